@@ -1,0 +1,127 @@
+"""The one read that every model makes: score the query against every key, softmax, answer with the weighted sum."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from regard.attention import heads as side_by_side
+from regard.attention.memory import Memory
+from regard.attention.scores import score
+from regard.attention.watch import listener
+from regard.shapes import Bool, Float, Tensor
+
+__all__ = ["Read", "visible", "weigh"]
+
+
+class Read(nn.Module):
+    """Attention with one or many heads (Vaswani et al. 2017, section 3.2.2).
+
+    `role` says what is read ("encoder", "decoder", "cross") and travels with the readings. Queries have `query_size`,
+    entries `entry_size`; both are projected to `size`, cut into `heads`. With `raw_values` (one head) the answer is
+    the weighted sum of the entries themselves and nothing is projected after it: the lean read of recurrent decoders.
+    """
+
+    def __init__(
+        self,
+        role: str,
+        query_size: int,
+        entry_size: int,
+        size: int,
+        heads: int = 1,
+        score_name: str = "scaled_dot",
+        raw_values: bool = False,
+    ) -> None:
+        super().__init__()
+        assert size % heads == 0, f"size {size} cannot be cut into {heads} heads"
+        assert not raw_values or heads == 1, "raw values are read with one head"
+        self.role, self.heads, self.size = role, heads, size
+        self.value_size = entry_size if raw_values else size
+        self.score = score(score_name, heads, size // heads)
+        self.query = nn.Linear(query_size, size)
+        self.key = nn.Linear(entry_size, size)
+        self.value = nn.Identity() if raw_values else nn.Linear(entry_size, size)
+        self.output = nn.Identity() if raw_values else nn.Linear(size, query_size)
+        for layer in (self.query, self.key, self.value, self.output):
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_uniform_(layer.weight)
+                nn.init.zeros_(layer.bias)
+
+    def prepare(
+        self,
+        keys: Float[Tensor, "R S Dk"],
+        values: Float[Tensor, "R S Dv"],
+        keep: Bool[Tensor, "R S"] | None = None,
+    ) -> Memory:
+        """Project what will be read, once. Hidden entries become zero: 0 · NaN would leak through every score."""
+        k, v = self.key(keys), self.value(values)
+        if keep is not None:
+            k, v = (x.masked_fill(~keep.unsqueeze(-1), 0) for x in (k, v))
+        k = self.score.prepare(side_by_side.split(k, self.heads))
+        return Memory(k, side_by_side.split(v, self.heads), keep)
+
+    def empty(self, rows: int) -> Memory:
+        """A memory with nothing in it yet: the start of a cache."""
+        like = self.key.weight
+        keys = like.new_empty(rows, self.heads, 0, self.size // self.heads)
+        return Memory(keys, like.new_empty(rows, self.heads, 0, self.value_size // self.heads))
+
+    def forward(
+        self, query: Float[Tensor, "N T D"], memory: Memory, causal: bool = False, window: int | None = None
+    ) -> Float[Tensor, "N T Dv"]:
+        """Read `memory` with each query; K = N // R queries in a row share one of its R rows.
+
+        `causal`: query t of T sees the entries up to S − T + t. `window`: and none farther than so many entries away.
+        """
+        N, T, _ = query.shape
+        assert not causal or memory.rows == N, "a causal read is of one's own past: a memory for each query row"
+        q = side_by_side.fold(side_by_side.split(self.query(query), self.heads), memory.rows)
+        keep = visible(memory, T, causal, window)
+        with _float32(q):
+            answer, weights = self._answer(q, memory, keep)
+        watched = listener()
+        if watched is not None:
+            weights = weigh(self.score(q.float(), memory.keys.float()), keep) if weights is None else weights
+            watched.hear(self, side_by_side.unfold(weights, N))
+        result: Tensor = self.output(side_by_side.merge(side_by_side.unfold(answer, N)))
+        return result
+
+    def _answer(self, q: Tensor, memory: Memory, keep: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        keys, values, dot = memory.keys, memory.values, self.score.as_dot(q)
+        if q.device.type == "cpu":
+            keys, values = keys.float(), values.float()
+        if dot is None:
+            weights = weigh(self.score(q.to(keys.dtype), keys), keep)
+            return torch.matmul(weights, values), weights
+        query, scale = dot
+        return F.scaled_dot_product_attention(query.to(keys.dtype), keys, values, attn_mask=keep, scale=scale), None
+
+
+def visible(memory: Memory, T: int, causal: bool, window: int | None = None) -> Bool[Tensor, "R 1 T S"] | None:
+    """Which entries each of T queries may read, or None for all. The newest query stands at the newest entry."""
+    keep = None if memory.keep is None else memory.keep[:, None, None, :]  # (R, 1, 1, S)
+    if (not causal or T == 1) and window is None:
+        return keep
+    S, device = memory.entries, memory.keys.device
+    ahead = torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]  # (T, S)
+    seen = ahead <= 0 if causal else torch.ones_like(ahead, dtype=torch.bool)
+    if window is not None:
+        seen &= ahead.abs() <= window
+    return seen[None, None] if keep is None else keep & seen
+
+
+def weigh(scores: Float[Tensor, "R H T S"], keep: Bool[Tensor, "R 1 T S"] | None) -> Float[Tensor, "R H T S"]:
+    """Scores into weights that sum to one over the entries that may be read; a row with none of them gets zeros."""
+    if keep is None:
+        return scores.softmax(-1)
+    hidden = ~keep
+    return scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(hidden, 0)
+
+
+def _float32(like: Tensor) -> Any:
+    # On a CPU the bfloat16 backward of the fused kernel takes eight times as long as the float32 one.
+    return torch.autocast("cpu", enabled=False) if like.device.type == "cpu" else nullcontext()

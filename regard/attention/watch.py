@@ -1,0 +1,64 @@
+"""Watching attention from outside: weights are collected while someone listens, and cost nothing when nobody does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from regard.shapes import Float, Tensor
+
+__all__ = ["Watched", "listener", "watch"]
+
+_LISTENER: ContextVar[Watched | None] = ContextVar("listener", default=None)
+
+
+class Watched(Mapping[str, Tensor]):
+    """The weights collected so far: layer name → (N, H, T, S), in the order the layers were first read.
+
+    Reads made one after another stand one below another on the T axis; a memory that grew meanwhile (a decoder's
+    own past) is filled up with zeros, the weight of entries that were not there yet.
+    """
+
+    def __init__(self, names: dict[nn.Module, str]) -> None:
+        self._names = names
+        self._heard: dict[str, list[Tensor]] = {}
+
+    def hear(self, module: nn.Module, weights: Float[Tensor, "N H T S"]) -> None:
+        """Note the weights of one read; modules of other models are not ours to note."""
+        if module in self._names:
+            self._heard.setdefault(self._names[module], []).append(weights.detach())
+
+    def __getitem__(self, name: str) -> Tensor:
+        parts = self._heard[name]
+        longest = max(part.shape[-1] for part in parts)
+        return torch.cat([F.pad(part, (0, longest - part.shape[-1])) for part in parts], 2)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._heard)
+
+    def __len__(self) -> int:
+        return len(self._heard)
+
+
+@contextmanager
+def watch(model: nn.Module) -> Iterator[Watched]:
+    """Collect every attention weight of `model` while the block runs: `with watch(model) as readings: …`.
+
+    The weights are computed beside the same kernel, so that the outputs are the same to the bit.
+    """
+    watched = Watched({module: name for name, module in model.named_modules()})
+    token = _LISTENER.set(watched)
+    try:
+        yield watched
+    finally:
+        _LISTENER.reset(token)
+
+
+def listener() -> Watched | None:
+    """Who is watching in this thread, if anybody."""
+    return _LISTENER.get()

@@ -1,0 +1,167 @@
+"""regard demo: train, score, translate and draw on the Korean–English sample that ships with the package."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli.app import app, prepare, say
+from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+
+if TYPE_CHECKING:
+    from regard.attention.alignment import Readings
+    from regard.data.samples import AlignedPair, Sample
+    from regard.pipeline import Translator
+    from regard.training import Recipe
+
+__all__ = ["demo"]
+
+SENTENCES = (("나는 집에 간다", "I go home"), ("나는 빵을 먹고 있었다", "I was eating bread"))
+TESTS = {"test": "patterns seen in training", "recombination": "words recombined in new ways"}
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One of the two translators of the demonstration."""
+
+    source: str
+    target: str
+    sample: Sample
+    sentences: tuple[tuple[str, str], ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder to write; a demonstration cut short goes on there.")] = Path(
+        "runs/demo"
+    ),
+    device: Device = "auto",
+    threads: Threads = None,
+    seed: Seed = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Train Korean → English and English → Korean on the sample corpus, score both, and draw their attention."""
+    prepare(threads, quiet, debug)
+    from regard.data.samples import korean_english
+
+    began = time.perf_counter()
+    sample = korean_english()
+    sample.write(out / "data", "ko", "en")
+    say(f"sample: {len(sample.splits['train']):,} training pairs written to {out / 'data'}")
+    backwards = tuple((english, korean) for korean, english in SENTENCES)
+    right = True
+    for direction in (Direction("ko", "en", sample, SENTENCES), Direction("en", "ko", sample.reversed(), backwards)):
+        right &= _show(direction, _train(direction, out, device_named(device), seed or 1), out)
+    typer.echo(f"done in {(time.perf_counter() - began) / 60:.1f} minutes")
+    if not right:
+        sys.exit(1)
+
+
+def recipe(direction: Direction, data: Path, seed: int) -> Recipe:
+    """The recipe of the demonstration: the small Transformer, for a corpus of short sentences."""
+    from regard.settings import merge
+    from regard.training import Recipe
+    from regard.training.recipe import preset
+
+    files = {side: str(data / f"{split}.{language}") for side, split, language in _files(direction)}
+    changes = {
+        "data": files,
+        "tokenizer": {"size": 1000},
+        "model": {side: {"dropout": 0.1, "layers": 3} for side in ("encoder", "decoder")},
+        "schedule": {"peak": 5e-3, "warmup": 400},
+        "batching": {"tokens": 2048},
+        "training": {"updates": 1200, "validate_every": 200, "validate_with": 200, "seed": seed, "average": 0.99},
+    }
+    return Recipe.parse(merge(preset("transformer-tiny"), changes), "the demonstration")
+
+
+def _files(direction: Direction) -> list[tuple[str, str, str]]:
+    return [
+        (prefix + side, split, getattr(direction, side))
+        for prefix, split in (("", "train"), ("valid_", "valid"))
+        for side in ("source", "target")
+    ]
+
+
+def _train(direction: Direction, out: Path, device: str, seed: int) -> Translator:
+    from regard.checkpoint import save_alignment
+    from regard.cli.train import run
+    from regard.evaluation.aer import as_dict, best_choice
+    from regard.pipeline import load
+
+    folder = out / direction.name
+    say("", f"training {direction.source} → {direction.target} in {folder}")
+    outcome = run(recipe(direction, out / "data", seed), folder, (folder / "journal.jsonl").exists(), device)
+    if outcome.stopped is not None:
+        sys.exit(128 + outcome.stopped)
+    choice, _ = best_choice(*_gold(load(folder, device), direction.sample.splits["valid"]))
+    save_alignment(folder, as_dict(choice))
+    return load(folder, device)
+
+
+def _gold(
+    translator: Translator, pairs: tuple[AlignedPair, ...]
+) -> tuple[list[Readings], list[frozenset[tuple[int, int]]]]:
+    """What the model looks at when it writes the references, and where it should."""
+    from regard.evaluation.aer import read_all
+
+    readings = read_all(translator, [pair.source for pair in pairs], [pair.target for pair in pairs])
+    return readings, [frozenset(pair.links) for pair in pairs]
+
+
+def _show(direction: Direction, translator: Translator, out: Path) -> bool:
+    """Print scores, translations and alignments of one direction; whether its sentences came out right."""
+    from regard.cli.show import draw
+    from regard.evaluation.aer import share_on_gold
+
+    say("")
+    typer.echo(f"{direction.source} → {direction.target}")
+    for split, meaning in TESTS.items():
+        typer.echo(f"  {split:13} {_scores(translator, direction.sample.splits[split])}   {meaning}")
+    choice = translator.choice
+    assert choice is not None, "the choice was just made"
+    readings, gold = _gold(translator, direction.sample.splits["test"])
+    share = share_on_gold(readings, gold, choice)
+    head = "mean of heads" if choice.head is None else f"head {choice.head + 1}"
+    typer.echo(f"  alignment     {share:.1%} of the target words looked most at a gold word   {choice.layer}, {head}")
+    right = sum(_sentence(direction, translator, *pair) for pair in direction.sentences) == len(direction.sentences)
+    page = out / f"{direction.name}.html"
+    draw(translator, direction.sentences[-1][0], page)
+    typer.echo(f"  attention     {page}")
+    return right
+
+
+def _scores(translator: Translator, pairs: tuple[AlignedPair, ...]) -> str:
+    from regard.evaluation.metrics import scores
+
+    outputs = [translation.text for translation in translator.translate([pair.source for pair in pairs])]
+    found = scores(outputs, [[pair.target for pair in pairs]])
+    exact = sum(output == pair.target for output, pair in zip(outputs, pairs, strict=True)) / len(pairs)
+    numbers = {score.name: score.value for score in found}
+    return f"chrF {numbers['chrF']:5.1f}  BLEU {numbers['BLEU']:5.1f}  exactly right {exact:.0%}"
+
+
+def _sentence(direction: Direction, translator: Translator, source: str, target: str) -> bool:
+    """Translate one of the two sentences; is it right, and does every word look at a gold word?"""
+    found = translator.translate(source, alignments=True)[0]
+    verdict = "right" if found.text == target else f"WRONG, wanted {target}"
+    gold = _links(direction, source)
+    if found.text == target and not set(found.alignments or ()) <= gold:
+        verdict = "right, but its words looked elsewhere"
+    typer.echo(f"  {source} → {found.text}   {verdict}")
+    return verdict == "right"
+
+
+def _links(direction: Direction, source: str) -> frozenset[tuple[int, int]]:
+    found = [pair for pair in direction.sample.splits["train"] if pair.source == source]
+    return frozenset(found[0].links)

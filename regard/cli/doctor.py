@@ -1,0 +1,107 @@
+"""regard doctor: what works on this machine, what does not, and the remedy."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+import regard
+from regard.cli.app import app, prepare
+from regard.cli.options import Debug, Quiet, Threads
+
+__all__ = ["doctor"]
+
+
+@app.command()
+def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) -> None:
+    """Say what works here, what does not, and what to do about it. Exit status 1 where something needed is broken."""
+    prepare(threads, quiet, debug)
+    checks: list[Callable[[], tuple[bool, str]]] = [_python, _torch, _devices, _memory, _folder, _font, _learning]
+    failed = False
+    for check in checks:
+        try:
+            good, line = check()
+        except Exception as problem:
+            good, line = False, f"{check.__name__.strip('_')}: {type(problem).__name__}: {problem}"
+        failed = failed or not good
+        typer.echo(f"{'ok ' if good else 'BAD'} {line}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _python() -> tuple[bool, str]:
+    here = (
+        f"Regard {regard.__version__} on Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    )
+    good = sys.version_info >= (3, 10)
+    return good, here if good else f"{here}: Python 3.10 or newer is needed; install one and make a new environment"
+
+
+def _torch() -> tuple[bool, str]:
+    import torch
+
+    from regard.training.recipe import has_bfloat16
+
+    cores = os.cpu_count() or 1
+    precision = "bfloat16 training is fast here" if has_bfloat16("cpu") else "no fast bfloat16: training uses float32"
+    threads = torch.get_num_threads()
+    return True, f"PyTorch {torch.__version__}, {threads} threads on {cores} processors; {precision}"
+
+
+def _devices() -> tuple[bool, str]:
+    import torch
+
+    if torch.cuda.is_available():
+        return True, f"GPU: {torch.cuda.get_device_name()} (--device cuda)"
+    if torch.backends.mps.is_available():
+        return True, "GPU: Apple (--device mps)"
+    return True, "no GPU that PyTorch can use; everything runs on the processor"
+
+
+def _memory() -> tuple[bool, str]:
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    except (ValueError, AttributeError, OSError):
+        return True, "memory: unknown"
+    advice = "" if free > 2 else "; close other programs, or train with --set batching.tokens=1024"
+    return True, f"memory: {free:.1f} GiB free{advice}"
+
+
+def _folder() -> tuple[bool, str]:
+    try:
+        with tempfile.TemporaryFile(dir=Path.cwd()):
+            return True, f"files can be written in {Path.cwd()}"
+    except OSError as problem:
+        return False, f"nothing can be written in {Path.cwd()} ({problem.strerror}); go to a folder of your own"
+
+
+def _font() -> tuple[bool, str]:
+    import numpy as np
+
+    from regard.visualisation import Alignment, png
+
+    size = len(png(Alignment(("나는",), ("I",), np.ones((1, 1)))))
+    return size > 0, "pictures: SVG, HTML and PNG with Hangul"
+
+
+def _learning() -> tuple[bool, str]:
+    """A whole small step: a model, a loss, its gradient."""
+    import torch
+
+    from regard.data.batching import Example, collate
+    from regard.models import ModelSettings, build
+    from regard.training.loss import Objective
+    from regard.training.recipe import preset
+
+    torch.manual_seed(0)
+    model = build(ModelSettings.parse(preset("transformer-tiny")["model"], "preset"), 50, 50, joint=True)
+    loss = Objective(model, 0.1)(collate([Example([5, 6, 3], [7, 8, 3])]))
+    loss.smoothed.backward()
+    good = bool(torch.isfinite(loss.smoothed))
+    return good, "a model can be built and learns"

@@ -1,0 +1,56 @@
+"""regard evaluate: translate a test set and score it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from regard.cli.app import app, prepare, say
+from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.errors import DataError
+
+__all__ = ["evaluate"]
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A model or run folder.")],
+    source: Annotated[str, typer.Option(help="Test sentences, one a line.")],
+    reference: Annotated[list[str], typer.Option(help="Right translations, line by line; as often as there are sets.")],
+    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept side by side; 1 is greedy search.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(min=0, help="α of the length penalty.")] = None,
+    format: Annotated[Literal["text", "json"], typer.Option(help="For people or for programs.")] = "text",
+    device: Device = "auto",
+    threads: Threads = None,
+    seed: Seed = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Print BLEU, chrF and TER of the translations, each with the sacreBLEU signature that says how it was counted."""
+    prepare(threads, quiet, debug, seed)
+    from regard.data.text import read_lines
+    from regard.evaluation.metrics import scores
+    from regard.pipeline import load
+
+    sources, references = read_lines(source), [read_lines(path) for path in reference]
+    uneven = [
+        f"{path} has {len(lines)} lines and {source} has {len(sources)}; give files whose lines belong together"
+        for path, lines in zip(reference, references, strict=True)
+        if len(lines) != len(sources)
+    ]
+    if uneven:
+        raise DataError(*uneven)
+    translator = load(run, device_named(device))
+    say(f"translating {len(sources):,} lines of {source}")
+    found = translator.translate(sources, beam=beam, length_penalty=length_penalty)
+    results = scores([translation.text for translation in found], references)
+    width = beam or translator.settings.search.beam
+    if format == "json":
+        values = {score.name: {"score": score.value, "signature": score.signature} for score in results}
+        typer.echo(json.dumps({"model": str(run), "source": source, "beam": width, **values}, ensure_ascii=False))
+        return
+    for score in results:
+        typer.echo(f"{score.name:5} {score.value:6.2f}   {score.signature}|beam:{width}")

@@ -1,0 +1,218 @@
+"""Sentences to pieces and back: SentencePiece vocabularies trained on the training side, kept in the model folder."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import sentencepiece
+from pydantic import Field
+
+from regard.data.text import clean, write_bytes
+from regard.errors import ConfigurationError, DataError, ModelFolderError
+from regard.settings import Settings
+
+__all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerSettings", "Vocabulary", "chosen_size"]
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+
+_SPACE = "▁"  # SentencePiece writes a space so; a text that holds the character itself gets a plain underscore
+_SPECIAL = ("<pad>", "<s>", "</s>")
+_GAPS = (_SPACE, "<0x20>", "<0x09>", "<0x0A>", "<0x0D>")
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_MOST_LINES = 2_000_000
+
+
+class TokenizerSettings(Settings):
+    """How text becomes pieces."""
+
+    kind: Literal["unigram", "bpe"] = Field("bpe", description="How SentencePiece chooses its pieces.")
+    joint: bool = Field(True, description="One vocabulary for both sides, or one for each.")
+    size: int | None = Field(None, ge=5, description="Pieces in each vocabulary; chosen from the corpus if not given.")
+    byte_fallback: bool = Field(True, description="Spell characters never seen in training as bytes, not as unknown.")
+    character_coverage: float = Field(
+        0.9999, gt=0, le=1, description="Share of the training text whose characters get pieces of their own."
+    )
+
+
+class Vocabulary:
+    """The pieces of one language (or of both), from a serialised SentencePiece model."""
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+        self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    def __len__(self) -> int:
+        return int(self._processor.get_piece_size())
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a line, without BOS and EOS."""
+        ids: list[int] = self._processor.encode(_prepared(text), out_type=int)
+        return ids
+
+    def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
+        """The ids of many lines, on several threads."""
+        ids: list[list[int]] = self._processor.encode([_prepared(text) for text in texts], out_type=int)
+        return ids
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """What each id stands for; "▁" at a piece's start is a space before it."""
+        return [self._processor.id_to_piece(int(index)) for index in ids]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of these ids, on one line; PAD, BOS and EOS are skipped, UNK reads ⁇."""
+        kept = [int(index) for index in ids if index not in (PAD, BOS, EOS)]
+        return clean(self._processor.decode(kept))
+
+    def unknown(self, text: str) -> float:
+        """The share of a line's characters (spaces aside) that have no piece: spelt as bytes, or lost."""
+        prepared = _prepared(text)
+        pieces: list[str] = self._processor.encode(prepared, out_type=str)
+        strange = sum(self._strange(piece) for piece in pieces)
+        return strange / max(1, len(prepared.replace(" ", "")))
+
+    def words(self, pieces: Iterable[str]) -> list[int]:
+        """For each piece the word it belongs to, counted from 0; -1 for PAD, BOS and EOS.
+
+        A lone "▁" belongs to the word that follows (-1 where none does), bytes belong to the word they are in.
+        """
+        words: list[int] = []
+        word, is_open, has_letters = -1, False, False
+        for piece in pieces:
+            if piece in _SPECIAL:
+                words.append(-1)
+                continue
+            if not is_open or (has_letters and (piece in _GAPS or piece.startswith(_SPACE))):
+                word, is_open, has_letters = word + 1, True, False
+            has_letters = has_letters or piece not in _GAPS
+            words.append(word)
+        return words if has_letters or not is_open else [-1 if index == word else index for index in words]
+
+    def _strange(self, piece: str) -> int:
+        """How many unknown characters a piece stands for: each first byte is one, and so is each character of UNK."""
+        byte = _BYTE.fullmatch(piece)
+        if byte and self._processor.is_byte(self._processor.piece_to_id(piece)):
+            return int(not 0x80 <= int(byte[1], 16) < 0xC0)
+        return len(piece) if self._processor.piece_to_id(piece) == UNK else 0
+
+
+class Tokenizer:
+    """The vocabularies of a model: one per side, or the same for both."""
+
+    def __init__(self, source: Vocabulary, target: Vocabulary, settings: TokenizerSettings) -> None:
+        assert (source is target) == settings.joint, "a joint tokenizer has one vocabulary, any other has two"
+        self.source, self.target, self.settings = source, target, settings
+
+    @classmethod
+    def train(cls, sources: Sequence[str], targets: Sequence[str], settings: TokenizerSettings) -> Tokenizer:
+        """Learn the pieces from training text; the same text and settings give the same pieces, to the byte."""
+        if settings.joint:
+            both = Vocabulary(_train([*_some(sources), *_some(targets)], settings, "both sides together"))
+            return cls(both, both, settings)
+        source = Vocabulary(_train(_some(sources), settings, "the source side"))
+        return cls(source, Vocabulary(_train(_some(targets), settings, "the target side")), settings)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the vocabularies into a model folder."""
+        for name, vocabulary in zip(_names(self.settings), (self.source, self.target), strict=False):
+            write_bytes(Path(folder) / name, vocabulary.model)
+
+    @classmethod
+    def load(cls, folder: str | Path, settings: TokenizerSettings) -> Tokenizer:
+        """Read them back. Raises ModelFolderError when a file is missing or damaged."""
+        vocabularies = [_load(Path(folder) / name) for name in _names(settings)]
+        return cls(vocabularies[0], vocabularies[-1], settings)
+
+
+def chosen_size(texts: Iterable[str], settings: TokenizerSettings) -> int:
+    """How many pieces suit a text: its alphabet and, above that, 50 · ∛(characters of text); at most 32,000 in all."""
+    seen: set[str] = set()
+    length = 0
+    for text in texts:
+        length += len(text)
+        seen.update(text)
+    alphabet = len(seen) + 4 + 256 * settings.byte_fallback
+    return max(alphabet + 1, min(32_000, alphabet + round(50 * math.pow(length, 1 / 3))))
+
+
+def _names(settings: TokenizerSettings) -> tuple[str, ...]:
+    return ("joint.model",) if settings.joint else ("source.model", "target.model")
+
+
+def _prepared(text: str) -> str:
+    return clean(text).replace(_SPACE, "_")
+
+
+def _some(texts: Sequence[str]) -> Sequence[str]:
+    """Lines spread evenly over a text too long to learn from whole."""
+    return texts[:: 1 + len(texts) // _MOST_LINES]
+
+
+def _train(texts: Sequence[str], settings: TokenizerSettings, side: str) -> bytes:
+    lines = [line for line in map(_prepared, texts) if line]
+    if not lines:
+        raise DataError(f"{side}: there is no text to learn a vocabulary from; give at least one sentence")
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_bytes(lines), model_writer=model, **_options(lines, settings)
+        )
+    except RuntimeError as problem:
+        raise _explained(str(problem), settings, side) from None
+    return model.getvalue()
+
+
+def _bytes(lines: Iterable[str]) -> Iterator[bytes]:
+    return (line.encode() for line in lines)
+
+
+def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any]:
+    return {
+        "model_type": settings.kind,
+        "vocab_size": settings.size or chosen_size(lines, settings),
+        "hard_vocab_limit": settings.size is not None,  # a size we chose gives way to what the corpus allows
+        "byte_fallback": settings.byte_fallback,
+        "character_coverage": settings.character_coverage,
+        "required_chars": _SPACE,  # however rare: spelt as bytes, it would not come back as a space
+        "normalization_rule_name": "identity",  # `clean` normalises
+        "max_sentence_length": 2**30,
+        "num_threads": 4,  # part of the result: sums of floats depend on how they are split
+        "minloglevel": 4,
+        "unk_surface": "⁇",
+        "pad_id": PAD,
+        "unk_id": UNK,
+        "bos_id": BOS,
+        "eos_id": EOS,
+    }
+
+
+def _explained(problem: str, settings: TokenizerSettings, side: str) -> DataError | ConfigurationError:
+    start = f"tokenizer.size: {settings.size:,} pieces are" if settings.size else "tokenizer:"
+    if most := re.search(r"value <= (\d+)", problem):
+        return ConfigurationError(
+            f"{start} more than the text of {side} can fill; the largest possible size is {int(most[1]):,}: "
+            f"set tokenizer.size to at most {most[1]}, or leave it out"
+        )
+    if least := re.search(r"(\d+) vs (\d+)", problem):
+        return ConfigurationError(
+            f"{start} fewer than the characters of {side} need; the smallest possible size is {int(least[2]):,}: "
+            f"set tokenizer.size to at least {least[2]}, lower tokenizer.character_coverage, or leave the size out"
+        )
+    return DataError(f"{side}: SentencePiece could not learn a vocabulary ({problem.strip()}); check the text")
+
+
+def _load(path: Path) -> Vocabulary:
+    remedy = "copy it again from where the model was trained, or train the model again"
+    try:
+        vocabulary = Vocabulary(path.read_bytes())
+    except OSError as problem:
+        raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {remedy}") from None
+    except RuntimeError:
+        raise ModelFolderError(f"{path}: damaged, not a SentencePiece model; {remedy}") from None
+    if len(vocabulary) <= EOS or vocabulary.pieces(range(4)) != ["<pad>", "<unk>", "<s>", "</s>"]:
+        raise ModelFolderError(f"{path}: damaged, or not a vocabulary that Regard made; {remedy}")
+    return vocabulary

@@ -1,0 +1,62 @@
+"""What can go wrong, as a tree; every message says what was wanted, what came, where, and what to do.
+
+RegardError                      anything Regard refuses; `exit_status` is what the command line answers with
+├── UsageError (2)               the call itself is wrong: options, names, a text that cannot be meant
+│   └── ConfigurationError (2)   a settings file or --set: unknown keys, wrong values, contradictions
+├── DataError (1)                a file of sentences that cannot be read or does not fit its partner
+├── ModelFolderError (1)         a model folder with a missing or damaged file
+├── TrainingError (1)            training cannot start or go on
+└── MissingExtra (1)             an optional package is not installed; the message is the line that installs it
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConfigurationError",
+    "DataError",
+    "MissingExtra",
+    "ModelFolderError",
+    "RegardError",
+    "TrainingError",
+    "UsageError",
+]
+
+
+class RegardError(Exception):
+    """Something the user can mend; takes one sentence per cause, and reports all of them."""
+
+    exit_status = 1
+
+    def __init__(self, *causes: str) -> None:
+        assert causes, "an error needs at least one cause"
+        super().__init__("\n".join(causes))
+        self.causes = causes
+
+
+class UsageError(RegardError):
+    """The call itself is wrong."""
+
+    exit_status = 2
+
+
+class ConfigurationError(UsageError):
+    """A setting is unknown, of the wrong kind, or contradicts another."""
+
+
+class DataError(RegardError):
+    """A data file cannot be read as what it should be."""
+
+
+class ModelFolderError(RegardError):
+    """A model folder lacks a file or holds a damaged one."""
+
+
+class TrainingError(RegardError):
+    """Training cannot start or cannot go on."""
+
+
+class MissingExtra(RegardError):
+    """An optional dependency is needed and absent."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs the package {package}: pip install 'regard[{extra}]'")

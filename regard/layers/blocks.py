@@ -1,0 +1,34 @@
+"""Add & norm: what stands around every sublayer of a Transformer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import nn
+
+from regard.layers.dropout import Dropout
+from regard.shapes import Float, Tensor
+
+__all__ = ["Norm", "Residual"]
+
+Norm = Literal["pre", "post"]
+
+
+class Residual(nn.Module):
+    """A residual connection, normalised before the sublayer (`pre`) or after the sum (`post`, as published).
+
+    Use: `y = block.enter(x)`, compute the sublayer's change from `y`, then `x = block.leave(x, change)`.
+    """
+
+    def __init__(self, size: int, norm: Norm, dropout: float) -> None:
+        super().__init__()
+        self.norm, self.dropout, self.pre = nn.LayerNorm(size), Dropout(dropout), norm == "pre"
+
+    def enter(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
+        """What the sublayer is given."""
+        return self.norm(x) if self.pre else x
+
+    def leave(self, x: Float[Tensor, "N T D"], change: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
+        """What comes out: the input plus the sublayer's change."""
+        total: Tensor = x + self.dropout(change)
+        return total if self.pre else self.norm(total)

@@ -1,0 +1,31 @@
+"""The same two-layer network at every position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import nn
+
+from regard.shapes import Float, Tensor
+
+__all__ = ["Activation", "FeedForward"]
+
+Activation = Literal["relu", "gelu", "silu"]
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+
+
+class FeedForward(nn.Module):
+    """Widen, bend, narrow (Vaswani et al. 2017, equation 2)."""
+
+    def __init__(self, size: int, inner: int, activation: Activation) -> None:
+        super().__init__()
+        self.widen, self.narrow = nn.Linear(size, inner), nn.Linear(inner, size)
+        self.activation = _ACTIVATIONS[activation]
+        for layer in (self.widen, self.narrow):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
+        return self.narrow(self.activation(self.widen(x)))  # type: ignore[no-any-return]

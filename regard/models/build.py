@@ -1,0 +1,89 @@
+"""Putting an encoder and a decoder together from their settings. A new kind is registered here and joins every test."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+
+from regard.errors import ConfigurationError
+from regard.models.interface import Decoder, Encoder, Model
+from regard.models.recurrent import (
+    RecurrentDecoder,
+    RecurrentDecoderSettings,
+    RecurrentEncoder,
+    RecurrentEncoderSettings,
+)
+from regard.models.transformer import (
+    TransformerDecoder,
+    TransformerDecoderSettings,
+    TransformerEncoder,
+    TransformerEncoderSettings,
+    TransformerSettings,
+)
+from regard.settings import Settings
+
+__all__ = ["DECODERS", "ENCODERS", "ModelSettings", "build"]
+
+ENCODERS: dict[type[Settings], Any] = {
+    TransformerEncoderSettings: TransformerEncoder,
+    RecurrentEncoderSettings: RecurrentEncoder,
+}
+DECODERS: dict[type[Settings], Any] = {
+    TransformerDecoderSettings: TransformerDecoder,
+    RecurrentDecoderSettings: RecurrentDecoder,
+}
+
+
+class ModelSettings(Settings):
+    """An encoder, a decoder, and what they share."""
+
+    encoder: Annotated[TransformerEncoderSettings | RecurrentEncoderSettings, Field(discriminator="kind")]
+    decoder: Annotated[TransformerDecoderSettings | RecurrentDecoderSettings, Field(discriminator="kind")]
+    share: Literal["all", "target", "none"] = Field(
+        "all", description="which embeddings are one matrix with the output layer: of both sides, of the target, none"
+    )
+
+    def check(self, joint: bool) -> None:
+        """Raise ConfigurationError for what cannot be built, with all reasons; `joint`: one vocabulary."""
+        encoder, decoder = self.encoder, self.decoder
+        causes = []
+        for side, part in (("encoder", encoder), ("decoder", decoder)):
+            if isinstance(part, TransformerSettings) and part.size % part.heads:
+                causes.append(
+                    f"model.{side}: size {part.size} cannot be cut into {part.heads} heads; choose a multiple"
+                )
+        if self.share == "all" and not joint:
+            causes.append(
+                "model.share = 'all' needs one vocabulary; set tokenizer.joint = true or model.share = 'target'"
+            )
+        if self.share == "all" and encoder.embedding != decoder.embedding:
+            causes.append(
+                f"model.share = 'all' needs embeddings of one size, got {encoder.embedding} in the encoder and "
+                f"{decoder.embedding} in the decoder; make them equal or set model.share = 'target'"
+            )
+        if causes:
+            raise ConfigurationError(*causes)
+
+
+def build(settings: ModelSettings, source_vocabulary: int, target_vocabulary: int, joint: bool) -> Model:
+    """A new model with random weights. Raises ConfigurationError for what cannot be, all reasons at once."""
+    settings.check(joint)
+    encoder: Encoder = ENCODERS[type(settings.encoder)](settings.encoder, source_vocabulary)
+    decoder: Decoder = DECODERS[type(settings.decoder)](settings.decoder, target_vocabulary, encoder.shape)
+    if settings.share != "none":
+        decoder.output.weight = decoder.embedding.weight
+    if settings.share == "all":
+        encoder.embedding.weight = decoder.embedding.weight
+    return Model(encoder, decoder)
+
+
+def count(model: Model) -> int:
+    """How many numbers are learnt; shared ones count once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def device_of(model: torch.nn.Module) -> torch.device:
+    """Where the weights of a model are."""
+    return next(model.parameters()).device

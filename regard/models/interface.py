@@ -1,0 +1,155 @@
+"""The doors between data, encoder, decoder and search: what every model takes and gives, whatever it is inside."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from regard.attention import Memory
+from regard.layers.embedding import Embedding, Output
+from regard.shapes import Bool, Float, Int, Tensor
+
+__all__ = ["Batch", "Decoder", "Encoded", "Encoder", "Model", "Shape", "Source", "State"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What goes into an encoder: piece ids (B, S) or pixels (B, C, Y, X), and which of them are real (None: all)."""
+
+    data: Tensor
+    keep: Bool[Tensor, "B S"] | None = None
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What an encoder says: a vector for each entry, the embeddings it began with, and a summary of the whole.
+
+    `summary` holds the last states of each layer, cells after hiddens; where there are none, the mean of the outputs.
+    """
+
+    outputs: Float[Tensor, "B S D"]
+    embedded: Float[Tensor, "B S De"]
+    summary: Float[Tensor, "B L D"]
+    keep: Bool[Tensor, "B S"] | None = None
+    grid: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large what an encoder says is: the size of a vector, and the rows of its summary."""
+
+    size: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a decoder reads: a memory prepared once for each reading layer, one row a sentence, and the summary."""
+
+    memories: tuple[Memory, ...]
+    summary: Float[Tensor, "B L D"]
+    grid: tuple[int, int] | None = None
+
+    def select(self, sentences: Int[Tensor, " B2"]) -> Source:
+        """The source of some of the sentences, in the order named."""
+        memories = tuple(memory.select(sentences) for memory in self.memories)
+        return replace(self, memories=memories, summary=self.summary.index_select(0, sentences))
+
+    def join(self, other: Source) -> Source:
+        """The sentences of both."""
+        memories = tuple(mine.join(theirs) for mine, theirs in zip(self.memories, other.memories, strict=True))
+        return replace(self, memories=memories, summary=torch.cat([self.summary, other.summary]))
+
+
+@dataclass(frozen=True)
+class State:
+    """Where each hypothesis stands, as a value: it can be stepped from again, widened, reordered and joined."""
+
+    position: Int[Tensor, " N"]
+    tensors: dict[str, Tensor]
+    memories: dict[str, Memory]
+
+    def select(self, rows: Int[Tensor, " M"]) -> State:
+        """The state of other rows: repeated, reordered or dropped, as `rows` names them."""
+        return State(
+            self.position.index_select(0, rows),
+            {name: tensor.index_select(0, rows) for name, tensor in self.tensors.items()},
+            {name: memory.select(rows) for name, memory in self.memories.items()},
+        )
+
+    def join(self, other: State) -> State:
+        """The rows of both: new sentences enter."""
+        return State(
+            torch.cat([self.position, other.position]),
+            {name: torch.cat([tensor, other.tensors[name]]) for name, tensor in self.tensors.items()},
+            {name: memory.join(other.memories[name]) for name, memory in self.memories.items()},
+        )
+
+
+class Encoder(nn.Module, ABC):
+    """Reads a batch; any decoder can read what it says."""
+
+    shape: Shape
+    embedding: Embedding
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> Encoded:
+        """Encode every entry of the batch in the light of the others."""
+
+
+class Decoder(nn.Module, ABC):
+    """Writes a target piece by piece, all at once or step by step with the same code."""
+
+    limit: int | None = None
+    embedding: Embedding
+    output: Output
+
+    @abstractmethod
+    def prepare(self, encoded: Encoded) -> Source:
+        """What can be computed from the source once, before the first piece."""
+
+    @abstractmethod
+    def begin(self, source: Source) -> State:
+        """The state before the first piece, one row a sentence."""
+
+    @abstractmethod
+    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
+        """Take T ≥ 1 more pieces in; row n of N reads sentence n // (N // B) of the source."""
+
+    def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
+        """Features into logits."""
+        return self.output(features)  # type: ignore[no-any-return]
+
+
+class Model(nn.Module):
+    """An encoder and a decoder, any with any."""
+
+    def __init__(self, encoder: Encoder, decoder: Decoder) -> None:
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    @property
+    def limit(self) -> int | None:
+        """The longest target that the decoder can write, if there is one."""
+        return self.decoder.limit
+
+    def encode(self, batch: Batch) -> Source:
+        """Read a batch, and prepare it for decoding."""
+        return self.decoder.prepare(self.encoder(batch))
+
+    def begin(self, source: Source) -> State:
+        return self.decoder.begin(source)
+
+    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
+        return self.decoder.step(tokens, state, source)
+
+    def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
+        return self.decoder.project(features)
+
+    def forward(self, batch: Batch, target_in: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+        """Teacher forcing: the features of every position of a given target. The same code as decoding, in one step."""
+        source = self.encode(batch)
+        return self.step(target_in, self.begin(source), source)[0]

@@ -1,0 +1,139 @@
+"""Recurrent encoder and decoder with attention as in Bahdanau et al. 2015: attend with the state before, then step."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from regard.attention import Read
+from regard.layers.dropout import Dropout
+from regard.layers.embedding import Embedding, Output
+from regard.layers.recurrent import CELLS, CellName
+from regard.models.interface import Batch, Decoder, Encoded, Encoder, Shape, Source, State
+from regard.settings import Settings
+from regard.shapes import Float, Int, Tensor
+
+__all__ = ["RecurrentDecoder", "RecurrentDecoderSettings", "RecurrentEncoder", "RecurrentEncoderSettings"]
+
+
+class RecurrentEncoderSettings(Settings):
+    """A recurrent encoder, in one direction or both."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: CellName = Field("gru", description="the recurrent unit")
+    layers: int = Field(1, ge=1, description="how many layers stand one on another")
+    size: int = Field(256, ge=1, description="size of the hidden state in each direction")
+    bidirectional: bool = Field(True, description="read from both ends and put the two states side by side")
+    embedding: int = Field(256, ge=1, description="size of the embeddings")
+    dropout: float = Field(0.3, ge=0, lt=1, description="share of numbers zeroed after embeddings and layers")
+
+
+class RecurrentDecoderSettings(Settings):
+    """A recurrent decoder that reads the source with attention at every step."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: CellName = Field("gru", description="the recurrent unit")
+    layers: int = Field(1, ge=1, description="how many layers stand one on another")
+    size: int = Field(512, ge=1, description="size of the hidden state")
+    embedding: int = Field(256, ge=1, description="size of the embeddings, and of the features that are projected")
+    score: Literal["additive", "scaled_dot"] = Field("additive", description="how a state is scored against the source")
+    attention: int = Field(256, ge=1, description="size in which state and source are compared")
+    dropout: float = Field(0.3, ge=0, lt=1, description="share of numbers zeroed after embeddings and layers")
+
+
+class RecurrentEncoder(Encoder):
+    """A GRU or LSTM over the source; each entry is told as the states of both directions there."""
+
+    def __init__(self, settings: RecurrentEncoderSettings, vocabulary: int) -> None:
+        super().__init__()
+        s, directions = settings, 2 if settings.bidirectional else 1
+        self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scaled=False), Dropout(s.dropout)
+        network = nn.GRU if s.cell == "gru" else nn.LSTM
+        inner = s.dropout if s.layers > 1 else 0.0
+        self.network = network(
+            s.embedding, s.size, s.layers, batch_first=True, dropout=inner, bidirectional=s.bidirectional
+        )
+        self.shape = Shape(s.size * directions, s.layers * CELLS[s.cell].states)
+
+    def forward(self, batch: Batch) -> Encoded:
+        embedded = self.dropout(self.embedding(batch.data))
+        with torch.autocast(embedded.device.type, enabled=False):
+            outputs, states = self._run(embedded.float(), batch.keep)
+        return Encoded(self.dropout(outputs), embedded, states, batch.keep)
+
+    def _run(self, x: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
+        if keep is None:
+            outputs, states = self.network(x)
+        else:
+            packed = pack_padded_sequence(x, keep.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+            outputs, states = self.network(packed)
+            outputs, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])
+        states = states if isinstance(states, tuple) else (states,)
+        return outputs, torch.cat([self._by_layer(state) for state in states], 1)
+
+    def _by_layer(self, state: Float[Tensor, "LD B E"]) -> Float[Tensor, "B L D"]:
+        """The directions of each layer side by side."""
+        layers = self.network.num_layers
+        _, B, E = state.shape
+        return state.reshape(layers, -1, B, E).permute(2, 0, 1, 3).flatten(2)
+
+
+class RecurrentDecoder(Decoder):
+    """At each step: read the source with the last state, step on the piece before and what was read, then tell."""
+
+    def __init__(self, settings: RecurrentDecoderSettings, vocabulary: int, source: Shape) -> None:
+        super().__init__()
+        s, cell = settings, CELLS[settings.cell]
+        self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scaled=False), Dropout(s.dropout)
+        self.read = Read("cross", s.size, source.size, s.attention, score_name=s.score, raw_values=True)
+        self.cells = nn.ModuleList(cell(s.embedding if i == 0 else s.size, s.size) for i in range(s.layers))
+        self.context = nn.Linear(source.size, cell.gates * s.size, bias=False)
+        self.bridges = nn.ModuleList(nn.Linear(source.size, s.size) for _ in range(s.layers * cell.states))
+        self.readout = nn.Linear(s.size + source.size + s.embedding, s.embedding)
+        self.output = Output(vocabulary, s.embedding)
+        self.states = cell.states
+
+    def prepare(self, encoded: Encoded) -> Source:
+        return Source(
+            (self.read.prepare(encoded.outputs, encoded.outputs, encoded.keep),), encoded.summary, encoded.grid
+        )
+
+    def begin(self, source: Source) -> State:
+        """The bridge: state i of R comes from row i·L // R of the summary, so cells meet cells where both have them."""
+        B, L, _ = source.summary.shape
+        rows = [source.summary[:, i * L // len(self.bridges)] for i in range(len(self.bridges))]
+        states = [torch.tanh(bridge(row)) for bridge, row in zip(self.bridges, rows, strict=True)]
+        position = source.summary.new_zeros(B, dtype=int)  # type: ignore[call-overload]
+        return State(position, {"states": torch.stack(states, 1).float()}, {})
+
+    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
+        embedded = self.dropout(self.embedding(tokens))
+        projected = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
+        states, tops, contexts = state.tensors["states"], [], []
+        for now in projected:
+            context = self.read(states[:, self._top : self._top + 1], source.memories[0])  # (N, 1, Dv)
+            states = self._advance(now + self.context(context[:, 0]), states)
+            tops.append(states[:, self._top])
+            contexts.append(context)
+        told = [torch.stack(tops, 1), torch.cat(contexts, 1), embedded]
+        features = torch.tanh(self.readout(self.dropout(torch.cat([part.to(told[0].dtype) for part in told], -1))))
+        return self.dropout(features), State(state.position + tokens.shape[1], {"states": states}, {})
+
+    @property
+    def _top(self) -> int:
+        """Where the hidden state of the highest layer stands among all states."""
+        return len(self.cells) - 1
+
+    def _advance(self, projected: Float[Tensor, "N G"], states: Float[Tensor, "N R E"]) -> Float[Tensor, "N R E"]:
+        """One step of every layer; hiddens stand before cells."""
+        layers = len(self.cells)
+        new: list[tuple[Tensor, ...]] = []
+        for i, cell in enumerate(self.cells):
+            if i:
+                projected = cell.input(self.dropout(new[-1][0]))  # type: ignore[operator]
+            new.append(cell(projected, tuple(states[:, i + layers * s] for s in range(self.states))))
+        return torch.stack([layer[s] for s in range(self.states) for layer in new], 1)

@@ -1,0 +1,167 @@
+"""The Transformer (Vaswani et al. 2017): an encoder and a decoder of reads, feed-forward networks and residuals."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from torch import nn
+
+from regard.attention import Memory, Read
+from regard.layers.blocks import Norm, Residual
+from regard.layers.dropout import Dropout
+from regard.layers.embedding import Embedding, Output
+from regard.layers.feedforward import Activation, FeedForward
+from regard.layers.positions import sinusoids
+from regard.models.interface import Batch, Decoder, Encoded, Encoder, Shape, Source, State
+from regard.settings import Settings
+from regard.shapes import Float, Int, Tensor
+
+__all__ = ["TransformerDecoder", "TransformerDecoderSettings", "TransformerEncoder", "TransformerEncoderSettings"]
+
+
+class TransformerSettings(Settings):
+    """What the two sides of a Transformer have in common."""
+
+    kind: Literal["transformer"] = "transformer"
+    layers: int = Field(4, ge=1, description="how many layers stand one on another")
+    size: int = Field(128, ge=2, description="size of the vectors between layers (D)")
+    heads: int = Field(4, ge=1, description="heads of every attention; they divide the size")
+    feedforward: int = Field(256, ge=1, description="inner size of the feed-forward networks")
+    dropout: float = Field(0.3, ge=0, lt=1, description="share of numbers zeroed after embeddings and sublayers")
+    norm: Norm = Field("pre", description="layer normalisation before each sublayer, or after it as published")
+    activation: Activation = Field("relu", description="bend of the feed-forward networks")
+    positions: bool = Field(True, description="add sinusoidal positions; without them order is invisible")
+
+    @property
+    def embedding(self) -> int:
+        return self.size
+
+
+class TransformerEncoderSettings(TransformerSettings):
+    """A Transformer encoder."""
+
+
+class TransformerDecoderSettings(TransformerSettings):
+    """A Transformer decoder."""
+
+
+class _Entrance(nn.Module):
+    """Scaled embeddings plus positions, with dropout."""
+
+    def __init__(self, vocabulary: int, settings: TransformerSettings) -> None:
+        super().__init__()
+        self.embedding = Embedding(vocabulary, settings.size, scaled=True)
+        self.dropout, self.size, self.positions = Dropout(settings.dropout), settings.size, settings.positions
+
+    def forward(self, pieces: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
+        x = self.embedding(pieces)
+        if self.positions:
+            x = x + sinusoids(positions, self.size)
+        return self.dropout(x)  # type: ignore[no-any-return]
+
+
+class EncoderLayer(nn.Module):
+    """Every position reads all positions, then thinks for itself."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__()
+        size = settings.size
+        self.self_read = Read("encoder", size, size, size, settings.heads)
+        self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
+        self.around_self, self.around_feedforward = (Residual(size, settings.norm, settings.dropout) for _ in range(2))
+
+    def forward(self, x: Float[Tensor, "B S D"], keep: Tensor | None) -> Float[Tensor, "B S D"]:
+        y = self.around_self.enter(x)
+        x = self.around_self.leave(x, self.self_read(y, self.self_read.prepare(y, y, keep)))
+        return self.around_feedforward.leave(x, self.feedforward(self.around_feedforward.enter(x)))
+
+
+class DecoderLayer(nn.Module):
+    """Every position reads the positions so far, then the source, then thinks for itself."""
+
+    def __init__(self, settings: TransformerSettings, source: Shape) -> None:
+        super().__init__()
+        size = settings.size
+        self.self_read = Read("decoder", size, size, size, settings.heads)
+        self.cross_read = Read("cross", size, source.size, size, settings.heads)
+        self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
+        self.around_self, self.around_cross, self.around_feedforward = (
+            Residual(size, settings.norm, settings.dropout) for _ in range(3)
+        )
+
+    def forward(self, x: Float[Tensor, "N T D"], past: Memory, source: Memory) -> tuple[Float[Tensor, "N T D"], Memory]:
+        y = self.around_self.enter(x)
+        new = self.self_read.prepare(y, y)
+        past = past.append(new.keys, new.values)
+        x = self.around_self.leave(x, self.self_read(y, past, causal=True))
+        x = self.around_cross.leave(x, self.cross_read(self.around_cross.enter(x), source))
+        return self.around_feedforward.leave(x, self.feedforward(self.around_feedforward.enter(x))), past
+
+
+class TransformerEncoder(Encoder):
+    """Layers of self-attention over the source."""
+
+    def __init__(self, settings: TransformerEncoderSettings, vocabulary: int) -> None:
+        super().__init__()
+        self.entrance = _Entrance(vocabulary, settings)
+        self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
+        self.norm = nn.LayerNorm(settings.size) if settings.norm == "pre" else nn.Identity()
+        self.shape = Shape(settings.size, 1)
+
+    @property
+    def embedding(self) -> Embedding:  # type: ignore[override]
+        return self.entrance.embedding
+
+    def forward(self, batch: Batch) -> Encoded:
+        B, S = batch.data.shape
+        positions = batch.data.new_ones(B, S).cumsum(1) - 1
+        embedded = x = self.entrance(batch.data, positions)
+        for layer in self.layers:
+            x = layer(x, batch.keep)
+        x = self.norm(x)
+        return Encoded(x, embedded, _mean(x, batch.keep), batch.keep)
+
+
+class TransformerDecoder(Decoder):
+    """Layers that read what was written so far and the source; the past is a memory that grows."""
+
+    def __init__(self, settings: TransformerDecoderSettings, vocabulary: int, source: Shape) -> None:
+        super().__init__()
+        self.entrance = _Entrance(vocabulary, settings)
+        self.layers = nn.ModuleList(DecoderLayer(settings, source) for _ in range(settings.layers))
+        self.norm = nn.LayerNorm(settings.size) if settings.norm == "pre" else nn.Identity()
+        self.output = Output(vocabulary, settings.size)
+
+    @property
+    def embedding(self) -> Embedding:  # type: ignore[override]
+        return self.entrance.embedding
+
+    def prepare(self, encoded: Encoded) -> Source:
+        memories = tuple(
+            layer.cross_read.prepare(encoded.outputs, encoded.outputs, encoded.keep)  # type: ignore[union-attr, operator]
+            for layer in self.layers
+        )
+        return Source(memories, encoded.summary, encoded.grid)
+
+    def begin(self, source: Source) -> State:
+        B = source.summary.shape[0]
+        position = source.summary.new_zeros(B, dtype=int)  # type: ignore[call-overload]
+        memories = {str(i): layer.self_read.empty(B) for i, layer in enumerate(self.layers)}  # type: ignore[union-attr, operator]
+        return State(position, {}, memories)
+
+    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
+        T = tokens.shape[1]
+        positions = state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1
+        x, memories = self.entrance(tokens, positions), {}
+        for i, layer in enumerate(self.layers):
+            x, memories[str(i)] = layer(x, state.memories[str(i)], source.memories[i])
+        return self.norm(x), State(state.position + T, {}, memories)
+
+
+def _mean(x: Float[Tensor, "B S D"], keep: Tensor | None) -> Float[Tensor, "B 1 D"]:
+    """The mean over the entries that are real."""
+    if keep is None:
+        return x.mean(1, keepdim=True)
+    weights = keep.to(x.dtype) / keep.sum(1, keepdim=True)
+    return (x.masked_fill(~keep.unsqueeze(-1), 0) * weights.unsqueeze(-1)).sum(1, keepdim=True)

@@ -1,0 +1,52 @@
+"""The model card: a README in the model folder that says what the model is, from what, and how good."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from regard.data.corpus import Corpus, fingerprint
+from regard.data.text import write_bytes
+from regard.training.journal import read
+from regard.training.loop import Outcome
+from regard.training.recipe import Recipe
+
+__all__ = ["write"]
+
+
+def write(folder: Path, recipe: Recipe, corpora: Mapping[str, Corpus], outcome: Outcome) -> None:
+    """Write `README.md` from what the run knows: nothing in it is typed in by hand."""
+    looks = {line["update"]: line for line in read(folder / "journal.jsonl") if line["event"] == "valid"}
+    best = looks.get(outcome.progress.best_update)
+    parts = recipe.model
+    text = f"""# A translation model trained with Regard
+
+- Encoder: {parts.encoder.kind}; decoder: {parts.decoder.kind}. The whole recipe is in `train.toml`.
+- Command: `{shlex.join(["regard", *sys.argv[1:]])}`
+- Training: {outcome.progress.update} updates, {outcome.progress.tokens:,} target pieces, \
+{outcome.progress.seconds:.0f} s, {recipe.training.precision}, seed {recipe.training.seed}; {outcome.reason}.
+- {_scores(best)}
+- Licence: that of the data it was trained on; nobody has stated one here.
+
+| data | pairs | SHA-256 of the source side | of the target side |
+|---|---|---|---|
+{chr(10).join(_row(name, corpus) for name, corpus in corpora.items())}
+
+Use it: `regard translate {folder.name}`, or `regard.load("{folder.name}").translate(["…"])` in Python.
+"""
+    write_bytes(folder / "README.md", text.encode())
+
+
+def _scores(best: Mapping[str, float] | None) -> str:
+    if best is None:
+        return "No validation was reached: there are no scores."
+    return (
+        f"Validation at update {best['update']}, greedy search: chrF {best['chrf']:.2f}, BLEU {best['bleu']:.2f} "
+        f"(sacreBLEU's defaults), {best['loss']:.4f} nats a piece."
+    )
+
+
+def _row(name: str, corpus: Corpus) -> str:
+    return f"| {name} | {len(corpus.pairs):,} | `{fingerprint(corpus.sources)}` | `{fingerprint(corpus.targets)}` |"

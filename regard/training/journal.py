@@ -1,0 +1,44 @@
+"""A run's diary: one JSON line for each thing that happened, kept through stops and resumptions."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Journal", "read"]
+
+
+class Journal:
+    """Appends to `journal.jsonl`; a line is written whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, event: str, **values: Any) -> None:
+        """Note what happened, with the time of day in seconds since 1970."""
+        rounded = {key: round(value, 6) if isinstance(value, float) else value for key, value in values.items()}
+        line = json.dumps({"event": event, **rounded, "time": round(time.time(), 1)}, ensure_ascii=False)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def cut(self, update: int) -> None:
+        """Forget what came after `update`: a resumed run writes it again."""
+        kept = [line for line in read(self.path) if line.get("update", 0) <= update]
+        beside = self.path.with_name(self.path.name + ".part")
+        beside.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept), encoding="utf-8")
+        beside.replace(self.path)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The lines of a journal; a last line cut off by a crash is left out."""
+    if not path.exists():
+        return []
+    lines = []
+    for text in path.read_text(encoding="utf-8").split("\n"):
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            continue
+    return lines

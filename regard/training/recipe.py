@@ -1,0 +1,112 @@
+"""A whole run in one object: data, vocabulary, model, batches, training, search; and the presets to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+import torch
+from pydantic import Field
+
+from regard.data.batching import BatchingSettings
+from regard.data.corpus import CorpusSettings
+from regard.data.tokenizer import TokenizerSettings
+from regard.errors import UsageError
+from regard.models import ModelSettings
+from regard.search import SearchSettings
+from regard.settings import Settings, merge
+from regard.training.schedule import ScheduleSettings
+
+__all__ = ["Recipe", "TrainingSettings", "preset", "presets"]
+
+
+class TrainingSettings(Settings):
+    """How the weights are found."""
+
+    seed: int = Field(1, ge=0, description="of the weights, the order of the data and dropout")
+    updates: int | None = Field(None, ge=1, description="stop after so many updates")
+    minutes: float | None = Field(
+        None, gt=0, description="or after so many minutes of training, turned into updates once the speed is known"
+    )
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="share of the mass spread over the whole vocabulary")
+    optimizer: Literal["adam", "adamw"] = Field("adamw", description="adamw: weight decay apart from the gradient")
+    beta1: float = Field(0.9, ge=0, lt=1, description="memory of the mean of the gradients")
+    beta2: float = Field(0.98, ge=0, lt=1, description="memory of their squares")
+    weight_decay: float = Field(0.01, ge=0, description="pull of every weight towards zero")
+    clip: float = Field(1.0, ge=0, description="longest gradient that is followed; 0 follows any")
+    accumulate: int = Field(1, ge=1, description="batches whose gradients make one update")
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto",
+        description="of the matrix products in training; auto: bfloat16 where the processor has it, then written down",
+    )
+    average: float = Field(0.999, ge=0, lt=1, description="memory of the running average of the weights; 0 keeps none")
+    validate_every: int = Field(500, ge=1, description="updates between two looks at the validation data")
+    validate_with: int = Field(1000, ge=1, description="at most so many validation pairs are translated at each look")
+    best_by: Literal["chrf", "bleu", "loss"] = Field(
+        "chrf", description="which validation score picks the best weights"
+    )
+    patience: int = Field(10, ge=1, description="stop after so many looks without a better score")
+    log_every: int = Field(50, ge=1, description="updates between two lines of the journal")
+    keep: int = Field(2, ge=1, description="checkpoints kept")
+
+
+class Recipe(Settings):
+    """A whole run. (data, recipe, seed) fixes the batches and their order."""
+
+    data: CorpusSettings
+    tokenizer: TokenizerSettings = TokenizerSettings()
+    model: ModelSettings
+    batching: BatchingSettings = BatchingSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+    training: TrainingSettings = TrainingSettings()
+    search: SearchSettings = SearchSettings()
+
+    def resolved(self, device: str) -> Recipe:
+        """With nothing left to the machine: what `auto` stands for on this device is put in its place."""
+        if self.training.precision != "auto":
+            return self
+        precision = "bfloat16" if has_bfloat16(device) else "float32"
+        return self.with_values(training={**self.training.model_dump(), "precision": precision})
+
+    def write(self, path: Path) -> None:
+        """The whole resolved recipe as TOML; beside first, then renamed."""
+        beside = path.with_name(path.name + ".part")
+        beside.write_bytes(tomli_w.dumps(self.model_dump(exclude_none=True)).encode())
+        beside.replace(path)
+
+
+def has_bfloat16(device: str) -> bool:
+    """Whether bfloat16 matrix products are faster here than float32 ones."""
+    if device == "cpu":
+        return bool(torch.cpu._is_avx512_bf16_supported())
+    return device == "cuda" and torch.cuda.is_bf16_supported()
+
+
+def _transformer(layers: int, size: int, feedforward: int, heads: int, dropout: float, **others: Any) -> dict[str, Any]:
+    side = {"kind": "transformer", "layers": layers, "size": size, "heads": heads, "feedforward": feedforward}
+    side["dropout"] = dropout
+    return merge({"model": {"encoder": dict(side), "decoder": dict(side)}}, others)
+
+
+_PRESETS: dict[str, dict[str, Any]] = {
+    "transformer-tiny": _transformer(4, 128, 256, 4, 0.3, schedule={"peak": 5e-3, "warmup": 2000}),
+    "transformer-small": _transformer(4, 256, 1024, 4, 0.3, schedule={"peak": 2e-3, "warmup": 2000}),
+    "transformer-base": _transformer(6, 512, 2048, 8, 0.1, schedule={"peak": 7e-4, "warmup": 4000}),
+    "rnn-bahdanau": {
+        "model": {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}},
+        "schedule": {"peak": 2e-3, "warmup": 1000},
+    },
+}
+
+
+def presets() -> list[str]:
+    """The names of the starting points that `--preset` takes."""
+    return list(_PRESETS)
+
+
+def preset(name: str) -> dict[str, Any]:
+    """The values of a preset. Raises UsageError naming them all."""
+    if name not in _PRESETS:
+        raise UsageError(f"no preset is called {name!r}; there are {', '.join(_PRESETS)}")
+    return merge({}, _PRESETS[name])

@@ -1,0 +1,34 @@
+"""How the learning rate moves: up from nothing, then down."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from regard.settings import Settings
+
+__all__ = ["ScheduleSettings", "rate"]
+
+
+class ScheduleSettings(Settings):
+    """A learning rate for every update."""
+
+    kind: Literal["inverse_square_root", "noam"] = Field(
+        "inverse_square_root",
+        description="fall like 1/√update from the peak; noam: the peak follows from the model size",
+    )
+    peak: float = Field(5e-3, gt=0, description="the highest rate; with noam the factor of the paper's formula")
+    warmup: int = Field(2000, ge=1, description="updates until the peak")
+
+
+def rate(settings: ScheduleSettings, update: int, size: int) -> float:
+    """The rate of update 1, 2, … for a model of vectors of `size`.
+
+    noam: peak · size^−0.5 · min(update^−0.5, update · warmup^−1.5) (Vaswani et al. 2017, equation 3);
+    inverse_square_root: the same shape with the height given.
+    """
+    shape = min(update**-0.5, update * settings.warmup**-1.5)
+    if settings.kind == "noam":
+        return float(settings.peak * size**-0.5 * shape)
+    return float(settings.peak * settings.warmup**0.5 * shape)

@@ -1,0 +1,116 @@
+"""Colours by role, light and dark: a perceptually even scale of one hue family, from the paper to its opposite.
+
+A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a weight's place on the scale, or
+`v0` … `v100` for text standing on that place. Lightness in Oklab is a straight line along the scale, so that equal
+steps of weight look equal to everyone; the hue stays blue, and links are vermilion, which no common colour
+blindness confuses with it (Okabe and Ito 2008).
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Literal
+
+__all__ = ["LEVELS", "ROLES", "THEMES", "Theme", "colour", "level"]
+
+Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, ...] = ("light", "dark")
+LEVELS = 100
+
+_ROLES: dict[Theme, dict[str, str]] = {
+    "light": {
+        "paper": "#ffffff",
+        "ink": "#1a1d21",
+        "muted": "#5d646d",
+        "lattice": "#e6e9ee",
+        "rule": "#c3cad4",
+        "link": "#d55e00",
+    },
+    "dark": {
+        "paper": "#14171b",
+        "ink": "#eceff3",
+        "muted": "#a0a8b3",
+        "lattice": "#262b32",
+        "rule": "#454d59",
+        "link": "#ff9d4d",
+    },
+}
+ROLES = tuple(_ROLES["light"])
+# along the scale, each evenly spaced and joined by straight lines, in Oklch: lightness, chroma, hue in degrees
+_LIGHTNESS: dict[Theme, tuple[float, ...]] = {"light": (1.0, 0.3), "dark": (0.21, 0.95)}
+_CHROMA: dict[Theme, tuple[float, ...]] = {"light": (0.0, 0.06, 0.11, 0.14, 0.1), "dark": (0.02, 0.1, 0.12, 0.09, 0.04)}
+_HUE: dict[Theme, tuple[float, ...]] = {"light": (235.0, 265.0), "dark": (265.0, 225.0)}
+_QUIET = 5  # numbers on places below this are muted
+
+
+def level(weight: float, ceiling: float = 1.0) -> int:
+    """The place of a weight on the scale whose top stands for `ceiling`."""
+    return min(LEVELS, max(0, round(LEVELS * weight / ceiling)))
+
+
+@cache
+def colour(paint: str, theme: Theme) -> str:
+    """The colour of a paint as #rrggbb."""
+    if paint in _ROLES[theme]:
+        return _ROLES[theme][paint]
+    place = int(paint[1:])
+    return _text_on(place, theme) if paint[0] == "v" else _scale(place, theme)
+
+
+def _scale(place: int, theme: Theme) -> str:
+    if place == 0:
+        return _ROLES[theme]["paper"]
+    lightness, chroma, hue = (_between(stops[theme], place / LEVELS) for stops in (_LIGHTNESS, _CHROMA, _HUE))
+    return _from_oklch(lightness, chroma, hue)
+
+
+def _between(stops: tuple[float, ...], x: float) -> float:
+    along = x * (len(stops) - 1)
+    first = min(int(along), len(stops) - 2)
+    return stops[first] + (stops[first + 1] - stops[first]) * (along - first)
+
+
+def _from_oklch(lightness: float, chroma: float, hue: float) -> str:
+    """Oklab to sRGB (Ottosson 2020); chroma gives way where the screen cannot show it."""
+    for share in range(100, -1, -1):
+        a, b = (chroma * share / 100 * turn(math.radians(hue)) for turn in (math.cos, math.sin))
+        channels = _linear_rgb(lightness, a, b)
+        if all(-1e-3 <= c <= 1.001 for c in channels):
+            break
+    return "#" + "".join(f"{round(255 * _encode(c)):02x}" for c in channels)
+
+
+def _linear_rgb(lightness: float, a: float, b: float) -> tuple[float, float, float]:
+    long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
+    middle = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
+    short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
+    return (
+        4.0767416621 * long - 3.3077115913 * middle + 0.2309699292 * short,
+        -1.2684380046 * long + 2.6097574011 * middle - 0.3413193965 * short,
+        -0.0041960863 * long - 0.7034186147 * middle + 1.7076147010 * short,
+    )
+
+
+def _encode(linear: float) -> float:
+    linear = min(1.0, max(0.0, linear))
+    return 12.92 * linear if linear <= 0.0031308 else 1.055 * linear ** (1 / 2.4) - 0.055
+
+
+def luminance(hex_colour: str) -> float:
+    """Relative luminance as WCAG 2 defines it, 0 to 1."""
+    shares = (int(hex_colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    red, green, blue = (s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio as WCAG 2 defines it, 1 to 21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _text_on(place: int, theme: Theme) -> str:
+    if place < _QUIET:
+        return _ROLES[theme]["muted"]
+    return max(("#000000", "#ffffff"), key=lambda text: contrast(text, _scale(place, theme)))

@@ -1,0 +1,51 @@
+"""A heatmap as a file: the name's suffix says which kind, and the file appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from regard.errors import UsageError
+from regard.visualisation.figures import png, svg
+from regard.visualisation.heatmap import Alignment
+from regard.visualisation.page import Meta, page
+
+__all__ = ["SUFFIXES", "save"]
+
+SUFFIXES = (".svg", ".png", ".html")
+
+
+def save(alignments: Alignment | Sequence[Alignment], path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
+    """Write a heatmap as .svg, .png or .html; of several, a still shows the first and a page lets its reader choose."""
+    readings = [alignments] if isinstance(alignments, Alignment) else list(alignments)
+    if not readings:
+        raise UsageError("there is no alignment to save")
+    path = Path(path)
+    _write(path, _drawn(readings, path, meta))
+    return path
+
+
+def _drawn(readings: Sequence[Alignment], path: Path, meta: Meta | None) -> bytes:
+    suffix = path.suffix.lower()
+    if suffix == ".svg":
+        return svg(readings[0]).encode()
+    if suffix == ".png":
+        return png(readings[0])
+    if suffix == ".html":
+        return page(readings, meta).encode()
+    raise UsageError(f"a heatmap is written as {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}; got {path.name!r}")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write beside, then rename over."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            beside.unlink()

@@ -1,0 +1,240 @@
+"""The word-level alignment heatmap: source words along the top, target words down the left side, one cell a pair.
+
+T target words (rows), S source words (columns).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from regard.errors import UsageError
+from regard.visualisation.colours import LEVELS, level
+from regard.visualisation.fonts import measure, wrap
+from regard.visualisation.grid import AXES, AXES_SIZE, GAP, Grid, labels_above, labels_beside, place
+from regard.visualisation.layout import ASCENT, LINE_HEIGHT, MIDDLE, Box, Group, Picture, Text, text_lines
+from regard.visualisation.words import clean, isolated
+
+__all__ = ["Alignment", "ceiling_of", "layout"]
+
+MARGIN = 18.0  # around everything
+TITLE_SIZE, CAPTION_SIZE, LEGEND_SIZE = 16.0, 12.0, 11.0
+NARROWEST = 400.0  # pixels that a title may fill over a small grid
+RULE_EVERY, RULES_FROM = 5, 20  # a stronger line every five words, from twenty words
+CEILINGS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+LEGEND = ("attention weight", "link")
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """What a heatmap shows: which source words each target word read, and how strongly."""
+
+    source: tuple[str, ...]  # S words
+    target: tuple[str, ...]  # T words
+    weights: np.ndarray  # (T, S); a row sums to one, or to less where mass lies on the end of the sentence
+    title: str = ""
+    caption: str = ""
+    elsewhere: np.ndarray | None = None  # (T,): mass on the end of the sentence, drawn as a thin column of its own
+    links: frozenset[tuple[int, int]] | None = None  # (source, target) pairs, drawn as outlined cells
+
+    def __post_init__(self) -> None:
+        _put(self, "source", tuple(clean(word) for word in self.source))
+        _put(self, "target", tuple(clean(word) for word in self.target))
+        _put(self, "title", clean(self.title))
+        _put(self, "caption", clean(self.caption))
+        _put(self, "weights", _numbers("weights", self.weights, (len(self.target), len(self.source))))
+        if self.elsewhere is not None:
+            _put(self, "elsewhere", _numbers("elsewhere", self.elsewhere, (len(self.target),)))
+        _check_sums(self)
+        _check_links(self)
+
+
+def _put(alignment: Alignment, field: str, value: object) -> None:
+    object.__setattr__(alignment, field, value)
+
+
+def _numbers(name: str, given: object, shape: tuple[int, ...]) -> np.ndarray:
+    """A read-only copy in double precision, or an error that says what is wrong with it."""
+    if 0 in shape:
+        raise UsageError("an alignment needs at least one source word and one target word")
+    try:
+        array = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{name} must be an array of numbers of shape {shape}; {error}") from error
+    if array.shape != shape:
+        axes = "(target words, source words)" if len(shape) == 2 else "(target words,)"
+        raise UsageError(f"{name} must have the shape {shape}, {axes}; got {array.shape}")
+    wrong = np.argwhere(~(np.isfinite(array) & (array >= -1e-6)))
+    if len(wrong):
+        place_ = tuple(int(index) for index in wrong[0])
+        raise UsageError(f"{name} must be finite and not negative; {name}{list(place_)} is {array[place_]}")
+    array = array.clip(min=0.0)
+    array.flags.writeable = False
+    return array
+
+
+def _check_sums(alignment: Alignment) -> None:
+    """A row may sum to less than one, never to more; the tolerance is that of bfloat16."""
+    sums = alignment.weights.sum(axis=1)
+    if alignment.elsewhere is not None:
+        sums = sums + alignment.elsewhere
+    if sums.max() > 1.02:
+        t = int(sums.argmax())
+        raise UsageError(f"the weights of a target word sum to one at most; those of word {t} sum to {sums[t]:.3f}")
+
+
+def _check_links(alignment: Alignment) -> None:
+    columns, rows = len(alignment.source), len(alignment.target)
+    for s, t in sorted(alignment.links or ()):
+        if not (0 <= s < columns and 0 <= t < rows):
+            raise UsageError(f"link {s}-{t} lies outside {columns} source words and {rows} target words")
+
+
+def ceiling_of(alignments: Sequence[Alignment]) -> float:
+    """The weight at the top of the colour scale: the least round number that no weight passes."""
+    most = max(float(a.weights.max()) for a in alignments)
+    most = max([most, *(float(a.elsewhere.max()) for a in alignments if a.elsewhere is not None)])
+    return next((ceiling for ceiling in CEILINGS if most <= ceiling), 1.0)
+
+
+def layout(alignment: Alignment, ceiling: float | None = None) -> Picture:
+    """The heatmap as boxes and texts; `ceiling` fixes the top of the scale, to compare several pictures."""
+    ceiling = ceiling or ceiling_of([alignment])
+    grid = place(alignment.source, alignment.target, alignment.elsewhere is not None, MARGIN)
+    above = labels_above(grid, alignment.source)
+    right = max(x for label in above for x, _ in label.corners())
+    has_links = bool(alignment.links)
+    right = max(right, grid.far_right + 1, MARGIN + _legend_width(ceiling, has_links))
+    header = _header(alignment, max(right - MARGIN, NARROWEST))
+    grid = replace(grid, top=grid.top + _depth(header))
+    right = max([right, *(x for line in header for x, _ in line.corners())])
+    width, height = math.ceil(right + MARGIN), math.ceil(grid.bottom + 20 + LEGEND_SIZE * LINE_HEIGHT + MARGIN)
+    legend_left = max(MARGIN, min(grid.left, right - _legend_width(ceiling, has_links)))
+    groups = (
+        Group("paper", (Box(0.0, 0.0, float(width), float(height), "paper"),)),
+        Group("header", header),
+        Group("axes", _axes(grid)),
+        Group("sources", labels_above(grid, alignment.source)[: grid.columns]),
+        Group("targets", labels_beside(grid, alignment.target)),
+        Group("lattice", _lattice(grid)),
+        Group("cells", _cells(alignment, grid, ceiling)),
+        *_end_column(alignment, grid, ceiling),
+        Group("values", _values(alignment, grid, ceiling)),
+        Group("links", _links(alignment, grid)),
+        Group("legend", _legend(legend_left, grid.bottom + 20, ceiling, has_links)),
+    )
+    return Picture(width, height, groups, alignment.title or "Word alignment", _description(alignment))
+
+
+def _header(alignment: Alignment, limit: float) -> tuple[Text, ...]:
+    title = text_lines(wrap(alignment.title, TITLE_SIZE, limit), MARGIN, MARGIN, TITLE_SIZE, "ink")
+    top = MARGIN + LINE_HEIGHT * TITLE_SIZE * len(title)
+    return title + text_lines(wrap(alignment.caption, CAPTION_SIZE, limit), MARGIN, top, CAPTION_SIZE, "muted")
+
+
+def _depth(header: tuple[Text, ...]) -> float:
+    """How far title and caption push the rest down."""
+    return float(math.ceil(sum(LINE_HEIGHT * line.size for line in header) + 10)) if header else 0.0
+
+
+def _axes(grid: Grid) -> tuple[Text, ...]:
+    right, low = grid.left - GAP, grid.top - GAP
+    high = low - LINE_HEIGHT * AXES_SIZE
+    return tuple(Text(right, y, name, AXES_SIZE, "muted", "end") for y, name in zip((high, low), AXES, strict=True))
+
+
+def _lattice(grid: Grid) -> tuple[Box, ...]:
+    width, height = grid.right - grid.left + 1, grid.bottom - grid.top + 1
+    boxes = [Box(grid.left, grid.top, width, height, "lattice")]
+    if grid.end is not None:
+        boxes.append(Box(grid.end[0], grid.top, grid.end[1] + 1, height, "lattice"))
+    if max(grid.columns, grid.rows) >= RULES_FROM:
+        across, down = range(RULE_EVERY, grid.columns, RULE_EVERY), range(RULE_EVERY, grid.rows, RULE_EVERY)
+        boxes += [Box(grid.left + s * grid.cell_width, grid.top, 1.0, height, "rule") for s in across]
+        boxes += [Box(grid.left, grid.top + t * grid.cell_height, width, 1.0, "rule") for t in down]
+    return tuple(boxes)
+
+
+def _cells(alignment: Alignment, grid: Grid, ceiling: float) -> tuple[Box, ...]:
+    return tuple(
+        Box(*grid.cell(t, s), f"w{level(weight, ceiling)}", _hint(alignment.target[t], alignment.source[s], weight))
+        for (t, s), weight in np.ndenumerate(alignment.weights)
+    )
+
+
+def _hint(target: str, source: str, weight: float) -> str:
+    return f"{isolated(target)} ← {isolated(source)} {weight:.3f}"
+
+
+def _end_column(alignment: Alignment, grid: Grid, ceiling: float) -> tuple[Group, ...]:
+    """The thin column's label and cells, where it is shown."""
+    if alignment.elsewhere is None:
+        return ()
+    cells = tuple(
+        Box(*grid.end_cell(t), f"w{level(mass, ceiling)}", _hint(alignment.target[t], "end of sentence", mass))
+        for t, mass in enumerate(alignment.elsewhere)
+    )
+    return Group("end-label", labels_above(grid, alignment.source)[grid.columns :]), Group("end", cells)
+
+
+def _values(alignment: Alignment, grid: Grid, ceiling: float) -> tuple[Text, ...]:
+    """The weights in digits where cells have room; blank where they round to nought."""
+    if not grid.has_numbers:
+        return ()
+    return tuple(
+        _value(grid.cell(t, s), float(weight), ceiling) for (t, s), weight in np.ndenumerate(alignment.weights)
+    )
+
+
+def _value(cell: tuple[float, float, float, float], weight: float, ceiling: float) -> Text:
+    x, y, width, height = cell
+    size = 12.0
+    digits = f"{weight:.2f}" if weight >= 0.005 else ""
+    return Text(x + width / 2, y + height / 2 + MIDDLE * size, digits, size, f"v{level(weight, ceiling)}", "middle")
+
+
+def _links(alignment: Alignment, grid: Grid) -> tuple[Box, ...]:
+    line = 2.5 if grid.cell_height > 20 else 1.5
+    return tuple(Box(*grid.cell(t, s), "link", outline=line) for s, t in sorted(alignment.links or ()))
+
+
+BAR, BAR_STEPS = 126.0, 63  # pixels, colours
+
+
+def _legend_width(ceiling: float, has_links: bool) -> float:
+    return max(x for text in _legend(0.0, 0.0, ceiling, has_links) if isinstance(text, Text) for x, _ in text.corners())
+
+
+def _legend(left: float, top: float, ceiling: float, has_links: bool) -> tuple[Box | Text, ...]:
+    """The colour scale with its ends in numbers, its name, and the sign for links."""
+    size, step = LEGEND_SIZE, BAR / BAR_STEPS
+    baseline, bar_left = top + ASCENT * size, left + 14
+    bar_right = bar_left + BAR
+    name = Text(bar_right + 14 + measure(f"{ceiling:g}", size), baseline, LEGEND[0], size, "muted")
+    frame = Box(bar_left - 1, top + 1, BAR + 2, 12.0, "rule")
+    bar = [
+        Box(bar_left + n * step, top + 2, step, 10.0, f"w{round(LEVELS * n / (BAR_STEPS - 1))}")
+        for n in range(BAR_STEPS)
+    ]
+    ends = [Text(left, baseline, "0", size, "muted"), Text(bar_right + 6, baseline, f"{ceiling:g}", size, "muted")]
+    marks: list[Box | Text] = [frame, *bar, *ends, name]
+    if has_links:
+        link_left = max(x for x, _ in name.corners()) + 14
+        marks += [Box(link_left, top, 13.0, 13.0, "link", outline=2.0)]
+        marks += [Text(link_left + 19, baseline, LEGEND[1], size, "muted")]
+    return tuple(marks)
+
+
+def _description(alignment: Alignment) -> str:
+    """A sentence on the picture, then the strongest reading of each target word."""
+    columns, rows = len(alignment.source), len(alignment.target)
+    strongest = alignment.weights.argmax(axis=1)
+    readings = (
+        f"{isolated(word)} ← {isolated(alignment.source[s])} {alignment.weights[t, s]:.2f}"
+        for t, (word, s) in enumerate(zip(alignment.target, strongest, strict=True))
+    )
+    about = f"Attention weights of {rows} target words (rows) over {columns} source words (columns)."
+    return f"{about} Strongest: {'; '.join(readings)}."

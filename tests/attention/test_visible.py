@@ -1,0 +1,41 @@
+"""Which entries a query may read, found one by one."""
+
+import itertools
+
+import pytest
+import torch
+
+from regard.attention import Memory
+from regard.attention.read import visible
+
+
+def memory(entries: int, keep: torch.Tensor | None) -> Memory:
+    rows = 2 if keep is None else keep.shape[0]
+    return Memory(torch.zeros(rows, 1, entries, 1), torch.zeros(rows, 1, entries, 1), keep)
+
+
+def may_be_read(t: int, s: int, T: int, S: int, causal: bool, window: int | None) -> bool:  # noqa: N803
+    """The newest query stands at the newest entry."""
+    here = S - T + t
+    return not (causal and s > here) and (window is None or abs(s - here) <= window)
+
+
+CASES = [(T, S) for T, S in itertools.product((1, 2, 4, 5), (0, 1, 4, 5, 9)) if S >= T or T == 1]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("window", [None, 0, 1, 3])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("T", "S"), CASES)
+def test_what_is_visible(T: int, S: int, causal: bool, window: int | None, masked: bool) -> None:  # noqa: N803
+    keep = torch.rand(2, S) < 0.6 if masked else None
+    found = visible(memory(S, keep), T, causal, window)
+    shown = torch.ones(2, 1, T, S, dtype=torch.bool) if found is None else found.expand(2, 1, T, S)
+    for r, t, s in itertools.product(range(2), range(T), range(S)):
+        wanted = may_be_read(t, s, T, S, causal, window) and (keep is None or bool(keep[r, s]))
+        assert bool(shown[r, 0, t, s]) == wanted, (r, t, s)
+
+
+def test_no_mask_where_everything_may_be_read() -> None:
+    assert visible(memory(5, None), 3, causal=False) is None
+    assert visible(memory(5, None), 1, causal=True) is None, "one query, the newest, sees all"

@@ -1,0 +1,22 @@
+"""Before anything imports `regard`: every annotated shape is checked in every test."""
+
+import sys
+from collections.abc import Iterator
+
+import laws.checking
+import pytest
+import torch
+from jaxtyping import install_import_hook
+
+assert "regard" not in sys.modules, "regard was imported before its annotations could be checked"
+install_import_hook("regard", f"{laws.checking.__name__}.{laws.checking.checked.__name__}")
+pytest.register_assert_rewrite("laws.models", "laws.learning")
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _same_chance_for_every_test() -> Iterator[None]:
+    """Each test draws the same random numbers, alone or in company."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield

@@ -1,0 +1,228 @@
+"""Vocabularies: text comes back, words are counted as on the raw line, training repeats itself."""
+
+import io
+import pickle
+import unicodedata
+from pathlib import Path
+
+import pytest
+import sentencepiece
+
+from regard.data.text import clean
+from regard.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerSettings, Vocabulary, chosen_size
+from regard.errors import ConfigurationError, DataError, ModelFolderError
+
+GERMAN = [
+    "Ein Hund läuft über die grüne Wiese.",
+    "Zwei Männer reden auf der Straße.",
+    "Ein roter Ball liegt im Gras.",
+    "Die Frau trägt einen großen Hut.",
+    "Drei Kinder spielen am Strand.",
+    "Der Junge springt ins Wasser.",
+    "Ein Mann fährt mit dem Fahrrad.",
+    "Viele Menschen warten auf den Zug.",
+    "Das Mädchen liest ein Buch.",
+    "Ein Vogel sitzt auf dem Dach.",
+]
+KOREAN = [
+    "개가 푸른 풀밭을 달린다.",
+    "두 남자가 길에서 이야기한다.",
+    "빨간 공이 풀밭에 있다.",
+    "여자가 큰 모자를 쓰고 있다.",
+    "세 아이가 바닷가에서 논다.",
+    "소년이 물에 뛰어든다.",
+    "한 남자가 자전거를 탄다.",
+    "많은 사람이 기차를 기다린다.",
+    "소녀가 책을 읽는다.",
+    "새가 지붕 위에 앉아 있다.",
+]
+TEXTS = [
+    *GERMAN,
+    *KOREAN,
+    "😀 👩‍👩‍👧 🇩🇪ok",
+    "सभी मनुष्य ሰላም ልዑል",
+    "漢字かな 交じり文",
+    "a\u00a0b  c\t d\u3000e",
+    "▁ under_score ▁▁x",
+    "<s> </s> <unk> <pad> <0x41> ⁇",
+    "a\0b",
+    "",
+    "x" * 3000,
+    unicodedata.normalize("NFD", KOREAN[0] + " " + GERMAN[0]),
+]
+EVERY = [
+    TokenizerSettings(kind=kind, joint=joint, byte_fallback=fallback)
+    for kind in ("bpe", "unigram")
+    for joint in (True, False)
+    for fallback in (True, False)
+]
+
+
+@pytest.fixture(scope="module", params=EVERY, ids=lambda s: f"{s.kind}-{s.joint}-{s.byte_fallback}")
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    return Tokenizer.train(GERMAN, KOREAN, request.param)
+
+
+def shown(text: str) -> str:
+    """What a text looks like after a round trip."""
+    return clean(text).replace("▁", "_")
+
+
+def test_text_comes_back(tokenizer: Tokenizer) -> None:
+    for vocabulary, known in ((tokenizer.source, GERMAN), (tokenizer.target, KOREAN)):
+        for text in TEXTS if tokenizer.settings.byte_fallback else known:
+            ids = vocabulary.encode(text)
+            assert vocabulary.decode(ids) == shown(text)
+            assert vocabulary.decode([BOS, *ids, EOS, PAD]) == shown(text)
+
+
+def test_one_word_per_word_of_the_line(tokenizer: Tokenizer) -> None:
+    for vocabulary in (tokenizer.source, tokenizer.target):
+        for text in TEXTS:
+            pieces = vocabulary.pieces([BOS, *vocabulary.encode(text), EOS, PAD])
+            words = vocabulary.words(pieces)
+            assert (words[0], words[-2:]) == (-1, [-1, -1])
+            inner = words[1:-2]
+            assert inner == sorted(inner)
+            assert sorted(set(inner)) == list(range(len(clean(text).split()))), text
+
+
+def test_each_word_is_made_of_its_pieces(tokenizer: Tokenizer) -> None:
+    for text in GERMAN:
+        pieces = tokenizer.source.pieces(tokenizer.source.encode(text))
+        words = tokenizer.source.words(pieces)
+        for number, word in enumerate(text.split(" ")):
+            parts = [piece for piece, index in zip(pieces, words, strict=True) if index == number]
+            assert "".join(parts) == "▁" + word
+
+
+def test_words_of_pieces_no_line_would_give() -> None:
+    vocabulary = Tokenizer.train(GERMAN, GERMAN, TokenizerSettings()).source
+    assert vocabulary.words(["a", "▁", "▁b", "</s>"]) == [0, 1, 1, -1]
+    assert vocabulary.words(["▁a", "▁", "</s>"]) == [0, -1, -1]
+    assert vocabulary.words(["▁", "▁"]) == [-1, -1]
+    assert vocabulary.words(["<0xED>", "<0x20>", "<0xED>", "<unk>"]) == [0, 1, 1, 1]
+    assert vocabulary.words([]) == []
+
+
+def test_normal_forms_agree(tokenizer: Tokenizer) -> None:
+    for vocabulary, text in ((tokenizer.source, GERMAN[0]), (tokenizer.target, KOREAN[0])):
+        assert vocabulary.encode(unicodedata.normalize("NFD", text)) == vocabulary.encode(text)
+
+
+def test_many_lines_as_one_by_one(tokenizer: Tokenizer) -> None:
+    assert tokenizer.source.encode_all(TEXTS) == [tokenizer.source.encode(text) for text in TEXTS]
+    assert tokenizer.source.encode_all([]) == []
+
+
+def test_special_ids(tokenizer: Tokenizer) -> None:
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert tokenizer.target.pieces(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert not {PAD, BOS, EOS} & set(tokenizer.target.encode("<s> </s> <unk> <pad>"))
+    assert tokenizer.target.decode([PAD, BOS, UNK, EOS]) == "⁇"
+    assert tokenizer.target.decode([]) == ""
+
+
+def test_unknown_is_the_share_of_characters(tokenizer: Tokenizer) -> None:
+    vocabulary = tokenizer.source
+    assert vocabulary.unknown(GERMAN[0]) == 0
+    assert vocabulary.unknown("") == 0
+    assert vocabulary.unknown("😀😀 सभी ሰላም") == 1
+    assert vocabulary.unknown("Hund 漢字😀 ሰ") == pytest.approx(4 / 8)
+
+
+def test_training_repeats_itself(tokenizer: Tokenizer) -> None:
+    again = Tokenizer.train(GERMAN, KOREAN, tokenizer.settings)
+    assert again.source.model == tokenizer.source.model
+    assert again.target.model == tokenizer.target.model
+    assert (again.source is again.target) == tokenizer.settings.joint
+
+
+def test_saved_is_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tokenizer.save(tmp_path)
+    names = {"joint.model"} if tokenizer.settings.joint else {"source.model", "target.model"}
+    assert {entry.name for entry in tmp_path.iterdir()} == names
+    loaded = Tokenizer.load(tmp_path, tokenizer.settings)
+    assert loaded.source.model == tokenizer.source.model
+    assert loaded.target.model == tokenizer.target.model
+    assert (loaded.source is loaded.target) == tokenizer.settings.joint
+
+
+def test_a_vocabulary_travels(tokenizer: Tokenizer) -> None:
+    copy: Vocabulary = pickle.loads(pickle.dumps(tokenizer.target))
+    assert copy.encode_all(TEXTS) == tokenizer.target.encode_all(TEXTS)
+
+
+@pytest.mark.parametrize("damaged", ["empty", "foreign", "cut"])
+def test_a_damaged_file_is_named(tmp_path: Path, damaged: str) -> None:
+    settings = TokenizerSettings(joint=False)
+    Tokenizer.train(GERMAN, KOREAN, settings).save(tmp_path)
+    whole = (tmp_path / "target.model").read_bytes()
+    (tmp_path / "target.model").write_bytes({"empty": b"", "foreign": b"x" * 99, "cut": whole[:-20]}[damaged])
+    with pytest.raises(ModelFolderError, match=r"target\.model: damaged.*train the model again"):
+        Tokenizer.load(tmp_path, settings)
+    with pytest.raises(ModelFolderError, match=r"joint\.model: cannot be read \(No such file"):
+        Tokenizer.load(tmp_path, TokenizerSettings())
+
+
+def test_a_foreign_model_is_refused(tmp_path: Path) -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(GERMAN), model_writer=model, vocab_size=60, minloglevel=4
+    )
+    (tmp_path / "joint.model").write_bytes(model.getvalue())
+    with pytest.raises(ModelFolderError, match="not a vocabulary that Regard made"):
+        Tokenizer.load(tmp_path, TokenizerSettings())
+
+
+# --- sizes
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_an_impossible_size_names_the_possible_one(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
+    settings = TokenizerSettings.parse({"kind": kind, "joint": False, "size": 9000}, "test")
+    with pytest.raises(ConfigurationError, match=r"9,000 pieces are more than the text of the source side") as caught:
+        Tokenizer.train(GERMAN, KOREAN, settings)
+    largest = int(str(caught.value).split("at most ")[1].split(",")[0])
+    fits = settings.with_values(size=largest)
+    assert len(Tokenizer.train(GERMAN, GERMAN, fits).source) == largest
+    with pytest.raises(ConfigurationError):
+        Tokenizer.train(GERMAN, GERMAN, settings.with_values(size=largest + 1))
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("size", [5, 100, 270])
+def test_a_size_below_the_alphabet_names_the_smallest(kind: str, size: int) -> None:
+    settings = TokenizerSettings.parse({"kind": kind, "size": size}, "test")
+    with pytest.raises(ConfigurationError, match=f"{size} pieces are fewer than") as caught:
+        Tokenizer.train(GERMAN, GERMAN, settings)
+    smallest = int(str(caught.value).split("at least ")[1].split(",")[0])
+    assert len(Tokenizer.train(GERMAN, GERMAN, settings.with_values(size=smallest)).source) == smallest
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("texts", [["a"], ["a"] * 50, ["ab " * 3, ""], ["x" * 30_000, "y z"]])
+def test_tiny_and_odd_corpora(kind: str, texts: list[str]) -> None:
+    tokenizer = Tokenizer.train(texts, texts, TokenizerSettings.parse({"kind": kind}, "test"))
+    assert tokenizer.source.decode(tokenizer.source.encode(texts[0])) == texts[0].strip()
+
+
+def test_markup_in_training_text() -> None:
+    texts = ["<unk> <s> </s> <pad> <0x41> a ▁ ▅ b"] * 50
+    vocabulary = Tokenizer.train(texts, GERMAN, TokenizerSettings()).source
+    assert vocabulary.decode(vocabulary.encode(texts[0])) == shown(texts[0])
+
+
+def test_no_text_is_an_error() -> None:
+    with pytest.raises(DataError, match="there is no text to learn a vocabulary from"):
+        Tokenizer.train(["", " "], [], TokenizerSettings())
+
+
+def test_the_chosen_size_grows_slowly() -> None:
+    settings = TokenizerSettings()
+    assert chosen_size(["ab" * 500], settings) == 2 + 4 + 256 + 500
+    assert chosen_size(["ab" * 500_000], settings) == 2 + 4 + 256 + 5000
+    assert chosen_size(["ab" * 500], settings.with_values(byte_fallback=False)) == 2 + 4 + 500
+    tokenizer = Tokenizer.train(GERMAN, KOREAN, settings)
+    assert len(tokenizer.source) <= chosen_size(GERMAN + KOREAN, settings)

@@ -1,0 +1,22 @@
+"""What the import hook of the tests checks calls with."""
+
+import sys
+from collections.abc import Callable
+from typing import Any, runtime_checkable
+
+from beartype import beartype
+from beartype.roar import BeartypeDecorHintPep3119Exception
+
+
+def checked(call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call` with its annotations checked by beartype.
+
+    Protocols are for mypy; only here does anybody ask for an instance of one, so only here are they made ready for it.
+    """
+    try:
+        return beartype(call)
+    except BeartypeDecorHintPep3119Exception:
+        for value in vars(sys.modules[call.__module__]).values():
+            if getattr(value, "_is_protocol", False):
+                runtime_checkable(value)
+        return beartype(call)

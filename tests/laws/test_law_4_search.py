@@ -1,0 +1,172 @@
+"""Law 4 for whole models: greedy is a beam of one, a beam as wide as the space finds the best there is, beams share sources."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import pytest
+import torch
+from laws.models import entries, make, pairs, sentences, targets, widened
+from torch import Tensor
+
+from regard.data.tokenizer import BOS, EOS, PAD, UNK
+from regard.models import Model, ModelSettings
+from regard.search import Forbid, Hypothesis, LengthPenalty, Rule, SearchSettings, beam, greedy, search
+
+ENDS = (0.05, 0.2, 0.4)
+
+
+@dataclass(frozen=True)
+class Prefer:
+    """A rule that makes one piece likelier and another less likely to be chosen."""
+
+    more: int = 7
+    less: int = 9
+
+    def __call__(self, choice: Tensor, history: Tensor) -> Tensor:  # noqa: ARG002
+        choice = choice.clone()
+        choice[:, self.more] += 1.5
+        choice[:, self.less] -= 1.5
+        return choice
+
+
+@dataclass(frozen=True)
+class NotBefore:
+    """A rule that forbids the end before so many pieces."""
+
+    pieces: int
+
+    def __call__(self, choice: Tensor, history: Tensor) -> Tensor:
+        if history.shape[1] > self.pieces:
+            return choice
+        return choice.index_fill(1, torch.tensor([EOS]), -torch.inf)
+
+
+RULES: dict[str, tuple[Rule, ...]] = {
+    "none": (),
+    "forbidden pieces": (Forbid(),),
+    "more forbidden": (Forbid(), Forbid([5, 6, 11])),
+    "not before": (Forbid(), NotBefore(3)),
+    "preferred pieces": (Forbid(), Prefer()),
+}
+
+
+@pytest.mark.parametrize("settings", pairs())
+def test_greedy_is_a_beam_of_one(settings: ModelSettings) -> None:
+    batch, longest = sentences(7, 1, 5, 3, 6), torch.tensor([9, 2, 8, 9, 5])
+    found = set()
+    for seed, ends in enumerate(ENDS):
+        model = make(settings, seed, ends)
+        source = model.encode(batch)
+        one = greedy(model, source, longest, LengthPenalty(0.6))
+        many = beam(model, source, longest, 1, LengthPenalty(0.6))
+        _same(one, many)
+        found |= {h.ids for h in one}
+    assert len(found) >= 4, "the sentences should not all become the same"
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("settings", pairs(1))
+def test_greedy_is_a_beam_of_one_whatever_the_rules(settings: ModelSettings, rules: str) -> None:
+    batch, longest = sentences(7, 1, 5, 3, 6), torch.full((5,), 8)
+    for seed, ends in enumerate(ENDS):
+        model = make(settings, seed, ends)
+        source = model.encode(batch)
+        one = greedy(model, source, longest, LengthPenalty(1.0), RULES[rules])
+        _same(one, beam(model, source, longest, 1, LengthPenalty(1.0), RULES[rules]))
+
+
+def _same(one: list[Hypothesis], many: list[list[Hypothesis]]) -> None:
+    assert [h.ids for h in one] == [some[0].ids for some in many]
+    assert all(len(some) == 1 for some in many)
+    for mine, (theirs,) in zip(one, many, strict=True):
+        assert mine.log_probability == pytest.approx(theirs.log_probability, abs=1e-4)
+        assert mine.score == pytest.approx(theirs.score, abs=1e-4)
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_search_settings_of_one_beam_are_greedy(settings: ModelSettings) -> None:
+    model, batch = make(settings), sentences(5, 2, 4)
+    chosen = SearchSettings(beam=1, length_penalty=0.6, max_ratio=1.0, max_extra=3)
+    longest = torch.tensor([8, 5, 7])
+    source = model.encode(batch)
+    found = search(model, source, entries(batch), chosen)
+    _same(greedy(model, source, longest, LengthPenalty(0.6)), found)
+
+
+# --- the whole space
+
+
+PIECES = 7  # PAD UNK BOS EOS and three that mean something
+
+
+def every_target(longest: int, ends: int = EOS) -> list[tuple[int, ...]]:
+    """All targets of at most `longest` pieces, their end counted."""
+    symbols = range(ends + 1, PIECES)
+    return [ids for length in range(longest) for ids in itertools.product(symbols, repeat=length)]
+
+
+@torch.no_grad()
+def log_probabilities(model: Model, source_row: int, batch_targets: list[tuple[int, ...]], batch) -> list[float]:  # type: ignore[no-untyped-def]
+    """By teacher forcing, one target at a time's worth of arithmetic: rows of equal length together."""
+    found: dict[tuple[int, ...], float] = {}
+    whole = model.encode(batch).select(torch.tensor([source_row]))
+    for _, group in itertools.groupby(batch_targets, len):
+        same_length = list(group)
+        full = torch.tensor([[BOS, *ids, EOS] for ids in same_length])
+        source = whole.select(torch.zeros(len(full), dtype=torch.int64))
+        features, _ = model.step(full[:, :-1], model.begin(source), source)
+        told = model.project(features).log_softmax(-1).gather(2, full[:, 1:, None])[..., 0].sum(1)
+        found |= dict(zip(same_length, told.tolist(), strict=True))
+    return [found[ids] for ids in batch_targets]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("settings", pairs(2))
+def test_a_beam_as_wide_as_the_space_ranks_all_targets_as_brute_force_does(settings: ModelSettings, alpha: float) -> None:
+    batch, longest, lengths = sentences(4, 1, 6), torch.tensor([4, 3, 4]), set()
+    for seed in range(3):
+        model, penalty = make(settings, seed, (0.5, 0.1, 0.3)[seed], PIECES), LengthPenalty(alpha)
+        found = beam(model, model.encode(batch), longest, 60, penalty)
+        for row, hypotheses in enumerate(found):
+            space = every_target(int(longest[row]))
+            told = log_probabilities(model, row, space, batch)
+            scores = {ids: x / ((5 + len(ids) + 1) / 6) ** alpha for ids, x in zip(space, told, strict=True)}
+            assert {h.ids for h in hypotheses} == set(space)
+            assert len(hypotheses) == len(space)
+            for h in hypotheses:
+                assert h.score == pytest.approx(scores[h.ids], abs=1e-4, rel=1e-5)
+            ranked = sorted(scores.values(), reverse=True)
+            assert [h.score for h in hypotheses] == pytest.approx(ranked, abs=1e-4, rel=1e-5)
+            lengths.add(len(hypotheses[0].ids))
+    assert len(lengths) > 1, "the best should not all be equally long"
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_what_is_forbidden_is_never_written(settings: ModelSettings) -> None:
+    model, longest = make(settings, ends=0.1), torch.tensor([6, 6])
+    with torch.no_grad():
+        model.decoder.output.bias[[PAD, UNK, BOS]] = 3.0
+    source = model.encode(sentences(4, 2))
+    free = beam(model, source, longest, 4, LengthPenalty(1.0), ())
+    assert {PAD, UNK, BOS} & {piece for some in free for h in some for piece in h.ids}, "they would be written"
+    for found in (beam(model, source, longest, 4, LengthPenalty(1.0)), [greedy(model, source, longest, LengthPenalty(1.0))]):
+        assert not {PAD, UNK, BOS, EOS} & {piece for some in found for h in some for piece in h.ids}
+
+
+# --- beams share a source
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", pairs())
+def test_hypotheses_that_share_a_source_go_on_as_if_each_had_its_own(settings: ModelSettings) -> None:
+    K, batch = 3, sentences(5, 1, 7)  # noqa: N806
+    model, target = make(settings), targets(3 * K, 6)
+    source, rows = model.encode(batch), widened(3, K)
+    tiled = source.select(rows)
+    shared, own = model.begin(source).select(rows), model.begin(tiled)
+    for portion in target.split([1, 3, 2], 1):
+        found, shared = model.step(portion, shared, source)
+        wanted, own = model.step(portion, own, tiled)
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-4)

@@ -1,0 +1,98 @@
+"""Law 5: the score reported is the score of the output, recomputed by teacher forcing, alone and without its padding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from laws.models import alone, make, pairs, sentences
+
+from regard.data.tokenizer import BOS, EOS
+from regard.models import Batch, Model, ModelSettings
+from regard.search import Hypothesis, LengthPenalty, beam, greedy
+
+BATCH = sentences(8, 1, 5, 3, 7, 2)
+LONGEST = torch.tensor([7, 4, 6, 7, 5, 6])
+ALPHAS = (0.0, 0.6, 1.0)
+
+
+@torch.no_grad()
+def recomputed(model: Model, sentence: Batch, ids: tuple[int, ...]) -> float:
+    """The log-probability of a target with its end: full vocabulary, nothing forbidden."""
+    full = torch.tensor([[BOS, *ids, EOS]])
+    told = model.project(model(sentence, full[:, :-1])).double().log_softmax(-1)
+    return float(told.gather(2, full[:, 1:, None]).sum())
+
+
+def check(model: Model, found: list[list[Hypothesis]], alpha: float) -> None:
+    for row, hypotheses in enumerate(found):
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+        assert len({h.ids for h in hypotheses}) == len(hypotheses), "each is there once"
+        for h in hypotheses:
+            total, length = recomputed(model, alone(BATCH, row), h.ids), len(h.ids) + 1
+            assert length <= LONGEST[row]
+            assert h.log_probability == pytest.approx(total, abs=1e-4, rel=1e-5)
+            assert h.score == pytest.approx(total / ((5 + length) / 6) ** alpha, abs=1e-4, rel=1e-5)
+
+
+def is_varied(found: list[list[list[Hypothesis]]]) -> bool:
+    """Whether winners differ, have many lengths, some sentences leave their batch early, some are cut off and some not."""
+    winners = [some[0] for batch in found for some in batch]
+    lengths = [len(h.ids) + 1 for h in winners]
+    cut = [n == longest for n, longest in zip(lengths, LONGEST.tolist() * len(found), strict=True)]
+    leave = any(len({len(some[0].ids) for some in batch}) >= 3 for batch in found)
+    return len({h.ids for h in winners}) >= 8 and len({n for n in lengths if n >= 2}) >= 3 and leave and 2 <= sum(cut) < len(cut) - 2
+
+
+def check_models(settings: ModelSettings, look: Callable[[Model, LengthPenalty], list[list[Hypothesis]]]) -> None:
+    """Try the law on one model after another, until it has been tried on enough different winners."""
+    found: list[list[list[Hypothesis]]] = []
+    while len(found) < 3 or not is_varied(found):
+        assert len(found) < 12, "winners that do not differ prove nothing"
+        model, alpha = make(settings, len(found), (0.02, 0.2, 0.1)[len(found) % 3]), ALPHAS[len(found) % 3]
+        found.append(look(model, LengthPenalty(alpha)))
+        check(model, found[-1], alpha)
+
+
+@pytest.mark.parametrize("settings", pairs())
+def test_the_score_of_greedy_search_is_that_of_its_output(settings: ModelSettings) -> None:
+    check_models(settings, lambda model, penalty: [[h] for h in greedy(model, model.encode(BATCH), LONGEST, penalty)])
+
+
+@pytest.mark.parametrize("settings", pairs())
+def test_the_scores_of_a_beam_are_those_of_its_outputs(settings: ModelSettings) -> None:
+    def look(model: Model, penalty: LengthPenalty) -> list[list[Hypothesis]]:
+        found = beam(model, model.encode(BATCH), LONGEST, 4, penalty)
+        assert all(1 <= len(some) <= 4 for some in found)
+        return found
+
+    check_models(settings, look)
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("width", [2, 7, 40])
+def test_beams_of_any_width_report_true_scores(settings: ModelSettings, width: int) -> None:
+    for ends, alpha in zip((0.1, 0.2, 0.5), ALPHAS, strict=True):
+        model = make(settings, 3, ends)
+        found = beam(model, model.encode(BATCH), LONGEST, width, LengthPenalty(alpha))
+        check(model, [some[:5] for some in found], alpha)
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_hypotheses_cut_off_at_the_longest_end_and_their_end_is_counted(settings: ModelSettings) -> None:
+    model = make(settings)
+    with torch.no_grad():
+        model.decoder.output.bias[EOS] = -60.0
+    found = beam(model, model.encode(BATCH), LONGEST, 3, LengthPenalty(1.0))
+    assert [len(some[0].ids) + 1 for some in found] == LONGEST.tolist()
+    check(model, found, 1.0)
+    assert all(some[0].log_probability < -20 for some in found)
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_a_longest_of_one_leaves_room_for_the_end_alone(settings: ModelSettings) -> None:
+    model, one = make(settings), torch.ones(6, dtype=torch.int64)
+    source = model.encode(BATCH)
+    assert [h.ids for h in greedy(model, source, one, LengthPenalty(1.0))] == [()] * 6
+    assert [[h.ids for h in some] for some in beam(model, source, one, 3, LengthPenalty(1.0))] == [[()]] * 6

@@ -1,0 +1,57 @@
+"""Saving: the suffix chooses, and a file is whole or absent."""
+
+from pathlib import Path
+
+import pytest
+
+from regard.errors import UsageError
+from regard.visualisation import Alignment, save
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("a.svg", b"<svg"), ("a.PNG", b"\x89PNG"), ("a.html", b"<!DOCTYPE html>"), ("한글.svg", b"<svg")],
+)
+def test_the_suffix_chooses(tmp_path: Path, bread: Alignment, name: str, start: bytes) -> None:
+    assert save([bread, bread], tmp_path / name) == tmp_path / name
+    assert (tmp_path / name).read_bytes().startswith(start)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["a.gif", "a", "svg"])
+def test_other_suffixes_are_refused_with_the_three(tmp_path: Path, bread: Alignment, name: str) -> None:
+    with pytest.raises(UsageError, match=rf"\.svg, \.png or \.html; got '{name}'"):
+        save(bread, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_to_save(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no alignment"):
+        save([], tmp_path / "a.svg")
+
+
+def test_a_file_that_cannot_be_written_is_a_clear_error(tmp_path: Path, bread: Alignment) -> None:
+    with pytest.raises(UsageError, match=r"cannot write .*No such file or directory"):
+        save(bread, tmp_path / "absent" / "a.svg")
+    (tmp_path / "a.svg").mkdir()
+    with pytest.raises(UsageError, match="cannot write"):
+        save(bread, tmp_path / "a.svg")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
+
+
+def test_a_write_that_fails_leaves_the_old_file(
+    tmp_path: Path, bread: Alignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.svg"
+    path.write_text("old")
+
+    def half(self: Path, content: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(content[:10])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(UsageError, match="No space left on device"):
+        save(bread, path)
+    assert path.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.svg"]

@@ -1,0 +1,71 @@
+"""What an alignment accepts and refuses."""
+
+import numpy as np
+import pytest
+
+from regard.errors import UsageError
+from regard.visualisation import Alignment
+from regard.visualisation.heatmap import ceiling_of
+
+GOOD = np.full((2, 3), 0.25)
+
+
+def make(weights: object = GOOD, **more: object) -> Alignment:
+    return Alignment(("a", "b", "c"), ("x", "y"), weights, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("weights", "wanted"),
+    [
+        (GOOD.T, r"\(2, 3\).*\(3, 2\)"),
+        (np.zeros(6), r"\(2, 3\).*\(6,\)"),
+        (np.array([["a"] * 3] * 2), r"array of numbers of shape \(2, 3\)"),
+        (np.full((2, 3), np.nan), r"weights\[0, 0\] is nan"),
+        (np.array([[0, 0, 0], [0, np.inf, 0]]), r"weights\[1, 1\] is inf"),
+        (np.array([[0, 0, -0.5], [0, 0, 0]]), r"weights\[0, 2\] is -0.5"),
+        (np.array([[0, 0, 0], [0.5, 0.5, 0.5]]), "word 1 sum to 1.500"),
+    ],
+)
+def test_wrong_weights_are_refused_with_what_was_wanted_and_got(weights: object, wanted: str) -> None:
+    with pytest.raises(UsageError, match=wanted):
+        make(weights)
+
+
+def test_mass_elsewhere_is_checked_and_counts() -> None:
+    assert make(elsewhere=np.array([0.25, 0.25])).elsewhere is not None
+    with pytest.raises(UsageError, match=r"elsewhere must have the shape \(2,\).*\(3,\)"):
+        make(elsewhere=np.full(3, 0.1))
+    with pytest.raises(UsageError, match=r"sum to 1\.250"):
+        make(elsewhere=np.array([0.5, 0.0]))
+
+
+def test_links_must_join_words() -> None:
+    assert make(links=frozenset({(2, 1)})).links
+    with pytest.raises(UsageError, match="link 1-2 lies outside 3 source words and 2 target words"):
+        make(links=frozenset({(1, 2)}))
+
+
+@pytest.mark.parametrize(("source", "target"), [((), ("x",)), (("a",), ())])
+def test_a_sentence_without_words_is_refused(source: tuple[str, ...], target: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError, match="at least one"):
+        Alignment(source, target, np.zeros((len(target), len(source))))
+
+
+def test_the_weights_are_a_copy_that_cannot_be_written() -> None:
+    given = GOOD.copy()
+    alignment = make(given)
+    given[0, 0] = 9
+    assert alignment.weights[0, 0] == 0.25
+    assert not alignment.weights.flags.writeable
+
+
+def test_words_are_composed_and_lose_control_characters() -> None:
+    alignment = Alignment(("\u1112\u1161\u11ab", "a\x00b\x1b"), ("한\n줄",), np.zeros((1, 2)))
+    assert alignment.source == ("한", "a\ufffdb\ufffd")
+    assert alignment.target == ("한 줄",)
+
+
+def test_the_scale_ends_at_the_next_round_number() -> None:
+    assert ceiling_of([make(np.full((2, 3), 0.33))]) == 0.4
+    assert ceiling_of([make(np.zeros((2, 3))), make(np.eye(3)[:2])]) == 1.0
+    assert ceiling_of([make(np.full((2, 3), 0.1), elsewhere=np.array([0.55, 0]))]) == 0.6

@@ -1,0 +1,135 @@
+"""Geometry, from 1 to 80 words: nothing is cut, no two labels overlap."""
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from regard.visualisation import Alignment
+from regard.visualisation.colours import LEVELS, THEMES, colour, contrast, luminance
+from regard.visualisation.fonts import elide, has, load, measure
+from regard.visualisation.heatmap import layout
+from regard.visualisation.layout import Box, Picture, Text
+
+SIZES = [(1, 1), (4, 4), (5, 1), (1, 5), (12, 12), (18, 20), (30, 30), (31, 24), (45, 45), (3, 60), (60, 3), (80, 80)]
+LONG = ("Donaudampfschifffahrtselektrizitätenhaup", "가나다라마바사아자차" * 4, "m" * 40)
+
+
+def texts(picture: Picture, group: str) -> list[Text]:
+    return [mark for part in picture.groups if part.name == group for mark in part.marks if isinstance(mark, Text)]
+
+
+def corners(mark: Box | Text) -> tuple[tuple[float, float], ...]:
+    if isinstance(mark, Text):
+        return mark.corners()
+    return ((mark.x, mark.y), (mark.x + mark.width, mark.y + mark.height))
+
+
+def room(text: Text) -> tuple[float, float, float, float]:
+    """Left, right, top, bottom of a text's room, seen with the head turned as the text is."""
+    cos, sin = math.cos(math.radians(text.turn)), math.sin(math.radians(text.turn))
+    along = [x * cos - y * sin for x, y in text.corners()]
+    down = [x * sin + y * cos for x, y in text.corners()]
+    return min(along), max(along), min(down), max(down)
+
+
+def assert_nothing_overlaps(labels: list[Text]) -> None:
+    rooms = [(room(label), label.text) for label in labels]
+    for number, ((left, right, top, bottom), one) in enumerate(rooms):
+        for (left_, right_, top_, bottom_), other in rooms[:number]:
+            apart = right <= left_ or right_ <= left or bottom <= top_ + 0.01 or bottom_ <= top + 0.01
+            assert apart, f"{one!r} overlaps {other!r}"
+
+
+def assert_well_laid(picture: Picture) -> None:
+    for mark in picture.marks():
+        for x, y in corners(mark):
+            assert 0 <= x <= picture.width, mark
+            assert 0 <= y <= picture.height, mark
+    assert_nothing_overlaps(texts(picture, "sources") + texts(picture, "end-label"))
+    for group in ("targets", "values", "header", "axes", "legend"):
+        assert_nothing_overlaps([text for text in texts(picture, group) if text.text])
+
+
+@pytest.mark.parametrize(("rows", "columns"), SIZES)
+@pytest.mark.parametrize("has_end", [True, False])
+def test_labels_neither_overlap_nor_leave_the_canvas(
+    rows: int, columns: int, has_end: bool, random_alignment: Callable[..., Alignment]
+) -> None:
+    links = frozenset({(0, 0), (columns - 1, rows - 1)})
+    assert_well_laid(
+        layout(random_alignment(rows, columns, has_end=has_end, title="Title", caption="c" * 300, links=links))
+    )
+
+
+def test_words_of_forty_letters_are_whole_and_longer_ones_elided_with_the_whole_as_hint(
+    random_alignment: Callable[..., Alignment],
+) -> None:
+    weights = random_alignment(3, 4, has_end=False).weights
+    picture = layout(Alignment((*LONG, "y" * 300), LONG, weights))
+    assert_well_laid(picture)
+    assert [label.text for label in texts(picture, "targets")] == list(LONG)
+    *whole, last = texts(picture, "sources")
+    assert [label.text for label in whole] == list(LONG)
+    assert "…" in last.text
+    assert last.hint == "y" * 300
+
+
+@pytest.mark.parametrize("word", ["😀", "👩‍👩‍👧", "שלום", "日本語", "", " ", "\ufffd", "a\u0301\u0302", "ᄒᆞᆫ글"])
+def test_any_script_is_laid_out(word: str, random_alignment: Callable[..., Alignment]) -> None:
+    assert_well_laid(layout(Alignment((word,) * 3, (word,) * 2, random_alignment(2, 3).weights, title=word)))
+
+
+def test_cells_are_square_enough_and_shrink_with_length(random_alignment: Callable[..., Alignment]) -> None:
+    sides = []
+    for size in (1, 5, 20, 40, 80):
+        cell = next(g for g in layout(random_alignment(size, size)).groups if g.name == "cells").marks[0]
+        assert isinstance(cell, Box)
+        assert 0.3 <= cell.height / cell.width <= 1
+        sides.append(cell.height)
+    assert sides == sorted(sides, reverse=True)
+    assert sides[-1] >= 12
+
+
+def test_every_word_and_weight_has_its_mark(bread: Alignment) -> None:
+    picture = layout(bread)
+    assert [label.text for label in texts(picture, "sources")] == list(bread.source)
+    assert [label.text for label in texts(picture, "targets")] == list(bread.target)
+    assert [text.text for text in texts(picture, "values")][:4] == ["0.90", "0.05", "0.03", "0.01"]
+    cells = next(group for group in picture.groups if group.name == "cells").marks
+    assert len(cells) == 16
+    assert cells[0].paint == "w90"
+
+
+def test_the_ceiling_can_be_fixed(bread: Alignment) -> None:
+    faint = Alignment(bread.source, bread.target, bread.weights / 10)
+    paint = {c: next(g for g in layout(faint, c).groups if g.name == "cells").marks[0].paint for c in (None, 1.0)}
+    assert paint == {None: "w90", 1.0: "w9"}
+
+
+def test_the_font_holds_all_hangul_and_the_accents_of_europe() -> None:
+    load.cache_clear()
+    syllables = (chr(code) for code in range(0xAC00, 0xAC00 + 11_172))
+    assert [s for s in syllables if not has(s)] == []
+    assert [c for c in "äöüÄÖÜßẞéèêëàâçœæîïôùûÿáčďěíňóřšťúůýžÁČĎĚÍŇÓŘŠŤÚŮÝŽąęłńśźżñõå„“”’«»…→↓□" if not has(c)] == []
+    assert not has("😀")
+    assert not has("ש")
+
+
+def test_eliding_fits() -> None:
+    for limit in (40.0, 100.0, 300.0):
+        assert measure(elide("Donaudampfschifffahrt" * 4, 12.0, limit), 12.0) <= limit
+    assert elide("short", 12.0, 300.0) == "short"
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_scale_is_ordered_even_and_legible(theme: str) -> None:
+    shades = [colour(f"w{place}", theme) for place in range(LEVELS + 1)]  # type: ignore[arg-type]
+    assert shades[0] == colour("paper", theme)  # type: ignore[arg-type]
+    steps = [after - before for before, after in pairwise(luminance(shade) for shade in shades)]
+    assert all(step < 0 for step in steps) if theme == "light" else all(step > 0 for step in steps)
+    for place, shade in enumerate(shades):
+        assert contrast(colour(f"v{place}", theme), shade) >= 4.5, place  # type: ignore[arg-type]
+    for role in ("ink", "muted"):
+        assert contrast(colour(role, theme), shades[0]) >= 4.5  # type: ignore[arg-type]

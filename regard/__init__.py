@@ -1,13 +1,40 @@
 """Regard: sequence-to-sequence learning with attention that you can see.
 
-import regard
-translator = regard.load("runs/first")
-print(translator.translate("나는 빵을 먹고 있었다")[0].text)
+    import regard
+    translator = regard.load("runs/first")
+    print(translator.translate("나는 빵을 먹고 있었다")[0].text)
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from regard.errors import RegardError
-from regard.pipeline import Translation, Translator, load
-from regard.training.recipe import presets
+
+if TYPE_CHECKING:
+    from regard.attention.watch import watch
+    from regard.pipeline import Translation, Translator, load
+    from regard.training.recipe import presets
 
 __version__ = "0.1.0"
-__all__ = ["RegardError", "Translation", "Translator", "__version__", "load", "presets"]
+__all__ = ["RegardError", "Translation", "Translator", "__version__", "load", "presets", "watch"]
+
+_HOMES = {
+    "Translation": "regard.pipeline",
+    "Translator": "regard.pipeline",
+    "load": "regard.pipeline",
+    "presets": "regard.training.recipe",
+    "watch": "regard.attention.watch",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # PyTorch takes more than a second to import: `regard --help` need not wait for it.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'regard' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

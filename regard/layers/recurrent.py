@@ -45,7 +45,8 @@ class GRU(Cell):
 
     def forward(self, projected: Float[Tensor, "N G"], states: States) -> States:
         (h,) = states
-        from_hidden = self.hidden(h)
+        # The matrix products may be in bfloat16; what is carried from step to step stays in float32.
+        from_hidden, projected = self.hidden(h).to(h.dtype), projected.to(h.dtype)
         rz = torch.sigmoid(projected[:, : 2 * self.size] + from_hidden[:, : 2 * self.size])
         r, z = rz.chunk(2, -1)
         n = torch.tanh(torch.addcmul(projected[:, 2 * self.size :], r, from_hidden[:, 2 * self.size :]))
@@ -59,7 +60,7 @@ class LSTM(Cell):
 
     def forward(self, projected: Float[Tensor, "N G"], states: States) -> States:
         h, c = states
-        i, f, g, o = (projected + self.hidden(h)).chunk(4, -1)
+        i, f, g, o = (projected + self.hidden(h)).to(h.dtype).chunk(4, -1)
         c = torch.addcmul(torch.sigmoid(f) * c, torch.sigmoid(i), torch.tanh(g))
         return torch.sigmoid(o) * torch.tanh(c), c
 

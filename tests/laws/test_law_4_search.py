@@ -125,9 +125,11 @@ def log_probabilities(model: Model, source_row: int, batch_targets: list[tuple[i
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("settings", pairs(2))
 def test_a_beam_as_wide_as_the_space_ranks_all_targets_as_brute_force_does(settings: ModelSettings, alpha: float) -> None:
-    batch, longest, lengths = sentences(4, 1, 6), torch.tensor([4, 3, 4]), set()
-    for seed in range(3):
-        model, penalty = make(settings, seed, (0.5, 0.1, 0.3)[seed], PIECES), LengthPenalty(alpha)
+    batch, longest, lengths = sentences(4, 1, 6), torch.tensor([4, 3, 4]), set[int]()
+    penalty = LengthPenalty(alpha)
+    for seed in itertools.count():
+        assert seed < 9, "the best should not all be equally long"
+        model = make(settings, seed, (0.5, 0.1, 0.3)[seed % 3], PIECES)
         found = beam(model, model.encode(batch), longest, 60, penalty)
         for row, hypotheses in enumerate(found):
             space = every_target(int(longest[row]))
@@ -140,7 +142,8 @@ def test_a_beam_as_wide_as_the_space_ranks_all_targets_as_brute_force_does(setti
             ranked = sorted(scores.values(), reverse=True)
             assert [h.score for h in hypotheses] == pytest.approx(ranked, abs=1e-4, rel=1e-5)
             lengths.add(len(hypotheses[0].ids))
-    assert len(lengths) > 1, "the best should not all be equally long"
+        if len(lengths) > 1:
+            break
 
 
 @pytest.mark.parametrize("settings", pairs(1))

@@ -1,0 +1,38 @@
+"""Scores are sacreBLEU's own, with their signatures."""
+
+from __future__ import annotations
+
+import pytest
+import sacrebleu
+
+from regard.errors import DataError
+from regard.evaluation.metrics import chrf_and_bleu, scores
+
+OUTPUTS = ["I go home", "I was eating a bread", "the cat sat"]
+REFERENCES = ["I go home", "I was eating bread", "a cat sat down"]
+
+
+def test_scores_are_sacrebleus() -> None:
+    found = {score.name: score for score in scores(OUTPUTS, [REFERENCES])}
+    assert found["BLEU"].value == pytest.approx(sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES]).score)
+    assert found["chrF"].value == pytest.approx(sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score)
+    assert found["TER"].value == pytest.approx(sacrebleu.corpus_ter(OUTPUTS, [REFERENCES]).score)
+    assert "tok:13a" in found["BLEU"].signature
+    assert all("version:" in score.signature for score in found.values())
+
+
+def test_what_training_watches_is_the_same() -> None:
+    watched = chrf_and_bleu(OUTPUTS, REFERENCES)
+    found = {score.name: score.value for score in scores(OUTPUTS, [REFERENCES])}
+    assert watched == {"chrf": pytest.approx(found["chrF"]), "bleu": pytest.approx(found["BLEU"])}
+
+
+def test_more_references_help() -> None:
+    one, two = (scores(OUTPUTS, sets)[0].value for sets in ([REFERENCES], [REFERENCES, OUTPUTS]))
+    assert two == pytest.approx(100)
+    assert one < two
+
+
+def test_uneven_files_are_refused() -> None:
+    with pytest.raises(DataError, match="reference 1 has 2 lines for 3 outputs"):
+        scores(OUTPUTS, [REFERENCES[:2]])

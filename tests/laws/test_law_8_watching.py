@@ -1,0 +1,210 @@
+"""Law 8: watching changes no output, to the bit; what is read while searching is what teacher forcing alone reads."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from laws.models import alone, entries, make, pairs, sentences, targets, variants
+from torch import Tensor
+
+from regard.attention import Read, watch
+from regard.data.batching import pad
+from regard.data.tokenizer import BOS, EOS
+from regard.models import Batch, Model, ModelSettings
+from regard.models.recurrent import RecurrentEncoderSettings
+from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
+from regard.search import LengthPenalty, beam, greedy
+
+BATCH = sentences(6, 1, 4, 8)
+T = 7
+
+
+def roles(model: Model) -> dict[str, str]:
+    """The name of each layer that reads → what it reads."""
+    return {name: module.role for name, module in model.named_modules() if isinstance(module, Read)}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", pairs())
+def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
+    model, target, longest = make(settings), targets(4, T), torch.tensor([6, 5, 4, 6])
+    source, penalty = model.encode(BATCH), LengthPenalty(1.0)
+    plain = [model(BATCH, target), greedy(model, source, longest, penalty), beam(model, source, longest, 3, penalty)]
+    with watch(model) as readings:
+        assert torch.equal(model(BATCH, target), plain[0])
+    assert set(readings) == set(roles(model)), "every layer that reads is heard"
+    with watch(model):
+        assert greedy(model, source, longest, penalty) == plain[1]
+    with watch(model):
+        assert beam(model, source, longest, 3, penalty) == plain[2]
+    heard = {name: weights.clone() for name, weights in readings.items()}
+    assert torch.equal(model(BATCH, target), plain[0])
+    assert all(torch.equal(weights, heard[name]) for name, weights in readings.items()), "nobody listens any more"
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> None:
+    model, target = make(settings), targets(4, T)
+
+    def gradients() -> list[Tensor | None]:
+        features = model(BATCH, target)
+        learnt = [p for name, p in model.named_parameters() if not name.startswith("decoder.output")]
+        return list(torch.autograd.grad(features.square().sum(), learnt))
+
+    plain = gradients()
+    with watch(model):
+        watched = gradients()
+    assert all(torch.equal(one, other) for one, other in zip(plain, watched, strict=True))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", pairs())
+def test_readings_of_a_batch_are_those_of_each_sentence_alone(settings: ModelSettings) -> None:
+    model, lengths = make(settings), [5, T, 3, 6]
+    rows = targets(4, T).tolist()
+    target, _ = pad([row[:n] for row, n in zip(rows, lengths, strict=True)])
+    with watch(model) as together:
+        model(BATCH, target)
+    for row, (S, n) in enumerate(zip(entries(BATCH), lengths, strict=True)):
+        with watch(model) as own:
+            model(alone(BATCH, row), target[row : row + 1, :n])
+        for name, role in roles(model).items():
+            queries, read = {"encoder": (S, S), "decoder": (n, n), "cross": (n, S)}[role]
+            found, wanted = together[name][row], own[name][0]
+            assert wanted.shape[1:] == (queries, read)
+            torch.testing.assert_close(found[:, :queries, :read], wanted, rtol=0, atol=1e-4)
+            assert float(found[:, :queries, read:].abs().sum()) == 0, "what it has not gets exactly nothing"
+            ones = torch.ones(wanted.shape[:2])
+            torch.testing.assert_close(wanted.sum(-1), ones, rtol=0, atol=1e-5)
+            torch.testing.assert_close(found[:, :queries].sum(-1), ones, rtol=0, atol=1e-5)
+            assert bool((found >= 0).all())
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", pairs())
+def test_readings_step_by_step_are_those_of_all_at_once(settings: ModelSettings) -> None:
+    model, target = make(settings), targets(4, T)
+    source = model.encode(BATCH)
+    with watch(model) as whole:
+        model.step(target, model.begin(source), source)
+    with watch(model) as stepwise:
+        state = model.begin(source)
+        for portion in target.split([1, 3, 1, 2], 1):
+            _, state = model.step(portion, state, source)
+    assert set(whole) == set(stepwise) == {name for name, role in roles(model).items() if role != "encoder"}
+    for name in whole:
+        assert whole[name].shape[2] == T
+        torch.testing.assert_close(stepwise[name], whole[name], rtol=0, atol=1e-4)
+    for name, role in roles(model).items():
+        if role == "decoder":
+            assert float(whole[name].triu(1).abs().max()) == 0, "nobody reads what is not yet written"
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", pairs(1))
+def test_readings_of_a_greedy_search_are_those_of_teacher_forcing_its_own_output(settings: ModelSettings) -> None:
+    model, sentence = make(settings, ends=0.05), alone(BATCH, 3)
+    source = model.encode(sentence)
+    with watch(model) as searched:
+        (best,) = greedy(model, source, torch.tensor([6]), LengthPenalty(1.0))
+    with watch(model) as forced:
+        model(sentence, torch.tensor([[BOS, *best.ids]]))
+    assert len(best.ids) >= 1
+    for name in searched:
+        assert searched[name].shape[2] == len(best.ids) + 1, "a row for each piece, end of sentence last"
+        torch.testing.assert_close(searched[name], forced[name], rtol=0, atol=1e-4)
+
+
+def test_another_model_is_not_collected() -> None:
+    for parameter in pairs(1):
+        model, other = make(parameter.values[0], 1), make(parameter.values[0], 2)
+        with watch(model) as readings:
+            other(BATCH, targets(4, T))
+        assert len(readings) == 0
+
+
+@torch.no_grad()
+def test_beams_that_share_a_source_have_readings_of_their_own() -> None:
+    for parameter in pairs(1):
+        model, target = make(parameter.values[0]), targets(8, T)
+        source, rows = model.encode(BATCH), torch.arange(4).repeat_interleave(2)
+        with watch(model) as shared:
+            model.step(target, model.begin(source).select(rows), source)
+        with watch(model) as own:
+            model.step(target, model.begin(source.select(rows)), source.select(rows))
+        for name in shared:
+            torch.testing.assert_close(shared[name], own[name], rtol=0, atol=1e-4)
+
+
+# --- by hand
+
+
+def linear(x: Tensor, weights: dict[str, Tensor], name: str) -> Tensor:
+    return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+
+def normed(x: Tensor, weights: dict[str, Tensor], name: str) -> Tensor:
+    deviation = x - x.mean(-1, keepdim=True)
+    scale = (deviation.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+    return deviation / scale * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+
+def by_hand(query: Tensor, keys: Tensor, weights: dict[str, Tensor], name: str, heads: int) -> Tensor:
+    """The weights (H, T, S) of one scaled dot product attention of one sentence."""
+    q, k = linear(query, weights, f"{name}.query"), linear(keys, weights, f"{name}.key")
+    size = q.shape[-1] // heads
+    parts = [slice(h * size, (h + 1) * size) for h in range(heads)]
+    return torch.stack([(q[:, part] @ k[:, part].T / math.sqrt(size)).softmax(-1) for part in parts])
+
+
+def positions(length: int, size: int) -> Tensor:
+    """Section 3.5 of the paper, sines first, then cosines."""
+    table = torch.zeros(length, size)
+    for place in range(length):
+        for i in range(size // 2):
+            angle = place / 10000 ** (2 * i / size)
+            table[place, i], table[place, size // 2 + i] = math.sin(angle), math.cos(angle)
+    return table
+
+
+@torch.no_grad()
+def test_readings_of_a_transformer_are_those_computed_by_hand() -> None:
+    encoder = TransformerEncoderSettings(layers=1, size=16, heads=2, feedforward=24, dropout=0.0, norm="pre")
+    decoder = TransformerDecoderSettings(layers=1, size=16, heads=2, feedforward=24, dropout=0.0, norm="pre")
+    model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
+    w, target = {name: p.detach() for name, p in model.named_parameters()}, targets(4, T)
+    with watch(model) as readings:
+        outputs = model.encoder(BATCH).outputs
+        model(BATCH, target)
+    for row, S in enumerate(entries(BATCH)):
+        x = w["encoder.entrance.embedding.weight"][BATCH.data[row, :S]] * 4 + positions(S, 16)
+        y = normed(x, w, "encoder.layers.0.around_self.norm")
+        wanted = by_hand(y, y, w, "encoder.layers.0.self_read", 2)
+        torch.testing.assert_close(readings["encoder.layers.0.self_read"][row, :, :S, :S], wanted, rtol=0, atol=1e-4)
+
+        name = "decoder.layers.0"
+        x = w["decoder.entrance.embedding.weight"][target[row]] * 4 + positions(T, 16)
+        y = normed(x, w, f"{name}.around_self.norm")
+        past = torch.stack([by_hand(y[t : t + 1], y[: t + 1], w, f"{name}.self_read", 2)[:, 0].new_zeros(2, T) for t in range(T)], 1)
+        for t in range(T):
+            past[:, t, : t + 1] = by_hand(y[t : t + 1], y[: t + 1], w, f"{name}.self_read", 2)[:, 0]
+        torch.testing.assert_close(readings[f"{name}.self_read"][row], past, rtol=0, atol=1e-4)
+
+        values = linear(y, w, f"{name}.self_read.value")
+        answer = torch.cat([past[h] @ values[:, h * 8 : h * 8 + 8] for h in range(2)], -1)
+        x = x + linear(answer, w, f"{name}.self_read.output")
+        y = normed(x, w, f"{name}.around_cross.norm")
+        wanted = by_hand(y, outputs[row, :S], w, f"{name}.cross_read", 2)
+        torch.testing.assert_close(readings[f"{name}.cross_read"][row, :, :, :S], wanted, rtol=0, atol=1e-4)
+
+
+def test_what_is_heard_of_a_recurrent_decoder_is_what_it_read() -> None:
+    """The contexts that its readings and its source give are those it used."""
+    for settings in variants(RecurrentEncoderSettings):
+        decoder = variants(type(pairs(1)[-1].values[0].decoder))
+        for other in decoder:
+            model = make(ModelSettings(encoder=settings, decoder=other, share="none"))
+            _ = model
+            assert Batch and EOS

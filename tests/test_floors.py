@@ -1,0 +1,63 @@
+"""The house stands on its floors: a module imports only from floors below its own, rooms of one floor not from each other."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import regard
+
+ROOT = Path(regard.__file__).parent
+FLOORS: dict[str, int] = {
+    "errors": 0,
+    "shapes": 0,
+    "settings": 0,
+    "attention": 1,
+    "data": 1,
+    "layers": 2,
+    "models": 3,
+    "search": 4,
+    "checkpoint": 4,
+    "pipeline": 5,
+    "training": 5,
+    "evaluation": 6,
+    "visualisation": 6,
+    "cli": 8,
+}
+# errors stands below everything; settings raises its errors, checkpoint writes down how a folder is searched.
+LEVEL_DOORS = {("settings", "errors"), ("checkpoint", "search")}
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in FLOORS)
+
+
+def _room(dotted: str) -> str | None:
+    parts = dotted.split(".")
+    return parts[1] if parts[0] == "regard" and len(parts) > 1 else None
+
+
+def _imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "regard" else [node.module]
+            found.update(names)
+        elif isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: relative imports hide the floors"
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_down(path: Path) -> None:
+    room = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    assert room in FLOORS, f"{room} stands on no floor: give it one here and in the map"
+    for name in _imports(path):
+        other = _room(name)
+        if other is None or other == room or other not in FLOORS or (room, other) in LEVEL_DOORS:
+            continue
+        assert FLOORS[other] < FLOORS[room], f"{path.relative_to(ROOT)} (floor {FLOORS[room]}) imports {name}"
+
+
+def test_the_public_names_exist() -> None:
+    assert all(hasattr(regard, name) for name in regard.__all__)

@@ -1,0 +1,196 @@
+"""A run: it resumes as if it had never stopped, keeps the best, stops when it should, and writes down what it did."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from regard.checkpoint import load_tensors, weights
+from regard.data.batching import Batches, BatchingSettings, Example
+from regard.data.tokenizer import EOS
+from regard.errors import TrainingError
+from regard.models import Model, ModelSettings, build
+from regard.training import Recipe, Trainer
+from regard.training.journal import read
+from regard.training.schedule import ScheduleSettings, rate
+
+SIDES = {
+    "transformer": {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2},
+    "recurrent": {"kind": "recurrent", "size": 8, "embedding": 8, "dropout": 0.2},
+}
+PAIRS = [(encoder, decoder) for encoder in SIDES for decoder in SIDES]
+
+
+def _model_values(encoder: str, decoder: str) -> dict[str, Any]:
+    attention = {"attention": 8} if decoder == "recurrent" else {}
+    return {"encoder": SIDES[encoder], "decoder": {**SIDES[decoder], **attention}}
+
+
+def _recipe(encoder: str = "transformer", decoder: str = "transformer", **training: Any) -> Recipe:
+    values = {
+        "data": {"source": "unread", "target": "unread"},
+        "model": _model_values(encoder, decoder),
+        "batching": {"tokens": 32},
+        "schedule": {"peak": 1e-2, "warmup": 4},
+        "training": {"updates": 12, "validate_every": 5, "log_every": 2, "precision": "float32", **training},
+    }
+    return Recipe.parse(values, "the test")
+
+
+def _loss(model: Model) -> dict[str, float]:
+    total = sum(float(parameter.detach().abs().sum()) for parameter in model.parameters())
+    return {"loss": total, "chrf": total, "bleu": 0.0}
+
+
+def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss) -> Trainer:
+    torch.manual_seed(recipe.training.seed)
+    model = build(recipe.model, 20, 20, joint=True)
+    examples = [Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS]) for i in range(40)]
+    folder.mkdir(parents=True, exist_ok=True)
+    return Trainer(model, Batches(examples, BatchingSettings(tokens=32), 1), recipe, folder, validate)
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str, decoder: str) -> None:
+    whole = _trainer(_recipe(encoder, decoder), tmp_path / "whole")
+    whole.run()
+    _trainer(_recipe(encoder, decoder, updates=7), tmp_path / "cut").run()
+    resumed = _trainer(_recipe(encoder, decoder), tmp_path / "cut")
+    torch.manual_seed(99)  # the state of the generator comes from the checkpoint, not from here
+    assert resumed.resume()
+    resumed.run()
+    for name, weight in weights(whole.model).items():
+        assert torch.equal(weight, weights(resumed.model)[name]), name
+        assert torch.equal(whole.average[name], resumed.average[name]), name
+    assert whole.progress.tokens == resumed.progress.tokens
+    assert whole.progress.position == resumed.progress.position
+
+
+def test_accumulated_batches_weigh_every_piece_alike(tmp_path: Path) -> None:
+    trainer = _trainer(_recipe(accumulate=3, updates=2), tmp_path)
+    trainer.run()
+    position = trainer.progress.position
+    assert position.epoch * len(trainer.batches.epoch(0)) + position.batch == 6
+
+
+def test_the_best_weights_are_those_of_the_best_look(tmp_path: Path) -> None:
+    seen: list[dict[str, torch.Tensor]] = []
+
+    def validate(model: Model) -> dict[str, float]:
+        seen.append({name: weight.clone() for name, weight in weights(model).items()})
+        return {"loss": 1.0, "chrf": [10.0, 30.0, 20.0][len(seen) - 1], "bleu": 0.0}
+
+    outcome = _trainer(_recipe(), tmp_path, validate).run()
+    assert outcome.progress.best_update == 10
+    kept = load_tensors(tmp_path / "model.safetensors")
+    assert all(torch.equal(kept[name], seen[1][name]) for name in kept)
+
+
+def test_validation_sees_the_average_and_training_goes_on_from_the_weights(tmp_path: Path) -> None:
+    trainer = _trainer(_recipe(average=0.9), tmp_path)
+    trainer.run()
+    kept = load_tensors(tmp_path / "model.safetensors")
+    best = trainer.progress.best_update
+    if best == trainer.progress.update:
+        assert all(torch.equal(kept[name], trainer.average[name]) for name in kept)
+    assert any(not torch.equal(trainer.average[name], weight) for name, weight in weights(trainer.model).items())
+
+
+def test_patience_ends_a_run_without_a_better_score(tmp_path: Path) -> None:
+    scores = iter([3.0, 2.0, 1.0, 0.0])
+
+    def worse(model: Model) -> dict[str, float]:
+        return {"loss": 1.0, "chrf": next(scores), "bleu": 0.0}
+
+    outcome = _trainer(_recipe(updates=100, patience=2), tmp_path, worse).run()
+    assert outcome.progress.update == 15
+    assert "no better score in 2 looks" in outcome.reason
+
+
+def test_minutes_become_updates_once_and_are_written_down(tmp_path: Path) -> None:
+    values = _recipe().model_dump()
+    values["training"] |= {"updates": None, "minutes": 0.005}
+    recipe = Recipe.parse(values, "the test")
+    trainer = _trainer(recipe, tmp_path)
+    outcome = trainer.run()
+    budget = [line for line in read(tmp_path / "journal.jsonl") if line["event"] == "budget"]
+    assert len(budget) == 1
+    assert outcome.progress.update == budget[0]["updates"] == outcome.progress.updates
+    assert f"updates = {outcome.progress.updates}" in (tmp_path / "train.toml").read_text()
+    assert "minutes" not in (tmp_path / "train.toml").read_text()
+
+
+def test_a_gradient_that_is_no_number_stops_the_run_and_changes_nothing(tmp_path: Path) -> None:
+    trainer = _trainer(_recipe(), tmp_path)
+    with torch.no_grad():
+        trainer.model.decoder.output.bias.fill_(math.nan)
+    before = {name: weight.clone() for name, weight in weights(trainer.model).items()}
+    with pytest.raises(TrainingError, match="update 1: the gradient is not a number"):
+        trainer.run()
+    after = weights(trainer.model)
+    assert all(torch.equal(before[name], after[name]) for name in before if not name.endswith("output.bias"))
+
+
+def test_a_signal_finishes_the_step_and_saves(tmp_path: Path) -> None:
+    def interrupt(model: Model) -> dict[str, float]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return _loss(model)
+
+    trainer = _trainer(_recipe(), tmp_path, interrupt)
+    outcome = trainer.run()
+    assert outcome.stopped == signal.SIGTERM
+    assert outcome.progress.update == 5
+    assert (tmp_path / "checkpoints" / "update-00000005" / "state.json").exists()
+    assert _trainer(_recipe(), tmp_path).resume()
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> None:
+    _trainer(_recipe(), tmp_path).run()
+    folders = sorted((tmp_path / "checkpoints").iterdir())
+    assert [folder.name for folder in folders] == ["update-00000010", "update-00000012"]
+    (folders[-1] / "model.safetensors").write_bytes(b"damaged")
+    trainer = _trainer(_recipe(), tmp_path)
+    assert trainer.resume()
+    assert trainer.progress.update == 10
+    (folders[0] / "state.json").write_text("{")
+    with pytest.raises(TrainingError, match="no checkpoint can be read"):
+        _trainer(_recipe(), tmp_path).resume()
+
+
+def test_the_journal_says_what_happened(tmp_path: Path) -> None:
+    trainer = _trainer(_recipe(), tmp_path)
+    trainer.run()
+    lines = read(tmp_path / "journal.jsonl")
+    assert [line["update"] for line in lines if line["event"] == "train"] == [2, 4, 6, 8, 10, 12]
+    assert [line["update"] for line in lines if line["event"] == "valid"] == [5, 10, 12]
+    assert lines[-1]["event"] == "end"
+    last = [line for line in lines if line["event"] == "train"][-1]
+    assert last["tokens"] == trainer.progress.tokens
+    assert 0 < last["seconds"] <= trainer.progress.seconds + 1e-6
+
+
+def test_noam_is_the_published_schedule() -> None:
+    settings = ScheduleSettings(kind="noam", peak=1.0, warmup=4000)
+    for update in (1, 100, 4000, 100_000):  # Vaswani et al. 2017, equation 3, written out
+        assert rate(settings, update, 512) == pytest.approx(512**-0.5 * min(update**-0.5, update * 4000**-1.5))
+
+
+def test_the_inverse_square_root_has_its_peak_at_the_end_of_warm_up() -> None:
+    settings = ScheduleSettings(peak=3e-3, warmup=50)
+    rates = [rate(settings, update, 512) for update in range(1, 400)]
+    assert max(rates) == pytest.approx(3e-3)
+    assert rates.index(max(rates)) == 49
+    assert rates[199] == pytest.approx(3e-3 / 2)
+
+
+def test_every_preset_builds() -> None:
+    from regard.training import preset, presets
+
+    for name in presets():
+        build(ModelSettings.parse(preset(name)["model"], name), 30, 30, joint=True)

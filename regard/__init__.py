@@ -1,8 +1,8 @@
 """Regard: sequence-to-sequence learning with attention that you can see.
 
-    import regard
-    translator = regard.load("runs/first")
-    print(translator.translate("나는 빵을 먹고 있었다")[0].text)
+import regard
+translator = regard.load("runs/first")
+print(translator.translate("나는 빵을 먹고 있었다")[0].text)
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import torch
 
 from regard.attention import Read, watch
 from regard.attention.alignment import Link, Readings, strongest
-from regard.checkpoint import FolderSettings, load_alignment, load_folder
+from regard.checkpoint import ALIGNMENT, FolderSettings, load_alignment, load_folder
 from regard.data.batching import pad
 from regard.data.text import clean
 from regard.data.tokenizer import BOS, EOS, Tokenizer
@@ -25,7 +25,10 @@ __all__ = ["AlignmentChoice", "Translation", "Translator", "load"]
 
 BATCH_PIECES = 4096
 """The most source pieces that are decoded together, for one beam."""
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]»]*\s+")
+WHOLE = 2
+"""A sentence so many times longer than the longest in training is still translated whole."""
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]»]* |(?<=[。！？])[”’」』）]*")
+_WORD = re.compile(r"[^ ]+ ?")
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ class AlignmentChoice:
 class Translation:
     """One translated line.
 
-    `score` is the log-probability over the length penalty; a line that was cut into sentences has their sum.
-    `alignments` are links (source word, target word); `nbest` holds the other hypotheses, best first, if asked for.
+    `score` is the log-probability over the length penalty; a line that was cut has the sum of its parts, and no
+    readings. `alignments` are links (source word, target word); `nbest` holds the hypotheses, best first, if asked for.
     """
 
     text: str
@@ -56,8 +59,23 @@ class Translation:
 def load(folder: str | Path, device: str = "cpu") -> Translator:
     """A translator from the folder that training wrote. Raises ModelFolderError when a part is missing or damaged."""
     found = load_folder(folder, device)
-    choice = load_alignment(Path(folder))
-    return Translator(found.model, found.tokenizer, found.settings, AlignmentChoice(**choice) if choice else None)
+    return Translator(found.model, found.tokenizer, found.settings, _choice(Path(folder), found.model))
+
+
+def _choice(folder: Path, model: Model) -> AlignmentChoice | None:
+    """The read that was chosen for alignments, if this model has it."""
+    values = load_alignment(folder)
+    if values is None:
+        return None
+    choice, read = AlignmentChoice(**values), dict(model.named_modules()).get(values["layer"])
+    if isinstance(read, Read) and read.role == "cross" and choice.head in (None, *range(read.heads)):
+        return choice
+    warnings.warn(
+        f"{folder / ALIGNMENT}: names a layer or head that this model lacks and is not used; alignments come from the "
+        "last layer",
+        stacklevel=3,
+    )
+    return None
 
 
 class Translator:
@@ -90,8 +108,8 @@ class Translator:
         found = iter(self._decode([self._encode(sentence) for sentence in sentences], settings))
         results = []
         for cut in cuts:
-            parts = [self._translation(s, next(found), nbest, alignments, readings or alignments) for s in cut]
-            results.append(_joined(parts, cut) if len(parts) != 1 else parts[0])
+            parts = [self._translation(s, next(found), nbest, alignments, readings) for s in cut]
+            results.append(parts[0] if len(parts) == 1 else _joined(parts, cut, alignments))
         return results if readings else [_without_readings(result) for result in results]
 
     def readings(self, source: str, target: Sequence[int]) -> Readings:
@@ -125,33 +143,68 @@ class Translator:
         settings = self.settings.search.with_values(**{k: v for k, v in asked.items() if v is not None})
         if not 1 <= nbest <= settings.beam:
             raise UsageError(
-                f"{nbest} best of a beam of {settings.beam}: ask for 1 to {settings.beam}, or widen the beam"
+                f"nbest: {nbest} best of a beam of {settings.beam}: ask for 1 to {settings.beam}, or widen the beam"
             )
         return settings
 
     def _encode(self, text: str) -> list[int]:
         return [*self.tokenizer.source.encode(text), EOS]
 
+    def _length(self, text: str) -> int:
+        return len(self._encode(text))
+
     def _cut(self, line: str) -> list[str]:
-        """The sentences of a line that is longer than anything seen in training; any other line whole."""
+        """The parts of a line that is longer than anything seen in training; any other line whole.
+
+        Put together again, with nothing between, they are the line.
+        """
         line, longest = clean(line), self.settings.search.longest_source
-        if not line or longest is None or len(self._encode(line)) <= longest:
+        if not line or longest is None or self._length(line) <= longest:
             return [line] if line else []
+        sentences = self._packed(_split(line, _SENTENCE_END), longest)
+        return [part for sentence in sentences for part in self._parts(sentence, longest)]
+
+    def _packed(self, parts: Iterable[str], longest: int) -> list[str]:
+        """Neighbours put together as long as they are no longer than `longest` pieces."""
         packed: list[str] = []
-        for sentence in _SENTENCE_END.split(line):
-            together = f"{packed[-1]} {sentence}" if packed else sentence
-            if packed and len(self._encode(together)) <= longest:
-                packed[-1] = together
+        for part in parts:
+            if packed and self._length(packed[-1] + part) <= longest:
+                packed[-1] += part
             else:
-                packed.append(sentence)
-        for sentence in packed:
-            if (length := len(self._encode(sentence))) > longest:
-                warnings.warn(
-                    f"a sentence of {length} pieces is longer than any in training ({longest}); it is translated "
-                    f"whole, but may come out badly: {sentence[:40]}…",
-                    stacklevel=3,
-                )
+                packed.append(part)
         return packed
+
+    def _parts(self, sentence: str, longest: int) -> list[str]:
+        """A sentence whole, with a warning if it is long; in parts, with another, where it is far too long."""
+        length = self._length(sentence)
+        parts, done = [sentence], "is translated whole, but may come out badly"
+        if length > WHOLE * longest:
+            words = [self._within(word, longest) for word in _WORD.findall(sentence)]
+            parts = self._packed([part for word in words for part in word], longest)
+            where = "at spaces" if all(len(word) == 1 for word in words) else "at spaces and inside words"
+            done = f"was cut {where} into {len(parts)} parts, whose translations may not fit together"
+        if length > longest:
+            warnings.warn(
+                f"a sentence of {length:,} pieces is longer than any in training ({longest:,}); it {done}: "
+                f"{sentence[:40]}…",
+                stacklevel=5,
+            )
+        return parts
+
+    def _within(self, word: str, longest: int) -> list[str]:
+        """A word, cut between characters where it is longer than `longest` pieces."""
+        parts = []
+        while word:
+            end, beyond = 1, 2  # the first `end` characters fit (one must); the first `beyond` do not, or are not there
+            while beyond <= len(word) and self._length(word[:beyond]) <= longest:
+                end, beyond = beyond, 2 * beyond
+            beyond = min(beyond, len(word) + 1)
+            while beyond - end > 1:
+                middle = (end + beyond) // 2
+                end, beyond = (middle, beyond) if self._length(word[:middle]) <= longest else (end, middle)
+            parts.append(word[:end])
+            word = word[end:]
+        return parts
 
     def _decode(self, sources: list[list[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
         """Search for all sources, in batches of similar length, and give the results in the order of the sources."""
@@ -170,13 +223,14 @@ class Translator:
     def _translation(
         self, source: str, found: list[Hypothesis], nbest: int, alignments: bool, readings: bool
     ) -> Translation:
-        best = self._text(found[0])
-        if nbest > 1:
-            best = replace(best, nbest=tuple(self._text(hypothesis) for hypothesis in found[:nbest]))
-        if not readings:
-            return best
-        seen = self.readings(source, found[0].ids)
-        return replace(best, readings=seen, alignments=tuple(self.align(seen)) if alignments else None)
+        some = [self._text(hypothesis) for hypothesis in found[:nbest]]
+        if alignments or readings:
+            seen = [self.readings(source, hypothesis.ids) for hypothesis in found[:nbest]]
+            some = [
+                replace(text, readings=read, alignments=tuple(self.align(read)) if alignments else None)
+                for text, read in zip(some, seen, strict=True)
+            ]
+        return replace(some[0], nbest=tuple(map(_without_readings, some))) if nbest > 1 else some[0]
 
     def align(self, readings: Readings) -> list[Link]:
         """The source word that each target word looked at most, in the layer and head that were chosen for it."""
@@ -200,17 +254,32 @@ def _groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return groups
 
 
-def _joined(parts: list[Translation], cut: list[str]) -> Translation:
-    """The translations of the sentences of one line, put together again; links count the words of the whole line."""
+def _split(line: str, end: re.Pattern[str]) -> list[str]:
+    """The line cut after each match, nothing left out."""
+    ends = [match.end() for match in end.finditer(line)]
+    return [line[start:stop] for start, stop in zip([0, *ends], [*ends, len(line)], strict=True) if start < stop]
+
+
+def _joined(parts: Sequence[Translation], cut: Sequence[str], alignments: bool) -> Translation:
+    """The translations of the parts of one line, put together again; links count the words of the whole line."""
     links: list[Link] = []
     source = target = 0
-    for part, sentence in zip(parts, cut, strict=True):
+    for part, text in zip(parts, cut, strict=True):
         links += [(s + source, t + target) for s, t in part.alignments or ()]
-        source, target = source + len(sentence.split()), target + len(part.text.split())
-    aligned = tuple(links) if all(part.alignments is not None for part in parts) else None
-    tokens = tuple(token for part in parts for token in part.tokens)
-    text = " ".join(part.text for part in parts)
-    return Translation(text, tokens, sum(part.score for part in parts), aligned)
+        source, target = source + text.count(" "), target + len(part.text.split())
+    ranks = range(max((len(part.nbest) for part in parts), default=0))
+    return Translation(
+        " ".join(part.text for part in parts if part.text),
+        tuple(token for part in parts for token in part.tokens),
+        sum((part.score for part in parts), 0.0),
+        tuple(links) if alignments else None,
+        nbest=tuple(_joined([_ranked(part, rank) for part in parts], cut, alignments) for rank in ranks),
+    )
+
+
+def _ranked(part: Translation, rank: int) -> Translation:
+    """The hypothesis of this rank, or the last where the search found fewer."""
+    return part.nbest[min(rank, len(part.nbest) - 1)]
 
 
 def _without_readings(translation: Translation) -> Translation:

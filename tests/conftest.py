@@ -12,6 +12,7 @@ assert "regard" not in sys.modules, "regard was imported before its annotations 
 install_import_hook("regard", f"{laws.checking.__name__}.{laws.checking.checked.__name__}")
 pytest.register_assert_rewrite("laws.models", "laws.learning")
 torch.set_num_threads(1)
+torch.set_warn_always(True)  # a warning fails the test that meets it, not only the first of a run
 
 
 @pytest.fixture(autouse=True)

@@ -40,7 +40,9 @@ def _imports(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "regard" else [node.module]
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "regard" else [node.module]
+            )
             found.update(names)
         elif isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)

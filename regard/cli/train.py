@@ -10,7 +10,7 @@ import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
-from regard.errors import ConfigurationError, UsageError
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.checkpoint import FolderSettings
@@ -40,7 +40,7 @@ def train(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train a model on sentence pairs.
+    """Train a model on sentence pairs; without validation files some pairs are held out for it.
 
     regard train --source train.ko --target train.en --valid-source valid.ko --valid-target valid.en --out RUN
     """
@@ -79,10 +79,7 @@ def _recipe(config: Path | None, preset: str | None, data: dict[str, Any], sets:
         named = preset or values.pop("preset", None) or "transformer-tiny"
         values = merge(preset_values(str(named)), values)
     values = override(merge(values, {"data": data}), sets)
-    recipe = Recipe.parse(values, where)
-    if not any(recipe.data.files("valid_")):
-        raise ConfigurationError("no validation data: give --valid-source and --valid-target (or --valid-pairs)")
-    return recipe
+    return Recipe.parse(values, where)
 
 
 def run(recipe: Recipe, out: Path, resume: bool = False, device: str = "cpu") -> Outcome:
@@ -92,6 +89,7 @@ def run(recipe: Recipe, out: Path, resume: bool = False, device: str = "cpu") ->
     from regard.cli.progress import Teller
     from regard.data.batching import Batches
     from regard.data.corpus import read_corpus, report_lines
+    from regard.data.holdout import hold_out
     from regard.evaluation.validation import Validation, examples
     from regard.models import build, count
     from regard.training import Trainer, card
@@ -99,6 +97,8 @@ def run(recipe: Recipe, out: Path, resume: bool = False, device: str = "cpu") ->
     if (out / "journal.jsonl").exists() and not resume:
         raise UsageError(f"{out}: there is a run already; add --resume to go on with it, or choose another --out")
     corpora = read_corpus(recipe.data)
+    if "valid" not in corpora:
+        corpora["train"], corpora["valid"] = hold_out(corpora["train"], recipe.training.seed)
     say(*report_lines(corpora))
     recipe = recipe.resolved(device)
     torch.manual_seed(recipe.training.seed)

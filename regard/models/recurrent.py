@@ -120,7 +120,7 @@ class RecurrentDecoder(Decoder):
             tops.append(states[:, self._top])
             contexts.append(context)
         told = [torch.stack(tops, 1), torch.cat(contexts, 1), embedded]
-        features = torch.tanh(self.readout(self.dropout(torch.cat([part.to(told[0].dtype) for part in told], -1))))
+        features = torch.tanh(self.readout(torch.cat([part.to(told[0].dtype) for part in told], -1)))
         return self.dropout(features), State(state.position + tokens.shape[1], {"states": states}, {})
 
     @property

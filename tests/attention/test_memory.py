@@ -69,9 +69,7 @@ def test_appending_to_nothing(keep: bool) -> None:
 
 @pytest.mark.parametrize("mine", [(2, 4, True), (2, 4, False), (1, 0, False), (3, 1, True)])
 @pytest.mark.parametrize("theirs", [(1, 2, False), (1, 7, True), (2, 4, False), (2, 4, True), (1, 0, False)])
-def test_joined_rows_can_read_what_each_could_alone(
-    mine: tuple[int, int, bool], theirs: tuple[int, int, bool]
-) -> None:
+def test_joined_rows_can_read_what_each_could_alone(mine: tuple[int, int, bool], theirs: tuple[int, int, bool]) -> None:
     a, b = memory(*mine, seed=1), memory(*theirs, seed=2)
     both = a.join(b)
     assert (both.rows, both.entries) == (a.rows + b.rows, max(a.entries, b.entries))

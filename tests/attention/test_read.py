@@ -76,7 +76,9 @@ def test_a_read_equals_torch_multi_head_attention(causal: bool, masked: bool, he
 
     T, S = 5, 5
     keep = padding(5, 3, 1) if masked else None
-    query, keys, values = (torch.randn(3, n, d, requires_grad=True) for n, d in ((T, D), (S, entry_size), (S, entry_size)))
+    query, keys, values = (
+        torch.randn(3, n, d, requires_grad=True) for n, d in ((T, D), (S, entry_size), (S, entry_size))
+    )
     with watch(ours) as readings:
         found = ours(query, ours.prepare(keys, values, keep), causal=causal)
     hidden = torch.ones(T, S, dtype=torch.bool).triu(1) if causal else None
@@ -125,7 +127,7 @@ MASKS = {
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("T", [1, 4, 6])
-def test_fused_equals_plain_and_so_do_the_gradients(mask: str, T: int) -> None:  # noqa: N803
+def test_fused_equals_plain_and_so_do_the_gradients(mask: str, T: int) -> None:
     keep, how = MASKS[mask]
     query, keys, values = (torch.randn(2, n, D, requires_grad=True) for n in (T, 6, 6))
     results = []
@@ -205,7 +207,9 @@ def test_with_nothing_to_read_the_answer_is_zero_and_gradients_are_finite(name: 
     assert torch.equal(readings[""][1], torch.zeros_like(readings[""][1]))
     for gradient in gradients(found, [query, keys, values, ours.query.weight, ours.key.weight]):
         assert bool(gradient.isfinite().all())
-    assert all(float(g[1].abs().max()) == 0 for g in gradients(ours(query, ours.prepare(keys, values, keep)), [keys, values]))
+    assert all(
+        float(g[1].abs().max()) == 0 for g in gradients(ours(query, ours.prepare(keys, values, keep)), [keys, values])
+    )
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -243,7 +247,9 @@ def test_scores_as_large_as_they_can_be_leave_hidden_entries_hidden(size: float)
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(("K", "T"), [(1, 3), (4, 1), (3, 2)])
 @pytest.mark.parametrize("raw", [False, True])
-def test_beams_that_share_a_memory_read_as_if_each_had_its_own(name: str, masked: bool, K: int, T: int, raw: bool) -> None:  # noqa: N803
+def test_beams_that_share_a_memory_read_as_if_each_had_its_own(
+    name: str, masked: bool, K: int, T: int, raw: bool
+) -> None:
     ours = read(name, 1 if raw else 3, raw=raw)
     entries, query = torch.randn(2, 5, D), torch.randn(2 * K, T, D, requires_grad=True)
     memory = ours.prepare(entries, entries, padding(5, 2) if masked else None)
@@ -258,7 +264,7 @@ def test_beams_that_share_a_memory_read_as_if_each_had_its_own(name: str, masked
 
 
 @pytest.mark.parametrize("T", [1, 3])
-def test_beams_that_share_a_memory_share_its_window(T: int) -> None:  # noqa: N803
+def test_beams_that_share_a_memory_share_its_window(T: int) -> None:
     ours = read()
     entries, query = torch.randn(2, 5, D), torch.randn(4, T, D)
     memory = ours.prepare(entries, entries, padding(5, 4))

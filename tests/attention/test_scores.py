@@ -13,7 +13,7 @@ R, H, T, S, E = 2, 3, 5, 4, 6
 Numbers = list[float]
 
 
-def scaled_dot(_: Score, head: int, query: Numbers, key: Numbers) -> float:  # noqa: ARG001
+def scaled_dot(_: Score, head: int, query: Numbers, key: Numbers) -> float:
     return sum(q * k for q, k in zip(query, key, strict=True)) / math.sqrt(len(query))
 
 

@@ -14,7 +14,7 @@ def memory(entries: int, keep: torch.Tensor | None) -> Memory:
     return Memory(torch.zeros(rows, 1, entries, 1), torch.zeros(rows, 1, entries, 1), keep)
 
 
-def may_be_read(t: int, s: int, T: int, S: int, causal: bool, window: int | None) -> bool:  # noqa: N803
+def may_be_read(t: int, s: int, T: int, S: int, causal: bool, window: int | None) -> bool:
     """The newest query stands at the newest entry."""
     here = S - T + t
     return not (causal and s > here) and (window is None or abs(s - here) <= window)
@@ -27,7 +27,7 @@ CASES = [(T, S) for T, S in itertools.product((1, 2, 4, 5), (0, 1, 4, 5, 9)) if 
 @pytest.mark.parametrize("window", [None, 0, 1, 3])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("T", "S"), CASES)
-def test_what_is_visible(T: int, S: int, causal: bool, window: int | None, masked: bool) -> None:  # noqa: N803
+def test_what_is_visible(T: int, S: int, causal: bool, window: int | None, masked: bool) -> None:
     keep = torch.rand(2, S) < 0.6 if masked else None
     found = visible(memory(S, keep), T, causal, window)
     shown = torch.ones(2, 1, T, S, dtype=torch.bool) if found is None else found.expand(2, 1, T, S)

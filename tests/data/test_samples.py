@@ -82,7 +82,7 @@ CONJUGATION = """
 가 간다 가요 갔다 갔어요 가고 가지만 갔고 갔지만 가지 가기 갔기 가는 갈 갔을 간 가면
 오 온다 와요 왔다 왔어요 오고 오지만 왔고 왔지만 오지 오기 왔기 오는 올 왔을 온 오면
 돌아가 돌아간다 돌아가요 돌아갔다 돌아갔어요 돌아가고 돌아가지만 돌아갔고 돌아갔지만 돌아가지 돌아가기 돌아갔기 돌아가는 돌아갈 돌아갔을 돌아간 돌아가면
-"""  # noqa: E501
+"""
 ENGLISH = """
 eat eats ate eating · drink drinks drank drinking · read reads read reading · write writes wrote writing
 buy buys bought buying · sell sells sold selling · make makes made making · cook cooks cooked cooking

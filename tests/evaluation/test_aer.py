@@ -10,7 +10,12 @@ from regard.evaluation.aer import best_choice, share_on_gold
 
 def _readings(weights: dict[str, np.ndarray]) -> Readings:
     return Readings(
-        ("▁a", "▁b", "c", "</s>"), ("▁x", "y", "▁z", "</s>"), (0, 1, 1, -1), (0, 0, 1, -1), weights, dict.fromkeys(weights, "cross")
+        ("▁a", "▁b", "c", "</s>"),
+        ("▁x", "y", "▁z", "</s>"),
+        (0, 1, 1, -1),
+        (0, 0, 1, -1),
+        weights,
+        dict.fromkeys(weights, "cross"),
     )
 
 

@@ -76,14 +76,16 @@ def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, pieces: int 
     """
     torch.manual_seed(seed)
     joint = settings.share == "all"
-    model = build(settings, pieces if joint else SOURCE_PIECES, pieces, joint).eval()
+    source_pieces = pieces if joint else SOURCE_PIECES
+    model = build(settings, source_pieces, pieces, joint).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
             else:
                 parameter.normal_(std=GAIN / math.sqrt(parameter.shape[-1]))
-        logits = model.project(model(sentences(*range(1, 9), seed=seed), targets(8, 8, seed=seed, pieces=pieces)))
+        batch = sentences(*range(1, 9), seed=seed, pieces=source_pieces)
+        logits = model.project(model(batch, targets(8, 8, seed=seed, pieces=pieces)))
         others = logits.index_fill(-1, torch.tensor([EOS]), -torch.inf).amax(-1)
         model.decoder.output.bias[EOS] += (others - logits[..., EOS]).quantile(ends)
     return model

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from laws.models import alone, entries, make, pairs, sentences, targets
 
+from laws.models import alone, entries, make, pairs, sentences, targets
 from regard.data.tokenizer import EOS, PAD
 from regard.models import Batch, ModelSettings
 

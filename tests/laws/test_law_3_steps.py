@@ -4,8 +4,8 @@ import random
 
 import pytest
 import torch
-from laws.models import make, pairs, sentences, targets, tensors_of, widened
 
+from laws.models import make, pairs, sentences, targets, tensors_of, widened
 from regard.models import ModelSettings
 
 T = 8

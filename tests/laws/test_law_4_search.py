@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from laws.models import entries, make, pairs, sentences, targets, widened
 from torch import Tensor
 
+from laws.models import entries, make, pairs, sentences, targets, widened
 from regard.data.tokenizer import BOS, EOS, PAD, UNK
 from regard.models import Model, ModelSettings
 from regard.search import Forbid, Hypothesis, LengthPenalty, Rule, SearchSettings, beam, greedy, search
@@ -124,7 +124,9 @@ def log_probabilities(model: Model, source_row: int, batch_targets: list[tuple[i
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("settings", pairs(2))
-def test_a_beam_as_wide_as_the_space_ranks_all_targets_as_brute_force_does(settings: ModelSettings, alpha: float) -> None:
+def test_a_beam_as_wide_as_the_space_ranks_all_targets_as_brute_force_does(
+    settings: ModelSettings, alpha: float
+) -> None:
     batch, longest, lengths = sentences(4, 1, 6), torch.tensor([4, 3, 4]), set[int]()
     penalty = LengthPenalty(alpha)
     for seed in itertools.count():
@@ -154,7 +156,10 @@ def test_what_is_forbidden_is_never_written(settings: ModelSettings) -> None:
     source = model.encode(sentences(4, 2))
     free = beam(model, source, longest, 4, LengthPenalty(1.0), ())
     assert {PAD, UNK, BOS} & {piece for some in free for h in some for piece in h.ids}, "they would be written"
-    for found in (beam(model, source, longest, 4, LengthPenalty(1.0)), [greedy(model, source, longest, LengthPenalty(1.0))]):
+    for found in (
+        beam(model, source, longest, 4, LengthPenalty(1.0)),
+        [greedy(model, source, longest, LengthPenalty(1.0))],
+    ):
         assert not {PAD, UNK, BOS, EOS} & {piece for some in found for h in some for piece in h.ids}
 
 
@@ -164,7 +169,7 @@ def test_what_is_forbidden_is_never_written(settings: ModelSettings) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_hypotheses_that_share_a_source_go_on_as_if_each_had_its_own(settings: ModelSettings) -> None:
-    K, batch = 3, sentences(5, 1, 7)  # noqa: N806
+    K, batch = 3, sentences(5, 1, 7)
     model, target = make(settings), targets(3 * K, 6)
     source, rows = model.encode(batch), widened(3, K)
     tiled = source.select(rows)

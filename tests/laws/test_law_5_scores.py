@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from laws.models import alone, make, pairs, sentences
 
+from laws.models import alone, make, pairs, sentences
 from regard.data.batching import pad
 from regard.data.tokenizer import BOS, EOS
 from regard.models import Batch, Model, ModelSettings
@@ -25,7 +25,9 @@ def recomputed(model: Model, sentence: Batch, outputs: list[tuple[int, ...]]) ->
     source = model.encode(Batch(sentence.data.expand(len(outputs), -1)))
     features, _ = model.step(full[:, :-1], model.begin(source), source)
     told = model.project(features).double().log_softmax(-1).gather(2, full[:, 1:, None])[..., 0]
-    return told.masked_fill(torch.zeros_like(told, dtype=torch.bool) if real is None else ~real[:, 1:], 0).sum(1).tolist()
+    return (
+        told.masked_fill(torch.zeros_like(told, dtype=torch.bool) if real is None else ~real[:, 1:], 0).sum(1).tolist()
+    )
 
 
 def check(model: Model, found: list[list[Hypothesis]], alpha: float) -> None:
@@ -46,7 +48,12 @@ def is_varied(found: list[list[list[Hypothesis]]]) -> bool:
     lengths = [len(h.ids) + 1 for h in winners]
     cut = [n == longest for n, longest in zip(lengths, LONGEST.tolist() * len(found), strict=True)]
     leave = any(len({len(some[0].ids) for some in batch}) >= 3 for batch in found)
-    return len({h.ids for h in winners}) >= 8 and len({n for n in lengths if n >= 2}) >= 3 and leave and 2 <= sum(cut) < len(cut) - 2
+    return (
+        len({h.ids for h in winners}) >= 8
+        and len({n for n in lengths if n >= 2}) >= 3
+        and leave
+        and 2 <= sum(cut) < len(cut) - 2
+    )
 
 
 def check_models(settings: ModelSettings, look: Callable[[Model, LengthPenalty], list[list[Hypothesis]]]) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 import torch.nn.functional as F
-from laws.models import alone, entries, make, pairs, sentences, targets, tensors_of, widened
 
+from laws.models import alone, entries, make, pairs, sentences, targets, tensors_of, widened
 from regard.models import Batch, Model, ModelSettings, Source, State
 from regard.search import Hypothesis, LengthPenalty, beam, greedy
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from laws.models import make, pairs, sentences, targets
 
+from laws.models import make, pairs, sentences, targets
 from regard.checkpoint import load_tensors, put_weights, save_tensors, weights
 from regard.models import ModelSettings
 

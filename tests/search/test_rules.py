@@ -1,0 +1,223 @@
+"""Rules, the length penalty and what a search does at its edges."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.data.tokenizer import BOS, EOS, PAD, UNK
+from regard.models import Source, State
+from regard.search import Forbid, Hypothesis, LengthPenalty, Rule, SearchSettings, beam, greedy
+from regard.search.rules import end_where_due
+
+V = 8
+
+
+@dataclass(frozen=True)
+class Table:
+    """A model by hand: the logits of each next piece depend on how many pieces there are and on the piece before."""
+
+    logits: Tensor  # (T, V, V)
+    limit: int | None = None
+
+    def begin(self, source: Source) -> State:
+        rows = source.summary.shape[0]
+        return State(torch.zeros(rows, dtype=torch.int64), {}, {})
+
+    def step(self, tokens: Tensor, state: State, source: Source) -> tuple[Tensor, State]:
+        assert source.summary.shape[0] <= tokens.shape[0]
+        places = state.position[:, None] + torch.arange(tokens.shape[1])
+        return self.logits[places.clamp_max(len(self.logits) - 1), tokens], State(state.position + tokens.shape[1], {}, {})
+
+    def project(self, features: Tensor) -> Tensor:
+        return features
+
+
+def source(sentences: int) -> Source:
+    return Source((), torch.zeros(sentences, 1, 1))
+
+
+def likely(*pieces: int, end: float = -3.0) -> Table:
+    """A model that likes to write these pieces, each after the one before, then to end."""
+    logits = torch.randn(len(pieces) + 1, V, V, generator=torch.Generator().manual_seed(0)) * 0.1
+    logits[..., EOS] = end
+    for place, piece in enumerate(pieces):
+        logits[place, :, piece] += 4
+    logits[len(pieces), :, EOS] = 6
+    return Table(logits)
+
+
+def find(table: Table, width: int, longest: int, rules: tuple[Rule, ...] = (Forbid(),)) -> list[Hypothesis]:
+    longest_of_all = torch.tensor([longest])
+    if width == 1:
+        return [greedy(table, source(1), longest_of_all, LengthPenalty(1.0), rules)[0]]
+    return beam(table, source(1), longest_of_all, width, LengthPenalty(1.0), rules)[0]
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_the_likeliest_target_is_found(width: int) -> None:
+    assert find(likely(5, 6, 5, 7), width, 9)[0].ids == (5, 6, 5, 7)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("longest", [1, 2, 3, 4])
+def test_longest_counts_the_end(width: int, longest: int) -> None:
+    found = find(likely(5, 6, 5, 7), width, longest)
+    assert found[0].ids == (5, 6, 5, 7)[: longest - 1]
+    assert all(len(h.ids) < longest for h in found)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_each_sentence_has_its_own_longest(width: int) -> None:
+    table, longest = likely(5, 6, 5, 7), torch.tensor([2, 9, 3])
+    some = (
+        [[h] for h in greedy(table, source(3), longest, LengthPenalty(1.0))]
+        if width == 1
+        else beam(table, source(3), longest, width, LengthPenalty(1.0))
+    )
+    assert [found[0].ids for found in some] == [(5,), (5, 6, 5, 7), (5, 6)]
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_a_model_that_never_ends_is_ended(width: int) -> None:
+    table = likely(5, 6, 5, 7, 5, 6)
+    table.logits[..., EOS] = -torch.inf
+    found = find(table, width, 4)
+    assert all(len(h.ids) == 3 and not math.isnan(h.score) for h in found)
+    assert width > 1 or found[0].ids == (5, 6, 5)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_something_always_comes_back_even_from_a_model_that_says_no_numbers(width: int) -> None:
+    table = Table(torch.full((3, V, V), torch.nan))
+    found = find(table, width, 4)
+    assert len(found) >= 1
+    assert len(found[0].ids) < 4
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_something_always_comes_back_even_if_everything_is_forbidden(width: int) -> None:
+    @dataclass(frozen=True)
+    class Everything:
+        def __call__(self, choice: Tensor, history: Tensor) -> Tensor:
+            return torch.full_like(choice, -torch.inf) if history.shape[1] > 2 else choice
+
+    found = find(likely(5, 6, 5, 7), width, 9, (Forbid(), Everything()))
+    assert len(found) >= 1
+    assert width > 1 or found[0].ids == (5, 6)
+    assert not {PAD, UNK, BOS, EOS} & set(found[0].ids)
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_a_rule_changes_the_choice_and_not_the_probability(width: int) -> None:
+    @dataclass(frozen=True)
+    class Prefer:
+        piece: int
+
+        def __call__(self, choice: Tensor, history: Tensor) -> Tensor:
+            bonus = torch.zeros(choice.shape[1])
+            bonus[self.piece] = 10.0 if history.shape[1] == 1 else 0.0
+            return choice + bonus
+
+    table = likely(5, 6, 5, 7)
+    best = find(table, width, 9, (Forbid(), Prefer(4)))[0]
+    assert best.ids == (4, 6, 5, 7)
+    told = table.logits.log_softmax(-1)
+    path = zip(range(5), (BOS, *best.ids), (*best.ids, EOS), strict=True)
+    wanted = sum(float(told[place, before, piece]) for place, before, piece in path)
+    assert best.log_probability == pytest.approx(wanted, abs=1e-4)
+    assert best.score == pytest.approx(wanted / ((5 + 5) / 6), abs=1e-4)
+
+
+def test_rules_see_the_pieces_so_far_with_the_beginning_first() -> None:
+    seen: list[list[list[int]]] = []
+
+    @dataclass(frozen=True)
+    class Note:
+        def __call__(self, choice: Tensor, history: Tensor) -> Tensor:
+            seen.append(history.tolist())
+            return choice
+
+    find(likely(5, 6), 1, 9, (Forbid(), Note()))
+    assert seen == [[[BOS]], [[BOS, 5]], [[BOS, 5, 6]]]
+    seen.clear()
+    found = find(likely(5, 6), 3, 9, (Forbid(), Note()))
+    assert seen[0] == [[BOS]]
+    assert all(row[0] == BOS for rows in seen for row in rows)
+    assert [BOS, *found[0].ids] in seen[2]
+
+
+def test_a_beam_finds_what_greedy_misses() -> None:
+    """The likeliest first piece leads nowhere: 0.5 · 0.2 against 0.4 · 0.9."""
+    probabilities = torch.full((3, V, V), 1e-6)
+    probabilities[0, :, 5], probabilities[0, :, 6] = 0.5, 0.4
+    probabilities[1, 5, 4:] = 0.2
+    probabilities[1, 6, 7] = 0.9
+    probabilities[2, :, EOS] = 1.0
+    table = Table(probabilities.log())
+    assert find(table, 1, 5)[0].ids[0] == 5
+    assert find(table, 4, 5)[0].ids == (6, 7)
+
+
+@pytest.mark.parametrize("width", [2, 4, 9, 30])
+def test_a_beam_gives_back_at_most_its_width_best_first_each_once(width: int) -> None:
+    generator = torch.Generator().manual_seed(5)
+    table = Table(torch.randn(6, V, V, generator=generator))
+    found = beam(table, source(2), torch.tensor([6, 3]), width, LengthPenalty(0.6))
+    for some, longest in zip(found, (6, 3), strict=True):
+        assert 1 <= len(some) <= width
+        assert [h.score for h in some] == sorted((h.score for h in some), reverse=True)
+        assert len({h.ids for h in some}) == len(some)
+        assert all(len(h.ids) < longest for h in some)
+
+
+def test_searching_leaves_no_graph_and_no_gradient() -> None:
+    logits = torch.randn(6, V, V, requires_grad=True)
+    find(Table(logits), 3, 5)
+    assert torch.is_grad_enabled()
+    assert logits.grad is None
+
+
+# --- the small objects
+
+
+def test_forbidden_pieces_are_never_chosen_and_others_stay_as_they_are() -> None:
+    choice = torch.randn(3, V)
+    kept = choice.clone()
+    found = Forbid([1, 5])(choice, torch.tensor([[BOS]] * 3))
+    assert torch.equal(choice, kept)
+    assert bool((found[:, [1, 5]] == -torch.inf).all())
+    others = [0, 2, 3, 4, 6, 7]
+    assert torch.equal(found[:, others], choice[:, others])
+
+
+def test_by_default_pieces_without_meaning_are_forbidden() -> None:
+    found = Forbid()(torch.zeros(1, V), torch.tensor([[BOS]]))
+    assert (found == -torch.inf).nonzero()[:, 1].tolist() == sorted([PAD, UNK, BOS])
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("length", [1, 2, 50])
+def test_the_length_penalty_is_the_published_one(alpha: float, length: int) -> None:
+    """(5 + |Y|)^α / (5 + 1)^α, equation 14 of Wu et al. 2016."""
+    assert LengthPenalty(alpha)(length) == pytest.approx((5 + length) ** alpha / 6**alpha)
+
+
+def test_where_the_end_is_due_nothing_else_may_be_chosen() -> None:
+    choice = torch.randn(3, V)
+    choice[1, EOS] = -torch.inf
+    found = end_where_due(choice, torch.tensor([False, True, True]))
+    assert torch.equal(found[0], choice[0])
+    assert found[1:].argmax(1).tolist() == [EOS, EOS]
+    assert bool((found[1:, [piece for piece in range(V) if piece != EOS]] == -torch.inf).all())
+    assert torch.equal(end_where_due(choice, torch.tensor([False] * 3)), choice)
+
+
+def test_the_longest_target_follows_from_the_source_and_the_limit() -> None:
+    settings = SearchSettings(max_ratio=1.5, max_extra=4)
+    assert [settings.longest(n, None) for n in (1, 3, 10)] == [5, 8, 19]
+    assert [settings.longest(n, 9) for n in (1, 3, 10)] == [5, 8, 9]

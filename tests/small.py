@@ -1,0 +1,47 @@
+"""A model folder with random weights, for tests that need one and not its quality."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.checkpoint import WEIGHTS, FolderSettings, save_folder, save_tensors, weights
+from regard.data.tokenizer import EOS, Tokenizer, TokenizerSettings
+from regard.models import ModelSettings, build
+from regard.search import SearchSettings
+
+SENTENCES = [
+    "나는 집에 간다",
+    "나는 빵을 먹고 있었다",
+    "I go home",
+    "I was eating bread",
+    "너는 책을 읽는다",
+    "you read a book",
+]
+SIDES: dict[str, dict[str, Any]] = {
+    "transformer": {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feedforward": 16, "dropout": 0.0},
+    "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16, "dropout": 0.0},
+}
+
+
+def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer", end: float = 1.0) -> Path:
+    """Write a model folder; `end` is how fond the model is of ending."""
+    torch.manual_seed(5)
+    tokenizer_settings = TokenizerSettings()
+    tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)
+    model_settings = ModelSettings.parse({"encoder": SIDES[encoder], "decoder": SIDES[decoder]}, "test")
+    model = build(model_settings, len(tokenizer.source), len(tokenizer.target), joint=True)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+        model.decoder.output.bias[EOS] = end
+    settings = FolderSettings(
+        model=model_settings,
+        tokenizer=tokenizer_settings,
+        search=SearchSettings(beam=3, max_ratio=1.0, max_extra=8, longest_source=40),
+    )
+    save_folder(path, settings, tokenizer)
+    save_tensors(path / WEIGHTS, weights(model))
+    return path

@@ -1,0 +1,46 @@
+"""What the README says is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from small import folder
+
+from regard.models import ModelSettings, build, count
+from regard.training import preset, presets
+
+ROOT = Path(__file__).parent.parent
+READMES = [ROOT / "README.md", ROOT / "README.ko.md"]
+
+
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: path.name)
+def test_the_python_example_runs(readme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(tmp_path / "runs" / "first")
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"```python\n(.*?)```", readme.read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(code, str(readme), "exec"), {})
+
+
+def test_the_sizes_of_the_presets_are_counted() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \|.*\| ([\d.]+) M \|$", READMES[0].read_text(encoding="utf-8"), re.MULTILINE)
+    assert [name for name, _ in rows] == presets()
+    for name, said in rows:
+        model = build(ModelSettings.parse(preset(name)["model"], name), 8000, 8000, joint=True)
+        assert f"{count(model) / 1e6:.2g}" == said, name
+
+
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: path.name)
+def test_links_lead_somewhere(readme: Path) -> None:
+    for link in re.findall(r"\]\(([^)#]+)\)", readme.read_text(encoding="utf-8")):
+        assert link.startswith("http") or (ROOT / link).exists(), link
+
+
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: path.name)
+def test_the_commands_exist(readme: Path) -> None:
+    from regard.cli import app
+
+    names = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    said = set(re.findall(r"regard (\w+) ", readme.read_text(encoding="utf-8")))
+    assert said <= names | {"demo", "doctor"}

@@ -5,25 +5,26 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 import warnings
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 import regard
 from regard.errors import RegardError
 
-__all__ = ["app", "main", "say"]
+__all__ = ["app", "main", "prepare", "quiet", "say"]
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Learn to turn one sequence into another, with attention that you can see.",
 )
 
 _LEVEL = {"quiet": False, "debug": False}
+_Misuse: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError, wherever this typer keeps it
 
 
 def _version(asked: bool) -> None:
@@ -39,9 +40,14 @@ def _everywhere(
     del version
 
 
+def quiet() -> bool:
+    """Whether results and errors are all that is wanted."""
+    return _LEVEL["quiet"]
+
+
 def say(*lines: str) -> None:
     """Tell the user something that is not a result."""
-    if not _LEVEL["quiet"]:
+    if not quiet():
         for line in lines:
             print(line, file=sys.stderr, flush=True)
 
@@ -50,6 +56,7 @@ def prepare(threads: int | None, quiet: bool, debug: bool, seed: int | None = No
     """What every command does first."""
     _LEVEL.update(quiet=quiet, debug=debug)
     warnings.showwarning = lambda message, *_: say(f"warning: {message}")
+    sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     if threads is None and seed is None:
         return
     import torch
@@ -60,30 +67,49 @@ def prepare(threads: int | None, quiet: bool, debug: bool, seed: int | None = No
         torch.manual_seed(seed)
 
 
-def main(arguments: list[str] | None = None) -> Any:
+def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command. Exit status: 0 done, 1 failed, 2 misuse, 130 after Ctrl-C, 143 after SIGTERM."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    debug = "--debug" in arguments
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    _LEVEL.update(quiet=False, debug="--debug" in arguments)
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        return app(arguments, prog_name="regard")
-    except RegardError as problem:
-        if debug:
-            raise
-        print(*(f"regard: {cause}" for cause in problem.causes), sep="\n", file=sys.stderr)
-        sys.exit(problem.exit_status)
-    except KeyboardInterrupt:
-        print("regard: stopped", file=sys.stderr)
-        sys.exit(130)
+        with typer.main.get_command(app).make_context("regard", arguments or ["--help"]) as context:
+            context.command.invoke(context)
+        sys.stdout.flush()
+    except typer.Exit as done:
+        sys.exit(done.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except Exception as problem:
-        if debug:
-            raise
-        name = type(problem).__name__
-        print(f"regard: an error that should not happen ({name}: {problem}); run again with --debug", file=sys.stderr)
-        sys.exit(1)
+    except (Exception, KeyboardInterrupt) as problem:
+        if _LEVEL["debug"]:
+            traceback.print_exc()
+        status, causes = _explained(problem)
+        print(*(f"regard: {cause}" for cause in causes), sep="\n", file=sys.stderr)
+        sys.exit(status)
+    sys.exit(0)
+
+
+def _explained(problem: BaseException) -> tuple[int, tuple[str, ...]]:
+    """The exit status, and a sentence for each cause."""
+    if isinstance(problem, RegardError):
+        return problem.exit_status, problem.causes
+    if isinstance(problem, _Misuse):
+        return 2, (_misuse(problem),)
+    if isinstance(problem, (KeyboardInterrupt, typer.Abort)):
+        return 130, ("stopped",)
+    if isinstance(problem, OSError) and problem.strerror:
+        where = f"{problem.filename}: " if problem.filename else ""
+        return 1, (f"{where}{problem.strerror}; check the path, its permissions and the room on the disk",)
+    name = type(problem).__name__
+    return 1, (f"an error that should not happen ({name}: {problem}); run again with --debug to see where",)
+
+
+def _misuse(problem: Any) -> str:
+    """What typer says of a wrong command line, as one sentence of ours."""
+    said = " ".join(problem.format_message().replace("Value error, ", "").split()).rstrip(".")
+    command = problem.ctx.command_path if problem.ctx else "regard"
+    return f"{said[:1].lower()}{said[1:]}; `{command} --help` says what can be given"
 
 
 def _terminate(number: int, frame: Any) -> None:  # noqa: ARG001

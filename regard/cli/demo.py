@@ -54,14 +54,14 @@ def demo(
     prepare(threads, quiet, debug)
     from regard.data.samples import korean_english
 
-    began = time.perf_counter()
+    began, place = time.perf_counter(), device_named(device)
     sample = korean_english()
     sample.write(out / "data", "ko", "en")
     say(f"sample: {len(sample.splits['train']):,} training pairs written to {out / 'data'}")
     backwards = tuple((english, korean) for korean, english in SENTENCES)
     right = True
     for direction in (Direction("ko", "en", sample, SENTENCES), Direction("en", "ko", sample.reversed(), backwards)):
-        right &= _show(direction, _train(direction, out, device_named(device), seed or 1), out)
+        right &= _show(direction, _train(direction, out, place, 1 if seed is None else seed), out)
     typer.echo(f"done in {(time.perf_counter() - began) / 60:.1f} minutes")
     if not right:
         sys.exit(1)

@@ -11,8 +11,8 @@ from regard.errors import UsageError
 __all__ = ["Debug", "Device", "Quiet", "Seed", "Threads", "device_named"]
 
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda or mps.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads; as many as cores if not given.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Of everything random.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="Processor threads; as many as cores if not given.")]
+Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Of everything random.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print results and errors only.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where in the program an error came from.")]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from regard.cli.app import say
+from regard.cli.app import quiet, say
 
 __all__ = ["Teller", "duration"]
 
@@ -17,20 +17,23 @@ class Teller:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[K")
+        self._clear()
 
     def __call__(self, event: str, values: dict[str, Any]) -> None:
         line = getattr(self, f"_{event}")(values)
         if not line:
             return
-        if event == "train" and sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{line}")
+        self._clear()
+        if event == "train" and _live():
+            sys.stderr.write(line)
             sys.stderr.flush()
         else:
-            if sys.stderr.isatty():
-                sys.stderr.write("\r\x1b[K")
             say(line)
+
+    def _clear(self) -> None:
+        """Take the live line away."""
+        if _live():
+            sys.stderr.write("\r\x1b[K")
 
     def _train(self, v: dict[str, Any]) -> str:
         each = v["seconds"] / v["update"]
@@ -52,6 +55,10 @@ class Teller:
 
     def _end(self, v: dict[str, Any]) -> str:
         return f"training ended after {v['update']} updates and {duration(v['seconds'])}: {v['reason']}"
+
+
+def _live() -> bool:
+    return sys.stderr.isatty() and not quiet()
 
 
 def duration(seconds: float) -> str:

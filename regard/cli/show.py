@@ -9,15 +9,13 @@ import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
-from regard.errors import UsageError
+from regard.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
     from regard.pipeline import AlignmentChoice, Translation, Translator
     from regard.visualisation import Alignment
 
 __all__ = ["draw", "show"]
-
-MOST_WORDS = 200
 
 
 @app.command()
@@ -56,6 +54,8 @@ def draw(translator: Translator, text: str, out: Path, beam: int | None = None) 
     translation = translator.translate(text, beam=beam, readings=True)[0]
     if translation.readings is None:
         raise UsageError("the line is longer than any in training and was cut; show one sentence at a time")
+    if not translation.text:
+        raise RegardError("the translation is empty, so there is nothing to draw; show another line, or train longer")
     save(_alignments(translator, text, translation), out)
     return translation
 

@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw
 
 from regard.errors import UsageError
 from regard.visualisation.colours import THEMES, Theme, colour
-from regard.visualisation.fonts import STACK, drawable, load
+from regard.visualisation.fonts import STACK, drawable, face, load
 from regard.visualisation.heatmap import Alignment, layout
 from regard.visualisation.layout import Box, Group, Mark, Picture, Text
 from regard.visualisation.words import is_korean
@@ -94,7 +94,10 @@ def _style(picture: Picture) -> str:
     """Rules for the paints that occur: light, and dark where the reader's system is."""
     classes = {_css_class(mark) if isinstance(mark, Box) else mark.paint for mark in picture.marks()}
     light, dark = ("".join(_rule(name, theme) for name in sorted(classes)) for theme in THEMES)
-    return f"text{{font-family:{STACK}}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    glyphs = face(
+        "".join(sorted({letter for mark in picture.marks() if isinstance(mark, Text) for letter in mark.text}))
+    )
+    return f"{glyphs}text{{font-family:{STACK}}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
 
 
 def _rule(name: str, theme: Theme) -> str:

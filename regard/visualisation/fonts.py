@@ -1,23 +1,29 @@
 """The bundled font: how wide a text is, and what to draw for characters it lacks.
 
 Pretendard Regular (SIL Open Font License 1.1, see assets/OFL.txt, the file as published) holds all 11,172 Hangul
-syllables, Latin with every European accent, Greek, Cyrillic and kana. Only the PNG is drawn with it; SVG and HTML name
-a system font stack and merely *measure* with it, with some slack since the reader's fonts may be wider.
+syllables, Latin with every European accent, Greek, Cyrillic and kana. The PNG is drawn with it; SVG and HTML carry the few
+glyphs that they need, so that Korean is legible where no font has it, and name a system font stack for all else. Texts are
+measured with some slack, since the reader's fonts may be wider.
 """
 
 from __future__ import annotations
 
+import base64
 import io
 import unicodedata
 from functools import cache, lru_cache
 from importlib.resources import files
 
+from fontTools import subset
+from fontTools.ttLib import TTFont
 from PIL import ImageFont
 
-__all__ = ["STACK", "drawable", "elide", "load", "measure", "wrap"]
+__all__ = ["STACK", "drawable", "elide", "face", "load", "measure", "wrap"]
 
+FAMILY = "Regard glyphs"  # the few glyphs that a picture carries with it
 STACK = (
-    'Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", "Nanum Gothic", sans-serif'
+    f'"{FAMILY}", Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", '
+    '"Nanum Gothic", sans-serif'
 )
 SLACK = 1.15  # the widest common sans serif, DejaVu, is this much wider than Pretendard
 BOX = "□"  # stands for what the font lacks
@@ -33,6 +39,20 @@ def _font_bytes() -> bytes:
 def load(size: float) -> ImageFont.FreeTypeFont:
     """The font at a size in pixels; the basic layout engine, because it is the same on every machine."""
     return ImageFont.truetype(io.BytesIO(_font_bytes()), size, layout_engine=ImageFont.Layout.BASIC)
+
+
+@lru_cache(maxsize=16)
+def face(text: str) -> str:
+    """A CSS rule that brings the glyphs of `text` along, a few kilobytes instead of the whole font."""
+    options = subset.Options(layout_features=["kern"], name_IDs=[], hinting=False, desubroutinize=True)
+    font = TTFont(io.BytesIO(_font_bytes()), recalcTimestamp=False)
+    subsetter = subset.Subsetter(options)
+    subsetter.populate(text=text)
+    subsetter.subset(font)
+    file = io.BytesIO()
+    font.save(file)
+    data = base64.b64encode(file.getvalue()).decode("ascii")
+    return f'@font-face{{font-family:"{FAMILY}";src:url(data:font/otf;base64,{data})}}'
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ import numpy as np
 from regard.errors import UsageError
 from regard.visualisation.colours import LEVELS, ROLES, THEMES, Theme, colour
 from regard.visualisation.figures import draw_svg
-from regard.visualisation.fonts import STACK
+from regard.visualisation.fonts import STACK, face
 from regard.visualisation.heatmap import Alignment, ceiling_of, layout
 from regard.visualisation.layout import Picture, Text
 from regard.visualisation.words import clean, is_korean
@@ -50,7 +51,7 @@ def page(alignments: Sequence[Alignment], meta: Meta | None = None) -> str:
     parts = {
         "title": escape(title),
         "caption": escape(first.caption),
-        "css": _style(),
+        "css": face(_letters(alignments, meta)) + _style(),
         "js": _asset("page.js"),
         "svg": draw_svg(picture, inline=True),
         "least": str(round(picture.width * min(1.0, SMALLEST_FONT / _label_size(picture)))),
@@ -80,6 +81,14 @@ def _asset(name: str) -> str:
 def _fill(template: str, parts: Mapping[str, str]) -> str:
     """Put parts where the template names them, in one pass: what is put in is never looked at again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+
+
+def _letters(alignments: Sequence[Alignment], meta: Meta) -> str:
+    """Every character that the page can come to show, once and in order."""
+    first, facts = alignments[0], meta.facts or {}
+    names = [text for alignment in alignments for text in (alignment.title, alignment.caption)]
+    texts = [meta.title, *first.source, *first.target, *names, *facts, *facts.values(), string.printable]
+    return "".join(sorted({letter for text in [*texts, _asset("page.html"), _asset("page.js")] for letter in text}))
 
 
 @cache

@@ -111,7 +111,9 @@ def test_a_layer_of_the_decoder_equals_torch(norm: str, activation: str) -> None
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(cell: str, layers: int, bidirectional: bool) -> None:
+def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
+    cell: str, layers: int, bidirectional: bool
+) -> None:
     chosen = {"cell": cell, "layers": layers, "bidirectional": bidirectional, "size": 6, "embedding": 5, "dropout": 0.0}
     encoder = shaken(RecurrentEncoder(RecurrentEncoderSettings(**chosen), SOURCE_PIECES))
     theirs = (nn.GRU if cell == "gru" else nn.LSTM)(5, 6, layers, batch_first=True, bidirectional=bidirectional)
@@ -195,7 +197,9 @@ def first_states(decoder: RecurrentDecoder, summary: Tensor, layers: int, cells:
 @pytest.mark.parametrize("decoder_layers", [1, 2])
 def test_the_bridge_takes_hiddens_from_hiddens_and_cells_from_cells(encoder_layers: int, decoder_layers: int) -> None:
     encoder = RecurrentEncoderSettings(cell="lstm", layers=encoder_layers, size=6, embedding=5, dropout=0.0)
-    decoder = RecurrentDecoderSettings(cell="lstm", layers=decoder_layers, size=6, embedding=5, attention=4, dropout=0.0)
+    decoder = RecurrentDecoderSettings(
+        cell="lstm", layers=decoder_layers, size=6, embedding=5, attention=4, dropout=0.0
+    )
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
     encoded = model.encoder(sentences(4, 2))
     hiddens, cells = encoded.summary.clone(), encoded.summary.clone()

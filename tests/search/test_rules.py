@@ -31,7 +31,9 @@ class Table:
     def step(self, tokens: Tensor, state: State, source: Source) -> tuple[Tensor, State]:
         assert source.summary.shape[0] <= tokens.shape[0]
         places = state.position[:, None] + torch.arange(tokens.shape[1])
-        return self.logits[places.clamp_max(len(self.logits) - 1), tokens], State(state.position + tokens.shape[1], {}, {})
+        return self.logits[places.clamp_max(len(self.logits) - 1), tokens], State(
+            state.position + tokens.shape[1], {}, {}
+        )
 
     def project(self, features: Tensor) -> Tensor:
         return features

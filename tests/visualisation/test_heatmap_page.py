@@ -37,7 +37,9 @@ class Tags(HTMLParser):
 
 
 def test_a_page_asks_nothing_of_the_network(bread: Alignment) -> None:
-    document = page([bread])
+    document = re.sub(
+        r"src:url\(data:font/otf;base64,[\w+/=]+\)", "", page([bread])
+    )  # its own glyphs, in the file itself
     assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", document) == []
     assert re.findall(r"\b(?:src|href|@import|url)\b\s*[=(]", document) == []
     assert "default-src 'none'" in document

@@ -1,0 +1,91 @@
+"""Law 9: copying and reversing are learnt, and the best head looks along the (anti-)diagonal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from laws.learning import SYMBOLS, TASKS, Task, accuracy, best_head, learnt
+
+from regard.attention import SCORES
+from regard.models import DECODERS, ENCODERS, ModelSettings, build
+from regard.models.recurrent import RecurrentDecoderSettings, RecurrentEncoderSettings
+from regard.settings import Settings
+
+SIZES: dict[str, Any] = {
+    "size": 32,
+    "layers": 2,
+    "heads": 2,
+    "feedforward": 64,
+    "attention": 32,
+    "embedding": 32,
+    "dropout": 0.0,
+}
+READER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
+WRITER = RecurrentDecoderSettings(size=48, embedding=32, attention=32, dropout=0.0)
+
+
+def sized(kind: type[Settings]) -> Settings:
+    return kind.parse({name: value for name, value in SIZES.items() if name in kind.model_fields}, "a law")
+
+
+def check(encoder: Settings, decoder: Settings, task: Task, updates: int = 600, rate: float = 5e-3) -> None:
+    settings = ModelSettings(encoder=encoder, decoder=decoder, share="none")
+    model = learnt(settings, task, updates, rate)
+    assert accuracy(model, task) >= 0.95
+    assert best_head(model, task) >= 0.9
+
+
+def test_reversing_is_learnt_and_the_attention_shows_it() -> None:
+    check(READER, WRITER, Task("reverse"), updates=300, rate=1e-2)
+
+
+def test_before_learning_nothing_is_right_and_no_head_looks_where_it_should() -> None:
+    for decoder in (sized(kind) for kind in DECODERS):
+        untrained = build(
+            ModelSettings(encoder=READER, decoder=decoder, share="none"), SYMBOLS.stop, SYMBOLS.stop, True
+        )
+        for name in TASKS:
+            assert accuracy(untrained.eval(), Task(name)) == 0
+            assert best_head(untrained.eval(), Task(name)) < 0.5
+
+
+def test_what_is_tested_was_not_trained_on() -> None:
+    import random
+
+    task, chance = Task("copy"), random.Random(0)
+    unseen = {tuple(one) for one in task.unseen()}
+    for _ in range(200):
+        batch = task.batch(chance)
+        keep = batch.source != 0
+        assert not unseen & {tuple(row[mask][:-1].tolist()) for row, mask in zip(batch.source, keep, strict=True)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", map(Task, TASKS), ids=TASKS)
+@pytest.mark.parametrize("kind", ENCODERS, ids=lambda kind: kind.model_fields["kind"].default)
+def test_every_encoder_learns_to_copy_and_to_reverse(kind: type[Settings], task: Task) -> None:
+    check(sized(kind), WRITER, task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", map(Task, TASKS), ids=TASKS)
+@pytest.mark.parametrize("kind", DECODERS, ids=lambda kind: kind.model_fields["kind"].default)
+def test_every_decoder_learns_to_copy_and_to_reverse(kind: type[Settings], task: Task) -> None:
+    check(READER, sized(kind), task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", map(Task, TASKS), ids=TASKS)
+@pytest.mark.parametrize("name", SCORES)
+def test_every_score_learns_to_copy_and_to_reverse(name: str, task: Task) -> None:
+    check(READER, WRITER.with_values(score=name), task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", map(Task, TASKS), ids=TASKS)
+def test_a_transformer_learns_to_copy_and_to_reverse(task: Task) -> None:
+    encoder, decoder = (
+        next(k for k in kinds if k.__name__.startswith("Transformer")) for kinds in (ENCODERS, DECODERS)
+    )
+    check(sized(encoder), sized(decoder), task)

@@ -89,9 +89,13 @@ def _value(text: str) -> Any:
 
 def _causes(cls: type[Settings], problem: pydantic.ValidationError, where: str) -> list[str]:
     known = sorted(set(_keys(cls)))
+    parts = {part for key in known for part in key.split(".")}
     causes = []
     for error in problem.errors():
-        path = [str(part) for part in error["loc"] if str(part) in _parts(known) or error["type"] == "extra_forbidden"]
+        *above, last = [str(part) for part in error["loc"]] or [""]
+        # A table with a `kind` has that kind in its path; nobody wrote it there.
+        path = [part for part in above if part in parts]
+        path += [last] if last in parts or error["type"] == "extra_forbidden" else []
         key = ".".join(path)
         if error["type"] == "extra_forbidden":
             causes.append(f"{where}: unknown setting {key!r}{_nearest(key, known)}")
@@ -102,10 +106,6 @@ def _causes(cls: type[Settings], problem: pydantic.ValidationError, where: str) 
             message = error["msg"][0].lower() + error["msg"][1:]
             causes.append(f"{where}: {key}: {message}, got {error.get('input')!r}")
     return causes
-
-
-def _parts(keys: Iterable[str]) -> set[str]:
-    return {part for key in keys for part in key.split(".")}
 
 
 def _nearest(key: str, known: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -56,7 +57,8 @@ def prepare(threads: int | None, quiet: bool, debug: bool, seed: int | None = No
     """What every command does first."""
     _LEVEL.update(quiet=quiet, debug=debug)
     warnings.showwarning = lambda message, *_: say(f"warning: {message}")
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a notebook's is not
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     if threads is None and seed is None:
         return
     import torch
@@ -109,7 +111,7 @@ def _misuse(problem: Any) -> str:
     """What typer says of a wrong command line, as one sentence of ours."""
     said = " ".join(problem.format_message().replace("Value error, ", "").split()).rstrip(".")
     command = problem.ctx.command_path if problem.ctx else "regard"
-    return f"{said[:1].lower()}{said[1:]}; `{command} --help` says what can be given"
+    return f"{said[:1].lower()}{said[1:]} – `{command} --help` says what can be given"
 
 
 def _terminate(number: int, frame: Any) -> None:  # noqa: ARG001

@@ -10,6 +10,7 @@ import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.translate import warn_of_strangers
 from regard.errors import DataError
 
 __all__ = ["evaluate"]
@@ -31,11 +32,10 @@ def evaluate(
 ) -> None:
     """Print BLEU, chrF and TER of the translations, each with the sacreBLEU signature that says how it was counted."""
     prepare(threads, quiet, debug, seed)
-    from regard.data.text import read_lines
     from regard.evaluation.metrics import scores
     from regard.pipeline import load
 
-    sources, references = read_lines(source), [read_lines(path) for path in reference]
+    sources, *references = _read([source, *reference])
     uneven = [
         f"{path} has {len(lines)} lines and {source} has {len(sources)}; give files whose lines belong together"
         for path, lines in zip(reference, references, strict=True)
@@ -45,6 +45,7 @@ def evaluate(
         raise DataError(*uneven)
     translator = load(run, device_named(device))
     say(f"translating {len(sources):,} lines of {source}")
+    warn_of_strangers(translator, source, sources)
     found = translator.translate(sources, beam=beam, length_penalty=length_penalty)
     results = scores([translation.text for translation in found], references)
     width = beam or translator.settings.search.beam
@@ -54,3 +55,19 @@ def evaluate(
         return
     for score in results:
         typer.echo(f"{score.name:5} {score.value:6.2f}   {score.signature}|beam:{width}")
+
+
+def _read(paths: list[str]) -> list[list[str]]:
+    """The lines of each file. Raises DataError with what is wrong with any of them."""
+    from regard.data.text import read_lines
+
+    found: list[list[str]] = []
+    causes: list[str] = []
+    for path in paths:
+        try:
+            found.append(read_lines(path))
+        except DataError as problem:
+            causes += problem.causes
+    if causes:
+        raise DataError(*causes)
+    return found

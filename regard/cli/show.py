@@ -9,6 +9,7 @@ import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.translate import warn_of_strangers
 from regard.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def show(
     if not text.strip():
         raise UsageError("there is nothing to translate: give a line of text")
     translator = load(run, device_named(device))
+    warn_of_strangers(translator, "the line", [text])
     typer.echo(draw(translator, text, out, beam).text)
     say(f"wrote {out}")
 
@@ -53,7 +55,9 @@ def draw(translator: Translator, text: str, out: Path, beam: int | None = None) 
 
     translation = translator.translate(text, beam=beam, readings=True)[0]
     if translation.readings is None:
-        raise UsageError("the line is longer than any in training and was cut; show one sentence at a time")
+        raise UsageError(
+            "the line is longer than any in training and was cut; show a shorter one, or one sentence at a time"
+        )
     if not translation.text:
         raise RegardError("the translation is empty, so there is nothing to draw; show another line, or train longer")
     save(_alignments(translator, text, translation), out)

@@ -119,9 +119,22 @@ def run(recipe: Recipe, out: Path, resume: bool = False, device: str = "cpu") ->
         trainer = Trainer(model, batches, recipe, out, validation, teller)
         if resume and not trainer.resume():
             say("there is no checkpoint yet: starting from the beginning")
+        trainer.journal.write("machine", **_machine(device))
         outcome = trainer.run()
     card.write(out, trainer.recipe, corpora, outcome)
     return outcome
+
+
+def _machine(device: str) -> dict[str, Any]:
+    """What else the bits of a run depend on."""
+    import platform
+
+    import torch
+
+    import regard
+
+    versions = {"regard": regard.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    return {**versions, "device": device, "threads": torch.get_num_threads(), "processor": platform.machine()}
 
 
 def _folder(recipe: Recipe, corpus: Corpus, out: Path, resume: bool) -> tuple[FolderSettings, Tokenizer]:

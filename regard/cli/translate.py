@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
@@ -19,7 +19,7 @@ from regard.errors import DataError, UsageError
 if TYPE_CHECKING:
     from regard.pipeline import Translation, Translator
 
-__all__ = ["read_chunks", "translate"]
+__all__ = ["read_chunks", "translate", "warn_of_strangers"]
 
 CHUNK = 512  # lines translated together
 
@@ -53,18 +53,16 @@ def translate(
     with _sink(output) as sink:
         for start, lines in read_chunks(file):
             found = translator.translate(lines, beam, nbest, length_penalty, alignments)
-            strange = _strange(translator, lines, start)
-            known, total = known + len(lines) - len(strange), total + len(lines)
-            if strange:
-                say(_warning(file, strange, len(lines)))
+            strange = warn_of_strangers(translator, _named(file), lines, start)
+            known, total = known + len(lines) - strange, total + len(lines)
             for number, translation in enumerate(found, start):
                 sink.write(_jsonl(number, translation) if format == "jsonl" else _text(number, translation, nbest))
             sink.flush()
-    if total and not known:
-        raise DataError(
-            f"{file}: no line is in a script that {run} has seen in training, so nothing above can be right; "
-            "check that this is the model for these lines"
-        )
+        if total and not known:
+            raise DataError(
+                f"{_named(file)}: no line is in a script that {run} has seen in training, so no translation can be "
+                "right; check that this is the model for these lines"
+            )
 
 
 def read_chunks(file: str) -> Iterator[tuple[int, list[str]]]:
@@ -78,14 +76,35 @@ def read_chunks(file: str) -> Iterator[tuple[int, list[str]]]:
         number += len(chunk)
 
 
+def warn_of_strangers(translator: Translator, where: str, lines: list[str], start: int = 1) -> int:
+    """Warn of lines of which most characters were never seen in training; how many there are."""
+    unknown = translator.tokenizer.source.unknown
+    strange = [str(number) for number, line in enumerate(lines, start) if line.strip() and unknown(line) > 0.5]
+    if strange:
+        many = len(strange) > 1
+        named = ", ".join(strange[:5]) + (f" and {len(strange) - 5} more" if len(strange) > 5 else "")
+        say(
+            f"warning: {where}, line{'s' if many else ''} {named}: most characters were never seen in training, so "
+            f"the translation{'s mean' if many else ' means'} nothing; check that this is the language of the model"
+        )
+    return len(strange)
+
+
+def _named(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
 def _stdin() -> Iterator[str]:
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as problem:
             raise DataError(
-                f"standard input, line {number}: not UTF-8 at byte {problem.start}; convert it to UTF-8"
+                f"standard input: line {number} is not UTF-8 (byte 0x{line[problem.start]:02X}, the line's byte number "
+                f"{problem.start + 1}); convert it to UTF-8"
             ) from None
+        if "\0" in text:
+            raise DataError(f"standard input: line {number} holds a NUL character; remove it")
         yield text.removesuffix("\n").removesuffix("\r")
 
 
@@ -93,55 +112,47 @@ def _stdin() -> Iterator[str]:
 def _sink(output: Path | None) -> Iterator[TextIO]:
     """Where results go; a file appears whole when all is done, and not at all when something failed."""
     if output is None:
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
         yield sys.stdout
         return
-    beside = output.with_name(output.name + ".part")
+    # What is no ordinary file, such as /dev/null, cannot be replaced: it is written to.
+    ordinary = output.is_file() or not output.exists()
+    beside = output.with_name(output.name + ".part") if ordinary else output
     try:
         file = beside.open("w", encoding="utf-8", newline="\n")
     except OSError as problem:
-        raise UsageError(f"--output {output}: cannot be written ({problem.strerror})") from None
+        raise UsageError(
+            f"--output {output}: cannot be written ({problem.strerror}); choose a file in a folder of yours"
+        ) from None
     try:
         with file:
             yield file
-        beside.replace(output)
+        if ordinary:
+            beside.replace(output)
     finally:
-        beside.unlink(missing_ok=True)
-
-
-def _strange(translator: Translator, lines: list[str], start: int) -> list[int]:
-    """The numbers of lines of which most characters were never seen in training."""
-    unknown = translator.tokenizer.source.unknown
-    return [number for number, line in enumerate(lines, start) if line.strip() and unknown(line) > 0.5]
-
-
-def _warning(file: str, strange: list[int], lines: int) -> str:
-    named = ", ".join(map(str, strange[:5])) + (f" and {len(strange) - 5} more" if len(strange) > 5 else "")
-    return (
-        f"warning: {file}, line {named}: most characters were never seen in training, so the translation means "
-        f"nothing; check that these {len(strange)} of {lines} lines are in the language of the model"
-    )
+        if ordinary:
+            beside.unlink(missing_ok=True)
 
 
 def _text(number: int, translation: Translation, nbest: int) -> str:
     from regard.attention.alignment import pharaoh
 
-    if nbest > 1:
-        some = translation.nbest or (translation,)
-        return "".join(f"{number}\t{each.score:.4f}\t{each.text}\n" for each in some)
-    links = f"\t{pharaoh(translation.alignments)}" if translation.alignments is not None else ""
-    return f"{translation.text}{links}\n"
+    lines = []
+    for each in (translation.nbest or (translation,)) if nbest > 1 else (translation,):
+        place = f"{number}\t{each.score:.4f}\t" if nbest > 1 else ""
+        links = f"\t{pharaoh(each.alignments)}" if each.alignments is not None else ""
+        lines.append(f"{place}{each.text}{links}\n")
+    return "".join(lines)
 
 
 def _jsonl(number: int, translation: Translation) -> str:
-    values = {
-        "line": number,
+    values = {"line": number, **_values(translation), "nbest": [_values(each) for each in translation.nbest]}
+    return json.dumps(values, ensure_ascii=False) + "\n"
+
+
+def _values(translation: Translation) -> dict[str, Any]:
+    return {
         "text": translation.text,
         "score": round(translation.score, 6),
         "tokens": translation.tokens,
         "alignments": translation.alignments,
-        "nbest": [
-            {"text": each.text, "score": round(each.score, 6), "tokens": each.tokens} for each in translation.nbest
-        ],
     }
-    return json.dumps(values, ensure_ascii=False) + "\n"

@@ -41,9 +41,17 @@ class ModelSettings(Settings):
 
     encoder: Annotated[TransformerEncoderSettings | RecurrentEncoderSettings, Field(discriminator="kind")]
     decoder: Annotated[TransformerDecoderSettings | RecurrentDecoderSettings, Field(discriminator="kind")]
-    share: Literal["all", "target", "none"] = Field(
-        "all", description="which embeddings are one matrix with the output layer: of both sides, of the target, none"
+    share: Literal["auto", "all", "target", "none"] = Field(
+        "auto",
+        description="which embeddings are one matrix with the output layer: of both sides (all), of the target, none; "
+        "auto: of both where they have one vocabulary and one size, else of the target",
     )
+
+    def shared(self, joint: bool) -> str:
+        """What `share` comes to: all, target or none."""
+        if self.share != "auto":
+            return self.share
+        return "all" if joint and self.encoder.embedding == self.decoder.embedding else "target"
 
     def check(self, joint: bool) -> None:
         """Raise ConfigurationError for what cannot be built, with all reasons; `joint`: one vocabulary."""
@@ -72,9 +80,10 @@ def build(settings: ModelSettings, source_vocabulary: int, target_vocabulary: in
     settings.check(joint)
     encoder: Encoder = ENCODERS[type(settings.encoder)](settings.encoder, source_vocabulary)
     decoder: Decoder = DECODERS[type(settings.decoder)](settings.decoder, target_vocabulary, encoder.shape)
-    if settings.share != "none":
+    shared = settings.shared(joint)
+    if shared != "none":
         decoder.output.weight = decoder.embedding.weight
-    if settings.share == "all":
+    if shared == "all":
         encoder.embedding.weight = decoder.embedding.weight
     return Model(encoder, decoder)
 

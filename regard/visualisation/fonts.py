@@ -1,9 +1,9 @@
 """The bundled font: how wide a text is, and what to draw for characters it lacks.
 
 Pretendard Regular (SIL Open Font License 1.1, see assets/OFL.txt, the file as published) holds all 11,172 Hangul
-syllables, Latin with every European accent, Greek, Cyrillic and kana. The PNG is drawn with it; SVG and HTML carry the few
-glyphs that they need, so that Korean is legible where no font has it, and name a system font stack for all else. Texts are
-measured with some slack, since the reader's fonts may be wider.
+syllables, Latin with every European accent, Greek, Cyrillic and kana. The PNG is drawn with it; SVG and HTML carry the
+few glyphs that they need, so that Korean is legible where no font has it, and name a system font stack for all else.
+Texts are measured with some slack, since the reader's fonts may be wider.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from laws.models import make, sentences, targets, variants
 
+from laws.models import make, sentences, targets, variants
 from regard.models import DECODERS, Batch, ModelSettings
 from regard.models.transformer import TransformerEncoderSettings
 from regard.settings import Settings

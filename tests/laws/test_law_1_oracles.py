@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from laws.models import SOURCE_PIECES, alone, entries, make, sentences, targets, variants
 from torch import Tensor, nn
 
+from laws.models import SOURCE_PIECES, alone, entries, make, sentences, targets, variants
 from regard.attention import Read
 from regard.models import Batch, ModelSettings, Shape
 from regard.models.recurrent import (

@@ -1,0 +1,79 @@
+"""Configurations are strict at the door, and their errors help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from regard.errors import ConfigurationError
+from regard.settings import merge, override, read_toml
+from regard.training import Recipe, preset
+
+BASE = merge(preset("transformer-tiny"), {"data": {"source": "a", "target": "b"}})
+
+
+def _causes(values: dict[str, object]) -> tuple[str, ...]:
+    with pytest.raises(ConfigurationError) as caught:
+        Recipe.parse(values, "recipe.toml")
+    return caught.value.causes
+
+
+@pytest.mark.parametrize(
+    ("assignment", "nearest"),
+    [
+        ("training.label_smothing=0.1", "training.label_smoothing"),
+        ("model.encoder.layer=2", "model.encoder.layers"),
+        ("batchin.tokens=3", "batching"),
+        ("warmup=3", "schedule.warmup"),
+    ],
+)
+def test_an_unknown_key_names_the_nearest(assignment: str, nearest: str) -> None:
+    (cause,) = _causes(override(BASE, [assignment]))
+    assert cause.startswith("recipe.toml: unknown setting")
+    assert f"did you mean {nearest!r}?" in cause
+
+
+def test_all_causes_come_at_once() -> None:
+    causes = _causes(override(BASE, ["training.seed=-1", "model.encoder.norm=sideways", "search.beams=2"]))
+    assert len(causes) == 3
+    assert any("training.seed" in cause and "-1" in cause for cause in causes)
+    assert any("model.encoder.norm" in cause and "sideways" in cause for cause in causes)
+
+
+def test_values_of_the_command_line_are_toml_or_plain_text() -> None:
+    values = override({}, ["a.b=3", "a.c=0.5", "a.d=true", "e=some words", 'f="3"', "g=[1, 2]"])
+    assert values == {"a": {"b": 3, "c": 0.5, "d": True}, "e": "some words", "f": "3", "g": [1, 2]}
+    with pytest.raises(ConfigurationError, match="wanted key=value"):
+        override({}, ["a.b"])
+
+
+def test_another_kind_replaces_the_whole_table() -> None:
+    recipe = Recipe.parse(override(BASE, ["model.decoder.kind=recurrent", "model.decoder.size=64"]), "x")
+    assert (recipe.model.decoder.kind, recipe.model.decoder.size) == ("recurrent", 64)
+    assert recipe.model.encoder.kind == "transformer"
+
+
+def test_a_written_recipe_is_read_back_the_same(tmp_path: Path) -> None:
+    recipe = Recipe.parse(BASE, "x").resolved("cpu")
+    recipe.write(tmp_path / "train.toml")
+    assert Recipe.parse(read_toml(tmp_path / "train.toml"), "y") == recipe
+    assert recipe.training.precision != "auto"
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"a = ", "not valid TOML"), (b"\xff\xfe", "not UTF-8 at byte 0"), (None, "cannot be read")],
+)
+def test_bad_files_are_named(tmp_path: Path, content: bytes | None, problem: str) -> None:
+    path = tmp_path / "recipe.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=problem):
+        read_toml(path)
+
+
+def test_settings_cannot_change() -> None:
+    recipe = Recipe.parse(BASE, "x")
+    with pytest.raises(ValueError, match="frozen"):
+        recipe.training.seed = 3  # type: ignore[misc]

@@ -28,10 +28,11 @@ _LEVEL = {"quiet": False, "debug": False}
 _Misuse: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError, wherever this typer keeps it
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool) -> bool:
     if asked:
         typer.echo(f"regard {regard.__version__}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

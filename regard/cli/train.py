@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +12,7 @@ import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
-from regard.errors import UsageError
+from regard.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
     from regard.checkpoint import FolderSettings
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from regard.training import Outcome, Recipe
 
 __all__ = ["run", "train"]
+
+FIXED = ("model.", "tokenizer.", "search.", "training.seed")
+"""What a run cannot change once it has begun: its folder says it already, and what is held out depends on the seed."""
 
 
 @app.command()
@@ -69,17 +74,26 @@ def _recipe(config: Path | None, preset: str | None, data: dict[str, Any], sets:
 
     values: dict[str, Any] = {}
     where = "the command line"
-    if run is not None and config is None:
-        config = run / "train.toml"
-        if not config.is_file():
-            raise UsageError(f"--resume: {config} is missing, so {run} is not a run folder; train it without --resume")
+    if run is not None:
+        if not (run / "train.toml").is_file():
+            raise UsageError(f"--resume: {run / 'train.toml'} is missing, so {run} is no run; train without --resume")
+        if preset is not None:
+            raise UsageError(f"--preset {preset}: {run} has its recipe already; leave --preset or --resume out")
+        config = config or run / "train.toml"
     if config is not None:
         values, where = read_toml(config), str(config)
-    if preset is not None or "model" not in values:
-        named = preset or values.pop("preset", None) or "transformer-tiny"
-        values = merge(preset_values(str(named)), values)
-    values = override(merge(values, {"data": data}), sets)
+    named = preset or values.pop("preset", None)
+    if named is not None or not _names_a_model(values):
+        values = merge(preset_values(str(named or "transformer-tiny")), values)
+    values = override(merge(values, {"data": data} if data else {}), sets)
     return Recipe.parse(values, where)
+
+
+def _names_a_model(values: Mapping[str, Any]) -> bool:
+    """Whether these settings say what encoder and decoder are, so that no preset need be put below them."""
+    model = values.get("model")
+    sides = [model.get(side) for side in ("encoder", "decoder")] if isinstance(model, dict) else []
+    return bool(sides) and all(isinstance(side, dict) and "kind" in side for side in sides)
 
 
 def run(recipe: Recipe, out: Path, resume: bool = False, device: str = "cpu") -> Outcome:
@@ -94,8 +108,10 @@ def run(recipe: Recipe, out: Path, resume: bool = False, device: str = "cpu") ->
     from regard.models import build, count
     from regard.training import Trainer, card
 
-    if (out / "journal.jsonl").exists() and not resume:
-        raise UsageError(f"{out}: there is a run already; add --resume to go on with it, or choose another --out")
+    recipe.model.check(recipe.tokenizer.joint)
+    _check_folder(out, resume)
+    if resume:
+        _check_unchanged(recipe, out)
     corpora = read_corpus(recipe.data)
     if "valid" not in corpora:
         corpora["train"], corpora["valid"] = hold_out(corpora["train"], recipe.training.seed)
@@ -117,8 +133,11 @@ def run(recipe: Recipe, out: Path, resume: bool = False, device: str = "cpu") ->
     validation = Validation(corpora["valid"], tokenizer, settings, recipe.training.validate_with)
     with Teller() as teller:
         trainer = Trainer(model, batches, recipe, out, validation, teller)
-        if resume and not trainer.resume():
-            say("there is no checkpoint yet: starting from the beginning")
+        if resume:
+            if not trainer.resume():
+                say("there is no checkpoint yet: starting from the beginning")
+            if recipe.training.minutes is None:  # else the run has turned them into updates
+                recipe.write(out / "train.toml")
         trainer.journal.write("machine", **_machine(device))
         outcome = trainer.run()
     card.write(out, trainer.recipe, corpora, outcome)
@@ -137,6 +156,46 @@ def _machine(device: str) -> dict[str, Any]:
     return {**versions, "device": device, "threads": torch.get_num_threads(), "processor": platform.machine()}
 
 
+def _check_folder(out: Path, resume: bool) -> None:
+    """Raise UsageError where this folder cannot be written, or holds something that would be lost."""
+    from regard.checkpoint import CONFIG, WEIGHTS
+
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not (there.is_dir() and os.access(there, os.W_OK)):
+        raise UsageError(f"--out {out}: nothing can be written in {there}; choose another folder")
+    if resume:
+        return
+    if (out / "journal.jsonl").exists():
+        raise UsageError(f"{out}: there is a run already; add --resume to go on with it, or choose another --out")
+    others = [name for name in ("README.md", CONFIG, WEIGHTS) if (out / name).exists()]
+    if others and not (out / "train.toml").exists():
+        raise UsageError(f"--out {out}: its {' and '.join(others)} would be overwritten; choose another folder")
+
+
+def _check_unchanged(recipe: Recipe, out: Path) -> None:
+    """Raise ConfigurationError for settings that the run in this folder cannot change any more."""
+    from regard.settings import read_toml
+    from regard.training import Recipe
+
+    path = out / "train.toml"
+    before, now = (dict(_flat(some.model_dump())) for some in (Recipe.parse(read_toml(path), str(path)), recipe))
+    changed = [key for key in sorted({*before, *now}) if key.startswith(FIXED) and before.get(key) != now.get(key)]
+    if changed:
+        was = {key: f"{key} is {before.get(key)!r} in {out}, not {now.get(key)!r}" for key in changed}
+        raise ConfigurationError(
+            *(f"--resume: {was[key]}; leave it, or train anew with another --out" for key in changed)
+        )
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Each setting by its dotted name."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
 def _folder(recipe: Recipe, corpus: Corpus, out: Path, resume: bool) -> tuple[FolderSettings, Tokenizer]:
     """What stays the same through a run: read back when it goes on, else made and written."""
     from regard.checkpoint import FolderSettings, load_settings, save_folder
@@ -149,7 +208,6 @@ def _folder(recipe: Recipe, corpus: Corpus, out: Path, resume: bool) -> tuple[Fo
     longest = max(len([*ids, EOS]) for ids in tokenizer.source.encode_all(corpus.sources))
     search = recipe.search.with_values(longest_source=recipe.search.longest_source or longest)
     settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=search)
-    recipe.model.check(recipe.tokenizer.joint)
     save_folder(out, settings, tokenizer)
     recipe.write(out / "train.toml")
     return settings, tokenizer

@@ -49,16 +49,16 @@ def translate(
     from regard.pipeline import load
 
     translator = load(run, device_named(device))
-    known = total = 0
+    known = strange = 0
     with _sink(output) as sink:
         for start, lines in read_chunks(file):
             found = translator.translate(lines, beam, nbest, length_penalty, alignments)
-            strange = warn_of_strangers(translator, _named(file), lines, start)
-            known, total = known + len(lines) - strange, total + len(lines)
+            strangers = warn_of_strangers(translator, _named(file), lines, start)
+            known, strange = known + sum(map(bool, map(str.strip, lines))) - strangers, strange + strangers
             for number, translation in enumerate(found, start):
                 sink.write(_jsonl(number, translation) if format == "jsonl" else _text(number, translation, nbest))
             sink.flush()
-        if total and not known:
+        if strange and not known:
             raise DataError(
                 f"{_named(file)}: no line is in a script that {run} has seen in training, so no translation can be "
                 "right; check that this is the model for these lines"

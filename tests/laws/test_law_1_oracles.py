@@ -171,11 +171,11 @@ def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(cell: str, score: st
         states = first_states(decoder, encoded.summary[0], layers, cell == "lstm")
         for t, piece in enumerate(target[row].tolist()):
             query, keys = decoder.read.query(states[-1][0]), decoder.read.key(memory)
-            if score == "additive":
-                told = torch.tanh(query + keys) @ decoder.read.score.vector[0]
-            else:
-                told = keys @ query / 2
-            context = told.softmax(0) @ memory
+            scores = {
+                "additive": lambda q, k: torch.tanh(q + k) @ decoder.read.score.vector[0],
+                "scaled_dot": lambda q, k: k @ q / 2,
+            }
+            context = scores[score](query, keys).softmax(0) @ memory
             embedded = decoder.embedding.weight[piece]
             x = torch.cat([embedded, context])
             for i, one in enumerate(cells):

@@ -1,0 +1,121 @@
+"""The real command, run in this process: what it printed, how it ended, and which files it left."""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from regard.cli import main
+
+SMALL = [
+    *("tokenizer.size=1200", "batching.tokens=256", "schedule.warmup=10", "schedule.peak=0.015"),
+    *("search.beam=3", "search.max_ratio=1.0", "search.max_extra=5"),
+    *("training.precision=float32", "training.average=0.9", "training.best_by=loss", "training.validate_with=3"),
+    *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=24", "dropout=0")),
+]
+TRANSFORMER = [
+    *SMALL,
+    *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("layers=1", "heads=2", "feedforward=48")),
+]
+RECURRENT = [*SMALL, "model.encoder.embedding=24", "model.decoder.embedding=24", "model.decoder.attention=24"]
+
+
+def sets(settings: list[str]) -> list[str]:
+    """Settings as options."""
+    return [part for setting in settings for part in ("--set", setting)]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        assert self.out.endswith("\n"), f"the last line is not whole: {self.out[-100:]!r}"
+        return self.out.removesuffix("\n").split("\n")
+
+    @property
+    def causes(self) -> list[str]:
+        return [line.removeprefix("regard: ") for line in self.err.split("\n") if line.startswith("regard: ")]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [line.removeprefix("warning: ") for line in self.err.split("\n") if line.startswith("warning: ")]
+
+
+class Command:
+    """Calls `regard …` in the current folder."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self.capture = capture
+
+    def __call__(self, *arguments: object, stdin: bytes | None = None) -> Done:
+        """Run a command that is to succeed."""
+        done = self.ended(*arguments, stdin=stdin)
+        assert done.status == 0, done.err
+        assert done.causes == [], done.err
+        return done
+
+    def fails(self, *arguments: object, status: int, because: str | list[str], stdin: bytes | None = None) -> Done:
+        """Run a command that is to fail, with one sentence a cause, and check that it leaves no file changed."""
+        before = files()
+        done = self.ended(*arguments, stdin=stdin)
+        wanted = [because] if isinstance(because, str) else because
+        assert done.status == status, done
+        assert len(done.causes) == len(wanted), done.err
+        for cause, part in zip(done.causes, wanted, strict=True):
+            assert part in cause, f"wanted {part!r} in {cause!r}"
+        for text in ("Traceback", "should not happen", "pydantic", "Error:", "Usage:"):
+            assert text not in done.err, done.err
+        after = files()
+        assert after == before, f"changed files: {sorted(dict(after.items() ^ before.items()))}"
+        return done
+
+    def ended(self, *arguments: object, stdin: bytes | None = None) -> Done:
+        """Run a command, however it ends."""
+        self.capture.readouterr()
+        with _typed(stdin), pytest.raises(SystemExit) as ended, as_the_shell_does():
+            main([str(argument) for argument in arguments])
+        said = self.capture.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Done(ended.value.code, said.out, said.err)
+
+
+@contextmanager
+def as_the_shell_does() -> Iterator[None]:
+    """Warnings are printed, and what a command sets up is as before when it has ended."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _typed(stdin: bytes | None) -> Iterator[None]:
+    before = sys.stdin
+    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin or b""))
+    try:
+        yield
+    finally:
+        sys.stdin = before
+
+
+def files(folder: Path | None = None) -> dict[str, bytes | None]:
+    """Every file below a folder, with what is in it."""
+    folder = folder or Path.cwd()
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in sorted(folder.rglob("*"))}

@@ -1,0 +1,63 @@
+"""Small models, trained through the command itself, once a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import RECURRENT, TRANSFORMER, Command, as_the_shell_does, sets
+
+from regard.cli import main
+from regard.data.samples import korean_english
+
+
+@pytest.fixture
+def regard(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return Command(capfd)
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Korean and English: train, valid and test."""
+    folder = tmp_path_factory.mktemp("data")
+    sizes = {"train": 300, "valid": 10, "test": 12, "recombination": 0, "length": 0}
+    korean_english(sizes=sizes, short=1.0).write(folder, "ko", "en")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(data: Path) -> list[str]:
+    """The options that name the training and validation files."""
+    return [
+        *("--source", str(data / "train.ko"), "--target", str(data / "train.en")),
+        *("--valid-source", str(data / "valid.ko"), "--valid-target", str(data / "valid.en")),
+    ]
+
+
+@pytest.fixture(scope="session")
+def transformer(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of a Transformer."""
+    return _trained(tmp_path_factory.mktemp("transformer") / "run", *corpus, *sets(TRANSFORMER))
+
+
+@pytest.fixture(scope="session")
+def recurrent(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of a recurrent network with attention."""
+    return _trained(tmp_path_factory.mktemp("rnn") / "run", *corpus, "--preset", "rnn-bahdanau", *sets(RECURRENT))
+
+
+@pytest.fixture(params=["transformer", "recurrent"])
+def model(request: pytest.FixtureRequest) -> Path:
+    """Each of the run folders."""
+    folder: Path = request.getfixturevalue(request.param)
+    return folder
+
+
+def _trained(folder: Path, *options: str) -> Path:
+    length = sets(["training.updates=80", "training.validate_every=80"])
+    with pytest.raises(SystemExit) as ended, as_the_shell_does():
+        main(["train", *options, *length, "--out", str(folder), "--threads", "1", "--quiet"])
+    assert ended.value.code == 0
+    return folder

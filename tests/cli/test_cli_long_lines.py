@@ -1,0 +1,169 @@
+"""Lines longer than any in training: cut where it does least harm, said aloud, and never silently."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+from command import Command
+
+from regard.data.text import clean
+from regard.pipeline import Translation, Translator, load
+
+LONGEST = 12
+SENTENCES = [
+    "나는 집에 간다.",
+    "나는 빵을 먹고 있었다!",
+    '아이는 말했다. "걷는다." 그는 쉰다?',
+    "유나가 춤출 때 너는 웃는다…",
+]
+
+
+@pytest.fixture
+def translator(transformer: Path) -> Translator:
+    """One that writes little, so that tests are quick, and has seen at most twelve pieces at once."""
+    return brief(transformer)
+
+
+def brief(folder: Path) -> Translator:
+    found = load(folder)
+    search = found.settings.search.with_values(max_ratio=0.4, max_extra=3, beam=2, longest_source=LONGEST)
+    return Translator(found.model, found.tokenizer, found.settings.with_values(search=search.model_dump()))
+
+
+def cut(translator: Translator, line: str) -> tuple[list[str], list[str]]:
+    """The parts of a line, and the warnings."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        return translator._cut(line), [str(each.message) for each in heard]
+
+
+def translated(translator: Translator, line: str, **asked: bool | int) -> Translation:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return translator.translate(line, **asked)[0]  # type: ignore[arg-type]
+
+
+LINES = {
+    "sentences": " ".join(SENTENCES * 3),
+    "sentences without spaces between": "나는 간다。나는 쉰다！「나는 걷는다。」나는 웃는다？" * 4,
+    "one sentence": "나는 빵을 먹고 " * 20 + "간다",
+    "one word": "나는빵을먹고" * 20,
+    "a long word among others": "나는 " + "가나다라마바사" * 12 + " 집에 간다",
+    "an unseen script": "我们今天去公园" * 10,
+    "one full stop after another": "." * 300,
+    "quotes": 'Go. "Go." (Go!) »Go?« “Go.” Go… ' * 6,
+    "spaces": "  나는   집에 \u00a0간다.\t" * 9,
+    "short": "나는 집에 간다",
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_parts_are_the_line(translator: Translator, name: str) -> None:
+    parts, _ = cut(translator, LINES[name])
+    assert "".join(parts) == clean(LINES[name])
+    assert all(part.strip() for part in parts)
+    assert all(len(translator._encode(part)) <= 2 * LONGEST for part in parts)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_warning_says_what_is_not_cut_between_sentences(translator: Translator, name: str) -> None:
+    parts, heard = cut(translator, LINES[name])
+    long = [part for part in parts if len(translator._encode(part)) > LONGEST]
+    assert sum("is translated whole" in each for each in heard) == len(long)
+    if name in ("sentences", "sentences without spaces between", "quotes", "spaces"):
+        assert [each for each in heard if "was cut" in each] == []
+    elif name != "short":
+        (said,) = (each for each in heard if "was cut" in each)
+        place = "at spaces" if name == "one sentence" else "at spaces and inside words"
+        total = len(translator._encode(LINES[name]))
+        assert said.startswith(
+            f"a sentence of {total} pieces is longer than any in training (12); it was cut {place} into {len(parts)} parts, "
+        )
+        assert said.endswith(f": {clean(LINES[name])[:40]}…")
+
+
+def test_words_are_cut_only_where_they_must_be(translator: Translator) -> None:
+    parts, _ = cut(translator, LINES["one sentence"])
+    assert all(part.endswith(" ") for part in parts[:-1])
+    assert all(len(translator._encode(part)) <= LONGEST for part in parts)
+    assert all(len(translator._encode(a + b.split(" ")[0])) > LONGEST for a, b in itertools.pairwise(parts)), (
+        "each is as long as it may be"
+    )
+    parts, _ = cut(translator, LINES["a long word among others"])
+    assert parts[0] == "나는 "
+    assert parts[-1].endswith("집에 간다"), "what is left of the word and the next words go together"
+
+
+def test_a_sentence_up_to_twice_as_long_stays_whole(translator: Translator) -> None:
+    line = "나는"
+    while len(translator._encode(line)) <= 2 * LONGEST:
+        parts, heard = cut(translator, line)
+        length = len(translator._encode(line))
+        assert parts == [line]
+        assert len(heard) == (length > LONGEST)
+        assert all(
+            f"a sentence of {length} pieces is longer than any in training (12); it is translated whole" in each
+            for each in heard
+        )
+        line += " 집에"
+    assert len(cut(translator, line)[0]) > 1
+
+
+@pytest.mark.parametrize("name", ["sentences", "one sentence", "a long word among others", "short"])
+def test_a_line_that_was_cut_is_its_parts_put_together(model: Path, name: str) -> None:
+    line, translator = clean(LINES[name]), brief(model)
+    parts, _ = cut(translator, line)
+    whole = translated(translator, line, alignments=True, nbest=2, readings=True)
+    each = [translated(translator, part, alignments=True, nbest=2) for part in parts]
+    assert whole.text == " ".join(found.text for found in each if found.text)
+    assert whole.tokens == sum((found.tokens for found in each), ())
+    assert whole.score == pytest.approx(sum(found.score for found in each), rel=1e-4)
+    assert (whole.readings is None) == (len(parts) > 1)
+    assert len(whole.nbest) == 2
+    assert (whole.nbest[0].text, whole.nbest[0].score) == (whole.text, whole.score)
+    assert whole.nbest[1].score <= whole.score
+    assert whole.nbest[1].tokens == sum((found.nbest[-1].tokens for found in each), ())
+    starts = [len("".join(parts[:i])) for i in range(len(parts))]
+    wanted, target = [], 0
+    for start, found in zip(starts, each, strict=True):
+        wanted += [(line[:start].count(" ") + s, target + t) for s, t in found.alignments or ()]
+        target += len(found.text.split())
+    assert whole.alignments == tuple(wanted)
+    assert target == len(whole.text.split())
+    assert all(s < len(line.split(" ")) for s, _ in wanted)
+
+
+def test_a_line_alone_is_as_in_company(translator: Translator) -> None:
+    lines = [*LINES.values(), ""]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        together = translator.translate(lines, alignments=True)
+    for line, found in zip(lines, together, strict=True):
+        alone = translated(translator, line, alignments=True)
+        assert (alone.text, alone.alignments) == (found.text, found.alignments)
+
+
+LONG = {
+    "words": ("나는 빵을 먹고 " * 12_000)[:100_000],
+    "bytes": "A\u0301" * 50_000,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_line_of_a_hundred_thousand_characters(regard: Command, recurrent: Path, name: str) -> None:
+    line, began = LONG[name], time.perf_counter()
+    assert len(line) == 100_000
+    Path("long").write_text(f"나는 집에 간다\n{line}\n나는 집에 간다\n", encoding="utf-8")
+    done = regard("translate", recurrent, "long", "--beam", 1, "--format", "jsonl")
+    assert time.perf_counter() - began < 300, "a few seconds on a quiet machine"
+    rows = [json.loads(row) for row in done.lines]
+    assert rows[0]["text"] == rows[2]["text"]
+    (said,) = (each for each in done.warnings if "was cut" in each)
+    parts = int(said.split(" into ")[1].split(" ")[0])
+    assert parts > 100
+    assert len(rows[1]["tokens"]) > parts

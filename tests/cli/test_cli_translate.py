@@ -1,0 +1,308 @@
+"""regard translate: lines in, lines out, in whatever way they come."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import unicodedata
+from pathlib import Path
+
+import pytest
+from command import Command
+
+from regard.attention.alignment import read_pharaoh
+
+
+@pytest.fixture
+def korean(data: Path) -> bytes:
+    """Five lines, among them an empty one."""
+    lines = (data / "test.ko").read_bytes().splitlines(keepends=True)
+    return b"".join([*lines[:3], b"\n", lines[3]])
+
+
+def test_a_line_gives_a_line_in_its_place(regard: Command, model: Path, korean: bytes) -> None:
+    Path("five.ko").write_bytes(korean)
+    lines = regard("translate", model, "five.ko").lines
+    assert lines[3] == ""
+    assert len({*lines}) > 2, "a test of order needs lines that differ"
+    for number, line in enumerate(korean.splitlines()):
+        assert regard("translate", model, stdin=line + b"\n").lines == [lines[number]]
+
+
+FORMS = {
+    "CRLF": lambda text: text.replace(b"\n", b"\r\n"),
+    "a byte-order mark": lambda text: b"\xef\xbb\xbf" + text,
+    "both": lambda text: b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"),
+    "no newline at the end": lambda text: text.removesuffix(b"\n"),
+    "decomposed Hangul": lambda text: unicodedata.normalize("NFD", text.decode()).encode(),
+    "spaces around": lambda text: b"".join(b"  " + line + b" \t\n" for line in text.split(b"\n")[:-1]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_form_of_a_text_changes_nothing(regard: Command, transformer: Path, korean: bytes, form: str) -> None:
+    Path("plain").write_bytes(korean)
+    Path("other").write_bytes(FORMS[form](korean))
+    Path("other.gz").write_bytes(gzip.compress(FORMS[form](korean)))
+    plain = regard("translate", transformer, "plain")
+    assert FORMS[form](korean) != korean
+    assert regard("translate", transformer, "other") == plain
+    assert regard("translate", transformer, "other.gz") == plain
+    for named in ([], ["-"]):
+        assert regard("translate", transformer, *named, stdin=FORMS[form](korean)) == plain
+
+
+def test_json_says_the_same_as_text(regard: Command, model: Path, korean: bytes) -> None:
+    text = regard("translate", model, "--alignments", stdin=korean).lines
+    lines = regard("translate", model, "--alignments", "--format", "jsonl", stdin=korean).lines
+    rows = [json.loads(line) for line in lines]
+    assert [list(row) for row in rows] == [["line", "text", "score", "tokens", "alignments", "nbest"]] * 5
+    assert [row["line"] for row in rows] == [1, 2, 3, 4, 5]
+    told = ["\t".join([row["text"], " ".join(f"{s}-{t}" for s, t in sorted(row["alignments"]))]) for row in rows]
+    assert told == text
+    assert all(row["nbest"] == [] for row in rows)
+    assert all(row["score"] < 0 for row in rows if row["text"])
+    assert rows[3] == {"line": 4, "text": "", "score": 0.0, "tokens": [], "alignments": [], "nbest": []}
+    assert {
+        json.loads(line)["alignments"] for line in regard("translate", model, "--format", "jsonl", stdin=korean).lines
+    } == {None}
+
+
+def test_alignments_link_words_that_are_there(regard: Command, model: Path, data: Path) -> None:
+    sources = (data / "test.ko").read_text(encoding="utf-8").splitlines()
+    plain = regard("translate", model, data / "test.ko").lines
+    told = [line.split("\t") for line in regard("translate", model, data / "test.ko", "--alignments").lines]
+    assert [text for text, _ in told] == plain
+    for source, (text, links) in zip(sources, told, strict=True):
+        found = sorted(read_pharaoh(links))
+        assert " ".join(f"{s}-{t}" for s, t in found) == links
+        assert sorted(t for _, t in found) == list(range(len(text.split())))
+        assert all(0 <= s < len(source.split()) for s, _ in found)
+
+
+@pytest.mark.parametrize("alignments", [[], ["--alignments"]])
+def test_the_n_best_begin_with_the_best(regard: Command, model: Path, korean: bytes, alignments: list[str]) -> None:
+    best = regard("translate", model, *alignments, stdin=korean).lines
+    rows = [line.split("\t", 2) for line in regard("translate", model, "--nbest", 3, *alignments, stdin=korean).lines]
+    by_line = {n: [row for row in rows if row[0] == str(n)] for n in range(1, 6)}
+    assert [rows[0][2] for rows in by_line.values()] == best
+    assert [len(rows) for n, rows in by_line.items() if n != 4] == [3] * 4
+    assert by_line[4] == [["4", "0.0000", "\t" if alignments else ""]]
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    for found in by_line.values():
+        scores = [float(score) for _, score, _ in found]
+        assert scores == sorted(scores, reverse=True)
+    told = [
+        json.loads(line)
+        for line in regard("translate", model, "--nbest", 3, "--format", "jsonl", *alignments, stdin=korean).lines
+    ]
+    for row, found in zip(told, by_line.values(), strict=True):
+        assert (
+            row["nbest"][:1]
+            == [{key: row[key] for key in ("text", "score", "tokens", "alignments")}][: len(row["nbest"])]
+        )
+        assert [each["text"] for each in row["nbest"] or [row]] == [line[2].split("\t")[0] for line in found]
+        assert [f"{each['score']:.4f}" for each in row["nbest"] or [row]] == pytest.approx([line[1] for line in found])
+
+
+def test_the_beam_is_that_of_the_recipe_unless_another_is_asked_for(
+    regard: Command, transformer: Path, data: Path
+) -> None:
+    widths = {beam: regard("translate", transformer, data / "test.ko", "--beam", beam).out for beam in (1, 3)}
+    assert regard("translate", transformer, data / "test.ko").out == widths[3]
+    assert widths[1] != widths[3]
+
+
+def test_the_length_penalty_divides_the_score(regard: Command, model: Path, korean: bytes) -> None:
+    options = ["--beam", 1, "--format", "jsonl", "--length-penalty"]
+    for plain, divided in zip(
+        *(regard("translate", model, *options, a, stdin=korean).lines for a in (0, 1)), strict=True
+    ):
+        one, other = json.loads(plain), json.loads(divided)
+        assert one["tokens"] == other["tokens"], "greedy search does not look at it"
+        assert other["score"] == pytest.approx(one["score"] / ((5 + len(one["tokens"]) + 1) / 6), abs=1e-5)
+
+
+def test_threads_seed_and_quiet_change_no_result(regard: Command, transformer: Path, korean: bytes) -> None:
+    plain = regard("translate", transformer, stdin=korean)
+    assert plain.err == ""
+    assert regard("translate", transformer, "--threads", 1, "--seed", 3, "--quiet", stdin=korean) == plain
+
+
+def test_many_lines_keep_their_order_across_chunks(
+    regard: Command, transformer: Path, monkeypatch: pytest.MonkeyPatch, data: Path
+) -> None:
+    whole = regard("translate", transformer, data / "test.ko", "--beam", 1)
+    monkeypatch.setattr("regard.cli.translate.CHUNK", 5)
+    assert regard("translate", transformer, data / "test.ko", "--beam", 1) == whole
+    rows = regard("translate", transformer, data / "test.ko", "--beam", 1, "--format", "jsonl").lines
+    assert [json.loads(row)["line"] for row in rows] == list(range(1, 13))
+
+
+# Where results go
+
+
+def test_an_output_file_holds_what_would_be_printed(regard: Command, transformer: Path, korean: bytes) -> None:
+    printed = regard("translate", transformer, stdin=korean).out
+    Path("out.txt").write_text("old")
+    done = regard("translate", transformer, "--output", "out.txt", stdin=korean)
+    assert done.out == ""
+    assert Path("out.txt").read_bytes() == printed.encode()
+    assert os.listdir() == ["out.txt"]
+
+
+def test_what_is_no_ordinary_file_is_not_replaced(regard: Command, transformer: Path, korean: bytes) -> None:
+    regard("translate", transformer, "--output", os.devnull, stdin=korean)
+    assert Path(os.devnull).is_char_device()
+
+
+@pytest.mark.parametrize(
+    ("output", "because"),
+    [
+        ("nowhere/out.txt", "--output nowhere/out.txt: cannot be written (No such file or directory); choose"),
+        ("folder", "--output folder: cannot be written (Is a directory); choose"),
+        ("file/out.txt", "--output file/out.txt: cannot be written (Not a directory); choose"),
+    ],
+)
+def test_an_output_that_cannot_be(regard: Command, transformer: Path, output: str, because: str) -> None:
+    Path("folder").mkdir()
+    Path("file").touch()
+    regard.fails("translate", transformer, "--output", output, stdin=b"a\n", status=2, because=because)
+
+
+def test_an_output_file_is_whole_or_not_there(
+    regard: Command, transformer: Path, korean: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.cli.translate.CHUNK", 2)
+    Path("old.txt").write_text("old")
+    bad = korean + b"\xff\n"
+    done = regard.fails(
+        "translate", transformer, "--output", "old.txt", stdin=bad, status=1, because="line 6 is not UTF-8"
+    )
+    assert done.out == ""
+    monkeypatch.setattr("regard.pipeline.Translator.translate", _interrupted)
+    regard.fails("translate", transformer, "--output", "new.txt", stdin=korean, status=130, because="stopped")
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+# Bad input
+
+GZIP = gzip.compress("나는 집에 간다\n".encode())
+BAD = {
+    "not UTF-8": (b"a\nb \xff\xfe\n", "line 2 is not UTF-8 (byte 0xFF, the line's byte number 3)"),
+    "latin-1": ("a\nné\n".encode("latin-1"), "line 2 is not UTF-8 (byte 0xE9, the line's byte number 2)"),
+    "NUL": (b"a\n\nb\0c\n", "line 3 holds a NUL character; remove it"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_lines_that_are_no_text(regard: Command, transformer: Path, kind: str) -> None:
+    content, because = BAD[kind]
+    regard.fails("translate", transformer, stdin=content, status=1, because=f"standard input: {because}")
+    Path("bad.ko").write_bytes(content)
+    done = regard.fails("translate", transformer, "bad.ko", status=1, because=f"bad.ko: {because}")
+    assert done.out == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "because"),
+    [
+        ("empty.ko", b"", "empty.ko: the file is empty; give"),
+        ("only-a-mark.ko", b"\xef\xbb\xbf", "only-a-mark.ko: the file is empty; give"),
+        ("plain.ko.gz", b"a\n", "plain.ko.gz: damaged, or not gzip at all"),
+        ("half.ko.gz", GZIP[:-4], "half.ko.gz: damaged, or not gzip at all"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.isascii() and ":" not in value else "",
+)
+def test_files_that_cannot_be_read(regard: Command, transformer: Path, name: str, content: bytes, because: str) -> None:
+    Path(name).write_bytes(content)
+    done = regard.fails("translate", transformer, name, "--output", "out.txt", status=1, because=because)
+    assert done.out == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "because"),
+    [
+        (GZIP, "it looks gzipped: let its name end in .gz"),
+        ("나는\n".encode("utf-16"), "it looks like UTF-16: save it as UTF-8"),
+    ],
+    ids=["gzip", "UTF-16"],
+)
+def test_what_a_file_looks_like_is_said(regard: Command, transformer: Path, content: bytes, because: str) -> None:
+    Path("file").write_bytes(content)
+    done = regard.ended("translate", transformer, "file")
+    assert (done.status, done.out) == (1, "")
+    assert because in done.causes[0]
+
+
+def test_a_missing_file_and_a_folder(regard: Command, transformer: Path) -> None:
+    Path("test.ko").touch()
+    regard.fails("translate", transformer, "tset.ko", status=1, because="tset.ko: no such file; did you mean test.ko?")
+    regard.fails("translate", transformer, "no/test.ko", status=1, because="no/test.ko: no such file, nor a folder no")
+    Path("folder").mkdir()
+    regard.fails("translate", transformer, "folder", status=1, because="folder: is a folder; give a file")
+
+
+def test_nothing_in_gives_nothing_out(regard: Command, transformer: Path) -> None:
+    assert regard("translate", transformer, stdin=b"").out == ""
+    Path("blank").write_bytes(b"\n  \n\r\n")
+    assert regard("translate", transformer, "blank").out == "\n\n\n"
+    assert regard("translate", transformer, "blank", "--alignments").out == "\t\n\t\n\t\n"
+    assert regard("translate", transformer, stdin=b"\n").err == ""
+
+
+# Scripts the model has never seen
+
+CHINESE, THAI, KOREAN = "我们今天去公园吧", "สวัสดีชาวโลก", "나는 집에 간다"
+
+
+def test_lines_in_an_unseen_script_are_named(regard: Command, model: Path) -> None:
+    Path("mixed").write_text(f"{KOREAN}\n{CHINESE}\n\n{THAI}\n", encoding="utf-8")
+    done = regard("translate", model, "mixed")
+    assert len(done.lines) == 4
+    (warning,) = (each for each in done.warnings if "never seen" in each)
+    assert warning.startswith(
+        "mixed, lines 2, 4: most characters were never seen in training, so the translations mean nothing; check"
+    )
+    assert regard("translate", model, "mixed", "--quiet").err == ""
+    one = regard("translate", model, stdin=f"{KOREAN}\n{CHINESE}".encode())
+    assert any(each.startswith("standard input, line 2: most characters") for each in one.warnings)
+
+
+def test_where_no_line_is_known_the_command_fails(regard: Command, transformer: Path) -> None:
+    Path("foreign").write_text(f"{CHINESE}\n\n{THAI}\n" * 4, encoding="utf-8")
+    because = f"foreign: no line is in a script that {transformer} has seen in training, so no translation can be right; check"
+    for where in ([], ["--output", "out.txt"], ["--quiet"]):
+        regard.fails("translate", transformer, "foreign", "--beam", 1, *where, status=1, because=because)
+    done = regard.fails(
+        "translate", transformer, "--beam", 1, stdin=CHINESE.encode(), status=1, because="standard input: no line"
+    )
+    assert "line 1: most characters" in done.err
+
+
+# What is asked for
+
+
+@pytest.mark.parametrize(
+    ("options", "because"),
+    [
+        (["--nbest", "4"], "nbest: 4 best of a beam of 3: ask for 1 to 3, or widen the beam"),
+        (["--nbest", "2", "--beam", "1"], "nbest: 2 best of a beam of 1"),
+        (["--nbest", "0"], "--nbest"),
+        (["--beam", "0"], "--beam"),
+        (["--beam", "wide"], "--beam"),
+        (["--format", "xml"], "'xml' is not one of 'text', 'jsonl'"),
+        (["--length-penalty", "-1"], "--length-penalty"),
+        (["--length-penalty", "nan"], "--length-penalty"),
+        (["--beams", "2"], "--beams"),
+        (["second"], "second"),
+        (["--device", "gpu"], "--device gpu: wanted auto, cpu, cuda or mps"),
+    ],
+)
+def test_options_that_cannot_be(regard: Command, transformer: Path, options: list[str], because: str) -> None:
+    done = regard.fails("translate", transformer, "-", *options, stdin=b"a\n", status=2, because=because)
+    assert done.out == ""

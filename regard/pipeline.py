@@ -67,9 +67,9 @@ def _choice(folder: Path, model: Model) -> AlignmentChoice | None:
     values = load_alignment(folder)
     if values is None:
         return None
-    choice, read = AlignmentChoice(**values), dict(model.named_modules()).get(values["layer"])
-    if isinstance(read, Read) and read.role == "cross" and choice.head in (None, *range(read.heads)):
-        return choice
+    read = dict(model.named_modules()).get(values["layer"])
+    if isinstance(read, Read) and read.role == "cross" and values["head"] in (None, *range(read.heads)):
+        return AlignmentChoice(**values)
     warnings.warn(
         f"{folder / ALIGNMENT}: names a layer or head that this model lacks and is not used; alignments come from the "
         "last layer",

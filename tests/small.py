@@ -26,7 +26,7 @@ SIDES: dict[str, dict[str, Any]] = {
 }
 
 
-def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer", end: float = 1.0) -> Path:
+def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer", end: float = 0.0) -> Path:
     """Write a model folder; `end` is how fond the model is of ending."""
     torch.manual_seed(5)
     tokenizer_settings = TokenizerSettings()

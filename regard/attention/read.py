@@ -12,7 +12,7 @@ from torch import nn
 from regard.attention import heads as side_by_side
 from regard.attention.memory import Memory
 from regard.attention.scores import score
-from regard.attention.watch import listener
+from regard.attention.watch import listeners
 from regard.shapes import Bool, Float, Tensor
 
 __all__ = ["Read", "visible", "weigh"]
@@ -57,10 +57,14 @@ class Read(nn.Module):
         values: Float[Tensor, "R S Dv"],
         keep: Bool[Tensor, "R S"] | None = None,
     ) -> Memory:
-        """Project what will be read, once. Hidden entries become zero: 0 · NaN would leak through every score."""
-        k, v = self.key(keys), self.value(values)
-        if keep is not None:
-            k, v = (x.masked_fill(~keep.unsqueeze(-1), 0) for x in (k, v))
+        """Project what will be read, once. Hidden entries become zero: 0 · NaN would leak through scores and gradients."""
+        if keep is None:
+            k, v = self.key(keys), self.value(values)
+        else:
+            seen, same = keep.unsqueeze(-1), values is keys
+            keys = keys.masked_fill(~seen, 0)
+            values = keys if same else values.masked_fill(~seen, 0)
+            k, v = self.key(keys) * seen, self.value(values) * seen
         k = self.score.prepare(side_by_side.split(k, self.heads))
         return Memory(k, side_by_side.split(v, self.heads), keep)
 
@@ -81,12 +85,14 @@ class Read(nn.Module):
         assert not causal or memory.rows == N, "a causal read is of one's own past: a memory for each query row"
         q = side_by_side.fold(side_by_side.split(self.query(query), self.heads), memory.rows)
         keep = visible(memory, T, causal, window)
+        if keep is not None and keep.shape[2] > 1 and memory.rows < N:
+            keep = keep.repeat(1, 1, N // memory.rows, 1)  # each of the queries that share a row has its own T
         with _float32(q):
             answer, weights = self._answer(q, memory, keep)
-        watched = listener()
-        if watched is not None:
+        if watching := listeners():
             weights = weigh(self.score(q.float(), memory.keys.float()), keep) if weights is None else weights
-            watched.hear(self, side_by_side.unfold(weights, N))
+            for watched in watching:
+                watched.hear(self, side_by_side.unfold(weights, N))
         result: Tensor = self.output(side_by_side.merge(side_by_side.unfold(answer, N)))
         return result
 
@@ -101,7 +107,7 @@ class Read(nn.Module):
         return F.scaled_dot_product_attention(query.to(keys.dtype), keys, values, attn_mask=keep, scale=scale), None
 
 
-def visible(memory: Memory, T: int, causal: bool, window: int | None = None) -> Bool[Tensor, "R 1 T S"] | None:
+def visible(memory: Memory, T: int, causal: bool, window: int | None = None) -> Bool[Tensor, "_ 1 _ S"] | None:
     """Which entries each of T queries may read, or None for all. The newest query stands at the newest entry."""
     keep = None if memory.keep is None else memory.keep[:, None, None, :]  # (R, 1, 1, S)
     if (not causal or T == 1) and window is None:
@@ -114,7 +120,7 @@ def visible(memory: Memory, T: int, causal: bool, window: int | None = None) -> 
     return seen[None, None] if keep is None else keep & seen
 
 
-def weigh(scores: Float[Tensor, "R H T S"], keep: Bool[Tensor, "R 1 T S"] | None) -> Float[Tensor, "R H T S"]:
+def weigh(scores: Float[Tensor, "R H T S"], keep: Bool[Tensor, "#R 1 #T S"] | None) -> Float[Tensor, "R H T S"]:
     """Scores into weights that sum to one over the entries that may be read; a row with none of them gets zeros."""
     if keep is None:
         return scores.softmax(-1)

@@ -12,9 +12,9 @@ from torch import nn
 
 from regard.shapes import Float, Tensor
 
-__all__ = ["Watched", "listener", "watch"]
+__all__ = ["Watched", "listeners", "watch"]
 
-_LISTENER: ContextVar[Watched | None] = ContextVar("listener", default=None)
+_LISTENERS: ContextVar[tuple[Watched, ...]] = ContextVar("listeners", default=())
 
 
 class Watched(Mapping[str, Tensor]):
@@ -52,13 +52,13 @@ def watch(model: nn.Module) -> Iterator[Watched]:
     The weights are computed beside the same kernel, so that the outputs are the same to the bit.
     """
     watched = Watched({module: name for name, module in model.named_modules()})
-    token = _LISTENER.set(watched)
+    token = _LISTENERS.set((*_LISTENERS.get(), watched))
     try:
         yield watched
     finally:
-        _LISTENER.reset(token)
+        _LISTENERS.reset(token)
 
 
-def listener() -> Watched | None:
-    """Who is watching in this thread, if anybody."""
-    return _LISTENER.get()
+def listeners() -> tuple[Watched, ...]:
+    """Who is watching in this thread, if anybody; one block may stand inside another."""
+    return _LISTENERS.get()

@@ -80,7 +80,7 @@ def recipe(direction: Direction, data: Path, seed: int) -> Recipe:
         "model": {side: {"dropout": 0.1, "layers": 2} for side in ("encoder", "decoder")},
         "schedule": {"peak": 5e-3, "warmup": 400},
         "batching": {"tokens": 2048},
-        "training": {"updates": 2400, "validate_every": 600, "validate_with": 200, "seed": seed, "average": 0.99},
+        "training": {"updates": 2200, "validate_every": 550, "validate_with": 200, "seed": seed, "average": 0.99},
     }
     return Recipe.parse(merge(preset("transformer-tiny"), changes), "the demonstration")
 
@@ -133,7 +133,8 @@ def _show(direction: Direction, translator: Translator, out: Path) -> bool:
     readings, gold = _gold(translator, direction.sample.splits["test"])
     share = share_on_gold(readings, gold, choice)
     head = "mean of heads" if choice.head is None else f"head {choice.head + 1}"
-    typer.echo(f"  alignment     {share:.1%} of the target words looked most at a gold word   {choice.layer}, {head}")
+    layer = readings[0].layers().index(choice.layer) + 1
+    typer.echo(f"  alignment     {share:.1%} of target words looked most at a gold word   layer {layer}, {head}")
     right = sum(_sentence(direction, translator, *pair) for pair in direction.sentences) == len(direction.sentences)
     page = out / f"{direction.name}.html"
     draw(translator, direction.sentences[-1][0], page)

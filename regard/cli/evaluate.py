@@ -10,7 +10,7 @@ import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
-from regard.cli.translate import warn_of_strangers
+from regard.cli.strangers import warn_of_strangers
 from regard.errors import DataError
 
 __all__ = ["evaluate"]

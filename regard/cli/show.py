@@ -9,7 +9,7 @@ import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
-from regard.cli.translate import warn_of_strangers
+from regard.cli.strangers import warn_of_strangers
 from regard.errors import RegardError, UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def show(
     if not text.strip():
         raise UsageError("there is nothing to translate: give a line of text")
     translator = load(run, device_named(device))
-    warn_of_strangers(translator, "the line", [text])
+    warn_of_strangers(translator, "the text", [text])
     typer.echo(draw(translator, text, out, beam).text)
     say(f"wrote {out}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -64,6 +65,7 @@ def train(
     recipe = _recipe(config, preset, {k: v for k, v in files.items() if v}, settings, out if resume else None)
     outcome = run(recipe, out, resume, device_named(device))
     if outcome.stopped is not None:
+        say(f"to go on: regard train --out {shlex.quote(str(out))} --resume")
         sys.exit(128 + outcome.stopped)
 
 
@@ -72,7 +74,7 @@ def _recipe(config: Path | None, preset: str | None, data: dict[str, Any], sets:
     from regard.training import Recipe
     from regard.training.recipe import preset as preset_values
 
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"data": {}}
     where = "the command line"
     if run is not None:
         if not (run / "train.toml").is_file():
@@ -81,7 +83,7 @@ def _recipe(config: Path | None, preset: str | None, data: dict[str, Any], sets:
             raise UsageError(f"--preset {preset}: {run} has its recipe already; leave --preset or --resume out")
         config = config or run / "train.toml"
     if config is not None:
-        values, where = read_toml(config), str(config)
+        values, where = {**values, **read_toml(config)}, str(config)
     named = preset or values.pop("preset", None)
     if named is not None or not _names_a_model(values):
         values = merge(preset_values(str(named or "transformer-tiny")), values)

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
-from regard.cli.app import app, prepare, say
+from regard.cli.app import app, prepare
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.strangers import warn_of_strangers
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from regard.pipeline import Translation, Translator
+    from regard.pipeline import Translation
 
-__all__ = ["read_chunks", "translate", "warn_of_strangers"]
+__all__ = ["read_chunks", "translate"]
 
 CHUNK = 512  # lines translated together
 
@@ -74,20 +75,6 @@ def read_chunks(file: str) -> Iterator[tuple[int, list[str]]]:
     while chunk := list(islice(stream, size)):
         yield number, chunk
         number += len(chunk)
-
-
-def warn_of_strangers(translator: Translator, where: str, lines: list[str], start: int = 1) -> int:
-    """Warn of lines of which most characters were never seen in training; how many there are."""
-    unknown = translator.tokenizer.source.unknown
-    strange = [str(number) for number, line in enumerate(lines, start) if line.strip() and unknown(line) > 0.5]
-    if strange:
-        many = len(strange) > 1
-        named = ", ".join(strange[:5]) + (f" and {len(strange) - 5} more" if len(strange) > 5 else "")
-        say(
-            f"warning: {where}, line{'s' if many else ''} {named}: most characters were never seen in training, so "
-            f"the translation{'s mean' if many else ' means'} nothing; check that this is the language of the model"
-        )
-    return len(strange)
 
 
 def _named(file: str) -> str:

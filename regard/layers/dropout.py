@@ -22,7 +22,7 @@ class Dropout(nn.Module):
         self.probability = probability
 
     def forward(self, x: Tensor) -> Tensor:
-        threshold = round(self.probability * 256)
+        threshold = min(round(self.probability * 256), 255)
         if not self.training or threshold == 0:
             return x
         return _Drop.apply(x, threshold)  # type: ignore[no-any-return, no-untyped-call]

@@ -52,7 +52,8 @@ class _Front:
     """The beginnings that are still open: A sentences, K beams each, row a·K + k."""
 
     history: Tensor  # (A·K, t) pieces so far, beginning of sentence first
-    totals: Tensor  # (A, K) log-probabilities; −∞ where a beam is empty
+    totals: Tensor  # (A, K) log-probabilities
+    ranks: Tensor  # (A, K) the same as the rules would have them, to choose by; −∞ where a beam is empty
     sentences: Tensor  # (A,) which sentences these are
     longest: Tensor  # (A,)
     state: State
@@ -62,7 +63,8 @@ class _Front:
     def start(cls, state: State, source: Source, longest: Tensor) -> _Front:
         B, device = len(longest), longest.device
         history = torch.full((B, 1), BOS, device=device)
-        return cls(history, torch.zeros(B, 1, device=device), torch.arange(B, device=device), longest, state, source)
+        zeros = torch.zeros(B, 1, device=device)
+        return cls(history, zeros, zeros, torch.arange(B, device=device), longest, state, source)
 
     def look(self, verbs: Verbs) -> tuple[Float[Tensor, "N V"], State]:
         """The log-probability of each next piece."""
@@ -80,11 +82,10 @@ class _Front:
         """The 2·width best next pieces of each sentence: enough for `width` to go on whatever number ends."""
         A, K = self.totals.shape
         V = choice.shape[1]
-        reachable = torch.where(choice == -torch.inf, choice, likely.clamp_min(torch.finfo(likely.dtype).min))
-        totals = (self.totals.view(-1, 1) + reachable).view(A, K * V)
-        best, where = totals.topk(min(2 * width, K * V), dim=1)
+        ranks, where = (self.ranks.view(-1, 1) + choice).view(A, K * V).topk(min(2 * width, K * V), dim=1)
         beams, pieces = where.div(V, rounding_mode="floor"), where.remainder(V)
-        return _Continuations(best, beams, pieces, width)
+        totals = self.totals.gather(1, beams) + likely.view(A, K * V).gather(1, where)
+        return _Continuations(totals, ranks, beams, pieces, width)
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class _Continuations:
     """The best next pieces of each sentence, best first."""
 
     totals: Tensor  # (A, C)
+    ranks: Tensor  # (A, C)
     beams: Tensor  # (A, C) which beam each goes on from
     pieces: Tensor  # (A, C)
     width: int
@@ -99,7 +101,7 @@ class _Continuations:
     def ended(self, front: _Front, penalty: LengthPenalty) -> list[tuple[int, Hypothesis]]:
         """The hypotheses that end here, among the `width` best."""
         K, length = front.totals.shape[1], front.history.shape[1]
-        ends = (self.pieces == EOS) & (self.totals > -torch.inf)
+        ends = (self.pieces == EOS) & (self.ranks != -torch.inf)
         ends[:, self.width :] = False
         found = []
         for row, column in ends.nonzero().tolist():
@@ -110,15 +112,15 @@ class _Continuations:
 
     def alive(self) -> Tensor:
         """Which sentences have a continuation that does not end."""
-        return ((self.pieces != EOS) & (self.totals > -torch.inf)).any(1)
+        return ((self.pieces != EOS) & (self.ranks != -torch.inf)).any(1)
 
     def follow(self, front: _Front, state: State, going: Tensor) -> _Front:
         """The front after this step: of the sentences that go on, the `width` best continuations that did not end."""
         rows = going.nonzero()[:, 0]
-        totals = self.totals[rows].masked_fill(self.pieces[rows] == EOS, -torch.inf)
-        totals, where = totals.topk(min(self.width, totals.shape[1]), dim=1)
-        beams, pieces = self.beams[rows].gather(1, where), self.pieces[rows].gather(1, where)
+        ranks = self.ranks[rows].masked_fill(self.pieces[rows] == EOS, -torch.inf)
+        ranks, where = ranks.topk(min(self.width, ranks.shape[1]), dim=1)
+        totals, beams, pieces = (some[rows].gather(1, where) for some in (self.totals, self.beams, self.pieces))
         before = (rows[:, None] * front.totals.shape[1] + beams).view(-1)
         history = torch.cat([front.history.index_select(0, before), pieces.view(-1, 1)], 1)
         source = front.source if len(rows) == len(going) else front.source.select(rows)
-        return _Front(history, totals, front.sentences[rows], front.longest[rows], state.select(before), source)
+        return _Front(history, totals, ranks, front.sentences[rows], front.longest[rows], state.select(before), source)

@@ -42,10 +42,10 @@ class LengthPenalty:
 
 
 def end_where_due(choice: Float[Tensor, "N V"], due: Tensor) -> Float[Tensor, "N V"]:
-    """Where a row has reached its longest, end of sentence is all that may be chosen."""
+    """Where a row has reached its longest, or nothing is left to choose, end of sentence is all that may be chosen."""
+    due = due | ~(choice.amax(1) > -torch.inf)  # no numbers at all (NaN) leave nothing to choose either
     if not bool(due.any()):
         return choice
     ended = torch.full_like(choice, -torch.inf)
     ended[:, EOS] = 0
-    # A model may be so sure of going on that −∞ stands here already: zero keeps the one way out open.
     return torch.where(due[:, None], ended, choice)

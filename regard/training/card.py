@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from regard.data.corpus import Corpus, fingerprint
 from regard.data.text import write_bytes
@@ -39,7 +40,7 @@ Use it: `regard translate {folder.name}`, or `regard.load("{folder.name}").trans
     write_bytes(folder / "README.md", text.encode())
 
 
-def _scores(best: Mapping[str, float] | None) -> str:
+def _scores(best: Mapping[str, Any] | None) -> str:
     if best is None:
         return "No validation was reached: there are no scores."
     return (

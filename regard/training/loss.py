@@ -69,7 +69,7 @@ class _Sliced(torch.autograd.Function):
         low = _low_precision(features)
         V, W = weight.shape[0], weight.to(low)
         F, columns, needed = features.to(low), weight.sum(0), any(ctx.needs_input_grad)
-        smoothed = entropy = features.new_zeros((), dtype=torch.float32)
+        smoothed, entropy = features.new_zeros(2, dtype=torch.float32).unbind()
         grads = (torch.empty_like(F), torch.zeros_like(weight), torch.zeros_like(bias)) if needed else ()
         with torch.autocast(features.device.type, enabled=False):
             for start in range(0, len(F), SLICE):

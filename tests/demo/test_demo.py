@@ -16,7 +16,9 @@ def test_the_demonstration_is_right_in_both_directions(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
     said = done.stdout
-    seen, new = ([float(n) for n in re.findall(rf"{split} +chrF +([\d.]+)", said)] for split in ("test", "recombination"))
+    seen, new = (
+        [float(n) for n in re.findall(rf"{split} +chrF +([\d.]+)", said)] for split in ("test", "recombination")
+    )
     shares = [float(n) for n in re.findall(r"alignment +([\d.]+)%", said)]
     assert len(seen) == len(new) == len(shares) == 2
     assert min(seen) >= 95

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
@@ -103,8 +103,9 @@ class Company:
 
     @classmethod
     def of(cls, model: Model, beams: int) -> Company:
-        target = targets(6 * beams, T)
-        told = [model(alone(BATCH, n // beams), target[n : n + 1]) for n in range(6 * beams)]
+        target, told = targets(6 * beams, T), []
+        for row, own in enumerate(target.split(beams)):
+            told.append(model(Batch(alone(BATCH, row).data.expand(beams, -1)), own))
         return cls(model, beams, target, torch.cat(told))
 
     def join(self, sentences: list[int]) -> None:
@@ -117,6 +118,15 @@ class Company:
         self.source = source if self.source is None else self.source.join(source)
         self.state = state if self.state is None else self.state.join(state)
         self.members, self.done = self.members + sentences, self.done + [0] * len(sentences)
+
+    def merge(self, other: Company) -> None:
+        """Two companies in the middle of their work become one."""
+        assert self.state is not None
+        assert self.source is not None
+        assert other.state is not None
+        assert other.source is not None
+        self.state, self.source = self.state.join(other.state), self.source.join(other.source)
+        self.members, self.done = self.members + other.members, self.done + other.done
 
     def select(self, places: list[int]) -> None:
         """Who stays, and in which order."""
@@ -162,6 +172,24 @@ def test_others_join_and_leave_in_the_middle(settings: ModelSettings, beams: int
     company.select([3, 2])  # the two with the longest past leave
     company.step(4)
     assert company.checked == beams * (3 + 3 + 6 + 2 + 8 + 4 + 8)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", pairs(2))
+def test_two_companies_become_one_in_the_middle(settings: ModelSettings) -> None:
+    model = make(settings)
+    alone_told = Company.of(model, 2)
+    for sizes in ((1, 5), (5, 1), (3, 3)):
+        one, other = (replace(alone_told, lengths=set()) for _ in range(2))
+        one.join([2, 1])
+        one.step(sizes[0])
+        other.join([4, 0, 3])
+        other.step(sizes[1])
+        one.merge(other)
+        one.step(1)
+        one.step(3)
+        one.select([4, 1, 2])
+        one.step(2)
 
 
 @torch.no_grad()

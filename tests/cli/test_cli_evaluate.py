@@ -1,0 +1,86 @@
+"""regard evaluate: scores with the recipe by which they were counted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from command import Command
+
+
+@pytest.fixture
+def files(data: Path) -> list[str]:
+    return ["--source", str(data / "test.ko"), "--reference", str(data / "test.en")]
+
+
+def test_scores_are_those_of_the_translations(regard: Command, model: Path, data: Path, files: list[str]) -> None:
+    outputs = regard("translate", model, data / "test.ko").lines
+    reference = (data / "test.en").read_text(encoding="utf-8").splitlines()
+    Path("second").write_text("\n".join(outputs[:6] + reference[6:]), encoding="utf-8")
+    done = regard("evaluate", model, *files, "--reference", "second", "--format", "json")
+    found = json.loads(done.out)
+    assert len(done.lines) == 1
+    assert found["beam"] == 3
+    references = [reference, outputs[:6] + reference[6:]]
+    for name, metric in (("BLEU", sacrebleu.BLEU()), ("chrF", sacrebleu.CHRF()), ("TER", sacrebleu.TER())):
+        assert found[name]["score"] == pytest.approx(metric.corpus_score(outputs, references).score)
+        assert found[name]["signature"] == str(metric.get_signature())
+        assert found[name]["signature"].startswith("nrefs:2|")
+    text = regard("evaluate", model, *files, "--reference", "second").lines
+    for line, (name, score) in zip(text, list(found.items())[3:], strict=True):
+        assert line == f"{name:5} {score['score']:6.2f}   {score['signature']}|beam:3"
+
+
+def test_beam_and_quiet(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:
+    done = regard("evaluate", transformer, *files, "--beam", 1)
+    assert done.err == f"translating 12 lines of {data / 'test.ko'}\n"
+    assert all(line.endswith("|beam:1") for line in done.lines)
+    assert regard("evaluate", transformer, *files, "--beam", 1, "--quiet", "--threads", 1, "--seed", 1) == type(done)(
+        0, done.out, ""
+    )
+
+
+def test_the_form_of_a_text_changes_nothing(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:
+    for side in ("ko", "en"):
+        text = (data / f"test.{side}").read_bytes()
+        Path(f"windows.{side}").write_bytes(b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"))
+    plain = regard("evaluate", transformer, *files, "--beam", 1)
+    assert (
+        regard("evaluate", transformer, "--source", "windows.ko", "--reference", "windows.en", "--beam", 1).out
+        == plain.out
+    )
+
+
+def test_files_that_cannot_be(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:
+    Path("short").write_text("one\ntwo\n")
+    Path("bad").write_bytes(b"one\n\xff\n")
+    Path("empty").touch()
+    because = f"short has 2 lines and {data / 'test.ko'} has 12; give files whose lines belong together"
+    regard.fails("evaluate", transformer, *files, "--reference", "short", status=1, because=because)
+    regard.fails(
+        *("evaluate", transformer, "--source", "empty", "--reference", "bad", "--reference", "no"),
+        status=1,
+        because=["empty: the file is empty; give", "bad: line 2 is not UTF-8", "no: no such file"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "because"),
+    [
+        (["--reference", "a"], "--source"),
+        (["--source", "a"], "--reference"),
+        (["--source", "a", "--reference", "a", "--format", "xml"], "'xml' is not one of 'text', 'json'"),
+        (["--source", "a", "--reference", "a", "--beam", "0"], "--beam"),
+        (["--source", "a", "--reference", "a", "--nbest", "2"], "no such option: --nbest"),
+    ],
+)
+def test_options_that_cannot_be(regard: Command, transformer: Path, options: list[str], because: str) -> None:
+    regard.fails("evaluate", transformer, *options, status=2, because=because)
+
+
+def test_an_unseen_script_is_warned_of(regard: Command, transformer: Path) -> None:
+    Path("mixed").write_text("나는 집에 간다\n我们今天去公园吧\n", encoding="utf-8")
+    done = regard("evaluate", transformer, "--source", "mixed", "--reference", "mixed", "--beam", 1)
+    assert any(each.startswith("mixed, line 2: most characters were never seen in training") for each in done.warnings)

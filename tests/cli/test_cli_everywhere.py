@@ -1,0 +1,191 @@
+"""What holds for every command: help, exit statuses, signals, pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import TRANSFORMER, Command, sets
+
+import regard as package
+from regard.checkpoint import load_tensors
+from regard.cli.app import app
+from regard.errors import DataError
+
+COMMANDS = ["demo", "doctor", "evaluate", "show", "train", "translate"]
+
+
+def process(*arguments: object, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "regard", *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, env=_environment(**environment), check=False)
+
+
+def started(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "regard", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
+
+
+def _environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(package.__file__).parent.parent), **more}
+
+
+# Help and misuse
+
+
+def test_help_lists_the_commands() -> None:
+    done = process("--help")
+    assert (done.returncode, done.stderr) == (0, b"")
+    lines = done.stdout.decode().splitlines()
+    listed = [
+        line.split()[0] for line in lines[lines.index("Commands:") + 1 :] if line.startswith("  ") and line.split()
+    ]
+    assert [name for name in listed if name in COMMANDS] == COMMANDS
+    assert len(app.registered_commands) == len(COMMANDS)
+
+
+def test_nothing_said_is_a_call_for_help(regard: Command) -> None:
+    assert regard() == regard("--help")
+
+
+def test_the_version(regard: Command) -> None:
+    assert regard("--version").out == f"regard {package.__version__}\n"
+    assert process("--version").stdout.decode() == f"regard {package.__version__}{os.linesep}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_explains_itself(regard: Command, command: str) -> None:
+    done = regard(command, "--help")
+    assert done.err == ""
+    options = {word for line in done.lines for word in line.split()[:1] if word.startswith("--")}
+    assert {"--threads", "--quiet", "--debug"} <= options
+    assert command == "doctor" or {"--device", "--seed"} <= options
+
+
+@pytest.mark.parametrize(
+    ("arguments", "because"),
+    [
+        (["trian"], "no such command 'trian'. Did you mean 'train'? – `regard --help` says what can be given"),
+        (["--verbose"], "no such option: --verbose"),
+        (["translate"], "missing argument"),
+        (["translate", "run", "--beam"], "--beam"),
+        (["doctor", "--threads", "none"], "--threads"),
+        (["doctor", "--threads", "99999"], "--threads"),
+    ],
+)
+def test_misuse_is_told_in_a_sentence(regard: Command, arguments: list[str], because: str) -> None:
+    done = regard.fails(*arguments, status=2, because=because)
+    assert done.out == ""
+    assert done.err.count("\n") == 1
+
+
+def test_the_demonstration_begins_with_nothing_that_cannot_end(regard: Command) -> None:
+    regard.fails("demo", "--device", "gpu", status=2, because="--device gpu: wanted auto, cpu, cuda or mps")
+    Path("file").touch()
+    done = regard.ended("demo", "--out", "file/demo")
+    assert (done.status, len(done.causes)) == (1, 1)
+    assert "Traceback" not in done.err
+
+
+# Errors
+
+
+def test_debug_shows_where_and_changes_nothing_else(regard: Command) -> None:
+    plain = regard.fails("translate", "no", stdin=b"a\n", status=1, because="no: no such folder; give")
+    debug = regard.ended("translate", "no", "--debug", stdin=b"a\n")
+    assert (debug.status, debug.causes) == (plain.status, plain.causes)
+    assert "Traceback (most recent call last)" in debug.err
+    assert "Traceback" not in regard.ended("translate", "no", stdin=b"a\n").err
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "causes"),
+    [
+        (DataError("one", "two"), 1, ["one", "two"]),
+        (KeyboardInterrupt(), 130, ["stopped"]),
+        (
+            OSError(28, "No space left on device", "big"),
+            1,
+            ["big: No space left on device; check the path, its permissions and the room on the disk"],
+        ),
+        (
+            ZeroDivisionError("by zero"),
+            1,
+            ["an error that should not happen (ZeroDivisionError: by zero); run again with --debug to see where"],
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_goes_wrong_inside(
+    regard: Command, monkeypatch: pytest.MonkeyPatch, problem: BaseException, status: int, causes: list[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise problem
+
+    monkeypatch.setattr("regard.pipeline.load", fail)
+    done = regard.ended("translate", "run")
+    assert (done.status, done.out, done.causes) == (status, "", causes)
+    assert "Traceback" not in done.err
+
+
+# Pipes
+
+
+def test_lines_flow_through_a_pipe_in_utf8(regard: Command, transformer: Path, data: Path) -> None:
+    text = (data / "test.ko").read_bytes()
+    options = ["--format", "jsonl", "--threads", 1]
+    done = process("translate", transformer, *options, stdin=text, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == regard("translate", transformer, *options, stdin=text).out
+    assert not done.stdout.isascii()
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly(transformer: Path, data: Path) -> None:
+    with started("translate", transformer, data / "test.ko", "--beam", 1, "--threads", 1) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        command.stdout.close()
+        assert command.stderr.read() == ""
+        assert command.wait() == 1
+
+
+# Signals
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_training_is_saved_and_goes_on(
+    regard: Command, corpus: list[str], number: signal.Signals, status: int
+) -> None:
+    endless = [*TRANSFORMER, "training.updates=1000000", "training.log_every=1", "training.validate_every=1000000"]
+    with started("train", *corpus, *sets(endless), "--out", "run", "--threads", 1) as command:
+        assert command.stderr is not None
+        said = next(line for line in command.stderr if line.startswith("update 3/"))
+        command.send_signal(number)
+        said += command.stderr.read()
+        assert command.wait() == status
+        assert command.stdout is not None
+        assert command.stdout.read() == ""
+    assert f"stopped by {number.name}\nto go on: regard train --out run --resume\n" in said
+    assert "Traceback" not in said
+    (checkpoint,) = Path("run/checkpoints").iterdir()
+    updates = int(checkpoint.name.removeprefix("update-"))
+    assert updates >= 3
+    assert json.loads((checkpoint / "state.json").read_text())["update"] == updates
+    assert not [path for path in Path("run").rglob("*") if path.suffix in (".part", ".partial")]
+    more = sets([f"training.updates={updates + 2}", "training.validate_with=1"])
+    done = regard("train", "--out", "run", "--resume", *more, "--threads", 1)
+    assert f"going on from update {updates}" in done.err
+    assert f"training ended after {updates + 2} updates" in done.err
+    assert load_tensors(Path("run/model.safetensors"))
+    assert regard("translate", "run", stdin="나는\n".encode()).out
+
+
+def test_doctor_finds_this_machine_well(regard: Command) -> None:
+    done = regard("doctor", "--threads", 1)
+    assert all(line.startswith("ok  ") for line in done.lines)
+    assert done.err == ""

@@ -1,0 +1,85 @@
+"""regard show: a picture of what was looked at, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from command import Command
+from PIL import Image
+
+LINE = "나는 빵을 먹고 있었다"
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.svg", "a.png", "A.SVG"])
+def test_the_suffix_says_what_is_written(regard: Command, model: Path, name: str) -> None:
+    done = regard("show", model, LINE, "--out", name)
+    assert done.out == regard("translate", model, stdin=f"{LINE}\n".encode()).out
+    assert done.err == f"wrote {name}\n"
+    assert os.listdir() == [name]
+    if name.endswith("png"):
+        with Image.open(name) as picture:
+            assert min(picture.size) > 50
+        return
+    text = Path(name).read_text(encoding="utf-8")
+    for word in [*LINE.split(), *done.lines[0].split()]:
+        assert word in text
+    assert "http://" not in text.replace("http://www.w3.org", ""), "pictures open without a network"
+    if name.lower().endswith("svg"):
+        ElementTree.fromstring(text)
+    else:
+        assert text.lower().startswith("<!doctype html>")
+
+
+def test_a_page_is_written_where_nothing_is_said(regard: Command, transformer: Path) -> None:
+    done = regard("show", transformer, f"  {LINE} \t", "--quiet", "--beam", 1, "--threads", 1, "--seed", 1)
+    assert done.err == ""
+    assert os.listdir() == ["attention.html"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "because"),
+    [
+        ([LINE, "--out", "a.pdf"], 2, "--out a.pdf: a picture is written as .svg, .png, .html"),
+        ([LINE, "--out", "a"], 2, "--out a: a picture is written as"),
+        ([LINE, "--out", "no/a.svg"], 2, "no/a.svg: No such file or directory"),
+        ([LINE, "--out", "folder.svg"], 2, "folder.svg: "),
+        ([""], 2, "there is nothing to translate: give a line of text"),
+        ([" \t "], 2, "there is nothing to translate: give a line of text"),
+        ([], 2, "text"),
+        ([LINE, "--beams", "2"], 2, "no such option: --beams"),
+        ([LINE, "more"], 2, "more"),
+        (["나는 집에 간다. " * 30], 2, "the line is longer than any in training and was cut; show a shorter one"),
+    ],
+)
+def test_what_cannot_be_shown(
+    regard: Command, transformer: Path, arguments: list[str], status: int, because: str
+) -> None:
+    Path("folder.svg").mkdir()
+    regard.fails("show", transformer, *arguments, "--beam", 1, status=status, because=because)
+
+
+def test_an_empty_translation_cannot_be_shown(
+    regard: Command, transformer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.data.tokenizer.Vocabulary.decode", lambda *_: "")
+    regard.fails(
+        "show",
+        transformer,
+        LINE,
+        status=1,
+        because="the translation is empty, so there is nothing to draw; show another line",
+    )
+
+
+def test_a_line_in_an_unseen_script_is_shown_with_a_warning(regard: Command, transformer: Path) -> None:
+    done = regard("show", transformer, "我们去", "--beam", 1)
+    assert any(each.startswith("the text, line 1: most characters") for each in done.warnings)
+    assert os.listdir() == ["attention.html"]
+
+
+def test_half_a_surrogate_pair_is_no_obstacle(regard: Command, transformer: Path) -> None:
+    regard("show", transformer, f"{LINE} \udcff", "--out", "a.svg")
+    ElementTree.fromstring(Path("a.svg").read_text(encoding="utf-8"))

@@ -1,0 +1,377 @@
+"""regard train: what it refuses, what it says, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from command import TRANSFORMER, Command, sets
+
+from regard.checkpoint import load_tensors
+from regard.settings import read_toml
+
+ONE_UPDATE = sets([*TRANSFORMER, "training.updates=1", "training.validate_with=1"])
+KO, EN = "나는 집에 간다\n나는 빵을 먹고 있었다\n", "I go home\nI was eating bread\n"
+
+
+def write(**contents: str | bytes) -> None:
+    """Files in the current folder; `_` in a name stands for a full stop."""
+    for name, content in contents.items():
+        Path(name.replace("_", ".")).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+# Data that cannot be
+
+
+@pytest.mark.parametrize(
+    ("ko", "en", "because"),
+    [
+        (KO, EN + "more\n", "a.ko has 2 lines but a.en has 3; line n of one must translate line n of the other"),
+        (b"\xb3\xaa\n", EN, "a.ko: line 1 is not UTF-8 (byte 0xB3, the line's byte number 1); save the file as UTF-8"),
+        (KO, "I go\nI \0\n", "a.en: line 2 holds a NUL character; remove it"),
+        ("", EN, "a.ko: the file is empty; give a file with one sentence per line"),
+        ("\n\n", EN, "a.ko and a.en: none of the 2 pairs can be used (2 empty)"),
+        ("가" * 100_000 + "\n", "x\n", "a.ko and a.en: none of the 1 pairs can be used (1 too long)"),
+        (None, EN, "a.ko: no such file; did you mean a.en?"),
+        ("나는\n", "I\n", "a.ko and a.en: of 1 pairs none is left to train on"),
+    ],
+    ids=["unequal", "not UTF-8", "NUL", "empty", "empty lines", "too long", "missing", "one pair"],
+)
+def test_training_files(regard: Command, ko: str | bytes | None, en: str, because: str) -> None:
+    write(a_en=en, **({} if ko is None else {"a_ko": ko}))
+    regard.fails("train", "--source", "a.ko", "--target", "a.en", "--out", "run", status=1, because=because)
+
+
+def test_everything_that_is_wrong_is_said_at_once(regard: Command) -> None:
+    write(a_ko=b"\xff\n", v_en="one\n")
+    files = ["--source", "a.ko", "--target", "no.txt", "--valid-source", "v.en", "--valid-target", "folder"]
+    Path("folder").mkdir()
+    regard.fails(
+        *("train", *files, "--out", "run"),
+        status=1,
+        because=["a.ko: line 1 is not UTF-8", "no.txt: no such file", "folder: is a folder; give a file of text in it"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "because"),
+    [
+        ("a.tsv", "x\ty\nz\nu\tv\tw\n", ["a.tsv: 2 lines do not hold exactly one tab between source and target"]),
+        (
+            "a.jsonl",
+            '{"source": "x"}\nno\n',
+            ["lack a text under the key source or target; give both (line 1)", "are not JSON; write one"],
+        ),
+    ],
+)
+def test_files_of_pairs(regard: Command, name: str, content: str, because: list[str]) -> None:
+    Path(name).write_text(content)
+    regard.fails("train", "--pairs", name, "--out", "run", status=1, because=because)
+
+
+@pytest.mark.parametrize(
+    ("options", "because"),
+    [
+        (["--source", "a.ko"], "source is given without target; give source and target"),
+        (
+            ["--source", "a.ko", "--target", "a.en", "--pairs", "a.tsv"],
+            "source and target exclude pairs; give one or the other",
+        ),
+        (
+            ["--source", "a.ko", "--target", "a.en", "--valid-target", "a.en"],
+            "valid_target is given without valid_source",
+        ),
+        ([], "no training pairs; give source and target, or pairs"),
+    ],
+)
+def test_files_that_do_not_go_together(regard: Command, options: list[str], because: str) -> None:
+    regard.fails("train", *options, "--out", "run", status=2, because=because)
+
+
+def test_what_was_mended_and_left_out_is_said(regard: Command, data: Path) -> None:
+    ko, en = ((data / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("ko", "en"))
+    broken = [*ko[:60], "", "가" * 100_000, "   "]
+    write(plain_ko="\n".join(ko[:60]), plain_en="\n".join(en[:60]))
+    write(
+        other_ko="\ufeff" + "\r\n".join(broken) + "\r\n", other_en="\n".join([*en[:60], "one", "two", "three"]) + "\n"
+    )
+    valid = ["--valid-source", data / "valid.ko", "--valid-target", data / "valid.en"]
+    tiny = [*ONE_UPDATE, "--set", "tokenizer.size=600", "--threads", 1]
+    done = {
+        name: regard("train", "--source", f"{name}.ko", "--target", f"{name}.en", *valid, "--out", name, *tiny)
+        for name in ("plain", "other")
+    }
+    said = done["other"].err
+    assert "train: 63 pairs read from other.ko and other.en, 60 kept" in said
+    assert "dropped, empty: 2 (lines 61, 63)" in said
+    assert "dropped, too long: 1 (line 62)" in said
+    assert "other.ko: the byte-order mark before line 1 was taken off" in said
+    assert "other.ko: 63 lines end in CR LF; the CR was taken off" in said
+    assert done["other"].out == ""
+    weights = [load_tensors(Path(name) / "model.safetensors") for name in ("plain", "other")]
+    assert all(weights[0][name].equal(weights[1][name]) for name in weights[0]), "the mended text is the plain text"
+
+
+# Settings that cannot be
+
+
+@pytest.mark.parametrize(
+    ("setting", "because"),
+    [
+        ("garbage", "--set garbage: wanted key=value, such as"),
+        ("=3", "--set =3: wanted key=value"),
+        ("training.update=5", "unknown setting 'training.update'; did you mean 'training.updates'?"),
+        ("modle.encoder.layers=2", "unknown setting 'modle"),
+        ("training.updates=many", "training.updates: input should be a valid integer, got 'many'"),
+        ("training.updates=1.5", "training.updates: input should be a valid integer"),
+        ("training.updates=0", "training.updates: input should be greater than or equal to 1, got 0"),
+        (
+            "training.precision=float16",
+            "training.precision: input should be 'auto', 'float32' or 'bfloat16', got 'float16'",
+        ),
+        ("model.encoder.heads=3", "model.encoder: size 128 cannot be cut into 3 heads; choose a multiple"),
+        ("model.encoder.layerz=3", "layerz'; did you mean 'model.encoder.layers'?"),
+        (
+            "tokenizer.size=100000",
+            "tokenizer.size: 100,000 pieces are more than the text of both sides together can fill; the largest possible size is",
+        ),
+        (
+            "tokenizer.size=20",
+            "tokenizer.size: 20 pieces are fewer than the characters of both sides together need; the smallest possible size is",
+        ),
+    ],
+)
+def test_settings_that_cannot_be(regard: Command, corpus: list[str], setting: str, because: str) -> None:
+    regard.fails("train", *corpus, "--set", setting, "--out", "run", status=2, because=because)
+
+
+@pytest.mark.parametrize(
+    ("options", "because"),
+    [
+        ([], "--out: say which folder to write, such as --out runs/first"),
+        (
+            ["--out", "run", "--preset", "transformer-tinny"],
+            "no preset is called 'transformer-tinny'; there are transformer-tiny, ",
+        ),
+        (["--out", "run", "--device", "gpu"], "--device gpu: wanted auto, cpu, cuda or mps"),
+        (["--out", "run", "--threads", "0"], "--threads"),
+        (["--out", "run", "--seed", "-1"], "--seed"),
+        (["--out", "run", "--seed", "9" * 20], "--seed"),
+        (["--out", "run", "--sed", "1"], "no such option: --sed"),
+        (["--out", "run", "one.toml", "two.toml"], "two.toml"),
+        (["--out", "run", "--set"], "--set"),
+    ],
+)
+def test_options_that_cannot_be(regard: Command, corpus: list[str], options: list[str], because: str) -> None:
+    regard.fails("train", *corpus, *options, status=2, because=because)
+
+
+# A settings file
+
+DATA = '[data]\nsource = "a.ko"\ntarget = "a.en"\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "because"),
+    [
+        ("", "c.toml: data: no training pairs"),
+        ("[data\n", "c.toml: not valid TOML: "),
+        ('{"data": 1}', "c.toml: not valid TOML: "),
+        (DATA + "[trainning]\n", "c.toml: unknown setting 'trainning'; did you mean 'training'?"),
+        (
+            DATA + "[training]\nupdatez=1\nsed=1",
+            ["'training.updatez'; did you mean 'training.updates'?", "did you mean 'training.seed'?"],
+        ),
+        (
+            DATA + '[training]\nupdates="3"\nseed=1.5\n',
+            ["training.seed: input should be a valid integer, got 1.5", "training.updates: input"],
+        ),
+        (
+            "\ufeff" + DATA + "[training]\nupdates=0\n",
+            "c.toml: training.updates: input should be greater than or equal to 1",
+        ),
+        (DATA.encode("utf-16"), "c.toml: not UTF-8 at byte 0; save the file as UTF-8"),
+        (DATA.encode() + b'licence = "\xff"\n', "c.toml: not UTF-8 at byte"),
+        ("training=3\n" + DATA, "c.toml: training: "),
+        ("model=3\n" + DATA, "c.toml: model: "),
+        ("data=3\n", "c.toml: data: "),
+        ('preset="rnn"\n' + DATA, "no preset is called 'rnn'"),
+        ("preset=3\n" + DATA, "no preset is called '3'"),
+    ],
+)
+def test_a_settings_file_that_cannot_be(regard: Command, content: str | bytes, because: str | list[str]) -> None:
+    write(c_toml=content)
+    regard.fails("train", "c.toml", "--out", "run", status=2, because=because)
+
+
+def test_settings_files_that_are_none(regard: Command) -> None:
+    Path("folder").mkdir()
+    regard.fails(
+        "train",
+        "no.toml",
+        "--out",
+        "run",
+        status=2,
+        because="no.toml: cannot be read (No such file or directory); give",
+    )
+    regard.fails("train", "folder", "--out", "run", status=2, because="folder: cannot be read (Is a directory); give")
+
+
+PARTS = {
+    "a part of the model": (
+        "[model.encoder]\nlayers = 0\n",
+        "model.encoder.layers: input should be greater",
+        "transformer",
+    ),
+    "a preset and a part of the model": (
+        'preset = "rnn-bahdanau"\n[model.decoder]\nsize = 0\n',
+        "model.decoder.size: input",
+        "recurrent",
+    ),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_a_recipe_stands_on_a_preset(regard: Command, part: str) -> None:
+    content, because, _ = PARTS[part]
+    preset, _, rest = content.rpartition("[model")
+    write(c_toml=f"{preset}{DATA}[model{rest}")
+    regard.fails("train", "c.toml", "--out", "run", status=2, because=because)
+
+
+def test_options_win_over_the_file(regard: Command, corpus: list[str]) -> None:
+    write(c_toml=DATA + "[training]\nupdates = 5000\nseed = 8\n[tokenizer]\nsize = 1000\n[model.encoder]\nlayers = 2\n")
+    regard("train", "c.toml", *corpus, *ONE_UPDATE, "--seed", 3, "--out", "run", "--quiet")
+    recipe = read_toml("run/train.toml")
+    assert (recipe["training"]["updates"], recipe["training"]["seed"], recipe["tokenizer"]["size"]) == (1, 3, 1200)
+    assert recipe["data"]["source"] == corpus[1]
+    assert recipe["model"]["encoder"]["layers"] == 1
+    again = regard("train", "run/train.toml", "--out", "again")
+    assert read_toml("again/train.toml") == recipe
+    weights = [load_tensors(Path(name) / "model.safetensors") for name in ("run", "again")]
+    assert all(weights[0][name].equal(weights[1][name]) for name in weights[0])
+    assert again.out == ""
+
+
+# Folders
+
+
+@pytest.mark.parametrize(
+    ("out", "because"),
+    [
+        ("file", "--out file: nothing can be written in file; choose another folder"),
+        ("file/run", "--out file/run: nothing can be written in "),
+        ("project", "--out project: its README.md would be overwritten; choose another folder"),
+    ],
+)
+def test_folders_that_cannot_be_written(regard: Command, corpus: list[str], out: str, because: str) -> None:
+    Path("file").touch()
+    Path("project").mkdir()
+    Path("project/README.md").write_text("mine")
+    regard.fails("train", *corpus, "--out", out, status=2, because=because)
+
+
+def test_a_folder_that_is_read_only(regard: Command, corpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("theirs").mkdir()
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK or str(path) != "theirs")
+    regard.fails(
+        "train", *corpus, "--out", "theirs", status=2, because="nothing can be written in theirs; choose another folder"
+    )
+
+
+def test_a_run_is_not_overwritten(regard: Command, corpus: list[str], transformer: Path) -> None:
+    shutil.copytree(transformer, "run")
+    regard.fails(
+        "train", *corpus, "--out", "run", status=2, because="run: there is a run already; add --resume to go on with it"
+    )
+
+
+def test_a_failed_start_can_be_repeated(regard: Command, corpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("regard.training.Trainer.run", _full)
+        done = regard.ended("train", *corpus, *ONE_UPDATE, "--out", "run")
+    assert done.causes == ["No space left on device; check the path, its permissions and the room on the disk"]
+    assert done.status == 1
+    shutil.rmtree("run/checkpoints", ignore_errors=True)
+    Path("run/journal.jsonl").unlink(missing_ok=True)
+    regard("train", *corpus, *ONE_UPDATE, "--out", "run")
+
+
+def _full(_: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+# Going on
+
+
+def test_a_finished_run_goes_on_when_given_more(regard: Command, transformer: Path) -> None:
+    shutil.copytree(transformer, "run")
+    assert "training ended after 80 updates" in regard("train", "--out", "run", "--resume").err
+    done = regard("train", "--out", "run", "--resume", "--set", "training.updates=82", "--set", "training.log_every=1")
+    assert "going on from update 80" in done.err
+    assert "update 82/82" in done.err
+    assert read_toml("run/train.toml")["training"]["updates"] == 82
+    looks = [json.loads(line)["event"] for line in Path("run/journal.jsonl").read_text().splitlines()]
+    assert looks.count("resume") == 2
+    assert "training ended after 82 updates" in regard("train", "--out", "run", "--resume").err
+
+
+@pytest.mark.parametrize(
+    ("options", "because"),
+    [
+        (
+            ["--set", "model.encoder.layers=2"],
+            ["model.encoder.layers is 1 in run, not 2; leave it, or train anew with another --out"],
+        ),
+        (
+            ["--set", "tokenizer.size=900", "--seed", "5"],
+            ["tokenizer.size is 1200 in run, not 900", "training.seed is 1 in run, not 5"],
+        ),
+        (["--set", "search.beam=7"], ["search.beam is 3 in run, not 7"]),
+        (
+            ["--preset", "rnn-bahdanau"],
+            ["--preset rnn-bahdanau: run has its recipe already; leave --preset or --resume out"],
+        ),
+    ],
+)
+def test_what_a_run_cannot_change_any_more(
+    regard: Command, transformer: Path, options: list[str], because: list[str]
+) -> None:
+    shutil.copytree(transformer, "run")
+    regard.fails("train", "--out", "run", "--resume", *options, status=2, because=because)
+
+
+def test_there_must_be_a_run_to_go_on_with(regard: Command, corpus: list[str]) -> None:
+    Path("empty").mkdir()
+    for out in ("empty", "no"):
+        because = f"--resume: {out}/train.toml is missing, so {out} is no run; train without --resume"
+        for files in ([], corpus):
+            regard.fails("train", *files, "--out", out, "--resume", status=2, because=because)
+
+
+def test_a_run_without_its_parts(regard: Command, transformer: Path) -> None:
+    shutil.copytree(transformer, "run")
+    shutil.rmtree("run/checkpoints")
+    done = regard("train", "--out", "run", "--resume", "--set", "training.updates=1")
+    assert "there is no checkpoint yet: starting from the beginning" in done.err
+    Path("run/joint.model").unlink()
+    regard.fails(
+        "train",
+        "--out",
+        "run",
+        "--resume",
+        status=1,
+        because="run/joint.model: cannot be read (No such file or directory); copy it",
+    )
+    Path("run/train.toml").write_text("[data]\n")
+    regard.fails("train", "--out", "run", "--resume", status=2, because="run/train.toml: data: no training pairs")
+
+
+def test_quiet_training_says_nothing(regard: Command, corpus: list[str]) -> None:
+    done = regard("train", *corpus, *ONE_UPDATE, "--out", "run", "--quiet", "--threads", 1)
+    assert (done.out, done.err) == ("", "")
+    assert sorted(os.listdir()) == ["run"]
+    assert not [path for path in Path("run").rglob("*") if path.suffix in (".part", ".partial")]

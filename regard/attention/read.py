@@ -57,7 +57,7 @@ class Read(nn.Module):
         values: Float[Tensor, "R S Dv"],
         keep: Bool[Tensor, "R S"] | None = None,
     ) -> Memory:
-        """Project what will be read, once. Hidden entries become zero: 0 · NaN would leak through scores and gradients."""
+        """Project what will be read, once. Hidden entries become zero: 0 · NaN would leak through every product."""
         if keep is None:
             k, v = self.key(keys), self.value(values)
         else:

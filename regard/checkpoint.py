@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -45,7 +45,7 @@ _REMEDY = "copy the folder again from where the model was trained, or train the 
 class FolderSettings(Settings):
     """What `config.json` holds: all that is needed to build the model and to search with it."""
 
-    regard: int = 1
+    regard: Literal[1] = 1  # the version of this format
     model: ModelSettings
     tokenizer: TokenizerSettings
     search: SearchSettings
@@ -110,6 +110,9 @@ def put_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Pat
         if own[name].shape != tensors[name].shape:
             shapes = f"wanted {tuple(own[name].shape)}, got {tuple(tensors[name].shape)}"
             problems.append(f"{path}: weights {name} have another shape: {shapes}")
+    broken = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
+    if broken:
+        raise ModelFolderError(f"{path}: damaged: weights {broken[0]} hold values that are no numbers; {_REMEDY}")
     if problems:
         raise ModelFolderError(*sorted(problems)[:8], f"the weights are of another model than {CONFIG}; {_REMEDY}")
     with torch.no_grad():

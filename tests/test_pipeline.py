@@ -86,3 +86,15 @@ def test_saved_equals_loaded(translator: Translator, tmp_path: Path) -> None:
     save_tensors(tmp_path / WEIGHTS, weights(translator.model))
     again = load(tmp_path)
     assert [t.score for t in again.translate(SENTENCES)] == [t.score for t in translator.translate(SENTENCES)]
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    from regard.checkpoint import WEIGHTS, load_tensors, save_tensors
+    from regard.errors import ModelFolderError
+
+    path = folder(tmp_path) / WEIGHTS
+    tensors = load_tensors(path)
+    tensors["decoder.output.bias"][3] = float("nan")
+    save_tensors(path, tensors)
+    with pytest.raises(ModelFolderError, match=r"decoder\.output\.bias hold values that are no numbers"):
+        load(tmp_path)

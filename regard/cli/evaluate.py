@@ -32,7 +32,7 @@ def evaluate(
 ) -> None:
     """Print BLEU, chrF and TER of the translations, each with the sacreBLEU signature that says how it was counted."""
     prepare(threads, quiet, debug, seed)
-    from regard.evaluation.metrics import scores
+    from regard.evaluation.metrics import LONGEST_FOR_TER, scores
     from regard.pipeline import load
 
     sources, *references = _read([source, *reference])
@@ -49,6 +49,8 @@ def evaluate(
     found = translator.translate(sources, beam=beam, length_penalty=length_penalty)
     results = scores([translation.text for translation in found], references)
     width = beam or translator.settings.search.beam
+    if all(score.name != "TER" for score in results):
+        say(f"TER is left out: a line has more than {LONGEST_FOR_TER} words, and it would take very long")
     if format == "json":
         values = {score.name: {"score": score.value, "signature": score.signature} for score in results}
         typer.echo(json.dumps({"model": str(run), "source": source, "beam": width, **values}, ensure_ascii=False))

@@ -208,7 +208,10 @@ def _explained(problem: str, settings: TokenizerSettings, side: str) -> DataErro
 def _load(path: Path) -> Vocabulary:
     remedy = "copy it again from where the model was trained, or train the model again"
     try:
-        vocabulary = Vocabulary(path.read_bytes())
+        model = path.read_bytes()
+        if not model:
+            raise ModelFolderError(f"{path}: damaged, it is empty; {remedy}")
+        vocabulary = Vocabulary(model)
     except OSError as problem:
         raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {remedy}") from None
     except RuntimeError:

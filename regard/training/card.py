@@ -25,7 +25,7 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, Corpus], outcome: 
     text = f"""# A translation model trained with Regard
 
 - Encoder: {parts.encoder.kind}; decoder: {parts.decoder.kind}. The whole recipe is in `train.toml`.
-- Command: `{shlex.join(["regard", *sys.argv[1:]])}`
+- Command: {_command()}
 - Training: {outcome.progress.update} updates, {outcome.progress.tokens:,} target pieces, \
 {outcome.progress.seconds:.0f} s, {recipe.training.precision}, seed {recipe.training.seed}; {outcome.reason}.
 - {_scores(best)}
@@ -38,6 +38,13 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, Corpus], outcome: 
 Use it: `regard translate {folder.name}`, or `regard.load("{folder.name}").translate(["…"])` in Python.
 """
     write_bytes(folder / "README.md", text.encode())
+
+
+def _command() -> str:
+    """How the run was started, where that was the command line."""
+    if Path(sys.argv[0]).name in ("regard", "__main__.py"):
+        return f"`{shlex.join(['regard', *sys.argv[1:]])}`"
+    return "called from Python"
 
 
 def _scores(best: Mapping[str, Any] | None) -> str:

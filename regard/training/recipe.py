@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
+import pydantic
 import tomli_w
 import torch
 from pydantic import Field
@@ -24,7 +25,7 @@ __all__ = ["Recipe", "TrainingSettings", "preset", "presets"]
 class TrainingSettings(Settings):
     """How the weights are found."""
 
-    seed: int = Field(1, ge=0, description="of the weights, the order of the data and dropout")
+    seed: int = Field(1, ge=0, lt=2**63, description="of the weights, the order of the data and dropout")
     updates: int | None = Field(None, ge=1, description="stop after so many updates")
     minutes: float | None = Field(
         None, gt=0, description="or after so many minutes of training, turned into updates once the speed is known"
@@ -49,6 +50,12 @@ class TrainingSettings(Settings):
     patience: int = Field(10, ge=1, description="stop after so many looks without a better score")
     log_every: int = Field(50, ge=1, description="updates between two lines of the journal")
     keep: int = Field(2, ge=1, description="checkpoints kept")
+
+    @pydantic.model_validator(mode="after")
+    def _one_end(self) -> TrainingSettings:
+        if self.updates is not None and self.minutes is not None:
+            raise ValueError(f"updates ({self.updates}) and minutes ({self.minutes:g}) both say when to end; give one")
+        return self
 
 
 class Recipe(Settings):

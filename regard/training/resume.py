@@ -48,7 +48,7 @@ class Checkpoints:
             except (OSError, ValueError, ModelFolderError) as problem:
                 problems.append(f"{folder}: damaged ({problem})")
         if problems:
-            raise TrainingError(*problems, "no checkpoint can be read; start again without --resume")
+            raise TrainingError(*problems, "no checkpoint can be read; start again in another folder")
         return None
 
     def _all(self) -> list[Path]:

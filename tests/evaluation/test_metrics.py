@@ -36,3 +36,8 @@ def test_more_references_help() -> None:
 def test_uneven_files_are_refused() -> None:
     with pytest.raises(DataError, match="reference 1 has 2 lines for 3 outputs"):
         scores(OUTPUTS, [REFERENCES[:2]])
+
+
+def test_long_lines_are_scored_without_the_slow_metric() -> None:
+    long = [*OUTPUTS, "word " * 201]
+    assert [score.name for score in scores(long, [[*REFERENCES, "short"]])] == ["BLEU", "chrF"]

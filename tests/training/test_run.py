@@ -14,7 +14,7 @@ import torch
 from regard.checkpoint import load_tensors, weights
 from regard.data.batching import Batches, BatchingSettings, Example
 from regard.data.tokenizer import EOS
-from regard.errors import TrainingError
+from regard.errors import ConfigurationError, TrainingError
 from regard.models import Model, ModelSettings, build
 from regard.training import Recipe, Trainer
 from regard.training.journal import read
@@ -126,6 +126,11 @@ def test_minutes_become_updates_once_and_are_written_down(tmp_path: Path) -> Non
     assert "minutes" not in (tmp_path / "train.toml").read_text()
 
 
+def test_updates_and_minutes_exclude_each_other() -> None:
+    with pytest.raises(ConfigurationError, match="both say when to end"):
+        _recipe(updates=5, minutes=1.0)
+
+
 def test_a_gradient_that_is_no_number_stops_the_run_and_changes_nothing(tmp_path: Path) -> None:
     trainer = _trainer(_recipe(), tmp_path)
     with torch.no_grad():
@@ -148,6 +153,20 @@ def test_a_signal_finishes_the_step_and_saves(tmp_path: Path) -> None:
     assert outcome.progress.update == 5
     assert (tmp_path / "checkpoints" / "update-00000005" / "state.json").exists()
     assert _trainer(_recipe(), tmp_path).resume()
+
+
+def test_a_run_stopped_before_its_first_look_can_be_used(tmp_path: Path) -> None:
+    trainer = _trainer(_recipe(validate_every=100), tmp_path)
+    step, trainer.signal = trainer._update, None
+
+    def stop_after_one(*arguments: Any) -> None:
+        step(*arguments)
+        trainer.signal = signal.SIGINT
+
+    trainer._update = stop_after_one  # type: ignore[method-assign]
+    assert trainer.run().stopped == signal.SIGINT
+    kept = load_tensors(tmp_path / "model.safetensors")
+    assert all(torch.equal(kept[name], trainer.average[name]) for name in kept)
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> None:

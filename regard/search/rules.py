@@ -13,6 +13,8 @@ from regard.shapes import Float, Int, Tensor
 
 __all__ = ["Forbid", "LengthPenalty", "Rule", "end_where_due"]
 
+LAST_RESORT = -1e30  # what ending ranks where rules leave nothing else: behind every beam that can go on
+
 
 class Rule(Protocol):
     """Takes log-probabilities (N, V) and the pieces so far (N, t); gives what to choose by: −∞ is never chosen."""
@@ -43,9 +45,10 @@ class LengthPenalty:
 
 def end_where_due(choice: Float[Tensor, "N V"], due: Tensor) -> Float[Tensor, "N V"]:
     """Where a row has reached its longest, or nothing is left to choose, end of sentence is all that may be chosen."""
-    due = due | ~(choice.amax(1) > -torch.inf)  # no numbers at all (NaN) leave nothing to choose either
+    stuck = ~(choice.amax(1) > -torch.inf)  # no numbers at all (NaN) leave nothing to choose either
+    due = due | stuck
     if not bool(due.any()):
         return choice
     ended = torch.full_like(choice, -torch.inf)
-    ended[:, EOS] = 0
+    ended[:, EOS] = torch.where(stuck, LAST_RESORT, 0.0)
     return torch.where(due[:, None], ended, choice)

@@ -89,8 +89,8 @@ def test_a_model_that_never_ends_is_ended(width: int) -> None:
     table = likely(5, 6, 5, 7, 5, 6)
     table.logits[..., EOS] = -torch.inf
     found = find(table, width, 4)
+    assert found[0].ids == (5, 6, 5)
     assert all(len(h.ids) == 3 and not math.isnan(h.score) for h in found)
-    assert width > 1 or found[0].ids == (5, 6, 5)
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
@@ -109,8 +109,7 @@ def test_something_always_comes_back_even_if_everything_is_forbidden(width: int)
             return torch.full_like(choice, -torch.inf) if history.shape[1] > 2 else choice
 
     found = find(likely(5, 6, 5, 7), width, 9, (Forbid(), Everything()))
-    assert len(found) >= 1
-    assert width > 1 or found[0].ids == (5, 6)
+    assert (5, 6) in {h.ids for h in found}
     assert not {PAD, UNK, BOS, EOS} & set(found[0].ids)
 
 

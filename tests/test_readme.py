@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small import folder
@@ -44,3 +45,11 @@ def test_the_commands_exist(readme: Path) -> None:
     names = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
     said = set(re.findall(r"regard (\w+) ", readme.read_text(encoding="utf-8")))
     assert said <= names | {"demo", "doctor"}
+
+
+def test_the_page_of_settings_is_that_of_the_classes() -> None:
+    page = ROOT / "docs" / "make_settings.py"
+    names: dict[str, Any] = {"__name__": "page", "__file__": str(page)}
+    exec(compile(page.read_text(encoding="utf-8"), str(page), "exec"), names)
+    said = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert names["text"]() == said, "run python docs/make_settings.py"

@@ -14,8 +14,8 @@ from regard.training import Recipe
 
 HEAD = """# Every setting of a recipe
 
-Set one with `--set key=value`, or write it into a TOML file: `regard train recipe.toml --out RUN`. The defaults are those
-of the classes; a preset changes some. Where a table has a `kind`, its settings are those of that kind.
+Set one with `--set key=value`, or write it into a TOML file: `regard train recipe.toml --out RUN`. The defaults are
+those of the classes; a preset changes some. Where a table has a `kind`, its settings are those of that kind.
 This page is written by `python docs/make_settings.py`.
 
 | key | default | meaning |

@@ -128,7 +128,10 @@ class Translator:
 
     def score(self, source: str, target: str) -> float:
         """The log-probability of a given target, end of sentence included."""
-        ids = self.tokenizer.target.encode(target)
+        return self._forced(source, self.tokenizer.target.encode(target))
+
+    def _forced(self, source: str, ids: Sequence[int]) -> float:
+        """The log-probability of given target pieces and the end of sentence after them."""
         device = device_of(self.model)
         self.model.eval()
         with torch.inference_mode():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -96,7 +96,7 @@ def _files(direction: Direction) -> list[tuple[str, str, str]]:
 def _train(direction: Direction, out: Path, device: str, seed: int) -> Translator:
     from regard.checkpoint import save_alignment
     from regard.cli.train import run
-    from regard.evaluation.aer import as_dict, best_choice
+    from regard.evaluation.aer import best_choice
     from regard.pipeline import load
 
     folder = out / direction.name
@@ -105,7 +105,7 @@ def _train(direction: Direction, out: Path, device: str, seed: int) -> Translato
     if outcome.stopped is not None:
         sys.exit(128 + outcome.stopped)
     choice, _ = best_choice(*_gold(load(folder, device), direction.sample.splits["valid"]))
-    save_alignment(folder, as_dict(choice))
+    save_alignment(folder, asdict(choice))
     return load(folder, device)
 
 

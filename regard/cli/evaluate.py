@@ -32,10 +32,11 @@ def evaluate(
 ) -> None:
     """Print BLEU, chrF and TER of the translations, each with the sacreBLEU signature that says how it was counted."""
     prepare(threads, quiet, debug, seed)
+    from regard.data.text import read_files
     from regard.evaluation.metrics import LONGEST_FOR_TER, scores
     from regard.pipeline import load
 
-    sources, *references = _read([source, *reference])
+    sources, *references = (file.lines for file in read_files([source, *reference]))
     uneven = [
         f"{path} has {len(lines)} lines and {source} has {len(sources)}; give files whose lines belong together"
         for path, lines in zip(reference, references, strict=True)
@@ -57,19 +58,3 @@ def evaluate(
         return
     for score in results:
         typer.echo(f"{score.name:5} {score.value:6.2f}   {score.signature}|beam:{width}")
-
-
-def _read(paths: list[str]) -> list[list[str]]:
-    """The lines of each file. Raises DataError with what is wrong with any of them."""
-    from regard.data.text import read_lines
-
-    found: list[list[str]] = []
-    causes: list[str] = []
-    for path in paths:
-        try:
-            found.append(read_lines(path))
-        except DataError as problem:
-            causes += problem.causes
-    if causes:
-        raise DataError(*causes)
-    return found

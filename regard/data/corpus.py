@@ -11,7 +11,7 @@ from pathlib import Path
 import pydantic
 from pydantic import Field
 
-from regard.data.text import TextFile, clean, read_file
+from regard.data.text import clean, read_file, read_files
 from regard.errors import DataError, UsageError
 from regard.settings import Settings
 
@@ -223,15 +223,7 @@ def _problem(prefix: str, source: str | None, target: str | None, pairs: str | N
 
 
 def _two_files(source: str | Path, target: str | Path) -> tuple[list[Pair], tuple[str, ...]]:
-    files: list[TextFile] = []
-    causes: list[str] = []
-    for path in (source, target):
-        try:
-            files.append(read_file(path))
-        except DataError as problem:
-            causes += problem.causes
-    if causes:
-        raise DataError(*causes)
+    files = read_files((source, target))
     counts = [len(file.lines) for file in files]
     if counts[0] != counts[1]:
         raise DataError(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from regard.errors import DataError
 
-__all__ = ["TextFile", "clean", "read_file", "read_lines", "write_bytes", "write_lines"]
+__all__ = ["TextFile", "clean", "read_file", "read_files", "read_lines", "write_bytes", "write_lines"]
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -46,6 +46,20 @@ def read_lines(path: str | Path) -> list[str]:
     Raises DataError for a file that is missing, empty, damaged, not UTF-8, or holds a NUL character.
     """
     return read_file(path).lines
+
+
+def read_files(paths: Iterable[str | Path]) -> list[TextFile]:
+    """Several files. Raises DataError with what is wrong with any of them."""
+    files: list[TextFile] = []
+    causes: list[str] = []
+    for path in paths:
+        try:
+            files.append(read_file(path))
+        except DataError as problem:
+            causes += problem.causes
+    if causes:
+        raise DataError(*causes)
+    return files
 
 
 def read_file(path: str | Path) -> TextFile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 
 from regard.attention.alignment import Link, Readings, strongest
 from regard.pipeline import AlignmentChoice, Translator
@@ -34,11 +33,6 @@ def share_on_gold(readings: Iterable[Readings], gold: Gold, choice: AlignmentCho
         right += sum(link in links for link in found)
         total += len(found)
     return right / max(total, 1)
-
-
-def as_dict(choice: AlignmentChoice) -> dict[str, str | int | bool | None]:
-    """The choice as a model folder keeps it."""
-    return asdict(choice)
 
 
 def _choices(reading: Readings) -> Iterable[AlignmentChoice]:

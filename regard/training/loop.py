@@ -97,12 +97,12 @@ class Trainer:
                     self._log(meter)
                 if self.progress.update % self.settings.validate_every == 0:
                     self._look()
-        if self.signal is None and self.progress.update % self.settings.validate_every:
-            self._look()
-        if not (self.folder / WEIGHTS).exists():  # stopped before the first look: what there is can be used
-            with self._averaged():
-                save_tensors(self.folder / WEIGHTS, weights(self.model), {"update": str(self.progress.update)})
-        self._save()
+            if self.signal is None and self.progress.update % self.settings.validate_every:
+                self._look()
+            if not (self.folder / WEIGHTS).exists():  # stopped before the first look: what there is can be used
+                with self._averaged():
+                    save_tensors(self.folder / WEIGHTS, weights(self.model), {"update": str(self.progress.update)})
+            self._save()
         self._note("end", reason=reason, update=self.progress.update, seconds=self.progress.seconds)
         return Outcome(self.progress, reason, self.signal)
 

@@ -26,7 +26,8 @@ class Checkpoints:
     def save(self, update: int, parts: dict[str, dict[str, torch.Tensor]], state: dict[str, Any]) -> None:
         """Write one checkpoint beside, rename it, then drop the oldest."""
         beside = self.folder / f"update-{update:08d}.part"
-        shutil.rmtree(beside, ignore_errors=True)
+        for unfinished in self.folder.glob("update-*.part"):
+            shutil.rmtree(unfinished, ignore_errors=True)
         beside.mkdir(parents=True)
         for name, tensors in parts.items():
             save_tensors(beside / f"{name}.safetensors", tensors)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from regard.attention import heads as side_by_side
 from regard.attention.memory import Memory
+from regard.attention.products import read_by_products
 from regard.attention.scores import score
 from regard.attention.watch import listeners
 from regard.shapes import Bool, Float, Tensor
@@ -81,30 +79,40 @@ class Read(nn.Module):
 
         `causal`: query t of T sees the entries up to S − T + t. `window`: and none farther than so many entries away.
         """
-        N, T, _ = query.shape
+        result: Tensor = self.output(self.answer(self.query(query), memory, causal, window))
+        return result
+
+    def answer(
+        self, asked: Float[Tensor, "N T D"], memory: Memory, causal: bool = False, window: int | None = None
+    ) -> Float[Tensor, "N T Dv"]:
+        """The same between the projections: `asked` is the query after its own, and none comes after the answer."""
+        N, T, _ = asked.shape
         assert not causal or memory.rows == N, "a causal read is of one's own past: a memory for each query row"
-        q = side_by_side.fold(side_by_side.split(self.query(query), self.heads), memory.rows)
+        q = side_by_side.fold(side_by_side.split(asked, self.heads), memory.rows)
         keep = visible(memory, T, causal, window)
         if keep is not None and keep.shape[2] > 1 and memory.rows < N:
             keep = keep.repeat(1, 1, N // memory.rows, 1)  # each of the queries that share a row has its own T
-        with _float32(q):
-            answer, weights = self._answer(q, memory, keep)
+        answer, weights = self._answer(q, memory, keep)
         if watching := listeners():
             weights = weigh(self.score(q.float(), memory.keys.float()), keep) if weights is None else weights
             for watched in watching:
                 watched.hear(self, side_by_side.unfold(weights, N))
-        result: Tensor = self.output(side_by_side.merge(side_by_side.unfold(answer, N)))
-        return result
+        return side_by_side.merge(side_by_side.unfold(answer, N))
 
     def _answer(self, q: Tensor, memory: Memory, keep: Tensor | None) -> tuple[Tensor, Tensor | None]:
         keys, values, dot = memory.keys, memory.values, self.score.as_dot(q)
-        if q.device.type == "cpu":
+        cpu = q.device.type == "cpu"
+        low = q.dtype == keys.dtype == values.dtype == torch.bfloat16
+        if dot is not None and cpu and low:
+            return read_by_products(dot[0], keys, values, keep, dot[1]), None
+        if cpu and not low:
             keys, values = keys.float(), values.float()
-        if dot is None:
-            weights = weigh(self.score(q.to(keys.dtype), keys), keep)
-            return torch.matmul(weights, values), weights
-        query, scale = dot
-        return F.scaled_dot_product_attention(query.to(keys.dtype), keys, values, attn_mask=keep, scale=scale), None
+        with torch.autocast(q.device.type, enabled=not cpu):
+            if dot is None:
+                weights = weigh(self.score(q.to(keys.dtype), keys).float(), keep)
+                return torch.matmul(weights.to(values.dtype), values), weights
+            query, scale = dot
+            return F.scaled_dot_product_attention(query.to(keys.dtype), keys, values, attn_mask=keep, scale=scale), None
 
 
 def visible(memory: Memory, T: int, causal: bool, window: int | None = None) -> Bool[Tensor, "_ 1 _ S"] | None:
@@ -126,8 +134,3 @@ def weigh(scores: Float[Tensor, "R H T S"], keep: Bool[Tensor, "#R 1 #T S"] | No
         return scores.softmax(-1)
     hidden = ~keep
     return scores.masked_fill(hidden, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(hidden, 0)
-
-
-def _float32(like: Tensor) -> Any:
-    # On a CPU the bfloat16 backward of the fused kernel takes eight times as long as the float32 one.
-    return torch.autocast("cpu", enabled=False) if like.device.type == "cpu" else nullcontext()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd.function import once_differentiable
 
 from regard.shapes import Float, Tensor
 
@@ -49,8 +51,36 @@ class Additive(Score):
         self.vector = nn.Parameter(torch.empty(heads, size).uniform_(-bound, bound))
 
     def forward(self, query: Float[Tensor, "R H T E"], prepared: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H T S"]:
-        sums = query.unsqueeze(3) + prepared.unsqueeze(2)  # (R, H, T, S, E)
-        return torch.matmul(sums.tanh(), self.vector[:, None, :, None].to(sums.dtype)).squeeze(-1)
+        scores: Tensor = _Additive.apply(query, prepared, self.vector)  # type: ignore[no-untyped-call]
+        return scores
+
+
+class _Additive(torch.autograd.Function):
+    """Keeps one tensor of (R, H, T, S, E) where autograd would keep two, and passes over it as seldom as can be."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
+        bent = (query.unsqueeze(3) + keys.unsqueeze(2)).tanh_()
+        v = vector.to(bent.dtype)
+        ctx.save_for_backward(bent, v)
+        ctx.dtype = vector.dtype
+        if len(v) == 1:  # one head: one product with a vector
+            return torch.mv(bent.view(-1, bent.shape[-1]), v[0]).view(bent.shape[:-1])
+        return torch.matmul(bent, v[:, None, :, None]).squeeze(-1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        bent, v = ctx.saved_tensors
+        weighed = gradient.to(bent.dtype).unsqueeze(-1)
+        if len(v) == 1:
+            by_vector = torch.mv(bent.view(-1, bent.shape[-1]).t(), weighed.flatten())[None]
+        else:
+            by_vector = (bent * weighed).sum((0, 2, 3))
+        by_sums = torch.addcmul(v[:, None, None], bent * v[:, None, None], bent, value=-1).mul_(weighed)
+        by_query = by_sums.sum(3)
+        by_keys = by_sums.squeeze(2) if by_sums.shape[2] == 1 else by_sums.sum(2)
+        return by_query, by_keys, by_vector.to(ctx.dtype)
 
 
 SCORES: dict[str, type[Score]] = {"scaled_dot": ScaledDot, "additive": Additive}

@@ -128,9 +128,10 @@ def run(recipe: Recipe, out: Path, resume: bool = False, device: str = "cpu") ->
     sizes = f"{len(tokenizer.source):,}" + ("" if joint else f" + {len(tokenizer.target):,}")
     source_pads, target_pads = batches.padding()
     say(f"vocabulary: {sizes} pieces · model: {count(model):,} weights · {recipe.training.precision} on {device}")
+    together = f" in {batches.together} batches each" if batches.together > 1 else ""
     say(
-        f"batches: {len(batches.epoch(0)):,} an epoch of at most {recipe.batching.tokens:,} pieces a side, "
-        f"padding {source_pads:.1%} of the source and {target_pads:.1%} of the target"
+        f"updates: {-(-len(batches.epoch(0)) // batches.together):,} an epoch of at most {recipe.batching.tokens:,} "
+        f"pieces a side{together}, padding {source_pads:.1%} of the source and {target_pads:.1%} of the target"
     )
     validation = Validation(corpora["valid"], tokenizer, settings, recipe.training.validate_with)
     with Teller() as teller:

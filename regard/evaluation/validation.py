@@ -41,5 +41,5 @@ class Validation:
     @torch.no_grad()
     def _loss(self, model: Model) -> float:
         objective, device = Objective(model, 0.0), device_of(model)
-        losses: list[Loss] = [objective(self.batches.batch(indices).to(device)) for indices in self.batches.epoch(0)]
+        losses: list[Loss] = [objective(plan.batch().to(device)) for plan in self.batches.epoch(0)]
         return sum(float(loss.entropy) for loss in losses) / sum(loss.tokens for loss in losses)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
+import torch
 from torch import nn
 
 from regard.layers.dropout import Dropout
 from regard.shapes import Float, Tensor
 
-__all__ = ["Norm", "Residual"]
+__all__ = ["Norm", "Residual", "lowered"]
 
 Norm = Literal["pre", "post"]
 
@@ -26,9 +27,15 @@ class Residual(nn.Module):
 
     def enter(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
         """What the sublayer is given."""
-        return self.norm(x) if self.pre else x
+        return lowered(self.norm(x) if self.pre else x)
 
     def leave(self, x: Float[Tensor, "N T D"], change: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
         """What comes out: the input plus the sublayer's change."""
         total: Tensor = x + self.dropout(change)
         return total if self.pre else self.norm(total)
+
+
+def lowered(x: Tensor) -> Tensor:
+    """In the precision of matrix products: cast once, where several products would each do it."""
+    device = x.device.type
+    return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x

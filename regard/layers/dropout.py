@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -10,7 +13,19 @@ from torch.autograd.function import once_differentiable
 
 from regard.shapes import Tensor
 
-__all__ = ["Dropout"]
+__all__ = ["Dropout", "chance", "random_bytes"]
+
+_CHANCE: ContextVar[torch.Generator | None] = ContextVar("chance", default=None)
+
+
+@contextmanager
+def chance(generator: torch.Generator) -> Iterator[None]:
+    """What is random inside the block is drawn from this generator, so that threads do not take from one another."""
+    token = _CHANCE.set(generator)
+    try:
+        yield
+    finally:
+        _CHANCE.reset(token)
 
 
 class Dropout(nn.Module):
@@ -33,7 +48,8 @@ class Dropout(nn.Module):
 
 def random_bytes(count: int, device: torch.device) -> Tensor:
     """`count` independent random bytes, eight from each draw of the generator."""
-    words = torch.empty((count + 7) // 8, dtype=torch.int64, device=device).random_(-(2**63), None)
+    words = torch.empty((count + 7) // 8, dtype=torch.int64, device=device)
+    words.random_(-(2**63), None, generator=_CHANCE.get())
     return words.view(torch.uint8)[:count]
 
 

@@ -6,10 +6,12 @@ Gates stand in PyTorch's order and formulas are PyTorch's, so `torch.nn.GRU` and
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 import torch
 from torch import nn
+from torch.autograd.function import once_differentiable
 
 from regard.shapes import Float, Tensor
 
@@ -17,6 +19,7 @@ __all__ = ["CELLS", "GRU", "LSTM", "Cell", "CellName"]
 
 CellName = Literal["gru", "lstm"]
 States = tuple[Tensor, ...]
+Layer = Callable[[Tensor], Tensor]
 
 
 class Cell(nn.Module):
@@ -34,7 +37,14 @@ class Cell(nn.Module):
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)
 
-    def forward(self, projected: Float[Tensor, "N G"], states: States) -> States:
+    def forward(self, projected: Float[Tensor, "N G"], states: States, hidden: Layer | None = None) -> States:
+        """The states after; `hidden` stands for the layer of that name where the same one serves many steps."""
+        said = (hidden or self.hidden)(states[0])
+        return self.bend(projected, said, states)
+
+    @staticmethod
+    def bend(projected: Float[Tensor, "N G"], said: Float[Tensor, "N G"], states: States) -> States:
+        """The states after, from what the inputs say to the gates and what the hidden state says to them."""
         raise NotImplementedError
 
 
@@ -43,14 +53,9 @@ class GRU(Cell):
 
     gates, states = 3, 1
 
-    def forward(self, projected: Float[Tensor, "N G"], states: States) -> States:
-        (h,) = states
-        # The matrix products may be in bfloat16; what is carried from step to step stays in float32.
-        from_hidden, projected = self.hidden(h).to(h.dtype), projected.to(h.dtype)
-        rz = torch.sigmoid(projected[:, : 2 * self.size] + from_hidden[:, : 2 * self.size])
-        r, z = rz.chunk(2, -1)
-        n = torch.tanh(torch.addcmul(projected[:, 2 * self.size :], r, from_hidden[:, 2 * self.size :]))
-        return (torch.lerp(n, h, z),)
+    @staticmethod
+    def bend(projected: Float[Tensor, "N G"], said: Float[Tensor, "N G"], states: States) -> States:
+        return (_GRU.apply(projected, said, states[0]),)  # type: ignore[no-untyped-call]
 
 
 class LSTM(Cell):
@@ -58,11 +63,45 @@ class LSTM(Cell):
 
     gates, states = 4, 2
 
-    def forward(self, projected: Float[Tensor, "N G"], states: States) -> States:
+    @staticmethod
+    def bend(projected: Float[Tensor, "N G"], said: Float[Tensor, "N G"], states: States) -> States:
         h, c = states
-        i, f, g, o = (projected + self.hidden(h)).to(h.dtype).chunk(4, -1)
+        i, f, g, o = (projected + said).to(h.dtype).chunk(4, -1)
         c = torch.addcmul(torch.sigmoid(f) * c, torch.sigmoid(i), torch.tanh(g))
         return torch.sigmoid(o) * torch.tanh(c), c
+
+
+class _GRU(torch.autograd.Function):
+    """The gates of a GRU. Written out because autograd fills a tensor with zeros for each slice of one.
+
+    The products before may be in bfloat16; what is carried from step to step stays as it is, in float32.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, projected: Tensor, said: Tensor, h: Tensor) -> Tensor:
+        E, ctx.dtype = h.shape[-1], (projected.dtype, said.dtype)
+        rz = torch.add(projected[:, : 2 * E], said[:, : 2 * E]).to(h.dtype).sigmoid_()
+        r, z = rz[:, :E], rz[:, E:]
+        carried = said[:, 2 * E :].to(h.dtype)
+        n = torch.addcmul(projected[:, 2 * E :].to(h.dtype), r, carried).tanh_()
+        ctx.save_for_backward(rz, n, carried, h)
+        return torch.lerp(n, h, z)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        rz, n, carried, h = ctx.saved_tensors
+        E = h.shape[-1]
+        r, z = rz[:, :E], rz[:, E:]
+        by_h = gradient * z
+        by_input = torch.empty(len(h), 3 * E, dtype=h.dtype, device=h.device)
+        by_n = torch.mul(gradient - by_h, torch.addcmul(torch.ones_like(n), n, n, value=-1), out=by_input[:, 2 * E :])
+        torch.mul(by_n, carried, out=by_input[:, :E])
+        torch.mul(gradient, h - n, out=by_input[:, E : 2 * E])
+        by_input[:, : 2 * E].mul_(torch.addcmul(rz, rz, rz, value=-1))
+        by_said = by_input.to(ctx.dtype[1], copy=True)
+        by_said[:, 2 * E :] = by_n * r
+        return by_input.to(ctx.dtype[0]), by_said, by_h
 
 
 CELLS: dict[str, type[Cell]] = {"gru": GRU, "lstm": LSTM}

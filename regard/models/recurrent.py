@@ -7,12 +7,14 @@ from typing import Literal
 import torch
 from pydantic import Field
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.attention import Read
+from regard.layers.blocks import lowered
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, Output
 from regard.layers.recurrent import CELLS, CellName
+from regard.layers.repeated import Repeated
+from regard.layers.sequence import NETWORKS, run
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, Shape, Source, State
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
@@ -52,34 +54,22 @@ class RecurrentEncoder(Encoder):
         super().__init__()
         s, directions = settings, 2 if settings.bidirectional else 1
         self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scaled=False), Dropout(s.dropout)
-        network = nn.GRU if s.cell == "gru" else nn.LSTM
-        inner = s.dropout if s.layers > 1 else 0.0
-        self.network = network(
-            s.embedding, s.size, s.layers, batch_first=True, dropout=inner, bidirectional=s.bidirectional
+        cell, width = CELLS[s.cell], s.size * directions
+        self.networks = nn.ModuleList(
+            NETWORKS[s.cell](s.embedding if i == 0 else width, s.size, batch_first=True, bidirectional=s.bidirectional)
+            for i in range(s.layers)
         )
-        self.shape = Shape(s.size * directions, s.layers * CELLS[s.cell].states)
+        self.cell = cell
+        self.shape = Shape(width, s.layers * cell.states)
 
     def forward(self, batch: Batch) -> Encoded:
-        embedded = self.dropout(self.embedding(batch.data))
-        with torch.autocast(embedded.device.type, enabled=False):
-            outputs, states = self._run(embedded.float(), batch.keep)
-        return Encoded(self.dropout(outputs), embedded, states, batch.keep)
-
-    def _run(self, x: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
-        if keep is None:
-            outputs, states = self.network(x)
-        else:
-            packed = pack_padded_sequence(x, keep.sum(1).cpu(), batch_first=True, enforce_sorted=False)
-            outputs, states = self.network(packed)
-            outputs, _ = pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])
-        states = states if isinstance(states, tuple) else (states,)
-        return outputs, torch.cat([self._by_layer(state) for state in states], 1)
-
-    def _by_layer(self, state: Float[Tensor, "LD B E"]) -> Float[Tensor, "B L D"]:
-        """The directions of each layer side by side."""
-        layers = self.network.num_layers
-        _, B, E = state.shape
-        return state.reshape(layers, -1, B, E).permute(2, 0, 1, 3).flatten(2)
+        embedded = x = self.dropout(self.embedding(batch.data))
+        last: list[tuple[Tensor, ...]] = []
+        for i, network in enumerate(self.networks):
+            x, states = run(network, self.cell, self.dropout(x) if i else x, batch.keep)  # type: ignore[arg-type]
+            last.append(states)
+        summary = torch.stack([layer[s] for s in range(self.cell.states) for layer in last], 1)
+        return Encoded(self.dropout(x), embedded, summary, batch.keep)
 
 
 class RecurrentDecoder(Decoder):
@@ -98,9 +88,8 @@ class RecurrentDecoder(Decoder):
         self.states = cell.states
 
     def prepare(self, encoded: Encoded) -> Source:
-        return Source(
-            (self.read.prepare(encoded.outputs, encoded.outputs, encoded.keep),), encoded.summary, encoded.grid
-        )
+        outputs = lowered(encoded.outputs)
+        return Source((self.read.prepare(outputs, outputs, encoded.keep),), encoded.summary, encoded.grid)
 
     def begin(self, source: Source) -> State:
         """The bridge: state i of R comes from row i·L // R of the summary, so cells meet cells where both have them."""
@@ -113,10 +102,12 @@ class RecurrentDecoder(Decoder):
     def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
         embedded = self.dropout(self.embedding(tokens))
         projected = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
+        query, context_layer = Repeated.of(self.read.query), Repeated.of(self.context)
+        hiddens = [Repeated.of(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
         states, tops, contexts = state.tensors["states"], [], []
         for now in projected:
-            context = self.read(states[:, self._top : self._top + 1], source.memories[0])  # (N, 1, Dv)
-            states = self._advance(now + self.context(context[:, 0]), states)
+            context = self.read.answer(query(states[:, self._top]).unsqueeze(1), source.memories[0])  # (N, 1, Dv)
+            states = self._advance(now + context_layer(context[:, 0]), states, hiddens)
             tops.append(states[:, self._top])
             contexts.append(context)
         told = [torch.stack(tops, 1), torch.cat(contexts, 1), embedded]
@@ -128,12 +119,14 @@ class RecurrentDecoder(Decoder):
         """Where the hidden state of the highest layer stands among all states."""
         return len(self.cells) - 1
 
-    def _advance(self, projected: Float[Tensor, "N G"], states: Float[Tensor, "N R E"]) -> Float[Tensor, "N R E"]:
+    def _advance(
+        self, projected: Float[Tensor, "N G"], states: Float[Tensor, "N R E"], hiddens: list[Repeated]
+    ) -> Float[Tensor, "N R E"]:
         """One step of every layer; hiddens stand before cells."""
         layers = len(self.cells)
         new: list[tuple[Tensor, ...]] = []
         for i, cell in enumerate(self.cells):
             if i:
                 projected = cell.input(self.dropout(new[-1][0]))  # type: ignore[operator]
-            new.append(cell(projected, tuple(states[:, i + layers * s] for s in range(self.states))))
+            new.append(cell(projected, tuple(states[:, i + layers * s] for s in range(self.states)), hiddens[i]))
         return torch.stack([layer[s] for s in range(self.states) for layer in new], 1)

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import nn
 
 from regard.attention import Memory, Read
-from regard.layers.blocks import Norm, Residual
+from regard.layers.blocks import Norm, Residual, lowered
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import Activation, FeedForward
@@ -138,8 +138,9 @@ class TransformerDecoder(Decoder):
         return self.entrance.embedding
 
     def prepare(self, encoded: Encoded) -> Source:
+        outputs = lowered(encoded.outputs)
         memories = tuple(
-            layer.cross_read.prepare(encoded.outputs, encoded.outputs, encoded.keep)  # type: ignore[union-attr, operator]
+            layer.cross_read.prepare(outputs, outputs, encoded.keep)  # type: ignore[union-attr, operator]
             for layer in self.layers
         )
         return Source(memories, encoded.summary, encoded.grid)

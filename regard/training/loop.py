@@ -6,19 +6,20 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from regard.checkpoint import WEIGHTS, put_weights, save_tensors, weights
-from regard.data.batching import Batches, PairBatch, Position
+from regard.data.ahead import Ahead
+from regard.data.batching import Batches, PairBatch, Position, Update
 from regard.errors import TrainingError
 from regard.models import Model, device_of
 from regard.training import resume
+from regard.training.crew import Crew
 from regard.training.journal import Journal
 from regard.training.loss import Loss, Objective
 from regard.training.recipe import Recipe
@@ -85,11 +86,13 @@ class Trainer:
         self.journal = Journal(folder / "journal.jsonl")
         self.progress = Progress(updates=self.settings.updates)
         self.signal: int | None = None
+        threads = min(torch.get_num_threads(), batches.together) if device_of(model).type == "cpu" else 1
+        self.crew = Crew(self.objective, self.settings.precision, device_of(model), threads)
 
     def run(self) -> Outcome:
         """Train until the updates are done, patience ends or a signal comes; the folder has the best weights then."""
-        with stops(self._stop):
-            stream = self.batches.iterate(self.progress.position)
+        ahead = Ahead(map(_with_tensors, self.batches.updates(self.progress.position)))
+        with stops(self._stop), ahead as stream:
             meter = _Meter()
             while (reason := self._finished()) is None:
                 self._update(stream, meter)
@@ -124,20 +127,14 @@ class Trainer:
         self._note("resume", update=self.progress.update)
         return True
 
-    def _update(self, stream: Iterator[tuple[Position, PairBatch]], meter: _Meter) -> None:
-        began = time.perf_counter()
-        device, progress = device_of(self.model), self.progress
+    def _update(self, stream: Iterator[tuple[Update, list[PairBatch]]], meter: _Meter) -> None:
+        began, progress = time.perf_counter(), self.progress
         self.model.train()
-        group = list(islice(stream, self.settings.accumulate))
-        tokens = sum(batch.tokens for _, batch in group)
-        losses = []
-        for _, batch in group:
-            with _precision(self.settings.precision, device):
-                loss = self.objective(batch.to(device))
-            (loss.smoothed / tokens).backward()
-            losses.append(loss)
-        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf))
+        update, batches = next(stream)
         progress.update += 1
+        keys = [f"{self.settings.seed}/{progress.update}/{number}" for number in range(len(batches))]
+        losses = self.crew.gradients(list(zip(batches, keys, strict=True)), update.tokens)
+        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf))
         self._check(norm)
         now = rate(self.recipe.schedule, progress.update, self.model.decoder.output.weight.shape[1])
         for settings in self.optimizer.param_groups:
@@ -145,7 +142,7 @@ class Trainer:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._remember()
-        progress.position, progress.tokens = group[-1][0], progress.tokens + tokens
+        progress.position, progress.tokens = update.after, progress.tokens + update.tokens
         spent = time.perf_counter() - began
         progress.seconds += spent
         meter.add(losses, norm, spent)
@@ -254,7 +251,7 @@ class _Meter:
         self._all: list[float] = []
 
     def add(self, losses: list[Loss], norm: float, seconds: float) -> None:
-        self._smoothed += sum(float(loss.smoothed.detach()) for loss in losses)
+        self._smoothed += sum(float(loss.smoothed) for loss in losses)
         self._entropy += sum(float(loss.entropy) for loss in losses)
         self._tokens += sum(loss.tokens for loss in losses)
         self._seconds += seconds
@@ -287,8 +284,8 @@ def _optimizer(model: Model, recipe: Recipe) -> torch.optim.Optimizer:
     return kind(model.parameters(), lr=0.0, betas=(s.beta1, s.beta2), eps=1e-9, weight_decay=s.weight_decay, fused=True)
 
 
-def _precision(name: str, device: torch.device) -> Any:
-    return torch.autocast(device.type, torch.bfloat16) if name == "bfloat16" else nullcontext()
+def _with_tensors(update: Update) -> tuple[Update, list[PairBatch]]:
+    return update, [plan.batch() for plan in update.plans]
 
 
 @contextmanager

@@ -29,6 +29,10 @@ class Loss(NamedTuple):
     entropy: Tensor
     tokens: int
 
+    def detached(self) -> Loss:
+        """The numbers without what they were computed from."""
+        return Loss(self.smoothed.detach(), self.entropy, self.tokens)
+
 
 class Objective(nn.Module):
     """A model and what it is trained for: `objective(batch)` gives the loss."""
@@ -67,26 +71,26 @@ class _Sliced(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float) -> Any:
         low = _low_precision(features)
-        V, W = weight.shape[0], weight.to(low)
-        F, columns, needed = features.to(low), weight.sum(0), any(ctx.needs_input_grad)
+        V, F, W, b = weight.shape[0], features.to(low), weight.to(low), bias.to(low)
+        columns, needed = weight.sum(0), any(ctx.needs_input_grad)
         smoothed, entropy = features.new_zeros(2, dtype=torch.float32).unbind()
         grads = (torch.empty_like(F), torch.zeros_like(weight), torch.zeros_like(bias)) if needed else ()
         with torch.autocast(features.device.type, enabled=False):
             for start in range(0, len(F), SLICE):
                 rows = slice(start, start + SLICE)
-                logits = torch.mm(F[rows], W.t()).float().add_(bias)  # (M', V)
-                at_target = logits.gather(1, targets[rows, None])[:, 0]
+                logits = torch.addmm(b, F[rows], W.t())  # (M', V)
+                chances = logits.softmax(1)
+                at_target = logits.gather(1, targets[rows, None])[:, 0].float()
                 mean = (F[rows].float() @ columns + bias.sum()) / V
-                top = logits.amax(1, keepdim=True)
-                sums = logits.sub_(top).exp_().sum(1, keepdim=True)
-                total = (sums.log() + top)[:, 0]
+                total = _total(logits, at_target, chances.gather(1, targets[rows, None])[:, 0].float())
                 entropy = entropy + (total - at_target).sum()
                 smoothed = smoothed + (total - (1 - smoothing) * at_target - smoothing * mean).sum()
                 if needed:
-                    error = logits.div_(sums).sub_(smoothing / V)  # the gradient of the logits, in their place
-                    error.scatter_add_(1, targets[rows, None], error.new_full((len(error), 1), smoothing - 1))
-                    _accumulate(grads, rows, error, F, W)
+                    error = (at_target - total).exp() - (1 - smoothing)
+                    chances[torch.arange(len(error), device=error.device), targets[rows]] = error.to(low)
+                    _accumulate(grads, rows, chances, F, W)
         if needed:
+            _smooth(grads, F, columns, smoothing / V)
             ctx.save_for_backward(*grads)
             ctx.dtype = features.dtype
         ctx.mark_non_differentiable(entropy)
@@ -99,15 +103,29 @@ class _Sliced(torch.autograd.Function):
         return features.to(ctx.dtype).mul_(gradient), weight.mul_(gradient), bias.mul_(gradient), None, None
 
 
+def _total(logits: Tensor, at_target: Tensor, chance: Tensor) -> Tensor:
+    """The logarithm of the sum that the softmax divided by, from one quotient of each row where that is not 0."""
+    total, lost = at_target - chance.log(), chance < torch.finfo(torch.float32).tiny
+    return torch.where(lost, logits.float().logsumexp(1), total) if bool(lost.any()) else total
+
+
 def _accumulate(grads: tuple[Tensor, ...], rows: slice, error: Tensor, inputs: Tensor, outputs: Tensor) -> None:
+    """Add what the gradient of some rows' logits says to the gradients of features, weight and bias."""
     features, weight, bias = grads
-    low = error.to(inputs.dtype)
-    torch.mm(low, outputs, out=features[rows])
+    torch.mm(error, outputs, out=features[rows])
     bias.add_(error.sum(0))
     if inputs.dtype == weight.dtype:
-        weight.addmm_(low.t(), inputs[rows])
+        weight.addmm_(error.t(), inputs[rows])
     else:
-        weight.add_(torch.mm(low.t(), inputs[rows]))
+        weight.add_(torch.mm(error.t(), inputs[rows]))
+
+
+def _smooth(grads: tuple[Tensor, ...], inputs: Tensor, columns: Tensor, share: float) -> None:
+    """The part of the gradients that is the same for every piece: each gives up its share of the mass."""
+    features, weight, bias = grads
+    features.sub_((share * columns).to(features.dtype))
+    weight.sub_(share * inputs.float().sum(0))
+    bias.sub_(share * len(inputs))
 
 
 def _low_precision(features: Tensor) -> torch.dtype:

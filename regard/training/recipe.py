@@ -36,7 +36,6 @@ class TrainingSettings(Settings):
     beta2: float = Field(0.98, ge=0, lt=1, description="memory of their squares")
     weight_decay: float = Field(0.01, ge=0, description="pull of every weight towards zero")
     clip: float = Field(1.0, ge=0, description="longest gradient that is followed; 0 follows any")
-    accumulate: int = Field(1, ge=1, description="batches whose gradients make one update")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
         description="of the matrix products in training; auto: bfloat16 where the processor has it, then written down",
@@ -71,10 +70,14 @@ class Recipe(Settings):
 
     def resolved(self, device: str) -> Recipe:
         """With nothing left to the machine: what `auto` stands for on this device is put in its place."""
-        if self.training.precision != "auto":
-            return self
-        precision = "bfloat16" if has_bfloat16(device) else "float32"
-        return self.with_values(training={**self.training.model_dump(), "precision": precision})
+        precision = self.training.precision
+        if precision == "auto":
+            precision = "bfloat16" if has_bfloat16(device) else "float32"
+        cores = min(4, torch.get_num_threads()) if device == "cpu" else 1
+        return self.with_values(
+            training={**self.training.model_dump(), "precision": precision},
+            batching=self.batching.resolved(cores).model_dump(),
+        )
 
     def write(self, path: Path) -> None:
         """The whole resolved recipe as TOML; beside first, then renamed."""

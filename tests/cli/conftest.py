@@ -56,7 +56,7 @@ def model(request: pytest.FixtureRequest) -> Path:
 
 
 def _trained(folder: Path, *options: str) -> Path:
-    length = sets(["training.updates=80", "training.validate_every=80"])
+    length = sets(["training.updates=120", "training.validate_every=120"])
     with pytest.raises(SystemExit) as ended, as_the_shell_does():
         main(["train", *options, *length, "--out", str(folder), "--threads", "1", "--quiet"])
     assert ended.value.code == 0

@@ -309,14 +309,14 @@ def _full(_: object) -> None:
 
 def test_a_finished_run_goes_on_when_given_more(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
-    assert "training ended after 80 updates" in regard("train", "--out", "run", "--resume").err
-    done = regard("train", "--out", "run", "--resume", "--set", "training.updates=82", "--set", "training.log_every=1")
-    assert "going on from update 80" in done.err
-    assert "update 82/82" in done.err
-    assert read_toml("run/train.toml")["training"]["updates"] == 82
+    assert "training ended after 120 updates" in regard("train", "--out", "run", "--resume").err
+    done = regard("train", "--out", "run", "--resume", "--set", "training.updates=122", "--set", "training.log_every=1")
+    assert "going on from update 120" in done.err
+    assert "update 122/122" in done.err
+    assert read_toml("run/train.toml")["training"]["updates"] == 122
     looks = [json.loads(line)["event"] for line in Path("run/journal.jsonl").read_text().splitlines()]
     assert looks.count("resume") == 2
-    assert "training ended after 82 updates" in regard("train", "--out", "run", "--resume").err
+    assert "training ended after 122 updates" in regard("train", "--out", "run", "--resume").err
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def examples(count: int, seed: int = 0) -> list[Example]:
     ]
 
 
-SMALL = BatchingSettings(tokens=200, pool=150)
+SMALL = BatchingSettings(tokens=200, batches=1, pool=150)
 
 
 def same(a: PairBatch, b: PairBatch) -> bool:
@@ -77,14 +77,29 @@ def test_one_sentence_is_not_padded() -> None:
 @pytest.mark.parametrize("tokens", [1, 64, 200, 100_000])
 def test_every_example_once_within_the_budget(pool: int, tokens: int) -> None:
     data = examples(400)
-    batches = Batches(data, BatchingSettings(tokens=tokens, pool=pool), seed=3)
+    batches = Batches(data, BatchingSettings(tokens=tokens, batches=1, pool=pool), seed=3)
     epoch = batches.epoch(2)
-    assert sorted(itertools.chain(*epoch)) == list(range(400))
-    for indices in epoch:
-        batch = batches.batch(indices)
-        assert max(batch.source.numel(), batch.target_out.numel()) <= tokens or len(indices) == 1
-        assert batch.lines == indices
-        assert batch.source.tolist() == collate([data[index] for index in indices]).source.tolist()
+    assert sorted(line for plan in epoch for line in plan.lines) == list(range(400))
+    for plan in epoch:
+        batch = plan.batch()
+        assert max(batch.source.numel(), batch.target_out.numel()) <= tokens or len(plan.lines) == 1
+        assert (batch.lines, batch.tokens) == (list(plan.lines), plan.tokens)
+        assert batch.source.tolist() == collate([data[line] for line in plan.lines]).source.tolist()
+
+
+@pytest.mark.parametrize("together", [1, 2, 3, 7])
+def test_an_update_is_cut_into_batches_that_share_its_budget(together: int) -> None:
+    batches = Batches(examples(400), BatchingSettings(tokens=400, batches=together), seed=3)
+    update = next(batches.updates())
+    assert len(update.plans) == together
+    assert update.tokens == sum(plan.batch().tokens for plan in update.plans)
+    for plan in update.plans:
+        assert max(plan.batch().source.numel(), plan.batch().target_out.numel()) <= -(-400 // together)
+
+
+def test_auto_is_as_many_batches_as_there_are_workers() -> None:
+    assert BatchingSettings().resolved(3).batches == 3
+    assert BatchingSettings(batches=2).resolved(3).batches == 2
 
 
 def test_the_seed_and_the_epoch_decide() -> None:
@@ -96,37 +111,37 @@ def test_the_seed_and_the_epoch_decide() -> None:
 
 def test_batches_do_not_come_by_length() -> None:
     data = examples(400)
-    sizes = [len(batch) for batch in Batches(data, BatchingSettings(tokens=200), 1).epoch(0)]
+    sizes = [len(plan.lines) for plan in Batches(data, BatchingSettings(tokens=200), 1).epoch(0)]
     assert sizes not in (sorted(sizes), sorted(sizes, reverse=True))
 
 
-def test_resuming_anywhere_gives_the_same_stream() -> None:
-    batches = Batches(examples(120), SMALL, 4)
-    length = len(batches.epoch(0)) + len(batches.epoch(1)) + 3
-    stream = list(itertools.islice(batches.iterate(), length))
+@pytest.mark.parametrize("together", [1, 3])
+def test_resuming_anywhere_gives_the_same_stream(together: int) -> None:
+    settings = BatchingSettings(tokens=200, batches=together, pool=50)
+    batches = Batches(examples(120), settings, 4)
+    length = (len(batches.epoch(0)) + len(batches.epoch(1))) // together + 3
+    stream = list(itertools.islice(batches.updates(), length))
     position = Position()
-    for start, (after, _) in enumerate(stream):
-        fresh = Batches(examples(120), SMALL, 4)
-        resumed = list(itertools.islice(fresh.iterate(position), length - start))
-        assert [place for place, _ in resumed] == [place for place, _ in stream[start:]]
-        assert all(same(a[1], b[1]) for a, b in zip(resumed, stream[start:], strict=True))
-        position = after
-    assert {place.epoch for place, _ in stream} == {0, 1, 2}
+    for start, update in enumerate(stream):
+        fresh = Batches(examples(120), settings, 4)
+        assert list(itertools.islice(fresh.updates(position), length - start)) == stream[start:]
+        position = update.after
+    assert {update.after.epoch for update in stream} == {0, 1, 2}
+    assert {update.after.pool for update in stream} == {0, 1, 2}
 
 
 def test_the_stream_is_the_epochs_in_turn() -> None:
     batches = Batches(examples(60), SMALL, 4)
     first = batches.epoch(0)
-    stream = list(itertools.islice(batches.iterate(), len(first) + 1))
-    assert [batch.lines for _, batch in stream] == [*first, batches.epoch(1)[0]]
-    assert stream[len(first) - 1][0] == Position(1, 0)
-    assert next(batches.iterate(Position(0, len(first))))[1].lines == batches.epoch(1)[0]
+    stream = list(itertools.islice(batches.updates(), len(first) + 1))
+    assert [update.plans for update in stream] == [(plan,) for plan in [*first, batches.epoch(1)[0]]]
+    assert stream[len(first) - 1].after == Position(1)
+    assert next(batches.updates(Position(0, 0, len(first)))).plans == (batches.epoch(1)[0],)
 
 
 def test_padding_is_what_the_tensors_hold() -> None:
-    data = examples(500)
-    batches = Batches(data, SMALL, 1)
-    tensors = [batches.batch(indices) for indices in batches.epoch(0)]
+    batches = Batches(examples(500), SMALL, 1)
+    tensors = [plan.batch() for plan in batches.epoch(0)]
     sources = torch.cat([batch.source.flatten() for batch in tensors])
     targets = torch.cat([batch.target_out.flatten() for batch in tensors])
     shares = [(side == PAD).float().mean().item() for side in (sources, targets)]
@@ -134,9 +149,9 @@ def test_padding_is_what_the_tensors_hold() -> None:
 
 
 def test_few_pads_on_a_corpus_of_translations() -> None:
-    source, target = Batches(examples(20_000), BatchingSettings(), 1).padding()
-    assert target < 0.02
-    assert source < 0.06
+    source, target = Batches(examples(20_000), BatchingSettings(batches=2), 1).padding()
+    assert target < 0.015
+    assert source < 0.04
 
 
 def test_no_examples() -> None:

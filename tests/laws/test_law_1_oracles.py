@@ -117,7 +117,13 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
     chosen = {"cell": cell, "layers": layers, "bidirectional": bidirectional, "size": 6, "embedding": 5, "dropout": 0.0}
     encoder = shaken(RecurrentEncoder(RecurrentEncoderSettings(**chosen), SOURCE_PIECES))
     theirs = (nn.GRU if cell == "gru" else nn.LSTM)(5, 6, layers, batch_first=True, bidirectional=bidirectional)
-    copy(encoder.network, theirs)
+    theirs.load_state_dict(
+        {
+            name.replace("_l0", f"_l{i}"): weight
+            for i, network in enumerate(encoder.networks)
+            for name, weight in network.state_dict().items()
+        }
+    )
     batch, directions = sentences(7, 1, 4, 9, 2), 2 if bidirectional else 1
     encoded = encoder(batch)
     for row, S in enumerate(entries(batch)):

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from regard.checkpoint import load_tensors, weights
-from regard.data.batching import Batches, BatchingSettings, Example
+from regard.data.batching import Batches, BatchingSettings, Example, collate
 from regard.data.tokenizer import EOS
 from regard.errors import ConfigurationError, TrainingError
 from regard.models import Model, ModelSettings, build
@@ -48,12 +48,13 @@ def _loss(model: Model) -> dict[str, float]:
     return {"loss": total, "chrf": total, "bleu": 0.0}
 
 
-def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss) -> Trainer:
+def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss, batches: int = 1) -> Trainer:
     torch.manual_seed(recipe.training.seed)
     model = build(recipe.model, 20, 20, joint=True)
     examples = [Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS]) for i in range(40)]
     folder.mkdir(parents=True, exist_ok=True)
-    return Trainer(model, Batches(examples, BatchingSettings(tokens=32), 1), recipe, folder, validate)
+    settings = BatchingSettings(tokens=32, batches=batches)
+    return Trainer(model, Batches(examples, settings, 1), recipe, folder, validate)
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
@@ -72,11 +73,16 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str,
     assert whole.progress.position == resumed.progress.position
 
 
-def test_accumulated_batches_weigh_every_piece_alike(tmp_path: Path) -> None:
-    trainer = _trainer(_recipe(accumulate=3, updates=2), tmp_path)
-    trainer.run()
-    position = trainer.progress.position
-    assert position.epoch * len(trainer.batches.epoch(0)) + position.batch == 6
+def test_the_batches_of_an_update_weigh_every_piece_alike(tmp_path: Path) -> None:
+    trainers = [_trainer(_recipe(updates=1), tmp_path / str(n), batches=n) for n in (1, 3)]
+    whole, cut = trainers
+    examples = whole.batches.examples[:9]
+    for trainer, plans in ((whole, [examples]), (cut, [examples[:2], examples[2:3], examples[3:]])):
+        batches = [(collate(some), "key") for some in plans]
+        trainer.model.eval()  # without dropout
+        trainer.crew.gradients(batches, sum(batch.tokens for batch, _ in batches))
+    for one, other in zip(whole.model.parameters(), cut.model.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad)
 
 
 def test_the_best_weights_are_those_of_the_best_look(tmp_path: Path) -> None:

@@ -1,0 +1,89 @@
+"""Several threads on one update: each computes the gradients of its share of the batches, and they are added up.
+
+Small products gain little from a second processor core, and stall when something else takes it; two batches side by
+side, one core each, keep both busy. What is random in a batch is drawn from a generator of its own, so that neither
+the threads nor the processes that share the work change what comes out, rounding apart.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.data.batching import PairBatch
+from regard.layers.dropout import chance
+from regard.training.loss import Loss, Objective
+
+__all__ = ["Crew", "precision"]
+
+
+class Crew:
+    """Computes the gradients of an update's batches with as many threads as there are batches and cores for."""
+
+    def __init__(self, objective: Objective, low: str, device: torch.device, threads: int) -> None:
+        self.low, self.device = low, device
+        self._each = max(1, torch.get_num_threads() // threads)
+        self._replicas = [objective, *(_replica(objective) for _ in range(threads - 1))]
+        self._pool = ThreadPoolExecutor(threads, "gradients", torch.set_num_threads, (self._each,))
+        self._all = torch.get_num_threads()
+
+    def gradients(self, batches: Sequence[tuple[PairBatch, str]], tokens: int) -> list[Loss]:
+        """Add the gradients of the mean loss over `tokens` pieces to the weights. Each batch comes with a key that
+        decides what is random in it.
+        """
+        many = len(self._replicas)
+        if many == 1:
+            return self._share(self._replicas[0], batches, tokens)
+        torch.set_num_threads(self._each)  # MKL has one number for all threads
+        try:
+            shares = [batches[i::many] for i in range(many)]
+            futures = [
+                self._pool.submit(self._share, *pair, tokens) for pair in zip(self._replicas, shares, strict=True)
+            ]
+            found = [future.result() for future in futures]
+        finally:
+            torch.set_num_threads(self._all)
+        self._add_up()
+        return [loss for losses in found for loss in losses]
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._pool.shutdown()
+
+    def _share(self, objective: Objective, batches: Sequence[tuple[PairBatch, str]], tokens: int) -> list[Loss]:
+        generator, losses = torch.Generator(self.device), []
+        for batch, key in batches:
+            generator.manual_seed(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little", signed=True))
+            with precision(self.low, self.device), chance(generator):
+                loss: Loss = objective(batch.to(self.device))
+            torch.autograd.backward(loss.smoothed / tokens)
+            losses.append(loss.detached())
+        return losses
+
+    def _add_up(self) -> None:
+        first, *others = (list(replica.parameters()) for replica in self._replicas)
+        for other in others:
+            mine = [a.grad for a, b in zip(first, other, strict=True) if a.grad is not None and b.grad is not None]
+            theirs = [b.grad for a, b in zip(first, other, strict=True) if a.grad is not None and b.grad is not None]
+            torch._foreach_add_(mine, theirs)
+            for a, b in zip(first, other, strict=True):
+                a.grad = b.grad if a.grad is None else a.grad
+                b.grad = None
+
+
+def _replica(objective: Objective) -> Objective:
+    """The same weights, in the same memory, with gradients of its own."""
+    shared: dict[int, Any] = {id(own): nn.Parameter(own.detach(), own.requires_grad) for own in objective.parameters()}
+    return copy.deepcopy(objective, shared)
+
+
+def precision(name: str, device: torch.device) -> Any:
+    """Matrix products in bfloat16 where that is asked for; the weights stay in float32."""
+    return torch.autocast(device.type, torch.bfloat16) if name == "bfloat16" else nullcontext()

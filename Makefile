@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow check fix clean
+.PHONY: demo test slow check fix clean bench-train
 
 demo: .venv/ready  ## everything set up, and the main job done on the sample that ships with the package
 	$(BIN)/regard demo
@@ -21,6 +21,9 @@ check: .venv/ready  ## format, lint, types, floors
 fix: .venv/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+bench-train: .venv/ready  ## how fast training is beside other toolkits; DATA: the folder with multi30k/ in it
+	$(BIN)/python benchmarks/train.py $(if $(DATA),--data "$(DATA)")
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Regard needs Python 3.10 or newer")'

@@ -106,7 +106,7 @@ def run(recipe: Recipe, out: Path, resume: bool = False, device: str = "cpu") ->
     from regard.data.batching import Batches
     from regard.data.corpus import read_corpus, report_lines
     from regard.data.holdout import hold_out
-    from regard.evaluation.validation import Validation, examples
+    from regard.evaluation.validation import Validation, examples, resampled
     from regard.models import build, count
     from regard.training import Trainer, card
 
@@ -124,7 +124,9 @@ def run(recipe: Recipe, out: Path, resume: bool = False, device: str = "cpu") ->
     pairs = examples(corpora["train"].sources, corpora["train"].targets, tokenizer)
     joint = recipe.tokenizer.joint
     model = build(settings.model, len(tokenizer.source), len(tokenizer.target), joint).to(device)
-    batches = Batches(pairs, recipe.batching, recipe.training.seed)
+    dropout = recipe.batching.subword_dropout
+    again = resampled(corpora["train"], tokenizer, dropout) if dropout else None
+    batches = Batches(pairs, recipe.batching, recipe.training.seed, again)
     sizes = f"{len(tokenizer.source):,}" + ("" if joint else f" + {len(tokenizer.target):,}")
     source_pads, target_pads = batches.padding()
     say(f"vocabulary: {sizes} pieces · model: {count(model):,} weights · {recipe.training.precision} on {device}")

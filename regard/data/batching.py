@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -20,6 +20,7 @@ from regard.shapes import Bool, Int, Tensor
 
 __all__ = ["Batches", "BatchingSettings", "Example", "PairBatch", "Plan", "Position", "Update", "collate", "pad"]
 
+Again = Callable[[Sequence[int], int], "list[Example]"]
 Numbers = npt.NDArray[np.int64]
 
 
@@ -33,6 +34,9 @@ class BatchingSettings(Settings):
         "need less memory and padding. auto: one for each processor core up to four, one on a GPU; then written down.",
     )
     pool: int = Field(100_000, ge=1, description="Sentences that are sorted by length at once.")
+    subword_dropout: float = Field(
+        0.0, ge=0, lt=1, description="Cut words into pieces anew in each epoch, leaving out this share of BPE's merges."
+    )
 
     def resolved(self, workers: int) -> BatchingSettings:
         """With `batches` put in the place of auto, for so many cores or processes."""
@@ -131,10 +135,13 @@ class Batches:
     pools; each pool is sorted, cut where the budget is full, and its batches are shuffled. Only one pool is at hand.
     """
 
-    def __init__(self, examples: Sequence[Example], settings: BatchingSettings, seed: int) -> None:
+    def __init__(
+        self, examples: Sequence[Example], settings: BatchingSettings, seed: int, again: Again | None = None
+    ) -> None:
+        """`again` gives the examples of some lines anew, by a seed, where they are not the same in each epoch."""
         if not examples:
             raise DataError("there is no sentence pair to make batches of; give at least one")
-        self.examples, self.settings, self.seed = examples, settings, seed
+        self.examples, self.settings, self.seed, self.again = examples, settings, seed, again
         self.together = 1 if settings.batches == "auto" else settings.batches
         self._budget = -(-settings.tokens // self.together)
 
@@ -174,12 +181,14 @@ class Batches:
         """The batches of one pool, in the order they come."""
         order = np.random.Generator(np.random.PCG64([self.seed, epoch])).permutation(len(self.examples))
         lines = order[pool * self.settings.pool : (pool + 1) * self.settings.pool].tolist()
+        chance = np.random.Generator(np.random.PCG64([self.seed, epoch, pool]))
         examples = [self.examples[line] for line in lines]
+        if self.again is not None:
+            examples = self.again(lines, int(chance.integers(2**31)))
         plans = [
             Plan(tuple(examples[i] for i in batch), tuple(lines[i] for i in batch))
             for batch in _cut(examples, self._budget)
         ]
-        chance = np.random.Generator(np.random.PCG64([self.seed, epoch, pool]))
         return [plans[place] for place in chance.permutation(len(plans))]
 
 

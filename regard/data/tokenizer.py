@@ -6,6 +6,7 @@ import io
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,6 +59,19 @@ class Vocabulary:
         """The ids of many lines, on several threads."""
         ids: list[list[int]] = self._processor.encode([_prepared(text) for text in texts], out_type=int)
         return ids
+
+    def sample_all(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
+        """The ids of many lines, each cut in one of the ways its pieces allow; SentencePiece explains `alpha`."""
+        prepared = [_prepared(text) for text in texts]
+
+        def draw() -> list[list[int]]:  # a thread's generator takes the seed once, when it is first used
+            sentencepiece.set_random_generator_seed(seed % 2**32)
+            options = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
+            ids: list[list[int]] = self._processor.encode(prepared, out_type=int, **options)
+            return ids
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(draw).result()
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """What each id stands for; "▁" at a piece's start is a space before it."""
@@ -115,6 +129,17 @@ class Tokenizer:
             return cls(both, both, settings)
         source = Vocabulary(_train(_some(sources), settings, "the source side"))
         return cls(source, Vocabulary(_train(_some(targets), settings, "the target side")), settings)
+
+    def sample(
+        self, sources: Sequence[str], targets: Sequence[str], dropout: float, seed: int
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """The ids of both sides, each line cut in one of the ways its pieces allow; the seed decides which.
+
+        bpe: each merge is left out with probability `dropout` (Provilkov et al. 2020). unigram: a cut is drawn by its
+        probability to the power of 1 − `dropout` (Kudo 2018).
+        """
+        alpha = dropout if self.settings.kind == "bpe" else 1 - dropout
+        return self.source.sample_all(sources, alpha, seed), self.target.sample_all(targets, alpha, seed + 1)
 
     def save(self, folder: str | Path) -> None:
         """Write the vocabularies into a model folder."""

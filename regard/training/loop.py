@@ -79,7 +79,7 @@ class Trainer:
         self.model, self.batches, self.recipe, self.folder = model, batches, recipe, folder
         self.validate, self.say = validate, say
         self.settings = recipe.training
-        self.objective = Objective(model, self.settings.label_smoothing)
+        self.objective = Objective(model, self.settings.label_smoothing, self.settings.rdrop)
         self.optimizer = _optimizer(model, recipe)
         self.average = {name: value.clone() for name, value in weights(model).items()}
         self.checkpoints = resume.Checkpoints(folder / "checkpoints", self.settings.keep)

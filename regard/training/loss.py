@@ -17,7 +17,7 @@ from regard.data.tokenizer import PAD
 from regard.models import Batch, Model
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["Loss", "Objective", "smoothed_cross_entropy"]
+__all__ = ["Loss", "Objective", "consistent_cross_entropy", "smoothed_cross_entropy"]
 
 SLICE = 256
 
@@ -37,19 +37,26 @@ class Loss(NamedTuple):
 class Objective(nn.Module):
     """A model and what it is trained for: `objective(batch)` gives the loss."""
 
-    def __init__(self, model: Model, smoothing: float) -> None:
+    def __init__(self, model: Model, smoothing: float, rdrop: float = 0.0) -> None:
         super().__init__()
-        self.model, self.smoothing = model, smoothing
+        self.model, self.smoothing, self.rdrop = model, smoothing, rdrop
 
     def forward(self, batch: PairBatch) -> Loss:
-        features = self.model(Batch(batch.source, batch.source_keep), batch.target_in)
-        flat, targets = features.flatten(0, 1), batch.target_out.flatten()
+        real, targets = None, batch.target_out.flatten()
         if batch.tokens < len(targets):
             real = (targets != PAD).nonzero()[:, 0]
-            flat, targets = flat.index_select(0, real), targets[real]
+            targets = targets[real]
+        told = [self._features(batch, real) for _ in range(2 if self.rdrop else 1)]
         output = self.model.decoder.output
-        smoothed, entropy = smoothed_cross_entropy(flat, output.weight, output.bias, targets, self.smoothing)
-        return Loss(smoothed, entropy, batch.tokens)
+        given = (output.weight, output.bias, targets, self.smoothing)
+        if self.rdrop:
+            return Loss(*consistent_cross_entropy(told[0], told[1], *given, self.rdrop), batch.tokens)
+        return Loss(*smoothed_cross_entropy(told[0], *given), batch.tokens)
+
+    def _features(self, batch: PairBatch, real: Tensor | None) -> Float[Tensor, "M D"]:
+        """What the model says at the real target positions."""
+        flat: Tensor = self.model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)
+        return flat if real is None else flat.index_select(0, real)
 
 
 def smoothed_cross_entropy(
@@ -64,6 +71,24 @@ def smoothed_cross_entropy(
     The target gets 1 − smoothing of the mass, all V pieces share the rest. Only the first sum has a gradient.
     """
     smoothed, entropy = _Sliced.apply(features, weight, bias, targets, smoothing)  # type: ignore[no-untyped-call]
+    return smoothed, entropy
+
+
+def consistent_cross_entropy(
+    first: Float[Tensor, "M D"],
+    second: Float[Tensor, "M D"],
+    weight: Float[Tensor, "V D"],
+    bias: Float[Tensor, " V"],
+    targets: Int[Tensor, " M"],
+    smoothing: float,
+    rdrop: float,
+) -> tuple[Tensor, Tensor]:
+    """R-Drop (Liang et al. 2021, equations 1 to 3, halved): the mean smoothed cross-entropy of two passes that differ
+    by their dropout, plus rdrop / 2 times the mean of the two divergences between what they predict.
+
+    Returns the sum over M positions, and that of the plain cross-entropy, a mean of both passes too.
+    """
+    smoothed, entropy = _Paired.apply(first, second, weight, bias, targets, smoothing, rdrop)  # type: ignore[no-untyped-call]
     return smoothed, entropy
 
 
@@ -101,6 +126,69 @@ class _Sliced(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> Any:
         features, weight, bias = ctx.saved_tensors
         return features.to(ctx.dtype).mul_(gradient), weight.mul_(gradient), bias.mul_(gradient), None, None
+
+
+class _Paired(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        first: Tensor,
+        second: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        a: float,
+    ) -> Any:
+        low = _low_precision(first)
+        V, W, b, columns = weight.shape[0], weight.to(low), bias.to(low), weight.sum(0)
+        count = SLICE // 2
+        # Slices of both passes in turn, so that one product serves both.
+        F, T = _in_turn(first.to(low), second.to(low), count), _in_turn(targets, targets, count)
+        smoothed, entropy = first.new_zeros(2, dtype=torch.float32).unbind()
+        grads = (torch.empty_like(F), torch.zeros_like(weight), torch.zeros_like(bias))
+        with torch.autocast(first.device.type, enabled=False):
+            for start in range(0, len(F), 2 * count):
+                rows = slice(start, start + 2 * count)
+                logs = torch.addmm(b, F[rows], W.t()).float()
+                totals = logs.logsumexp(1)
+                mean = (F[rows].float() @ columns + bias.sum()) / V
+                at_target = logs.gather(1, T[rows, None])[:, 0]
+                entropy = entropy + (totals - at_target).sum() / 2
+                smoothed = smoothed + (totals - (1 - smoothing) * at_target - smoothing * mean).sum() / 2
+                logs.sub_(totals[:, None])
+                chances = logs.exp()
+                M = len(logs) // 2
+                apart = logs[:M] - logs[M:]
+                one, other = chances[:M], chances[M:]
+                there, back = (one * apart).sum(1, keepdim=True), -(other * apart).sum(1, keepdim=True)
+                smoothed = smoothed + (there + back).sum() * (a / 4)
+                # Of the divergences by the logits: p · (log p − log q − KL(p‖q)) + p − q, and the same the other way.
+                error = torch.empty_like(logs)
+                across = (one - other).mul_(a / 4)
+                torch.sub(apart, there, out=error[:M]).mul_(one).mul_(a / 4).add_(across).add_(one, alpha=0.5)
+                torch.add(apart, back, out=error[M:]).mul_(other).mul_(-a / 4).sub_(across).add_(other, alpha=0.5)
+                error[torch.arange(len(error), device=error.device), T[rows]] -= (1 - smoothing) / 2
+                _accumulate(grads, rows, error.to(low), F, W)
+        _smooth(grads, F, columns, smoothing / V / 2)
+        halves = [pair.chunk(2) for pair in torch.split(grads[0], 2 * count)]
+        ctx.save_for_backward(*(torch.cat(parts) for parts in zip(*halves, strict=True)), *grads[1:])
+        ctx.dtype = first.dtype
+        ctx.mark_non_differentiable(entropy)
+        return smoothed, entropy
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> Any:
+        first, second, weight, bias = ctx.saved_tensors
+        features = [some.to(ctx.dtype).mul_(gradient) for some in (first, second)]
+        return *features, weight.mul_(gradient), bias.mul_(gradient), None, None, None
+
+
+def _in_turn(first: Tensor, second: Tensor, count: int) -> Tensor:
+    """`count` rows of one, as many of the other, and so on."""
+    pairs = zip(torch.split(first, count), torch.split(second, count), strict=True)
+    return torch.cat([torch.cat(pair) for pair in pairs])
 
 
 def _total(logits: Tensor, at_target: Tensor, chance: Tensor) -> Tensor:

@@ -31,6 +31,9 @@ class TrainingSettings(Settings):
         None, gt=0, description="or after so many minutes of training, turned into updates once the speed is known"
     )
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="share of the mass spread over the whole vocabulary")
+    rdrop: float = Field(
+        0.0, ge=0, description="R-Drop: how much two passes with different dropout should agree; small corpora like 5"
+    )
     optimizer: Literal["adam", "adamw"] = Field("adamw", description="adamw: weight decay apart from the gradient")
     beta1: float = Field(0.9, ge=0, lt=1, description="memory of the mean of the gradients")
     beta2: float = Field(0.98, ge=0, lt=1, description="memory of their squares")

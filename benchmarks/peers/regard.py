@@ -1,0 +1,79 @@
+"""Regard, through its own Trainer, told of each update as its journal is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peers.observe import Counts, Options, start, trainable
+from prepare import read_ids
+from shapes import TOKENS, VOCABULARY
+
+ENDLESS = 10**9
+
+RUN = {
+    "data": {"source": "train.en", "target": "train.de"},  # named only: the pieces are read from prepared files
+    "batching": {"tokens": TOKENS},
+    "training": {
+        "optimizer": "adam",
+        "label_smoothing": 0.1,
+        "updates": ENDLESS,
+        "validate_every": ENDLESS,
+        "log_every": 1,  # so that the journal tells of every update
+    },
+}
+"""What is set beside the preset; everything else is Regard's default."""
+
+GRU = {
+    "encoder": {"embedding": 512, "dropout": 0.2},
+    "decoder": {"embedding": 512, "attention": 512, "dropout": 0.2},
+}
+
+
+def main() -> None:
+    """Train until the recorder has seen enough."""
+    options, recorder = start("regard")
+    import torch
+    from regard.data.batching import Batches, Example
+    from regard.models import build
+    from regard.training import Trainer
+
+    torch.manual_seed(1)
+    recipe = _recipe(options)
+    sources, targets = read_ids(options.data)
+    model = build(recipe.model, VOCABULARY, VOCABULARY, True)
+    recorder.params = trainable(model)
+    examples = [Example(source, target) for source, target in zip(sources, targets, strict=True)]
+    batches = Batches(examples, recipe.batching, recipe.training.seed)
+
+    # The journal counts target tokens only: what belongs to them is taken from the whole epoch.
+    share = sum(map(len, sources)) / sum(map(len, targets))
+    source_pads, target_pads = batches.padding()
+    told = 0
+
+    def say(event: str, values: dict[str, Any]) -> None:
+        nonlocal told
+        if event != "train":
+            return
+        target, told = values["tokens"] - told, values["tokens"]
+        source = target * share
+        recorder.add(Counts(source, source / (1 - source_pads), target, target / (1 - target_pads)))
+        recorder.boundary()
+
+    recorder.boundary()
+    Trainer(model, batches, recipe, options.work, lambda _: {"chrf": 0.0}, say).run()
+
+
+def _recipe(options: Options) -> Any:
+    from regard.settings import merge
+    from regard.training import Recipe, preset
+
+    if options.shape.kind == "gru":
+        values = merge(preset("rnn-bahdanau"), {"model": GRU})
+    else:
+        values = preset(f"transformer-{options.name}")
+    values = merge(merge(values, RUN), {"training": {"precision": options.precision}})
+    return Recipe.parse(values, "the benchmark").resolved("cpu")
+
+
+if __name__ == "__main__":
+    main()

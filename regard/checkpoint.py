@@ -27,6 +27,7 @@ __all__ = [
     "WEIGHTS",
     "Folder",
     "FolderSettings",
+    "check_weights",
     "load_alignment",
     "load_folder",
     "load_settings",
@@ -103,6 +104,14 @@ def load_folder(folder: str | Path, device: str = "cpu") -> Folder:
 
 def put_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
     """Fill a model with weights that fit it exactly, or say everything that does not."""
+    check_weights(model, tensors, path)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(tensors[name])
+
+
+def check_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Raise ModelFolderError, with everything that is wrong, where these weights do not fit the model exactly."""
     own = dict(model.named_parameters())
     problems = [f"{path}: no weights called {name}" for name in own if name not in tensors]
     problems += [f"{path}: weights {name} belong to no part of this model" for name in tensors if name not in own]
@@ -115,9 +124,6 @@ def put_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Pat
         raise ModelFolderError(f"{path}: damaged: weights {broken[0]} hold values that are no numbers; {_REMEDY}")
     if problems:
         raise ModelFolderError(*sorted(problems)[:8], f"the weights are of another model than {CONFIG}; {_REMEDY}")
-    with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(tensors[name])
 
 
 def load_settings(folder: Path) -> FolderSettings:

@@ -53,6 +53,12 @@ class Teller:
     def _resume(self, v: dict[str, Any]) -> str:
         return f"going on from update {v['update']}"
 
+    def _damaged(self, v: dict[str, Any]) -> str:
+        return f"{v['problem']}: going on from the one before it"
+
+    def _halved(self, v: dict[str, Any]) -> str:
+        return f"out of memory at update {v['update']}: each batch is computed in {v['cut']} parts from now on"
+
     def _end(self, v: dict[str, Any]) -> str:
         return f"training ended after {v['update']} updates and {duration(v['seconds'])}: {v['reason']}"
 

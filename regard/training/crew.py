@@ -20,6 +20,7 @@ from torch import nn
 from regard.data.batching import PairBatch
 from regard.layers.dropout import chance
 from regard.training.loss import Loss, Objective
+from regard.training.sharding import last_of_update
 
 __all__ = ["Crew", "precision"]
 
@@ -27,8 +28,8 @@ __all__ = ["Crew", "precision"]
 class Crew:
     """Computes the gradients of an update's batches with as many threads as there are batches and cores for."""
 
-    def __init__(self, objective: Objective, low: str, device: torch.device, threads: int) -> None:
-        self.low, self.device = low, device
+    def __init__(self, objective: Objective, low: str, device: torch.device, threads: int, scale: float = 1.0) -> None:
+        self.low, self.device, self.scale = low, device, scale
         self._each = max(1, torch.get_num_threads() // threads)
         self._replicas = [objective, *(_replica(objective) for _ in range(threads - 1))]
         self._pool = ThreadPoolExecutor(threads, "gradients", torch.set_num_threads, (self._each,))
@@ -59,11 +60,12 @@ class Crew:
 
     def _share(self, objective: Objective, batches: Sequence[tuple[PairBatch, str]], tokens: int) -> list[Loss]:
         generator, losses = torch.Generator(self.device), []
-        for batch, key in batches:
+        for number, (batch, key) in enumerate(batches, 1):
+            last_of_update(objective.model, number == len(batches))
             generator.manual_seed(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little", signed=True))
             with precision(self.low, self.device), chance(generator):
                 loss: Loss = objective(batch.to(self.device))
-            torch.autograd.backward(loss.smoothed / tokens)
+            torch.autograd.backward(loss.smoothed * (self.scale / tokens))
             losses.append(loss.detached())
         return losses
 

@@ -13,17 +13,21 @@ from typing import Any
 
 import torch
 
-from regard.checkpoint import WEIGHTS, put_weights, save_tensors, weights
+from regard.checkpoint import WEIGHTS, check_weights, save_tensors, weights
 from regard.data.ahead import Ahead
 from regard.data.batching import Batches, PairBatch, Position, Update
 from regard.errors import TrainingError
 from regard.models import Model, device_of
 from regard.training import resume
 from regard.training.crew import Crew
+from regard.training.distributed import World, full
 from regard.training.journal import Journal
 from regard.training.loss import Loss, Objective
+from regard.training.meter import Meter
 from regard.training.recipe import Recipe
+from regard.training.resume import Parts
 from regard.training.schedule import rate
+from regard.training.sharding import gathered_anew, shard
 
 __all__ = ["Outcome", "Progress", "Trainer", "stops"]
 
@@ -39,6 +43,7 @@ class Progress:
     updates: int | None = None  # where it ends, once known
     tokens: int = 0
     seconds: float = 0.0  # of training, looks at the validation data not counted
+    cut: int = 1  # parts that each batch is computed in, since one did not fit in memory
     position: Position = field(default_factory=Position)
     best: float = -math.inf
     best_update: int = 0
@@ -65,7 +70,10 @@ class Outcome:
 
 
 class Trainer:
-    """Trains one model in one run folder. `say` is told each event as it is written to the journal."""
+    """Trains one model in one run folder. `say` is told each event as it is written to the journal.
+
+    One process of several (`world`) computes its share of each update; the first one writes, validates and tells.
+    """
 
     def __init__(
         self,
@@ -75,78 +83,123 @@ class Trainer:
         folder: Path,
         validate: Validate,
         say: Callable[[str, dict[str, Any]], None] | None = None,
+        world: World | None = None,
     ) -> None:
         self.model, self.batches, self.recipe, self.folder = model, batches, recipe, folder
-        self.validate, self.say = validate, say
+        self.validate, self.say, self.world = validate, say, world or World()
         self.settings = recipe.training
+        _check_workers(batches, self.world)
         self.objective = Objective(model, self.settings.label_smoothing, self.settings.rdrop)
+        if self.world.sharded:
+            shard(model)
         self.optimizer = _optimizer(model, recipe)
         self.average = {name: value.clone() for name, value in weights(model).items()}
-        self.checkpoints = resume.Checkpoints(folder / "checkpoints", self.settings.keep)
+        self.checkpoints = resume.Checkpoints(folder / "checkpoints", self.settings.keep, self.world)
         self.journal = Journal(folder / "journal.jsonl")
         self.progress = Progress(updates=self.settings.updates)
         self.signal: int | None = None
-        threads = min(torch.get_num_threads(), batches.together) if device_of(model).type == "cpu" else 1
-        self.crew = Crew(self.objective, self.settings.precision, device_of(model), threads)
+        self._saved = time.monotonic()
+        device = device_of(model)
+        mine = -(-batches.together // self.world.size)
+        threads = min(torch.get_num_threads(), mine) if device.type == "cpu" and not self.world.sharded else 1
+        scale = self.world.size if self.world.sharded else 1  # there gradients are averaged over the processes
+        self.crew = Crew(self.objective, self.settings.precision, device, threads, float(scale))
 
     def run(self) -> Outcome:
         """Train until the updates are done, patience ends or a signal comes; the folder has the best weights then."""
-        ahead = Ahead(map(_with_tensors, self.batches.updates(self.progress.position)))
+        ahead = Ahead(map(self._with_tensors, self.batches.updates(self.progress.position)))
         with stops(self._stop), ahead as stream:
-            meter = _Meter()
+            meter = Meter(SPEED_KNOWN)
             while (reason := self._finished()) is None:
                 self._update(stream, meter)
                 if self.progress.update % self.settings.log_every == 0:
                     self._log(meter)
                 if self.progress.update % self.settings.validate_every == 0:
                     self._look()
+                elif self._save_is_due():
+                    self._save()
             if self.signal is None and self.progress.update % self.settings.validate_every:
                 self._look()
             if not (self.folder / WEIGHTS).exists():  # stopped before the first look: what there is can be used
                 with self._averaged():
-                    save_tensors(self.folder / WEIGHTS, weights(self.model), {"update": str(self.progress.update)})
+                    self._put_down_weights()
             self._save()
+        self.crew.close()
         self._note("end", reason=reason, update=self.progress.update, seconds=self.progress.seconds)
         return Outcome(self.progress, reason, self.signal)
 
     def resume(self) -> bool:
-        """Go on from the newest checkpoint; False where there is none."""
-        found = self.checkpoints.load()
+        """Go on from the newest checkpoint that is whole; False where there is none."""
+        resume.give_memory(self.optimizer)
+        own = self._parts()
+        found = self.checkpoints.load(own, lambda problem: self._note("damaged", problem=problem))
         if found is None:
+            self.optimizer.state.clear()
             return False
         parts, state = found
-        put_weights(self.model, parts["model"], self.checkpoints.folder)
-        resume.put_optimizer(self.optimizer, self.model, parts["optimizer"])
-        for name, value in self.average.items():
-            value.copy_(parts["average"][name])
-        torch.set_rng_state(parts["random"]["cpu"])
+        if not self.world.sharded:
+            check_weights(self.model, parts["model"], self.checkpoints.folder)
+        resume.put(own, parts)
+        torch.set_rng_state(own["random"]["cpu"])
         self.progress = Progress.from_json(state)
         if self.settings.updates is not None:
             self.progress.updates = self.settings.updates
-        self.journal.cut(self.progress.update)
+        if self.world.first:
+            self.journal.cut(self.progress.update)
+        self.world.wait()
         self._note("resume", update=self.progress.update)
         return True
 
-    def _update(self, stream: Iterator[tuple[Update, list[PairBatch]]], meter: _Meter) -> None:
+    def _update(self, stream: Iterator[tuple[Update, list[PairBatch]]], meter: Meter) -> None:
         began, progress = time.perf_counter(), self.progress
         self.model.train()
         update, batches = next(stream)
         progress.update += 1
-        keys = [f"{self.settings.seed}/{progress.update}/{number}" for number in range(len(batches))]
-        losses = self.crew.gradients(list(zip(batches, keys, strict=True)), update.tokens)
-        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf))
+        losses = self._gradients(update, batches)
+        norm = float(full(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf)))
         self._check(norm)
-        now = rate(self.recipe.schedule, progress.update, self.model.decoder.output.weight.shape[1])
         for settings in self.optimizer.param_groups:
-            settings["lr"] = now
+            settings["lr"] = self._rate()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self._remember()
         progress.position, progress.tokens = update.after, progress.tokens + update.tokens
         spent = time.perf_counter() - began
         progress.seconds += spent
-        meter.add(losses, norm, spent)
+        meter.add(losses, norm, update.tokens, spent)
+        self.signal = int(self.world.largest(float(self.signal or 0))[0]) or None
         self._resolve_budget(meter)
+
+    def _gradients(self, update: Update, batches: list[PairBatch]) -> list[Loss]:
+        """The gradients of the update's mean loss, summed over all batches and processes."""
+        keys = [f"{self.settings.seed}/{self.progress.update}/{place}" for place in self.world.share(update.plans)]
+        try:
+            pieces = [part for pair in zip(batches, keys, strict=True) for part in _cut(*pair, self.progress.cut)]
+            losses = self.crew.gradients(pieces, update.tokens)
+        except Exception as problem:
+            if not _out_of_memory(problem):
+                raise
+            self._cut_further(batches, problem)
+            return self._gradients(update, batches)
+        for parameter in self.model.parameters():
+            if parameter.requires_grad and parameter.grad is None:  # a layer left out of every batch
+                parameter.grad = torch.zeros_like(parameter)
+        self.world.add_up(list(self.model.parameters()))
+        return losses
+
+    def _cut_further(self, batches: list[PairBatch], problem: Exception) -> None:
+        """Halve the batches after one did not fit in memory, where that is wanted and possible."""
+        progress, largest = self.progress, max(len(batch.source) for batch in batches)
+        self.optimizer.zero_grad(set_to_none=True)
+        if not self.settings.halve_batches or self.world.size > 1 or progress.cut >= largest:
+            more = 2 * self.batches.together
+            raise TrainingError(
+                f"update {progress.update}: out of memory ({str(problem).splitlines()[0]}); nothing was changed and "
+                f"the last checkpoint is kept. Train anew with batching.batches={more}: updates of the same size from "
+                "smaller batches; or go on with --resume --set training.halve_batches=true"
+            ) from None
+        progress.cut *= 2
+        self._note("halved", update=progress.update, cut=progress.cut)
 
     def _check(self, norm: float) -> None:
         if not math.isfinite(norm):
@@ -161,18 +214,19 @@ class Trainer:
         current = weights(self.model)
         torch._foreach_lerp_(list(self.average.values()), list(current.values()), 1 - memory)
 
-    def _resolve_budget(self, meter: _Meter) -> None:
+    def _resolve_budget(self, meter: Meter) -> None:
         """Turn minutes into updates, once, when the speed is known: from then on the run is fixed."""
         progress, minutes = self.progress, self.settings.minutes
         if minutes is None or progress.updates is not None or progress.update < SPEED_KNOWN:
             return
-        each = meter.median_seconds()
-        left = minutes * 60 - progress.seconds
+        (each,) = self.world.from_first(meter.seconds_each())
+        left = minutes * 60 - self.world.from_first(progress.seconds)[0]
         progress.updates = progress.update + max(0, int(left / each))
         self.recipe = self.recipe.with_values(
             training={**self.recipe.training.model_dump(), "updates": progress.updates, "minutes": None}
         )
-        self.recipe.write(self.folder / "train.toml")
+        if self.world.first:
+            self.recipe.write(self.folder / "train.toml")
         self._note("budget", update=progress.update, minutes=minutes, updates=progress.updates, each=each)
 
     def _finished(self) -> str | None:
@@ -185,37 +239,54 @@ class Trainer:
             return f"no better score in {self.settings.patience} looks"
         return None
 
-    def _log(self, meter: _Meter) -> None:
-        p = self.progress
-        now = rate(self.recipe.schedule, p.update, self.model.decoder.output.weight.shape[1])
-        values = {**meter.read(), "rate": now, "tokens": p.tokens, "seconds": p.seconds, "epoch": p.position.epoch}
-        self._note("train", update=p.update, updates=p.updates, **values)
+    def _rate(self) -> float:
+        return rate(self.recipe.schedule, self.progress.update, self.model.decoder.output.weight.shape[1])
+
+    def _log(self, meter: Meter) -> None:
+        p, sums = self.progress, self.world.sums(*meter.sums)
+        values = {**meter.read(sums), "rate": self._rate(), "tokens": p.tokens, "seconds": p.seconds}
+        self._note("train", update=p.update, updates=p.updates, **values, epoch=p.position.epoch)
 
     def _look(self) -> None:
         """Validate the averaged weights, keep them if they are the best so far, and save a checkpoint."""
         progress, began = self.progress, time.perf_counter()
         with self._averaged():
             self.model.eval()
-            scores = self.validate(self.model)
+            # Where weights are split over the processes, all must take part in every pass.
+            scores = self.validate(self.model) if self.world.first or self.world.sharded else {}
             score = -scores["loss"] if self.settings.best_by == "loss" else scores[self.settings.best_by]
+            (score,) = self.world.from_first(score)
             progress.looks_since_best += 1
             if score > progress.best:
                 progress.best, progress.best_update, progress.looks_since_best = score, progress.update, 0
-                save_tensors(self.folder / WEIGHTS, weights(self.model), {"update": str(progress.update)})
+                self._put_down_weights()
         spent = time.perf_counter() - began
         best = progress.best_update == progress.update
         sums = {"tokens": progress.tokens, "seconds": progress.seconds, "validation_seconds": spent}
         self._note("valid", update=progress.update, **scores, best=best, **sums)
         self._save()
 
+    def _put_down_weights(self) -> None:
+        """Write the model's weights as they are now into the folder."""
+        whole = {name: full(value) for name, value in weights(self.model).items()}
+        if self.world.first:
+            save_tensors(self.folder / WEIGHTS, whole, {"update": str(self.progress.update)})
+
+    def _save_is_due(self) -> bool:
+        due = time.monotonic() - self._saved > 60 * self.settings.checkpoint_minutes
+        return bool(self.world.from_first(float(due))[0]) if self.world.size > 1 else due
+
     def _save(self) -> None:
-        parts = {
+        self.checkpoints.save(self.progress.update, self._parts(), self.progress.as_json())
+        self._saved = time.monotonic()
+
+    def _parts(self) -> Parts:
+        return {
             "model": weights(self.model),
             "average": self.average,
             "optimizer": resume.optimizer_tensors(self.optimizer, self.model),
             "random": {"cpu": torch.get_rng_state()},
         }
-        self.checkpoints.save(self.progress.update, parts, self.progress.as_json())
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:
@@ -230,10 +301,15 @@ class Trainer:
                 value.copy_(self.average[name])
             yield
         finally:
+            if self.world.sharded:
+                gathered_anew(self.model)
+                current = weights(self.model)
             for name, value in current.items():
                 value.copy_(kept[name])
 
     def _note(self, event: str, **values: Any) -> None:
+        if not self.world.first:
+            return
         self.journal.write(event, **values)
         if self.say is not None:
             self.say(event, values)
@@ -241,40 +317,9 @@ class Trainer:
     def _stop(self, number: int) -> None:
         self.signal = number
 
-
-class _Meter:
-    """Sums since the last line of the journal."""
-
-    def __init__(self) -> None:
-        self._smoothed = self._entropy = self._seconds = self._norm = 0.0
-        self._tokens = 0
-        self._all: list[float] = []
-
-    def add(self, losses: list[Loss], norm: float, seconds: float) -> None:
-        self._smoothed += sum(float(loss.smoothed) for loss in losses)
-        self._entropy += sum(float(loss.entropy) for loss in losses)
-        self._tokens += sum(loss.tokens for loss in losses)
-        self._seconds += seconds
-        self._norm = norm
-        if len(self._all) < SPEED_KNOWN:
-            self._all.append(seconds)
-
-    def read(self) -> dict[str, float]:
-        """What the journal says of the updates since the last reading."""
-        values = {
-            "loss": self._smoothed / self._tokens,
-            "entropy": self._entropy / self._tokens,
-            "gradient": self._norm,
-            "tokens_per_second": self._tokens / self._seconds,
-        }
-        self._smoothed = self._entropy = self._seconds = 0.0
-        self._tokens = 0
-        return values
-
-    def median_seconds(self) -> float:
-        """Seconds of a typical update; the first few warm caches up."""
-        later = sorted(self._all[5:] or self._all)
-        return later[len(later) // 2]
+    def _with_tensors(self, update: Update) -> tuple[Update, list[PairBatch]]:
+        """An update, and the tensors of the batches that this process computes."""
+        return update, [update.plans[place].batch() for place in self.world.share(update.plans)]
 
 
 def _optimizer(model: Model, recipe: Recipe) -> torch.optim.Optimizer:
@@ -284,8 +329,23 @@ def _optimizer(model: Model, recipe: Recipe) -> torch.optim.Optimizer:
     return kind(model.parameters(), lr=0.0, betas=(s.beta1, s.beta2), eps=1e-9, weight_decay=s.weight_decay, fused=True)
 
 
-def _with_tensors(update: Update) -> tuple[Update, list[PairBatch]]:
-    return update, [plan.batch() for plan in update.plans]
+def _check_workers(batches: Batches, world: World) -> None:
+    if batches.together < world.size:
+        raise TrainingError(
+            f"{world.size} processes cannot share {batches.together} batches an update; set batching.batches to "
+            f"{world.size} or a multiple of it, or start fewer processes"
+        )
+
+
+def _cut(batch: PairBatch, key: str, parts: int) -> list[tuple[PairBatch, str]]:
+    """A batch in parts of nearly as many sentences, each with a key of its own."""
+    if parts == 1:
+        return [(batch, key)]
+    return [(part, f"{key}/{number}") for number, part in enumerate(batch.split(parts))]
+
+
+def _out_of_memory(problem: Exception) -> bool:
+    return isinstance(problem, (MemoryError, torch.OutOfMemoryError)) or "DefaultCPUAllocator" in str(problem)
 
 
 @contextmanager

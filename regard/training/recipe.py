@@ -51,7 +51,13 @@ class TrainingSettings(Settings):
     )
     patience: int = Field(10, ge=1, description="stop after so many looks without a better score")
     log_every: int = Field(50, ge=1, description="updates between two lines of the journal")
+    checkpoint_minutes: float = Field(
+        10.0,
+        ge=0,
+        description="minutes between two checkpoints; there is one after each look at the validation data too",
+    )
     keep: int = Field(2, ge=1, description="checkpoints kept")
+    halve_batches: bool = Field(False, description="compute a batch in two halves when it does not fit in memory")
 
     @pydantic.model_validator(mode="after")
     def _one_end(self) -> TrainingSettings:

@@ -2,81 +2,177 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
+from torch.distributed.checkpoint.state_dict_loader import load as load_sharded
+from torch.distributed.checkpoint.state_dict_saver import save as save_sharded
 
 from regard.checkpoint import load_tensors, save_tensors
 from regard.errors import ModelFolderError, TrainingError
+from regard.training.distributed import World
 
-__all__ = ["Checkpoints", "optimizer_tensors", "put_optimizer"]
+__all__ = ["Checkpoints", "Damaged", "Parts", "give_memory", "optimizer_tensors", "put"]
+
+Parts = dict[str, dict[str, torch.Tensor]]  # model, average, optimizer …: tensors by name
+STATE, SHARDS = "state.json", "sharded"
+
+
+class Damaged(Exception):
+    """A checkpoint that cannot be read, and why."""
 
 
 class Checkpoints:
-    """The folder `checkpoints/` of a run: `update-000500/` and so on, the newest few."""
+    """The folder `checkpoints/` of a run: `update-00000500/` and so on, the newest few.
 
-    def __init__(self, folder: Path, keep: int) -> None:
-        self.folder, self.keep = folder, keep
+    Sharded tensors are saved by all processes together (`torch.distributed.checkpoint`), any others by the first.
+    """
 
-    def save(self, update: int, parts: dict[str, dict[str, torch.Tensor]], state: dict[str, Any]) -> None:
-        """Write one checkpoint beside, rename it, then drop the oldest."""
+    def __init__(self, folder: Path, keep: int, world: World | None = None) -> None:
+        self.folder, self.keep, self.world = folder, keep, world or World()
+
+    def save(self, update: int, parts: Parts, state: dict[str, Any]) -> None:
+        """Write one checkpoint beside, make sure it is on the disk, rename it, then drop the oldest.
+
+        Raises TrainingError where that cannot be done; the checkpoints before it are untouched then.
+        """
         beside = self.folder / f"update-{update:08d}.part"
-        for unfinished in self.folder.glob("update-*.part"):
-            shutil.rmtree(unfinished, ignore_errors=True)
-        beside.mkdir(parents=True)
-        for name, tensors in parts.items():
-            save_tensors(beside / f"{name}.safetensors", tensors)
-        (beside / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
-        _sync(beside)
-        final = beside.with_suffix("")
-        shutil.rmtree(final, ignore_errors=True)
-        beside.rename(final)
-        for old in self._all()[: -self.keep]:
-            shutil.rmtree(old, ignore_errors=True)
+        try:
+            self._write(beside, parts, state)
+        except (OSError, SafetensorError) as problem:
+            shutil.rmtree(beside, ignore_errors=True)
+            kept = self._all()
+            last = f"the last one kept is {kept[-1].name}" if kept else "there is none yet"
+            raise TrainingError(
+                f"{self.folder}: the checkpoint of update {update} could not be written ({_reason(problem)}); {last}. "
+                "Make room on the disk, or see that the folder can be written, then train with --resume"
+            ) from None
 
-    def load(self) -> tuple[dict[str, dict[str, torch.Tensor]], dict[str, Any]] | None:
-        """The newest checkpoint that can be read, or None where there is none at all."""
+    def load(self, own: Parts, damaged: Callable[[str], None]) -> tuple[Parts, dict[str, Any]] | None:
+        """The newest checkpoint that is whole, or None where there is none at all. `damaged` is told of each that is
+        not. `own` are tensors of the right names and shapes, which a sharded checkpoint is read into.
+        """
         problems = []
         for folder in reversed(self._all()):
             try:
-                state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-                return {path.stem: load_tensors(path) for path in folder.glob("*.safetensors")}, state
-            except (OSError, ValueError, ModelFolderError) as problem:
+                return _read(folder, own)
+            except Damaged as problem:
                 problems.append(f"{folder}: damaged ({problem})")
+                damaged(problems[-1])
         if problems:
             raise TrainingError(*problems, "no checkpoint can be read; start again in another folder")
         return None
+
+    def _write(self, beside: Path, parts: Parts, state: dict[str, Any]) -> None:
+        if self.world.first:
+            for unfinished in self.folder.glob("update-*.part"):
+                shutil.rmtree(unfinished, ignore_errors=True)
+            beside.mkdir(parents=True)
+        if self.world.sharded:
+            self.world.wait()
+            save_sharded(_flat(parts), checkpoint_id=beside / SHARDS)
+        if self.world.first:
+            if not self.world.sharded:
+                for name, tensors in parts.items():
+                    save_tensors(beside / f"{name}.safetensors", tensors)
+            files = [path for path in sorted(beside.rglob("*")) if path.is_file()]
+            sums = {str(path.relative_to(beside)): _checksum(path) for path in files}
+            (beside / STATE).write_text(_sealed({"state": state, "files": sums}), encoding="utf-8")
+            for path in [*files, beside / STATE, beside]:
+                _sync(path)
+            final = beside.with_suffix("")
+            shutil.rmtree(final, ignore_errors=True)
+            beside.rename(final)
+            _sync(self.folder)
+            for old in self._all()[: -self.keep]:
+                shutil.rmtree(old, ignore_errors=True)
+        self.world.wait()
 
     def _all(self) -> list[Path]:
         return sorted(path for path in self.folder.glob("update-*") if path.suffix != ".part")
 
 
-def _sync(folder: Path) -> None:
-    """Make sure that what was written is on the disk before it gets its name."""
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-
-
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, torch.Tensor]:
     """The optimizer's memory as named tensors: `weight name/what`."""
     return {
-        f"{name}/{key}": value.detach().cpu().reshape(value.shape)
+        f"{name}/{key}": value.detach()
         for name, parameter in model.named_parameters()
         for key, value in optimizer.state.get(parameter, {}).items()
     }
 
 
-def put_optimizer(optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
-    """Give the optimizer its memory back."""
-    own = dict(model.named_parameters())
-    for key, value in tensors.items():
-        name, _, what = key.rpartition("/")
-        parameter = own[name]
-        on = "cpu" if what == "step" and parameter.device.type == "cpu" else parameter.device
-        optimizer.state[parameter][what] = value.clone().to(on)
+def give_memory(optimizer: torch.optim.Optimizer) -> None:
+    """The memory that Adam makes at its first step, so that there is something to read a checkpoint into."""
+    for parameter in (parameter for group in optimizer.param_groups for parameter in group["params"]):
+        device = "cpu" if parameter.device.type == "cpu" else parameter.device
+        optimizer.state[parameter] = {
+            "step": torch.zeros((), dtype=torch.float32, device=device),
+            "exp_avg": torch.zeros_like(parameter),
+            "exp_avg_sq": torch.zeros_like(parameter),
+        }
+
+
+def put(own: Parts, parts: Parts) -> None:
+    """Copy what was read into the tensors that are in use."""
+    with torch.no_grad():
+        for part, tensors in parts.items():
+            for name, tensor in tensors.items():
+                if own[part][name] is not tensor:
+                    own[part][name].copy_(tensor)
+
+
+def _read(folder: Path, own: Parts) -> tuple[Parts, dict[str, Any]]:
+    try:
+        said = json.loads((folder / STATE).read_text(encoding="utf-8"))
+        if said.pop("seal") != _seal(said):
+            raise Damaged(f"{STATE} does not match its checksum")
+        for name, checksum in said["files"].items():
+            if _checksum(folder / name) != checksum:
+                raise Damaged(f"{name} does not match its checksum")
+        if (folder / SHARDS).is_dir():
+            load_sharded(_flat(own), checkpoint_id=folder / SHARDS)
+            return own, said["state"]
+        return {path.stem: load_tensors(path) for path in folder.glob("*.safetensors")}, said["state"]
+    except (OSError, ValueError, KeyError, AttributeError, ModelFolderError) as problem:
+        raise Damaged(_reason(problem)) from None
+
+
+def _flat(parts: Parts) -> dict[str, torch.Tensor]:
+    return {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+
+
+def _sealed(said: dict[str, Any]) -> str:
+    return json.dumps({**said, "seal": _seal(said)}, indent=1)
+
+
+def _seal(said: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        digest = hashlib.sha256()
+        while chunk := file.read(2**22):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _sync(path: Path) -> None:
+    """Make sure that what was written is on the disk before something is renamed."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _reason(problem: Exception) -> str:
+    return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__

@@ -134,7 +134,7 @@ def test_minutes_become_updates_once_and_are_written_down(tmp_path: Path) -> Non
     assert len(budget) == 1
     assert outcome.progress.update == budget[0]["updates"] == outcome.progress.updates
     assert f"updates = {outcome.progress.updates}" in (tmp_path / "train.toml").read_text()
-    assert "minutes" not in (tmp_path / "train.toml").read_text()
+    assert "\nminutes" not in (tmp_path / "train.toml").read_text()
 
 
 def test_updates_and_minutes_exclude_each_other() -> None:

@@ -1,0 +1,129 @@
+"""Many processes on one run: torchrun starts them, each computes its share of an update's batches, gradients add up.
+
+An update is the same examples in the same batches however many processes there are, so the loss is the same too,
+rounding apart. Copies of the model on every process, or (`sharded`) gradients, optimizer and average split over them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.tensor import DTensor
+
+from regard.shapes import Tensor
+
+__all__ = ["World", "full", "joined", "restarted", "started_by_torchrun"]
+
+BUCKET = 2**24  # numbers that travel in one message
+PATIENCE = timedelta(hours=2)  # the others wait while the first process validates
+
+
+def started_by_torchrun() -> bool:
+    """Whether this process is one of several."""
+    return {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys()
+
+
+def restarted() -> bool:
+    """Whether torchrun started this process again after one of the workers died: then a run is to be resumed."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+@dataclass(frozen=True)
+class World:
+    """Which of how many processes this one is; without torchrun the only one."""
+
+    rank: int = 0
+    size: int = 1
+    sharded: bool = False
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes files and tells the user."""
+        return self.rank == 0
+
+    def share(self, things: Sequence[object]) -> range:
+        """The places of the things that are this process's to do."""
+        return range(self.rank, len(things), self.size)
+
+    def add_up(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Replace each gradient with its sum over all processes."""
+        if self.size == 1 or self.sharded:  # sharded gradients were added up in the backward pass
+            return
+        for bucket in _buckets([parameter.grad for parameter in parameters if parameter.grad is not None]):
+            together = torch.cat([gradient.flatten() for gradient in bucket])
+            dist.all_reduce(together)
+            parts = torch.split(together, [gradient.numel() for gradient in bucket])
+            for gradient, part in zip(bucket, parts, strict=True):
+                gradient.copy_(part.view_as(gradient))
+
+    def sums(self, *numbers: float) -> list[float]:
+        """The sum of each number over all processes."""
+        return self._reduced(numbers, dist.ReduceOp.SUM) if self.size > 1 else list(numbers)
+
+    def largest(self, *numbers: float) -> list[float]:
+        """The largest of each number over all processes: a decision of one becomes that of all."""
+        return self._reduced(numbers, dist.ReduceOp.MAX) if self.size > 1 else list(numbers)
+
+    def from_first(self, *numbers: float) -> list[float]:
+        """The numbers of the first process."""
+        if self.size == 1:
+            return list(numbers)
+        values = torch.tensor(numbers, dtype=torch.float64, device=_messenger())
+        dist.broadcast(values, 0)
+        return [float(value) for value in values]
+
+    def wait(self) -> None:
+        """Until all processes have come here."""
+        if self.size > 1:
+            dist.barrier()
+
+    def _reduced(self, numbers: Sequence[float], how: dist.ReduceOp.RedOpType) -> list[float]:
+        values = torch.tensor(numbers, dtype=torch.float64, device=_messenger())
+        dist.all_reduce(values, how)
+        return [float(value) for value in values]
+
+
+@contextmanager
+def joined(device: str, sharded: bool = False) -> Iterator[tuple[World, str]]:
+    """The processes that torchrun started, for as long as the block runs, and the device of this one."""
+    if not started_by_torchrun():
+        yield World(), device
+        return
+    local = int(os.environ["LOCAL_RANK"])
+    if device == "cuda":
+        torch.cuda.set_device(local)
+    else:  # torchrun allows each process one thread; the cores are shared out instead
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // int(os.environ["LOCAL_WORLD_SIZE"])))
+    dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=PATIENCE)
+    try:
+        yield World(dist.get_rank(), dist.get_world_size(), sharded), f"cuda:{local}" if device == "cuda" else device
+    finally:
+        dist.destroy_process_group()
+
+
+def full(tensor: Tensor) -> Tensor:
+    """All of a tensor that may be split over the processes; every process must ask."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def _buckets(gradients: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    bucket: list[Tensor] = []
+    for gradient in gradients:
+        if bucket and sum(some.numel() for some in bucket) + gradient.numel() > BUCKET:
+            yield bucket
+            bucket = []
+        bucket.append(gradient)
+    if bucket:
+        yield bucket
+
+
+def _messenger() -> str:
+    """Where small numbers are sent from."""
+    return "cuda" if dist.get_backend() == "nccl" else "cpu"

@@ -68,6 +68,17 @@ class PairBatch:
         sides = (self.source.to(device), self.target_in.to(device), self.target_out.to(device))
         return replace(self, source=sides[0], source_keep=keep, target_in=sides[1], target_out=sides[2])
 
+    def split(self, parts: int) -> list[PairBatch]:
+        """The same sentences in several batches, padded as they are here."""
+        rows = [range(len(self.lines))[i::parts] for i in range(min(parts, len(self.lines)))]
+        return [self._only(list(some)) for some in rows]
+
+    def _only(self, rows: list[int]) -> PairBatch:
+        keep = None if self.source_keep is None else self.source_keep[rows]
+        out = self.target_out[rows]
+        tokens = int((out != PAD).sum())
+        return PairBatch(self.source[rows], keep, self.target_in[rows], out, tokens, [self.lines[row] for row in rows])
+
 
 @dataclass(frozen=True)
 class Plan:

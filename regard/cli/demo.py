@@ -95,13 +95,13 @@ def _files(direction: Direction) -> list[tuple[str, str, str]]:
 
 def _train(direction: Direction, out: Path, device: str, seed: int) -> Translator:
     from regard.checkpoint import save_alignment
-    from regard.cli.train import run
+    from regard.cli.train import Start, run
     from regard.evaluation.aer import best_choice
     from regard.pipeline import load
 
     folder = out / direction.name
     say("", f"training {direction.source} → {direction.target} in {folder}")
-    outcome = run(recipe(direction, out / "data", seed), folder, (folder / "journal.jsonl").exists(), device)
+    outcome = run(recipe(direction, out / "data", seed), folder, Start((folder / "journal.jsonl").exists()), device)
     if outcome.stopped is not None:
         sys.exit(128 + outcome.stopped)
     choice, _ = best_choice(*_gold(load(folder, device), direction.sample.splits["valid"]))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,18 +14,31 @@ import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
-from regard.errors import ConfigurationError, UsageError
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.checkpoint import FolderSettings
+    from regard.data.batching import Batches
     from regard.data.corpus import Corpus
     from regard.data.tokenizer import Tokenizer
-    from regard.training import Outcome, Recipe
+    from regard.models import Model
+    from regard.training import Outcome, Recipe, World
 
-__all__ = ["run", "train"]
+__all__ = ["Start", "run", "train"]
 
-FIXED = ("model.", "tokenizer.", "search.", "training.seed")
-"""What a run cannot change once it has begun: its folder says it already, and what is held out depends on the seed."""
+SIZES = ("transformer-tiny", "transformer-small", "transformer-base")
+"""What a time budget chooses from, small to large."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a run begins: anew, where it stopped (`resume`), with the weights of another (`parent`), or with the largest
+    of several `sizes` that a time budget suffices for.
+    """
+
+    resume: bool = False
+    parent: Path | None = None
+    sizes: dict[str, Recipe] = field(default_factory=dict)
 
 
 @app.command()
@@ -40,6 +54,9 @@ def train(
     preset: Annotated[str | None, typer.Option(help="A named starting point; regard.presets() lists them.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="key=value, as often as needed.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    from_: Annotated[Path | None, typer.Option("--from", help="Begin with this run's weights and vocabulary.")] = None,
+    budget: Annotated[str | None, typer.Option(help="Train so long, 30m or 2h; chooses the size for it.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be trained, and how fast.")] = False,
     device: Device = "auto",
     threads: Threads = None,
     seed: Seed = None,
@@ -50,9 +67,14 @@ def train(
 
     regard train --source train.ko --target train.en --valid-source valid.ko --valid-target valid.en --out RUN
     """
-    prepare(threads, quiet, debug)
-    if out is None:
+    prepare(threads, quiet or int(os.environ.get("RANK", "0")) > 0, debug)
+    from regard.training.distributed import joined, restarted
+
+    if out is None and not dry_run:
         raise UsageError("--out: say which folder to write, such as --out runs/first")
+    if restarted() and out is not None and (out / "train.toml").is_file():
+        resume = True  # a worker died, and torchrun started all of them again
+    _check_together(resume, from_, budget, preset, dry_run)
     files = {
         "source": source,
         "target": target,
@@ -61,34 +83,89 @@ def train(
         "valid_target": valid_target,
         "valid_pairs": valid_pairs,
     }
-    settings = [*(set_ or []), *([f"training.seed={seed}"] if seed is not None else [])]
-    recipe = _recipe(config, preset, {k: v for k, v in files.items() if v}, settings, out if resume else None)
-    outcome = run(recipe, out, resume, device_named(device))
+    given = _Given({name: file for name, file in files.items() if file}, _sets(set_, seed, budget))
+    recipe = given.recipe(config or (out / "train.toml" if resume and out else None), preset, from_, resume)
+    open_size = budget is not None and config is None and preset is None and from_ is None and not resume
+    sizes = {name: given.recipe(None, name) for name in SIZES} if open_size else {}
+    start = Start(resume, from_, sizes)
+    with joined(device_named(device), recipe.training.sharded) as (world, place):
+        if dry_run:
+            _look_ahead(recipe, start, place)
+            return
+        assert out is not None, "without --dry-run there is a folder"
+        outcome = run(recipe, out, start, place, world)
     if outcome.stopped is not None:
         say(f"to go on: regard train --out {shlex.quote(str(out))} --resume")
         sys.exit(128 + outcome.stopped)
 
 
-def _recipe(config: Path | None, preset: str | None, data: dict[str, Any], sets: list[str], run: Path | None) -> Recipe:
-    from regard.settings import merge, override, read_toml
-    from regard.training import Recipe
-    from regard.training.recipe import preset as preset_values
+@dataclass(frozen=True)
+class _Given:
+    """What the command line says beside a file or a preset."""
 
-    values: dict[str, Any] = {"data": {}}
-    where = "the command line"
-    if run is not None:
-        if not (run / "train.toml").is_file():
-            raise UsageError(f"--resume: {run / 'train.toml'} is missing, so {run} is no run; train without --resume")
-        if preset is not None:
-            raise UsageError(f"--preset {preset}: {run} has its recipe already; leave --preset or --resume out")
-        config = config or run / "train.toml"
-    if config is not None:
-        values, where = {**values, **read_toml(config)}, str(config)
-    named = preset or values.pop("preset", None)
-    if named is not None or not _names_a_model(values):
-        values = merge(preset_values(str(named or "transformer-tiny")), values)
-    values = override(merge(values, {"data": data} if data else {}), sets)
-    return Recipe.parse(values, where)
+    files: dict[str, str]
+    sets: list[str]
+
+    def recipe(
+        self, config: Path | None, preset: str | None, parent: Path | None = None, resume: bool = False
+    ) -> Recipe:
+        """The recipe that a file, a preset or another run begins, with the command line's changes on top."""
+        from regard.settings import merge, override, read_toml
+        from regard.training import Recipe
+        from regard.training.recipe import preset as preset_values
+
+        values: dict[str, Any] = {"data": {}}
+        where = "the command line"
+        if resume and config is not None and not config.is_file():
+            raise UsageError(f"--resume: {config} is missing, so {config.parent} is no run; train without --resume")
+        if config is not None:
+            values, where = {**values, **read_toml(config)}, str(config)
+        if parent is not None:
+            values = merge(_inherited(parent), values)
+        named = preset or values.pop("preset", None)
+        if named is not None or not _names_a_model(values):
+            values = merge(preset_values(str(named or "transformer-tiny")), values)
+        values = override(merge(values, {"data": self.files} if self.files else {}), self.sets)
+        return Recipe.parse(values, where)
+
+
+def _sets(sets: list[str] | None, seed: int | None, budget: str | None) -> list[str]:
+    """All assignments of the command line; later ones win."""
+    from regard.training.budget import minutes_of
+
+    more = [f"training.seed={seed}"] if seed is not None else []
+    if budget is not None:
+        more.append(f"training.minutes={minutes_of(budget)}")
+    return [*(sets or []), *more]
+
+
+def _check_together(resume: bool, parent: Path | None, budget: str | None, preset: str | None, dry_run: bool) -> None:
+    """Raise UsageError, with all causes, for options that exclude each other."""
+    causes = []
+    if resume:
+        told = {"--preset": preset, "--from": parent, "--budget": budget, "--dry-run": dry_run or None}
+        causes += [
+            f"{name}: a run that is resumed has its recipe already; leave {name} or --resume out"
+            for name, value in told.items()
+            if value is not None
+        ]
+    if parent is not None and preset is not None:
+        causes.append("--preset: with --from the model is that of the other run; leave one of them out")
+    if causes:
+        raise UsageError(*causes)
+
+
+def _inherited(parent: Path) -> dict[str, Any]:
+    """What training goes on with from another run: its model, vocabulary and search, and gentler steps."""
+    from regard.checkpoint import load_settings
+    from regard.settings import merge, read_toml
+
+    settings = load_settings(parent)
+    kept = {name: getattr(settings, name).model_dump() for name in ("model", "tokenizer", "search")}
+    before = read_toml(parent / "train.toml") if (parent / "train.toml").is_file() else {}
+    schedule = {"peak": before.get("schedule", {}).get("peak", 1e-3) / 5, "warmup": 200}
+    batching = {key: value for key, value in before.get("batching", {}).items() if key != "batches"}
+    return merge({**kept, "batching": batching, "data": {}}, {"schedule": schedule})
 
 
 def _names_a_model(values: Mapping[str, Any]) -> bool:
@@ -98,55 +175,178 @@ def _names_a_model(values: Mapping[str, Any]) -> bool:
     return bool(sides) and all(isinstance(side, dict) and "kind" in side for side in sides)
 
 
-def run(recipe: Recipe, out: Path, resume: bool = False, device: str = "cpu") -> Outcome:
+def run(
+    recipe: Recipe, out: Path, start: Start | None = None, device: str = "cpu", world: World | None = None
+) -> Outcome:
     """Train by this recipe in this folder. Raises UsageError where a run is there that is not to be resumed."""
     import torch
 
     from regard.cli.progress import Teller
-    from regard.data.batching import Batches
+    from regard.evaluation.validation import Validation
+    from regard.models import count
+    from regard.training import Trainer, World, card
+    from regard.training.board import listeners
+
+    start, world = start or Start(), world or World()
+    recipe.model.check(recipe.tokenizer.joint)
+    if world.first:
+        _check_folder(out, start.resume)
+    world.wait()
+    if start.resume:
+        recipe = _reconciled(recipe, out)
+    corpora = _corpora(recipe)
+    recipe = recipe.resolved(device, world.size)
+    torch.manual_seed(recipe.training.seed)
+    tokenizer = _tokenizer(recipe, corpora["train"], out, start)
+    batches = _batches(recipe, corpora["train"], tokenizer)
+    if start.sizes:
+        recipe = _within_budget(recipe, start.sizes, batches, tokenizer, device)
+    settings = _folder(recipe, tokenizer, batches, out, start.resume, world)
+    model = _model(recipe, tokenizer, start.parent).to(device)
+    say(f"model: {count(model):,} weights · {recipe.training.precision} on {device}{_processes(world)}")
+    say(_about(batches, recipe))
+    validation = Validation(corpora["valid"], tokenizer, settings, recipe.training.validate_with)
+    with Teller() as teller:
+        tell = listeners(teller, out, recipe.training.tensorboard and world.first)
+        trainer = Trainer(model, batches, recipe, out, validation, tell, world)
+        if start.resume:
+            if not trainer.resume():
+                say("there is no checkpoint yet: starting from the beginning")
+            if recipe.training.minutes is None and world.first:  # else the run has turned them into updates
+                recipe.write(out / "train.toml")
+        if world.first:
+            trainer.journal.write("machine", **_machine(device), processes=world.size)
+        outcome = trainer.run()
+    if world.first:
+        card.write(out, trainer.recipe, corpora, outcome)
+    return outcome
+
+
+def _corpora(recipe: Recipe) -> dict[str, Corpus]:
     from regard.data.corpus import read_corpus, report_lines
     from regard.data.holdout import hold_out
-    from regard.evaluation.validation import Validation, examples, resampled
-    from regard.models import build, count
-    from regard.training import Trainer, card
 
-    recipe.model.check(recipe.tokenizer.joint)
-    _check_folder(out, resume)
-    if resume:
-        _check_unchanged(recipe, out)
     corpora = read_corpus(recipe.data)
     if "valid" not in corpora:
         corpora["train"], corpora["valid"] = hold_out(corpora["train"], recipe.training.seed)
     say(*report_lines(corpora))
+    return corpora
+
+
+def _batches(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> Batches:
+    from regard.data.batching import Batches
+    from regard.evaluation.validation import examples, resampled
+
+    dropout = recipe.batching.subword_dropout
+    again = resampled(corpus, tokenizer, dropout) if dropout else None
+    pairs = examples(corpus.sources, corpus.targets, tokenizer)
+    return Batches(pairs, recipe.batching, recipe.training.seed, again)
+
+
+def _about(batches: Batches, recipe: Recipe) -> str:
+    source, target = batches.padding()
+    together = f" in {batches.together} batches each" if batches.together > 1 else ""
+    return (
+        f"updates: {-(-len(batches.epoch(0)) // batches.together):,} an epoch of at most {recipe.batching.tokens:,} "
+        f"pieces a side{together}, padding {source:.1%} of the source and {target:.1%} of the target"
+    )
+
+
+def _processes(world: World) -> str:
+    return f" in {world.size} processes{', weights split over them' * world.sharded}" if world.size > 1 else ""
+
+
+def _reconciled(recipe: Recipe, out: Path) -> Recipe:
+    """The recipe that a run goes on with; what differs from the one it began with is told."""
+    from regard.settings import read_toml
+    from regard.training import Recipe
+    from regard.training.changes import reconciled
+
+    path = out / "train.toml"
+    recipe, said = reconciled(Recipe.parse(read_toml(path), str(path)), recipe)
+    say(*said)
+    return recipe
+
+
+def _tokenizer(recipe: Recipe, corpus: Corpus, out: Path, start: Start) -> Tokenizer:
+    """The vocabulary: the run's own when it goes on, the other run's when it begins from one, else made now."""
+    from regard.checkpoint import CONFIG, load_settings
+    from regard.data.tokenizer import Tokenizer
+    from regard.training.finetune import check_scripts
+
+    if start.resume and (out / CONFIG).exists():
+        return Tokenizer.load(out, load_settings(out).tokenizer)
+    if start.parent is not None:
+        tokenizer = Tokenizer.load(start.parent, recipe.tokenizer)
+        check_scripts(corpus.sources, tokenizer.source, "the source side")
+        check_scripts(corpus.targets, tokenizer.target, "the target side")
+    else:
+        tokenizer = Tokenizer.train(corpus.sources, corpus.targets, recipe.tokenizer)
+    sizes = f"{len(tokenizer.source):,}" + ("" if recipe.tokenizer.joint else f" + {len(tokenizer.target):,}")
+    say(f"vocabulary: {sizes} pieces{f' of {start.parent}' if start.parent else ''}")
+    return tokenizer
+
+
+def _folder(
+    recipe: Recipe, tokenizer: Tokenizer, batches: Batches, out: Path, resume: bool, world: World
+) -> FolderSettings:
+    """Write what stays the same through a run, unless it is there already; `config.json` comes last."""
+    from regard.checkpoint import CONFIG, FolderSettings, load_settings, save_folder
+
+    if resume and (out / CONFIG).exists():
+        return load_settings(out)
+    longest = max(len(example.source) for example in batches.examples)
+    search = recipe.search.with_values(longest_source=recipe.search.longest_source or longest)
+    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=search)
+    if world.first:
+        out.mkdir(parents=True, exist_ok=True)
+        recipe.write(out / "train.toml")
+        save_folder(out, settings, tokenizer)
+    world.wait()
+    return settings
+
+
+def _model(recipe: Recipe, tokenizer: Tokenizer, parent: Path | None) -> Model:
+    from regard.checkpoint import WEIGHTS, load_tensors, put_weights
+    from regard.models import build
+
+    model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
+    if parent is not None:
+        put_weights(model, load_tensors(parent / WEIGHTS), parent / WEIGHTS)
+    return model
+
+
+def _within_budget(
+    recipe: Recipe, sizes: dict[str, Recipe], batches: Batches, tokenizer: Tokenizer, device: str
+) -> Recipe:
+    from regard.training.budget import choose
+
+    assert recipe.training.minutes is not None, "a budget is a number of minutes"
+    vocabularies = len(tokenizer.source), len(tokenizer.target)
+    resolved = {name: size.resolved(device) for name, size in sizes.items()}
+    choice = choose(recipe.training.minutes, resolved, batches, vocabularies, device)
+    say(*choice.said)
+    return choice.recipe
+
+
+def _look_ahead(recipe: Recipe, start: Start, device: str) -> None:
+    """What `--dry-run` says: the model and its parts, memory, time, and where else it could run."""
+    import torch
+
+    from regard.training.preview import preview
+
+    recipe.model.check(recipe.tokenizer.joint)
+    corpora = _corpora(recipe)
     recipe = recipe.resolved(device)
     torch.manual_seed(recipe.training.seed)
-    settings, tokenizer = _folder(recipe, corpora["train"], out, resume)
-    pairs = examples(corpora["train"].sources, corpora["train"].targets, tokenizer)
-    joint = recipe.tokenizer.joint
-    model = build(settings.model, len(tokenizer.source), len(tokenizer.target), joint).to(device)
-    dropout = recipe.batching.subword_dropout
-    again = resampled(corpora["train"], tokenizer, dropout) if dropout else None
-    batches = Batches(pairs, recipe.batching, recipe.training.seed, again)
-    sizes = f"{len(tokenizer.source):,}" + ("" if joint else f" + {len(tokenizer.target):,}")
-    source_pads, target_pads = batches.padding()
-    say(f"vocabulary: {sizes} pieces · model: {count(model):,} weights · {recipe.training.precision} on {device}")
-    together = f" in {batches.together} batches each" if batches.together > 1 else ""
-    say(
-        f"updates: {-(-len(batches.epoch(0)) // batches.together):,} an epoch of at most {recipe.batching.tokens:,} "
-        f"pieces a side{together}, padding {source_pads:.1%} of the source and {target_pads:.1%} of the target"
-    )
-    validation = Validation(corpora["valid"], tokenizer, settings, recipe.training.validate_with)
-    with Teller() as teller:
-        trainer = Trainer(model, batches, recipe, out, validation, teller)
-        if resume:
-            if not trainer.resume():
-                say("there is no checkpoint yet: starting from the beginning")
-            if recipe.training.minutes is None:  # else the run has turned them into updates
-                recipe.write(out / "train.toml")
-        trainer.journal.write("machine", **_machine(device))
-        outcome = trainer.run()
-    card.write(out, trainer.recipe, corpora, outcome)
-    return outcome
+    tokenizer = _tokenizer(recipe, corpora["train"], Path(), start)
+    batches = _batches(recipe, corpora["train"], tokenizer)
+    if start.sizes:
+        recipe = _within_budget(recipe, start.sizes, batches, tokenizer, device)
+    model = _model(recipe, tokenizer, start.parent).to(device)
+    say(_about(batches, recipe))
+    for line in preview(model, recipe, batches, device):
+        typer.echo(line)
 
 
 def _machine(device: str) -> dict[str, Any]:
@@ -175,44 +375,3 @@ def _check_folder(out: Path, resume: bool) -> None:
     others = [name for name in ("README.md", CONFIG, WEIGHTS) if (out / name).exists()]
     if others and not (out / "train.toml").exists():
         raise UsageError(f"--out {out}: its {' and '.join(others)} would be overwritten; choose another folder")
-
-
-def _check_unchanged(recipe: Recipe, out: Path) -> None:
-    """Raise ConfigurationError for settings that the run in this folder cannot change any more."""
-    from regard.settings import read_toml
-    from regard.training import Recipe
-
-    path = out / "train.toml"
-    before, now = (dict(_flat(some.model_dump())) for some in (Recipe.parse(read_toml(path), str(path)), recipe))
-    changed = [key for key in sorted({*before, *now}) if key.startswith(FIXED) and before.get(key) != now.get(key)]
-    if changed:
-        was = {key: f"{key} is {before.get(key)!r} in {out}, not {now.get(key)!r}" for key in changed}
-        raise ConfigurationError(
-            *(f"--resume: {was[key]}; leave it, or train anew with another --out" for key in changed)
-        )
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Each setting by its dotted name."""
-    for key, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
-
-
-def _folder(recipe: Recipe, corpus: Corpus, out: Path, resume: bool) -> tuple[FolderSettings, Tokenizer]:
-    """What stays the same through a run: read back when it goes on, else made and written."""
-    from regard.checkpoint import FolderSettings, load_settings, save_folder
-    from regard.data.tokenizer import EOS, Tokenizer
-
-    if resume:
-        settings = load_settings(out)
-        return settings, Tokenizer.load(out, settings.tokenizer)
-    tokenizer = Tokenizer.train(corpus.sources, corpus.targets, recipe.tokenizer)
-    longest = max(len([*ids, EOS]) for ids in tokenizer.source.encode_all(corpus.sources))
-    search = recipe.search.with_values(longest_source=recipe.search.longest_source or longest)
-    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=search)
-    save_folder(out, settings, tokenizer)
-    recipe.write(out / "train.toml")
-    return settings, tokenizer

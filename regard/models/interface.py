@@ -151,5 +151,5 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch, target_in: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         """Teacher forcing: the features of every position of a given target. The same code as decoding, in one step."""
-        source = self.encode(batch)
-        return self.step(target_in, self.begin(source), source)[0]
+        source = self.decoder.prepare(self.encoder(batch))
+        return self.decoder.step(target_in, self.decoder.begin(source), source)[0]

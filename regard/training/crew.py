@@ -54,6 +54,11 @@ class Crew:
         self._add_up()
         return [loss for losses in found for loss in losses]
 
+    def demand(self, rdrop: float) -> None:
+        """How much two passes should agree from now on; 0 makes one pass do."""
+        for replica in self._replicas:
+            replica.rdrop = rdrop
+
     def close(self) -> None:
         """Let the threads go."""
         self._pool.shutdown()

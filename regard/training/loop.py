@@ -155,6 +155,7 @@ class Trainer:
         self.model.train()
         update, batches = next(stream)
         progress.update += 1
+        self.crew.demand(self.settings.rdrop if progress.update > self.settings.rdrop_after else 0.0)
         losses = self._gradients(update, batches)
         norm = float(full(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf)))
         self._check(norm)
@@ -254,7 +255,8 @@ class Trainer:
             self.model.eval()
             # Where weights are split over the processes, all must take part in every pass.
             scores = self.validate(self.model) if self.world.first or self.world.sharded else {}
-            score = -scores["loss"] if self.settings.best_by == "loss" else scores[self.settings.best_by]
+            by = self.settings.best_by
+            score = 0.0 if not scores else -scores[by] if by == "loss" else scores[by]
             (score,) = self.world.from_first(score)
             progress.looks_since_best += 1
             if score > progress.best:

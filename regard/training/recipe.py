@@ -34,6 +34,7 @@ class TrainingSettings(Settings):
     rdrop: float = Field(
         0.0, ge=0, description="R-Drop: how much two passes with different dropout should agree; small corpora like 5"
     )
+    rdrop_after: int = Field(0, ge=0, description="updates before R-Drop begins; until then an update costs half")
     optimizer: Literal["adam", "adamw"] = Field("adamw", description="adamw: weight decay apart from the gradient")
     beta1: float = Field(0.9, ge=0, lt=1, description="memory of the mean of the gradients")
     beta2: float = Field(0.98, ge=0, lt=1, description="memory of their squares")
@@ -57,6 +58,12 @@ class TrainingSettings(Settings):
         description="minutes between two checkpoints; there is one after each look at the validation data too",
     )
     keep: int = Field(2, ge=1, description="checkpoints kept")
+    sharded: bool = Field(
+        False, description="with torchrun: split weights, gradients and optimizer over the processes (PyTorch's FSDP2)"
+    )
+    tensorboard: bool = Field(
+        False, description="write curves for TensorBoard under RUN/board too; needs regard[board]"
+    )
     halve_batches: bool = Field(False, description="compute a batch in two halves when it does not fit in memory")
 
     @pydantic.model_validator(mode="after")
@@ -77,7 +84,7 @@ class Recipe(Settings):
     training: TrainingSettings = TrainingSettings()
     search: SearchSettings = SearchSettings()
 
-    def resolved(self, device: str) -> Recipe:
+    def resolved(self, device: str, processes: int = 1) -> Recipe:
         """With nothing left to the machine: what `auto` stands for on this device is put in its place."""
         precision = self.training.precision
         if precision == "auto":
@@ -85,7 +92,7 @@ class Recipe(Settings):
         cores = min(4, torch.get_num_threads()) if device == "cpu" else 1
         return self.with_values(
             training={**self.training.model_dump(), "precision": precision},
-            batching=self.batching.resolved(cores).model_dump(),
+            batching=self.batching.resolved(max(processes, cores)).model_dump(),
         )
 
     def write(self, path: Path) -> None:
@@ -99,7 +106,7 @@ def has_bfloat16(device: str) -> bool:
     """Whether bfloat16 matrix products are faster here than float32 ones."""
     if device == "cpu":
         return bool(torch.cpu._is_avx512_bf16_supported())
-    return device == "cuda" and torch.cuda.is_bf16_supported()
+    return device.startswith("cuda") and torch.cuda.is_bf16_supported()
 
 
 def _transformer(layers: int, size: int, feedforward: int, heads: int, dropout: float, **others: Any) -> dict[str, Any]:

@@ -1,0 +1,106 @@
+"""A time budget: which size of model it suffices for on this machine, with this data."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+
+import torch
+
+from regard.data.batching import Batches
+from regard.errors import UsageError
+from regard.models import build, count
+from regard.training.crew import Crew
+from regard.training.loss import Objective
+from regard.training.recipe import Recipe
+
+__all__ = ["Choice", "Trial", "choose", "minutes_of", "trial"]
+
+EPOCHS, PIECES_PER_WEIGHT = 40, 20
+WARM, TIMED = 1, 2  # updates of a trial
+
+_TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:\.\d+)?)s)?")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a budget comes to: a preset's recipe with its end and warm-up, and what it was chosen from."""
+
+    preset: str
+    recipe: Recipe
+    said: tuple[str, ...]
+
+
+def minutes_of(text: str) -> float:
+    """The minutes that 30m, 1h30m, 90s or 2h stand for. Raises UsageError for anything else."""
+    found = _TIME.fullmatch(text.strip().lower())
+    parts = [float(part or 0) for part in found.groups()] if found else []
+    if not parts or not sum(parts):
+        raise UsageError(f"--budget {text}: wanted a time such as 30m, 1h30m or 90s")
+    return parts[0] * 60 + parts[1] + parts[2] / 60
+
+
+def choose(
+    minutes: float, recipes: dict[str, Recipe], batches: Batches, vocabularies: tuple[int, int], device: str
+) -> Choice:
+    """The largest of these recipes, given from small to large, that the budget can train; else the smallest.
+
+    Enough is to see each sentence 40 times, or 20 pieces for every weight, whichever comes first: a small corpus is
+    learnt by then, and of a large one a model of that size would make no more.
+    """
+    said, best = [], None
+    pieces = sum(plan.tokens for plan in batches.epoch(0))
+    for name, recipe in recipes.items():
+        tried = trial(recipe, batches, vocabularies, device)
+        updates = max(1, int(minutes * 60 / tried.seconds))
+        seen, enough = updates * tried.tokens, min(EPOCHS * pieces, PIECES_PER_WEIGHT * tried.weights)
+        speed, times = tried.tokens / tried.seconds, seen / pieces
+        said.append(
+            f"{name}: {tried.weights:,} weights, {speed:,.0f} target pieces/s here; {minutes:g} minutes are "
+            f"{updates:,} updates, {times:.1f} times through the data, {seen / enough:.0%} of enough"
+        )
+        if best is None or seen >= enough:
+            warmup = max(1, min(recipe.schedule.warmup, updates // 8))
+            best = (name, updates, warmup)
+    assert best is not None, "at least one recipe"
+    name, updates, warmup = best
+    recipe = recipes[name]
+    recipe = recipe.with_values(
+        training={**recipe.training.model_dump(), "updates": updates, "minutes": None},
+        schedule={**recipe.schedule.model_dump(), "warmup": warmup},
+    )
+    said.append(f"chosen: {name} for {updates:,} updates, {warmup:,} of them warm-up")
+    return Choice(name, recipe, tuple(said))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A few updates of a model that is then forgotten: means of those that were timed."""
+
+    seconds: float
+    tokens: float
+    weights: int
+    updates: int
+
+
+def trial(recipe: Recipe, batches: Batches, vocabularies: tuple[int, int], device: str) -> Trial:
+    """Seconds and target pieces of an update on this machine. Random numbers drawn later are not changed by it."""
+    state = torch.get_rng_state()
+    model = build(recipe.model, *vocabularies, recipe.tokenizer.joint).to(device).train()
+    objective = Objective(model, recipe.training.label_smoothing, recipe.training.rdrop)
+    where = torch.device(device)
+    threads = min(torch.get_num_threads(), batches.together) if where.type == "cpu" else 1
+    crew = Crew(objective, recipe.training.precision, where, threads)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=True)
+    seconds, tokens = [], []
+    for number, update in zip(range(WARM + TIMED), batches.updates(), strict=False):
+        began = time.perf_counter()
+        crew.gradients([(plan.batch(), f"{number}/{i}") for i, plan in enumerate(update.plans)], update.tokens)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        seconds.append(time.perf_counter() - began)
+        tokens.append(update.tokens)
+    crew.close()
+    torch.set_rng_state(state)
+    return Trial(sum(seconds[WARM:]) / TIMED, sum(tokens[WARM:]) / TIMED, count(model), WARM + TIMED)

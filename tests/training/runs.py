@@ -1,0 +1,78 @@
+"""Whole runs of the command as processes of their own, small enough to be made many times."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from regard.data.samples import korean_english
+from regard.training.journal import read
+
+__all__ = ["SIDES", "arguments", "command", "corpus", "finished", "last_losses", "torchrun", "weights_of"]
+
+SIDES: dict[str, dict[str, Any]] = {
+    "transformer": {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
+    "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16},
+}
+"""A small part of each registered kind."""
+
+
+def corpus(folder: Path) -> Path:
+    """Files of a few hundred Korean and English sentences."""
+    sizes = {"train": 200, "valid": 8, "test": 0, "recombination": 0, "length": 0}
+    korean_english(sizes=sizes, short=1.0).write(folder, "ko", "en")
+    return folder
+
+
+def arguments(data: Path, out: Path, encoder: str, decoder: str, **training: Any) -> list[str]:
+    """What `regard train` is given."""
+    sets = {f"model.encoder.{key}": value for key, value in SIDES[encoder].items()}
+    sets |= {f"model.decoder.{key}": value for key, value in SIDES[decoder].items()}
+    sets |= {"tokenizer.size": 560, "batching.tokens": 256, "batching.batches": 2, "schedule.warmup": 10}
+    sets |= {f"training.{key}": value for key, value in training.items()}
+    files = [
+        f"--{prefix}{side}={data / f'{split}.{language}'}"
+        for prefix, split in (("", "train"), ("valid-", "valid"))
+        for side, language in (("source", "ko"), ("target", "en"))
+    ]
+    return ["train", *files, "--out", str(out), *(f"--set={key}={_toml(value)}" for key, value in sets.items())]
+
+
+def _toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def command(*given: str) -> list[str]:
+    """The command, as a process of this Python."""
+    return [sys.executable, "-m", "regard", *given]
+
+
+def torchrun(processes: int, *given: str, restarts: int = 0) -> list[str]:
+    """The same, started by torchrun."""
+    options = ["--standalone", f"--nproc-per-node={processes}", f"--max-restarts={restarts}"]
+    return [sys.executable, "-m", "torch.distributed.run", *options, "-m", "regard", *given]
+
+
+def finished(line: Sequence[str]) -> str:
+    """What it said on stderr; it must have ended well."""
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stderr
+
+
+def weights_of(run: Path) -> dict[str, dict[str, Tensor]]:
+    """The best weights, and everything in the last checkpoint."""
+    last = sorted((run / "checkpoints").iterdir())[-1]
+    files = [run / "model.safetensors", *sorted(last.glob("*.safetensors"))]
+    return {f"{path.parent.name if path.parent != run else 'best'}/{path.name}": load_file(path) for path in files}
+
+
+def last_losses(run: Path) -> list[tuple[float, float]]:
+    """Loss and length of the gradient in each line of the journal."""
+    return [(line["loss"], line["gradient"]) for line in read(run / "journal.jsonl") if line["event"] == "train"]

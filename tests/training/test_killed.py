@@ -1,0 +1,77 @@
+"""Killed at any instant and resumed, a run ends with the weights of one that nothing ever happened to, to the bit."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from runs import SIDES, arguments, command, corpus, finished, last_losses, weights_of
+
+from regard.models import DECODERS, ENCODERS
+
+pytestmark = pytest.mark.slow
+
+PAIRS = [(encoder, decoder) for encoder in SIDES for decoder in SIDES]
+BEHAVIOUR = {"updates": 60, "validate_every": 20, "log_every": 5}
+
+
+def test_every_registered_kind_is_killed_here() -> None:
+    assert {kind.model_fields["kind"].default for kind in [*ENCODERS, *DECODERS]} == set(SIDES)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return corpus(tmp_path_factory.mktemp("data"))
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+def test_killed_at_random_instants_it_ends_as_if_it_never_was(
+    data: Path, tmp_path: Path, encoder: str, decoder: str
+) -> None:
+    kills = 20 if (encoder, decoder) == PAIRS[0] else 1
+    whole, hurt = tmp_path / "whole", tmp_path / "hurt"
+    began = time.monotonic()
+    finished(command(*arguments(data, whole, encoder, decoder, **BEHAVIOUR)))
+    length = time.monotonic() - began
+    chance = random.Random(encoder + decoder)
+    # A checkpoint after every update, so that most of the instants lie within the writing of one.
+    options = arguments(data, hurt, encoder, decoder, **BEHAVIOUR, checkpoint_minutes=0)
+    killed = 0
+    for _ in range(3 * kills):
+        if killed == kills:
+            break
+        killed += _killed(_line(options, hurt), hurt, chance, length / kills)
+    assert killed == kills, "the run ended before it could be killed often enough"
+    finished(_line(options, hurt))
+    for (name, ours), theirs in zip(weights_of(hurt).items(), weights_of(whole).values(), strict=True):
+        assert ours.keys() == theirs.keys()
+        for tensor in ours:
+            assert torch.equal(ours[tensor], theirs[tensor]), f"{name}: {tensor}"
+    assert last_losses(hurt) == last_losses(whole)
+
+
+def _line(options: list[str], run: Path) -> list[str]:
+    """To begin, or to go on where a run is there already."""
+    return command("train", "--out", str(run), "--resume") if (run / "train.toml").exists() else command(*options)
+
+
+def _killed(line: list[str], run: Path, chance: random.Random, span: float) -> bool:
+    """Whether it was still running when it was killed: some time after it began to train, or at any time before."""
+    journal = run / "journal.jsonl"
+    before = journal.stat().st_size if journal.exists() else 0
+    process = subprocess.Popen(line, stderr=subprocess.DEVNULL)
+    if chance.random() < 0.9:
+        while process.poll() is None and (journal.stat().st_size if journal.exists() else 0) <= before:
+            time.sleep(0.01)
+    time.sleep(chance.uniform(0, span))
+    if process.poll() is not None:
+        return False
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    return True

@@ -1,0 +1,112 @@
+"""Several processes train as one does: the same updates, the same loss, the same weights."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from runs import arguments, command, corpus, finished, last_losses, torchrun, weights_of
+from safetensors.torch import load_file
+
+from regard.training.distributed import World, joined
+from regard.training.journal import read
+
+BEHAVIOUR = {"updates": 12, "validate_every": 6, "log_every": 3, "precision": "float32"}
+STILL = {"model.encoder.dropout": 0, "model.decoder.dropout": 0}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return corpus(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def alone(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in one process."""
+    run = tmp_path_factory.mktemp("alone") / "run"
+    finished(command(*arguments(data, run, "transformer", "recurrent", **BEHAVIOUR), *_sets()))
+    return run
+
+
+def _sets() -> list[str]:
+    return [f"--set={key}={value}" for key, value in STILL.items()]
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_two_workers_are_one(data: Path, alone: Path, tmp_path: Path, sharded: bool) -> None:
+    run = tmp_path / "run"
+    options = arguments(data, run, "transformer", "recurrent", **BEHAVIOUR, sharded=sharded)
+    said = finished(torchrun(2, *options, *_sets()))
+    assert said.count("training ended after 12 updates") == 1, "one process tells"
+    assert ("weights split over them" in said) == sharded
+    for ours, theirs in zip(last_losses(run), last_losses(alone), strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-5)
+    ours, theirs = (load_file(folder / "model.safetensors") for folder in (run, alone))
+    for name in theirs:
+        torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
+
+
+def test_a_sharded_run_resumes_on_one_process(data: Path, alone: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    options = arguments(data, run, "transformer", "recurrent", **{**BEHAVIOUR, "updates": 6}, sharded=True)
+    finished(torchrun(2, *options, *_sets()))
+    said = finished(
+        command("train", "--out", str(run), "--resume", "--set=training.updates=12", "--set=training.sharded=false")
+    )
+    assert "going on from update 6" in said
+    ours, theirs = (load_file(folder / "model.safetensors") for folder in (run, alone))
+    for name in theirs:
+        torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_worker_dies_and_the_run_completes(data: Path, tmp_path: Path) -> None:
+    whole, hurt = tmp_path / "whole", tmp_path / "hurt"
+    behaviour = {**BEHAVIOUR, "updates": 150, "validate_every": 50}
+    finished(torchrun(2, *arguments(data, whole, "transformer", "transformer", **behaviour)))
+    options = arguments(data, hurt, "transformer", "transformer", **behaviour, checkpoint_minutes=0)
+    process = subprocess.Popen(torchrun(2, *options, restarts=2), stderr=subprocess.PIPE, text=True)
+    while not any(line["event"] == "train" for line in read(hurt / "journal.jsonl")):
+        assert process.poll() is None, "it ended before a worker could be killed"
+        time.sleep(0.05)
+    os.kill(_workers(process.pid)[-1], signal.SIGKILL)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said[-3000:]
+    assert "going on from update" in said
+    ours, theirs = weights_of(hurt), weights_of(whole)
+    for name in theirs:
+        for tensor in theirs[name]:
+            assert torch.equal(ours[name][tensor], theirs[name][tensor]), f"{name}: {tensor}"
+
+
+def _workers(torchrun: int) -> list[int]:
+    """The processes that it started."""
+    found = subprocess.run(["pgrep", "-P", str(torchrun)], capture_output=True, text=True, check=True)
+    return [int(line) for line in found.stdout.split()]
+
+
+def test_more_processes_than_batches_are_refused(data: Path, tmp_path: Path) -> None:
+    options = arguments(data, tmp_path / "run", "transformer", "transformer", **BEHAVIOUR)
+    done = subprocess.run(torchrun(3, *options), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode != 0
+    assert "3 processes cannot share 2 batches an update; set batching.batches to 3" in done.stderr
+
+
+def test_alone_there_is_nothing_to_share() -> None:
+    world = World()
+    assert world.first
+    assert list(world.share("abc")) == [0, 1, 2]
+    assert (world.sums(1.0, 2.0), world.largest(3.0), world.from_first(4.0)) == ([1.0, 2.0], [3.0], [4.0])
+    world.wait()
+    with joined("cpu") as (found, device):
+        assert (found, device) == (world, "cpu")
+
+
+def test_each_worker_has_its_share() -> None:
+    shares = [list(World(rank, 3).share(range(7))) for rank in range(3)]
+    assert shares == [[0, 3, 6], [1, 4], [2, 5]]

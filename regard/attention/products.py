@@ -26,6 +26,8 @@ def read_by_products(
     """The values weighed by softmax(scale · query · key); products in the dtype given, the softmax in float32."""
     R, H, T, _ = query.shape
     shape = (R, H, T, keys.shape[2])
+    if 0 in shape:
+        return query.new_zeros(R, H, T, values.shape[3])
     bias, some = query.new_zeros(1), None
     if keep is not None:
         bias = query.new_zeros(keep.shape).masked_fill_(~keep, torch.finfo(query.dtype).min / 2)

@@ -94,7 +94,9 @@ class Read(nn.Module):
             keep = keep.repeat(1, 1, N // memory.rows, 1)  # each of the queries that share a row has its own T
         answer, weights = self._answer(q, memory, keep)
         if watching := listeners():
-            weights = weigh(self.score(q.float(), memory.keys.float()), keep) if weights is None else weights
+            if weights is None:
+                with torch.autocast(q.device.type, enabled=False):
+                    weights = weigh(self.score(q.float(), memory.keys.float()), keep)
             for watched in watching:
                 watched.hear(self, side_by_side.unfold(weights, N))
         return side_by_side.merge(side_by_side.unfold(answer, N))

@@ -21,6 +21,7 @@ class Ahead(Generic[T]):
         self._items = iter(items)
         self._ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(depth)
         self._over = threading.Event()
+        self._end: StopIteration | None = None
         self._thread = threading.Thread(target=self._read, name="reading ahead", daemon=True)
 
     def __enter__(self) -> Ahead[T]:
@@ -39,8 +40,11 @@ class Ahead(Generic[T]):
         return self
 
     def __next__(self) -> T:
+        if self._end is not None:
+            raise self._end
         item, problem = self._ready.get()
         if problem is not None:
+            self._end = problem if isinstance(problem, StopIteration) else StopIteration()
             raise problem
         return item  # type: ignore[return-value]
 

@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from regard.shapes import Tensor
 
-__all__ = ["Dropout", "chance", "random_bytes"]
+__all__ = ["Dropout", "chance", "leave_out", "random_bytes"]
 
 _CHANCE: ContextVar[torch.Generator | None] = ContextVar("chance", default=None)
 
@@ -29,21 +29,33 @@ def chance(generator: torch.Generator) -> Iterator[None]:
 
 
 class Dropout(nn.Module):
-    """While training, zero each number with this probability, in steps of 1/256, and scale the others up for it."""
+    """While training, zero each number with this probability, in steps of 1/256, and scale the others up for it.
 
-    def __init__(self, probability: float) -> None:
+    `whole`: all numbers of a vector together, or none: word dropout (Gal and Ghahramani 2016).
+    """
+
+    def __init__(self, probability: float, whole: bool = False) -> None:
         super().__init__()
         assert 0 <= probability < 1, f"a probability below one, got {probability}"
-        self.probability = probability
+        self.probability, self.whole = probability, whole
 
     def forward(self, x: Tensor) -> Tensor:
         threshold = min(round(self.probability * 256), 255)
         if not self.training or threshold == 0:
             return x
+        if self.whole:
+            keep = random_bytes(x.shape[:-1].numel(), x.device).view(*x.shape[:-1], 1) >= threshold
+            return x * keep * (256 / (256 - threshold))
         return _Drop.apply(x, threshold)  # type: ignore[no-any-return, no-untyped-call]
 
     def extra_repr(self) -> str:
-        return str(self.probability)
+        return f"{self.probability}{', whole vectors' * self.whole}"
+
+
+def leave_out(probability: float, training: bool, device: torch.device) -> bool:
+    """Whether to leave a layer out, this once (LayerDrop, Fan et al. 2020)."""
+    threshold = min(round(probability * 256), 255)
+    return training and threshold > 0 and int(random_bytes(1, device)[0]) < threshold
 
 
 def random_bytes(count: int, device: torch.device) -> Tensor:

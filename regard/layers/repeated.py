@@ -23,10 +23,10 @@ class Repeated:
     def __init__(self, weight: Float[Tensor, "Dv Dk"], bias: Float[Tensor, " Dv"] | None = None) -> None:
         device = weight.device.type
         low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
-        self._low, self._steps = low, list[tuple[Tensor, Tensor]]()
+        self._low, self._steps = low, list[tuple[int, Tensor, Tensor]]()
         self._weight = weight.detach().to(low)
         self._bias = None if bias is None else bias.detach().to(low)
-        learnt = torch.is_grad_enabled() and weight.requires_grad
+        learnt = torch.is_grad_enabled() and (weight.requires_grad or (bias is not None and bias.requires_grad))
         self._anchor = _Anchor.apply(weight, bias, self._steps) if learnt else None  # type: ignore[no-untyped-call]
 
     @classmethod
@@ -47,23 +47,25 @@ class _Anchor(torch.autograd.Function):
     """Stands before all steps, so that its backward comes after all of theirs."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, steps: list[tuple[Tensor, Tensor]]) -> Tensor:
+    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, steps: list[tuple[int, Tensor, Tensor]]) -> Tensor:
         ctx.steps, ctx.dtype, ctx.biased = steps, weight.dtype, bias is not None
         return weight.new_zeros(())
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, _: Tensor) -> Any:
-        inputs, gradients = (torch.cat(parts) for parts in zip(*ctx.steps, strict=True))
+        now = torch._C._current_graph_task_id()
+        mine = [pair for task, *pair in ctx.steps if task == now]
+        inputs, gradients = (torch.cat(parts) for parts in zip(*mine, strict=True))
         ctx.steps.clear()
-        bias = gradients.sum(0, dtype=torch.float32).to(ctx.dtype) if ctx.biased else None
+        bias = gradients.sum(0, dtype=ctx.dtype) if ctx.biased else None
         return torch.mm(gradients.t(), inputs).to(ctx.dtype), bias, None
 
 
 class _Step(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, _: Tensor, weight: Tensor, bias: Tensor | None, steps: list[tuple[Tensor, Tensor]]
+        ctx: Any, x: Tensor, _: Tensor, weight: Tensor, bias: Tensor | None, steps: list[tuple[int, Tensor, Tensor]]
     ) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.steps = steps
@@ -73,5 +75,5 @@ class _Step(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
         x, weight = ctx.saved_tensors
-        ctx.steps.append((x, gradient))
+        ctx.steps.append((torch._C._current_graph_task_id(), x, gradient))
         return torch.mm(gradient, weight), gradient.new_zeros(()), None, None, None

@@ -32,6 +32,7 @@ class RecurrentEncoderSettings(Settings):
     bidirectional: bool = Field(True, description="read from both ends and put the two states side by side")
     embedding: int = Field(256, ge=1, description="size of the embeddings")
     dropout: float = Field(0.3, ge=0, lt=1, description="share of numbers zeroed after embeddings and layers")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of pieces whose whole embedding is zeroed")
 
 
 class RecurrentDecoderSettings(Settings):
@@ -45,6 +46,7 @@ class RecurrentDecoderSettings(Settings):
     score: Literal["additive", "scaled_dot"] = Field("additive", description="how a state is scored against the source")
     attention: int = Field(256, ge=1, description="size in which state and source are compared")
     dropout: float = Field(0.3, ge=0, lt=1, description="share of numbers zeroed after embeddings and layers")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of pieces whose whole embedding is zeroed")
 
 
 class RecurrentEncoder(Encoder):
@@ -54,6 +56,7 @@ class RecurrentEncoder(Encoder):
         super().__init__()
         s, directions = settings, 2 if settings.bidirectional else 1
         self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scaled=False), Dropout(s.dropout)
+        self.word_dropout = Dropout(s.word_dropout, whole=True)
         cell, width = CELLS[s.cell], s.size * directions
         self.networks = nn.ModuleList(
             NETWORKS[s.cell](s.embedding if i == 0 else width, s.size, batch_first=True, bidirectional=s.bidirectional)
@@ -63,7 +66,7 @@ class RecurrentEncoder(Encoder):
         self.shape = Shape(width, s.layers * cell.states)
 
     def forward(self, batch: Batch) -> Encoded:
-        embedded = x = self.dropout(self.embedding(batch.data))
+        embedded = x = self.dropout(self.word_dropout(self.embedding(batch.data)))
         last: list[tuple[Tensor, ...]] = []
         for i, network in enumerate(self.networks):
             x, states = run(network, self.cell, self.dropout(x) if i else x, batch.keep)  # type: ignore[arg-type]
@@ -79,6 +82,7 @@ class RecurrentDecoder(Decoder):
         super().__init__()
         s, cell = settings, CELLS[settings.cell]
         self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scaled=False), Dropout(s.dropout)
+        self.word_dropout = Dropout(s.word_dropout, whole=True)
         self.read = Read("cross", s.size, source.size, s.attention, score_name=s.score, raw_values=True)
         self.cells = nn.ModuleList(cell(s.embedding if i == 0 else s.size, s.size) for i in range(s.layers))
         self.context = nn.Linear(source.size, cell.gates * s.size, bias=False)
@@ -100,7 +104,7 @@ class RecurrentDecoder(Decoder):
         return State(position, {"states": torch.stack(states, 1).float()}, {})
 
     def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
-        embedded = self.dropout(self.embedding(tokens))
+        embedded = self.dropout(self.word_dropout(self.embedding(tokens)))
         projected = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
         query, context_layer = Repeated.of(self.read.query), Repeated.of(self.context)
         hiddens = [Repeated.of(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]

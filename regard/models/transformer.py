@@ -9,7 +9,7 @@ from torch import nn
 
 from regard.attention import Memory, Read
 from regard.layers.blocks import Norm, Residual, lowered
-from regard.layers.dropout import Dropout
+from regard.layers.dropout import Dropout, leave_out
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import Activation, FeedForward
 from regard.layers.positions import sinusoids
@@ -29,6 +29,8 @@ class TransformerSettings(Settings):
     heads: int = Field(4, ge=1, description="heads of every attention; they divide the size")
     feedforward: int = Field(256, ge=1, description="inner size of the feed-forward networks")
     dropout: float = Field(0.3, ge=0, lt=1, description="share of numbers zeroed after embeddings and sublayers")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of pieces whose whole embedding is zeroed")
+    layer_dropout: float = Field(0.0, ge=0, lt=1, description="share of layers left out of a training step")
     norm: Norm = Field("pre", description="layer normalisation before each sublayer, or after it as published")
     activation: Activation = Field("relu", description="bend of the feed-forward networks")
     positions: bool = Field(True, description="add sinusoidal positions; without them order is invisible")
@@ -53,9 +55,10 @@ class _Entrance(nn.Module):
         super().__init__()
         self.embedding = Embedding(vocabulary, settings.size, scaled=True)
         self.dropout, self.size, self.positions = Dropout(settings.dropout), settings.size, settings.positions
+        self.word_dropout = Dropout(settings.word_dropout, whole=True)
 
     def forward(self, pieces: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
-        x = self.embedding(pieces)
+        x = self.word_dropout(self.embedding(pieces))
         if self.positions:
             x = x + sinusoids(positions, self.size)
         return self.dropout(x)  # type: ignore[no-any-return]
@@ -106,6 +109,7 @@ class TransformerEncoder(Encoder):
         super().__init__()
         self.entrance = _Entrance(vocabulary, settings)
         self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
+        self.layer_dropout = settings.layer_dropout
         self.norm = nn.LayerNorm(settings.size) if settings.norm == "pre" else nn.Identity()
         self.shape = Shape(settings.size, 1)
 
@@ -118,7 +122,8 @@ class TransformerEncoder(Encoder):
         positions = batch.data.new_ones(B, S).cumsum(1) - 1
         embedded = x = self.entrance(batch.data, positions)
         for layer in self.layers:
-            x = layer(x, batch.keep)
+            if not leave_out(self.layer_dropout, self.training, x.device):
+                x = layer(x, batch.keep)
         x = self.norm(x)
         return Encoded(x, embedded, _mean(x, batch.keep), batch.keep)
 
@@ -130,6 +135,7 @@ class TransformerDecoder(Decoder):
         super().__init__()
         self.entrance = _Entrance(vocabulary, settings)
         self.layers = nn.ModuleList(DecoderLayer(settings, source) for _ in range(settings.layers))
+        self.layer_dropout = settings.layer_dropout
         self.norm = nn.LayerNorm(settings.size) if settings.norm == "pre" else nn.Identity()
         self.output = Output(vocabulary, settings.size)
 
@@ -156,7 +162,10 @@ class TransformerDecoder(Decoder):
         positions = state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1
         x, memories = self.entrance(tokens, positions), {}
         for i, layer in enumerate(self.layers):
-            x, memories[str(i)] = layer(x, state.memories[str(i)], source.memories[i])
+            if leave_out(self.layer_dropout, self.training, x.device):
+                memories[str(i)] = state.memories[str(i)]
+            else:
+                x, memories[str(i)] = layer(x, state.memories[str(i)], source.memories[i])
         return self.norm(x), State(state.position + T, {}, memories)
 
 

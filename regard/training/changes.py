@@ -25,14 +25,16 @@ def reconciled(before: Recipe, now: Recipe) -> tuple[Recipe, list[str]]:
     """
     old, new = dict(_flat(before.model_dump())), dict(_flat(now.model_dump()))
     chosen, said = {**new}, []
+    settled: tuple[str, ...] = ()
     if new.get("training.minutes") is not None and old.get("training.updates") is not None:
+        settled = ("training.minutes", "training.updates")
         chosen |= {"training.minutes": None, "training.updates": old["training.updates"]}
         said.append(
             f"training.minutes = {new['training.minutes']:g} was turned into training.updates = "
             f"{old['training.updates']} when the run began: that holds"
         )
     for key in sorted({*old, *new}):
-        if old.get(key) == new.get(key) or (said and key in ("training.minutes", "training.updates")):
+        if old.get(key) == new.get(key) or key in settled:
             continue
         if new.get(key) == "auto":
             chosen[key] = old.get(key)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from typing import Any
 
@@ -20,6 +20,7 @@ from torch import nn
 from regard.data.batching import PairBatch
 from regard.layers.dropout import chance
 from regard.training.loss import Loss, Objective
+from regard.training.own_outputs import with_own_outputs
 from regard.training.sharding import last_of_update
 
 __all__ = ["Crew", "precision"]
@@ -33,29 +34,39 @@ class Crew:
         self._each = max(1, torch.get_num_threads() // threads)
         self._replicas = [objective, *(_replica(objective) for _ in range(threads - 1))]
         self._pool = ThreadPoolExecutor(threads, "gradients", torch.set_num_threads, (self._each,))
-        self._all = torch.get_num_threads()
+        self._own = 0.0
 
     def gradients(self, batches: Sequence[tuple[PairBatch, str]], tokens: int) -> list[Loss]:
         """Add the gradients of the mean loss over `tokens` pieces to the weights. Each batch comes with a key that
         decides what is random in it.
         """
         many = len(self._replicas)
+        for replica in self._replicas[1:]:
+            for own, other in zip(self._replicas[0].modules(), replica.modules(), strict=True):
+                other.training = own.training
         if many == 1:
             return self._share(self._replicas[0], batches, tokens)
+        before = torch.get_num_threads()
         torch.set_num_threads(self._each)  # MKL has one number for all threads
         try:
             shares = [batches[i::many] for i in range(many)]
             futures = [
                 self._pool.submit(self._share, *pair, tokens) for pair in zip(self._replicas, shares, strict=True)
             ]
+            wait(futures)
             found = [future.result() for future in futures]
+        except BaseException:
+            for replica in self._replicas[1:]:
+                replica.zero_grad(set_to_none=True)
+            raise
         finally:
-            torch.set_num_threads(self._all)
+            torch.set_num_threads(before)
         self._add_up()
-        return [loss for losses in found for loss in losses]
+        return [found[place % many][place // many] for place in range(len(batches))]  # in the order given
 
-    def demand(self, rdrop: float) -> None:
-        """How much two passes should agree from now on; 0 makes one pass do."""
+    def demand(self, rdrop: float, own_outputs: float) -> None:
+        """From now on: how much two passes should agree (0 makes one do), and how often own outputs are read."""
+        self._own = own_outputs
         for replica in self._replicas:
             replica.rdrop = rdrop
 
@@ -68,8 +79,11 @@ class Crew:
         for number, (batch, key) in enumerate(batches, 1):
             last_of_update(objective.model, number == len(batches))
             generator.manual_seed(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little", signed=True))
+            batch = batch.to(self.device)
             with precision(self.low, self.device), chance(generator):
-                loss: Loss = objective(batch.to(self.device))
+                if self._own:
+                    batch = with_own_outputs(objective.model, batch, self._own, generator)
+                loss: Loss = objective(batch)
             torch.autograd.backward(loss.smoothed * (self.scale / tokens))
             losses.append(loss.detached())
         return losses
@@ -79,7 +93,8 @@ class Crew:
         for other in others:
             mine = [a.grad for a, b in zip(first, other, strict=True) if a.grad is not None and b.grad is not None]
             theirs = [b.grad for a, b in zip(first, other, strict=True) if a.grad is not None and b.grad is not None]
-            torch._foreach_add_(mine, theirs)
+            if mine:
+                torch._foreach_add_(mine, theirs)
             for a, b in zip(first, other, strict=True):
                 a.grad = b.grad if a.grad is None else a.grad
                 b.grad = None

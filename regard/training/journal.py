@@ -18,8 +18,7 @@ class Journal:
 
     def write(self, event: str, **values: Any) -> None:
         """Note what happened, with the time of day in seconds since 1970."""
-        rounded = {key: round(value, 6) if isinstance(value, float) else value for key, value in values.items()}
-        line = json.dumps({"event": event, **rounded, "time": round(time.time(), 1)}, ensure_ascii=False)
+        line = json.dumps({"event": event, **_rounded(values), "time": round(time.time(), 1)}, ensure_ascii=False)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
@@ -29,6 +28,14 @@ class Journal:
         beside = self.path.with_name(self.path.name + ".part")
         beside.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept), encoding="utf-8")
         beside.replace(self.path)
+
+
+def _rounded(values: dict[str, Any]) -> dict[str, Any]:
+    """With six digits after the point, in tables within too."""
+    return {
+        key: round(value, 6) if isinstance(value, float) else _rounded(value) if isinstance(value, dict) else value
+        for key, value in values.items()
+    }
 
 
 def read(path: Path) -> list[dict[str, Any]]:

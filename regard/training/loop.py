@@ -31,7 +31,7 @@ from regard.training.sharding import gathered_anew, shard
 
 __all__ = ["Outcome", "Progress", "Trainer", "stops"]
 
-Validate = Callable[[Model], dict[str, float]]
+Validate = Callable[[Model], dict[str, Any]]  # loss, chrf, bleu; more is written down too
 SPEED_KNOWN = 30  # updates after which a time budget is turned into updates
 
 
@@ -155,7 +155,9 @@ class Trainer:
         self.model.train()
         update, batches = next(stream)
         progress.update += 1
-        self.crew.demand(self.settings.rdrop if progress.update > self.settings.rdrop_after else 0.0)
+        s = self.settings
+        own = s.scheduled_sampling * min(1.0, progress.update / max(1, s.scheduled_sampling_ramp))
+        self.crew.demand(s.rdrop if progress.update > s.rdrop_after else 0.0, own)
         losses = self._gradients(update, batches)
         norm = float(full(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip or math.inf)))
         self._check(norm)

@@ -35,6 +35,10 @@ class TrainingSettings(Settings):
         0.0, ge=0, description="R-Drop: how much two passes with different dropout should agree; small corpora like 5"
     )
     rdrop_after: int = Field(0, ge=0, description="updates before R-Drop begins; until then an update costs half")
+    scheduled_sampling: float = Field(
+        0.0, ge=0, le=1, description="share of the pieces read that are the decoder's own; 1 reads own outputs only"
+    )
+    scheduled_sampling_ramp: int = Field(4000, ge=0, description="updates in which that share grows from nothing")
     optimizer: Literal["adam", "adamw"] = Field("adamw", description="adamw: weight decay apart from the gradient")
     beta1: float = Field(0.9, ge=0, lt=1, description="memory of the mean of the gradients")
     beta2: float = Field(0.98, ge=0, lt=1, description="memory of their squares")

@@ -14,7 +14,7 @@ from torch import Tensor
 from regard.data.batching import Example, collate
 from regard.data.tokenizer import EOS, PAD
 from regard.models import Batch, ModelSettings
-from regard.training.loss import SLICE, Objective, smoothed_cross_entropy
+from regard.training.loss import SLICE, Objective, consistent_cross_entropy, smoothed_cross_entropy
 
 D, V = 12, 37
 CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-4}
@@ -171,3 +171,161 @@ def test_a_step_against_the_gradient_makes_the_loss_smaller(settings: ModelSetti
         loss.backward()
         optimizer.step()
     assert all(after < before for before, after in pairwise(losses))
+
+
+# --- R-Drop
+
+
+def paired(count: int, scale: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The features of two passes, weight, bias and targets."""
+    first, weight, bias, targets = inputs(count, scale)
+    return first, (first.detach() + 0.5 * torch.randn(count, D)).requires_grad_(), weight, bias, targets
+
+
+def plain_paired(
+    first: Tensor, second: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, rdrop: float
+) -> Tensor:
+    """Equations 1 to 3 of Liang et al. 2021, halved."""
+    logs = [(features @ weight.T + bias).log_softmax(-1) for features in (first, second)]
+    likely = [F.cross_entropy(log, targets, label_smoothing=smoothing, reduction="sum") for log in logs]
+    apart = [F.kl_div(q, p, reduction="sum", log_target=True) for p, q in (logs, logs[::-1])]
+    return torch.stack(likely).mean() + rdrop / 2 * torch.stack(apart).mean()
+
+
+@pytest.mark.parametrize(("smoothing", "rdrop"), [(0.0, 1.0), (0.1, 5.0), (0.7, 0.3)])
+@pytest.mark.parametrize("count", [1, 5, SLICE // 2 - 1, SLICE // 2, SLICE // 2 + 1, SLICE, 2 * SLICE + 77])
+def test_rdrop_equals_its_formula_in_value_and_gradients(count: int, smoothing: float, rdrop: float) -> None:
+    *learnt, targets = paired(count)
+    found, entropy = consistent_cross_entropy(*learnt, targets, smoothing, rdrop)
+    wanted = plain_paired(*learnt, targets, smoothing, rdrop)
+    torch.testing.assert_close(found, wanted, **CLOSE)
+    torch.testing.assert_close(entropy, plain_paired(*learnt, targets, 0.0, 0.0).detach(), **CLOSE)
+    assert not entropy.requires_grad
+    for one, other in zip(torch.autograd.grad(found, learnt), torch.autograd.grad(wanted, learnt), strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+@pytest.mark.parametrize("count", [3, SLICE + 10])
+def test_rdrop_of_two_equal_passes_is_the_smoothed_loss(count: int) -> None:
+    features, weight, bias, targets = inputs(count)
+    learnt = [features, weight, bias]
+    found = consistent_cross_entropy(features, features.clone(), weight, bias, targets, 0.1, 5.0)
+    wanted = smoothed_cross_entropy(*learnt, targets, 0.1)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+    results = [torch.autograd.grad(loss, learnt) for loss in (found[0], wanted[0])]
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+def test_rdrop_does_not_ask_which_pass_came_first() -> None:
+    first, second, weight, bias, targets = paired(SLICE)
+    results = []
+    for pair in ((first, second), (second, first)):
+        loss, entropy = consistent_cross_entropy(*pair, weight, bias, targets, 0.1, 5.0)
+        results.append([loss, entropy, *torch.autograd.grad(loss, [first, second, weight, bias])])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+@pytest.mark.parametrize("factor", [1 / 100, -3.0])
+def test_the_gradient_of_a_multiple_of_rdrop_is_the_multiple_of_the_gradient(factor: float) -> None:
+    *learnt, targets = paired(300)
+    found = torch.autograd.grad(consistent_cross_entropy(*learnt, targets, 0.1, 5.0)[0] * factor, learnt)
+    wanted = torch.autograd.grad(plain_paired(*learnt, targets, 0.1, 5.0) * factor, learnt)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+@pytest.mark.parametrize("frozen", [0, 1, 2, 3])
+def test_rdrop_gives_what_is_frozen_no_gradient_and_the_others_theirs(frozen: int) -> None:
+    *parts, targets = paired(70)
+    parts[frozen] = parts[frozen].detach()
+    learnt = [part for part in parts if part.requires_grad]
+    found = torch.autograd.grad(consistent_cross_entropy(*parts, targets, 0.1, 5.0)[0], learnt)
+    wanted = torch.autograd.grad(plain_paired(*parts, targets, 0.1, 5.0), learnt)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+def test_rdrop_of_logits_as_large_as_they_come_gives_no_nan() -> None:
+    *learnt, targets = paired(40, scale=1e4)
+    loss, _ = consistent_cross_entropy(*learnt, targets, 0.1, 5.0)
+    torch.testing.assert_close(loss, plain_paired(*learnt, targets, 0.1, 5.0), rtol=1e-4, atol=1e-2)
+    for gradient in torch.autograd.grad(loss, learnt):
+        assert bool(gradient.isfinite().all())
+
+
+def test_rdrop_of_no_position_costs_nothing() -> None:
+    *learnt, targets = paired(0)
+    loss, entropy = consistent_cross_entropy(*learnt, targets, 0.1, 5.0)
+    assert (float(loss.detach()), float(entropy)) == (0.0, 0.0)
+    for gradient in torch.autograd.grad(loss, learnt):
+        assert float(gradient.abs().sum()) == 0
+
+
+def test_rdrop_in_bfloat16_is_close() -> None:
+    *learnt, targets = paired(300)
+    wanted = consistent_cross_entropy(*learnt, targets, 0.1, 5.0)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = consistent_cross_entropy(*learnt, targets, 0.1, 5.0)
+        low = consistent_cross_entropy(*(part.bfloat16() for part in learnt[:2]), *learnt[2:], targets, 0.1, 5.0)
+    exact = torch.autograd.grad(wanted[0], learnt)
+    for loss, entropy in (found, low):
+        assert loss.dtype == torch.float32
+        assert loss.item() == pytest.approx(wanted[0].item(), rel=1e-2)
+        assert entropy.item() == pytest.approx(wanted[1].item(), rel=1e-2)
+        for mine, other, of in zip(torch.autograd.grad(loss, learnt), exact, learnt, strict=True):
+            assert mine.dtype == of.dtype
+            assert float((mine - other).norm() / other.norm()) < 0.03
+
+
+@pytest.mark.parametrize("paired_loss", [False, True])
+def test_going_back_twice_is_an_error_and_not_a_wrong_number(paired_loss: bool) -> None:
+    first, second, weight, bias, targets = paired(300)
+    learnt = [first, weight, bias]
+    if paired_loss:
+        loss, _ = consistent_cross_entropy(first, second, weight, bias, targets, 0.1, 5.0)
+    else:
+        loss, _ = smoothed_cross_entropy(first, weight, bias, targets, 0.1)
+    torch.autograd.grad(loss * 3, learnt, retain_graph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(loss, learnt)
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_the_objective_with_rdrop_is_the_one_without_where_nothing_is_dropped(settings: ModelSettings) -> None:
+    model, batch = make(settings), collate(EXAMPLES)
+    learnt = list(model.parameters())
+    losses = [Objective(model, 0.1, rdrop)(batch) for rdrop in (5.0, 0.0)]
+    assert losses[0].tokens == losses[1].tokens
+    torch.testing.assert_close(losses[0].smoothed, losses[1].smoothed, **CLOSE)
+    torch.testing.assert_close(losses[0].entropy, losses[1].entropy, **CLOSE)
+    found, wanted = (torch.autograd.grad(loss.smoothed, learnt) for loss in losses)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+def dropping(settings: ModelSettings) -> ModelSettings:
+    """The same model with dropout."""
+    sides = (settings.encoder, settings.decoder)
+    encoder, decoder = (side.with_values(dropout=0.3) for side in sides)
+    return ModelSettings(encoder=encoder, decoder=decoder, share=settings.share)
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_the_objective_with_rdrop_is_the_formula_of_two_passes(settings: ModelSettings) -> None:
+    model, batch = make(dropping(settings)).train(), collate(EXAMPLES)
+    real = batch.target_out.flatten() != PAD
+    torch.manual_seed(3)
+    loss = Objective(model, 0.1, 5.0)(batch).smoothed
+    torch.manual_seed(3)
+    passes = [model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)[real] for _ in range(2)]
+    assert not torch.equal(*passes)
+    output, targets = model.decoder.output, batch.target_out.flatten()[real]
+    wanted = plain_paired(*passes, output.weight, output.bias, targets, 0.1, 5.0)
+    torch.testing.assert_close(loss, wanted, **CLOSE)
+    learnt = list(model.parameters())
+    found, exact = torch.autograd.grad(loss, learnt), torch.autograd.grad(wanted, learnt)
+    for one, other in zip(found, exact, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3)

@@ -1,0 +1,34 @@
+"""How widely a model looks: the entropy of its attention, layer by layer. It falls as alignments are learnt."""
+
+from __future__ import annotations
+
+import torch
+
+from regard.attention import watch
+from regard.data.batching import PairBatch
+from regard.data.tokenizer import PAD
+from regard.models import Batch, Model
+from regard.shapes import Float, Tensor
+
+__all__ = ["attention_entropy"]
+
+
+@torch.no_grad()
+def attention_entropy(model: Model, batch: PairBatch) -> dict[str, float]:
+    """Nats by the name of each reading layer, a mean over heads and over the real pieces that looked.
+
+    0: all weight on one entry; log S: the same weight on each of S entries.
+    """
+    with watch(model) as readings:
+        model(Batch(batch.source, batch.source_keep), batch.target_in)
+    target, source = batch.target_out != PAD, batch.source_keep
+    sides = {"encoder": torch.ones_like(batch.source, dtype=torch.bool) if source is None else source}
+    return {
+        name: _mean(weights, sides.get(str(model.get_submodule(name).role), target))
+        for name, weights in readings.items()
+    }
+
+
+def _mean(weights: Float[Tensor, "N H T S"], real: Tensor) -> float:
+    entropy = torch.special.entr(weights.float()).sum(-1).mean(1)  # (N, T)
+    return float(entropy[real].mean())

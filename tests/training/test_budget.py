@@ -1,0 +1,87 @@
+"""A time budget: what it says is read, and the largest size that it suffices for is taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.data.batching import Batches, Example
+from regard.data.tokenizer import EOS, Vocabulary
+from regard.errors import DataError, UsageError
+from regard.settings import merge
+from regard.training import Recipe
+from regard.training.budget import choose, minutes_of
+from regard.training.finetune import check_scripts
+from regard.training.recipe import preset
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [("30m", 30), ("1h30m", 90), ("90s", 1.5), ("2h", 120), ("0.5h", 30), ("10min", 10), (" 5M ", 5)],
+)
+def test_times(text: str, minutes: float) -> None:
+    assert minutes_of(text) == pytest.approx(minutes)
+
+
+@pytest.mark.parametrize("text", ["", "30", "m", "0m", "soon", "-5m", "1d", "30 m"])
+def test_no_times(text: str) -> None:
+    with pytest.raises(UsageError, match="wanted a time such as 30m"):
+        minutes_of(text)
+
+
+def _recipes() -> dict[str, Recipe]:
+    side = {"layers": 1, "heads": 2, "dropout": 0.0}
+    sizes = {"small": 8, "large": 64}
+    return {
+        name: Recipe.parse(
+            merge(
+                preset("transformer-tiny"),
+                {
+                    "data": {"source": "a", "target": "b"},
+                    "model": {part: {**side, "size": size, "feedforward": size} for part in ("encoder", "decoder")},
+                    "training": {"precision": "float32"},
+                    "batching": {"tokens": 32, "batches": 1},
+                },
+            ),
+            "the test",
+        )
+        for name, size in sizes.items()
+    }
+
+
+@pytest.mark.parametrize(("minutes", "wanted"), [(1e-6, "small"), (1000.0, "large")])
+def test_the_largest_that_is_enough_else_the_smallest(minutes: float, wanted: str) -> None:
+    recipes = _recipes()
+    examples = [Example([4 + i % 16, 5, EOS], [4 + i % 16, EOS]) for i in range(40)]
+    batches = Batches(examples, recipes["small"].batching, 1)
+    choice = choose(minutes, recipes, batches, (20, 20), "cpu")
+    assert choice.preset == wanted
+    assert choice.recipe.training.minutes is None
+    assert choice.recipe.training.updates is not None
+    assert choice.recipe.training.updates >= 1
+    assert choice.recipe.schedule.warmup <= max(1, choice.recipe.training.updates // 8)
+    assert f"chosen: {wanted} for" in choice.said[-1]
+    assert len(choice.said) == 3
+
+
+class _Spells(Vocabulary):
+    """A vocabulary that has pieces for some characters only."""
+
+    def __init__(self, known: str) -> None:
+        self.known = known
+
+    def unknown(self, text: str) -> float:
+        return sum(character not in self.known for character in text) / len(text)
+
+
+def test_a_script_without_pieces_is_refused_with_the_reason() -> None:
+    vocabulary = _Spells("abcdefghijklmnopqrstuvwxyz")
+    with pytest.raises(DataError) as raised:
+        check_scripts(["나는 집에 간다", "hello"], vocabulary, "the source side")
+    (cause,) = raised.value.causes
+    assert "the source side: 55% of the letters are Hangul" in cause
+    assert "100% of those have no piece" in cause
+    assert "without --from" in cause
+
+
+def test_a_few_foreign_names_are_not_refused() -> None:
+    check_scripts(["hello world " * 30, "나"], _Spells("abcdefghijklmnopqrstuvwxyz"), "the source side")

@@ -171,7 +171,7 @@ def test_a_stopped_training_is_saved_and_goes_on(
     (checkpoint,) = Path("run/checkpoints").iterdir()
     updates = int(checkpoint.name.removeprefix("update-"))
     assert updates >= 3
-    assert json.loads((checkpoint / "state.json").read_text())["update"] == updates
+    assert json.loads((checkpoint / "state.json").read_text())["state"]["update"] == updates
     assert not [path for path in Path("run").rglob("*") if path.suffix in (".part", ".partial")]
     more = sets([f"training.updates={updates + 2}", "training.validate_with=1"])
     done = regard("train", "--out", "run", "--resume", *more, "--threads", 1)

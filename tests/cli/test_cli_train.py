@@ -319,29 +319,84 @@ def test_a_finished_run_goes_on_when_given_more(regard: Command, transformer: Pa
     assert "training ended after 122 updates" in regard("train", "--out", "run", "--resume").err
 
 
+def test_what_differs_is_told_with_the_value_that_holds(regard: Command, transformer: Path) -> None:
+    shutil.copytree(transformer, "run")
+    before = read_toml("run/train.toml")
+    changes = sets(["model.encoder.layers=2", "tokenizer.size=900", "search.beam=7", "schedule.warmup=9"])
+    done = regard("train", "--out", "run", "--resume", *changes, "--seed", 5)
+    for said in (
+        "model.encoder.layers was 1 and is 2 now: 1 holds, the weights have that shape; for the other value train anew",
+        "tokenizer.size was 1200 and is 900 now: 1200 holds",
+        "search.beam was 3 and is 7 now: 3 holds",
+        "training.seed was 1 and is 5 now: 1 holds",
+        "now: 9 holds from here on",
+    ):
+        assert said in done.err
+    before["schedule"]["warmup"] = 9
+    assert read_toml("run/train.toml") == before
+
+
 @pytest.mark.parametrize(
     ("options", "because"),
     [
+        (["--resume", "--preset", "rnn-bahdanau"], ["--preset: a run that is resumed has its recipe already"]),
         (
-            ["--set", "model.encoder.layers=2"],
-            ["model.encoder.layers is 1 in run, not 2; leave it, or train anew with another --out"],
+            ["--resume", "--budget", "30m", "--from", "run", "--dry-run"],
+            ["--from: a run that is", "--budget: a run that is", "--dry-run: a run that is"],
         ),
-        (
-            ["--set", "tokenizer.size=900", "--seed", "5"],
-            ["tokenizer.size is 1200 in run, not 900", "training.seed is 1 in run, not 5"],
-        ),
-        (["--set", "search.beam=7"], ["search.beam is 3 in run, not 7"]),
-        (
-            ["--preset", "rnn-bahdanau"],
-            ["--preset rnn-bahdanau: run has its recipe already; leave --preset or --resume out"],
-        ),
+        (["--from", "run", "--preset", "rnn-bahdanau"], ["--preset: with --from the model is that of the other run"]),
+        (["--budget", "soon"], ["--budget soon: wanted a time such as 30m, 1h30m or 90s"]),
+        (["--from", "nowhere"], ["nowhere: no such folder"]),
     ],
 )
-def test_what_a_run_cannot_change_any_more(
+def test_options_that_exclude_each_other(
     regard: Command, transformer: Path, options: list[str], because: list[str]
 ) -> None:
     shutil.copytree(transformer, "run")
-    regard.fails("train", "--out", "run", "--resume", *options, status=2, because=because)
+    status = 1 if "nowhere" in options else 2
+    regard.fails("train", "--out", "run" if "--resume" in options else "new", *options, status=status, because=because)
+
+
+# Beginning otherwise
+
+
+def test_from_another_run(regard: Command, transformer: Path, corpus: list[str]) -> None:
+    done = regard("train", *corpus, "--from", transformer, *sets(["training.updates=2"]), "--out", "tuned")
+    assert f"vocabulary: 1,200 pieces of {transformer}" in done.err
+    assert Path("tuned/joint.model").read_bytes() == (transformer / "joint.model").read_bytes()
+    before, after = (load_tensors(folder / "model.safetensors") for folder in (transformer, Path("tuned")))
+    distance = sum(float((before[name] - after[name]).norm()) for name in before)
+    assert 0 < distance < 0.2 * sum(float(tensor.norm()) for tensor in before.values()), "it began with those weights"
+    assert read_toml("tuned/train.toml")["model"] == read_toml(transformer / "train.toml")["model"]
+
+
+def test_a_script_that_the_vocabulary_cannot_spell_is_refused(regard: Command, transformer: Path) -> None:
+    Path("ru").write_text("Я ем хлеб\nМы идём домой\n" * 20, encoding="utf-8")
+    Path("en").write_text("I eat bread\nWe go home\n" * 20, encoding="utf-8")
+    because = "the source side: 100% of the letters are Cyrillic"
+    files = ["--source", "ru", "--target", "en"]
+    regard.fails("train", *files, "--from", transformer, "--out", "tuned", status=1, because=because)
+    assert not Path("tuned").exists()
+
+
+def test_a_budget_chooses_a_size(regard: Command, corpus: list[str]) -> None:
+    small = sets(["batching.tokens=64", "training.validate_with=2"])
+    done = regard("train", *corpus, "--budget", "1s", *small, "--out", "run")
+    assert "transformer-base: " in done.err
+    assert "chosen: transformer-tiny for " in done.err
+    training = read_toml("run/train.toml")["training"]
+    assert "minutes" not in training
+    assert f"training ended after {training['updates']:,} updates" in done.err.replace(",", "")
+
+
+def test_a_dry_run_writes_nothing(regard: Command, corpus: list[str]) -> None:
+    done = regard("train", *corpus, "--dry-run", *ONE_UPDATE)
+    assert os.listdir() == []
+    kinds = [line.split(":")[0] for line in done.lines if not line.startswith("  ")]
+    assert kinds == ["model", "memory", "speed", "time", "elsewhere"]
+    parts = [line for line in done.lines if line.startswith("  ")]
+    weights = int(done.lines[0].split(" ")[1].replace(",", ""))
+    assert sum(int(line.split(": ")[1].replace(",", "")) for line in parts) == weights
 
 
 def test_there_must_be_a_run_to_go_on_with(regard: Command, corpus: list[str]) -> None:

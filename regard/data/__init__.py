@@ -1,7 +1,21 @@
 """Text for models: corpora, vocabularies and batches."""
 
-from regard.data.batching import Batches, BatchingSettings, Example, PairBatch, Plan, Position, Update, collate, pad
+from regard.data.batching import (
+    Batches,
+    Batching,
+    BatchingSettings,
+    Example,
+    PairBatch,
+    Plan,
+    Position,
+    Update,
+    collate,
+    pad,
+)
 from regard.data.corpus import Corpus, CorpusReport, CorpusSettings, Pair, fingerprint, overlap, read_corpus, read_pairs
+from regard.data.mixture import Mixture
+from regard.data.prepared import Prepared, prepare
+from regard.data.shards import Shards, write_shards
 from regard.data.text import clean, read_lines, write_lines
 from regard.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerSettings, Vocabulary
 
@@ -11,15 +25,19 @@ __all__ = [
     "PAD",
     "UNK",
     "Batches",
+    "Batching",
     "BatchingSettings",
     "Corpus",
     "CorpusReport",
     "CorpusSettings",
     "Example",
+    "Mixture",
     "Pair",
     "PairBatch",
     "Plan",
     "Position",
+    "Prepared",
+    "Shards",
     "Tokenizer",
     "TokenizerSettings",
     "Update",
@@ -29,8 +47,10 @@ __all__ = [
     "fingerprint",
     "overlap",
     "pad",
+    "prepare",
     "read_corpus",
     "read_lines",
     "read_pairs",
     "write_lines",
+    "write_shards",
 ]

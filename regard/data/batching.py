@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, reduce
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,27 @@ from regard.errors import DataError
 from regard.settings import Settings
 from regard.shapes import Bool, Int, Tensor
 
-__all__ = ["Batches", "BatchingSettings", "Example", "PairBatch", "Plan", "Position", "Update", "collate", "pad"]
+__all__ = [
+    "Again",
+    "Batches",
+    "Batching",
+    "BatchingSettings",
+    "Example",
+    "Outline",
+    "PairBatch",
+    "Plan",
+    "Position",
+    "Stored",
+    "Update",
+    "collate",
+    "pad",
+]
 
 Again = Callable[[Sequence[int], int], "list[Example]"]
 Numbers = npt.NDArray[np.int64]
+
+BLOCKS = 2_000_000
+"""An epoch shuffles at most so many blocks of neighbouring lines; a corpus of no more lines has one line in each."""
 
 
 class BatchingSettings(Settings):
@@ -49,6 +67,14 @@ class Example:
 
     source: list[int]
     target: list[int]
+
+
+class Stored(Sequence[Example]):
+    """Examples kept elsewhere than in memory, whose lengths are known without reading them."""
+
+    def lengths(self, lines: Sequence[int]) -> tuple[Numbers, Numbers]:
+        """The lengths of both sides of these examples, ends included."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -99,11 +125,28 @@ class Plan:
 
 @dataclass(frozen=True)
 class Position:
-    """Where training stands: the next batch to read, counted from 0 within its pool, the pools within their epoch."""
+    """Where training stands: the next batch to read, counted from 0 within its pool, the pools within their epoch.
+
+    In a mixture `parts` says where each corpus stands, `batch` how many batches were drawn, and `epoch` how often
+    all of every corpus has been read.
+    """
 
     epoch: int = 0
     pool: int = 0
     batch: int = 0
+    parts: Sequence[Position] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))  # JSON brings lists
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values; `dataclasses.asdict` gives the same."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Position:
+        """Back from plain values, those of older runs too."""
+        return cls(**{**values, "parts": [cls.from_json(part) for part in values.get("parts", ())]})
 
 
 @dataclass(frozen=True)
@@ -139,11 +182,70 @@ def collate(examples: Sequence[Example], lines: Sequence[int] | None = None) -> 
     return PairBatch(source, keep, target_in, target_out, tokens, list(numbers))
 
 
-class Batches:
+@dataclass(frozen=True)
+class Outline:
+    """What an epoch looks like: its batches, the pieces of each side, and its positions, padding among them.
+
+    For a corpus so long that only its first pool was looked at these are estimates.
+    """
+
+    batches: float
+    pieces: tuple[float, float]
+    positions: tuple[float, float]
+
+    def padding(self) -> tuple[float, float]:
+        """The share of padding among all source and all target positions."""
+        source, target = (1 - some / all_ for some, all_ in zip(self.pieces, self.positions, strict=True))
+        return source, target
+
+    def times(self, factor: float) -> Outline:
+        """So much more, or less, of the same."""
+        (a, b), (c, d) = self.pieces, self.positions
+        return Outline(self.batches * factor, (a * factor, b * factor), (c * factor, d * factor))
+
+    def __add__(self, other: Outline) -> Outline:
+        (a, b), (c, d) = self.pieces, self.positions
+        (e, f), (g, h) = other.pieces, other.positions
+        return Outline(self.batches + other.batches, (a + e, b + f), (c + g, d + h))
+
+
+class Batching(ABC):
+    """Gives updates without end, from any position on."""
+
+    together: int
+    """Batches in an update."""
+
+    def updates(self, position: Position | None = None) -> Iterator[Update]:
+        """Updates without end from `position` on."""
+        stream = self.plans(position or Position())
+        while True:
+            group = list(islice(stream, self.together))
+            yield Update(tuple(plan for _, plan in group), group[-1][0])
+
+    def padding(self) -> tuple[float, float]:
+        """The share of padding among all source and all target positions of epoch 0."""
+        return self.outline.padding()
+
+    @property
+    @abstractmethod
+    def outline(self) -> Outline:
+        """What epoch 0 looks like."""
+
+    @abstractmethod
+    def plans(self, place: Position) -> Iterator[tuple[Position, Plan]]:
+        """Batches without end, each with the position to go on from after it."""
+
+    @abstractmethod
+    def epoch(self, n: int) -> list[Plan]:
+        """All batches of epoch n: everything once. Not for a corpus too long for memory."""
+
+
+class Batches(Batching):
     """Every example once per epoch, in batches whose sentences are nearly equally long.
 
     Epoch n is decided by the examples, the settings, the seed and n alone: its sentences are shuffled and cut into
     pools; each pool is sorted, cut where the budget is full, and its batches are shuffled. Only one pool is at hand.
+    Of more than `BLOCKS` sentences, blocks of neighbours are shuffled, and the sentences of each pool among themselves.
     """
 
     def __init__(
@@ -155,29 +257,23 @@ class Batches:
         self.examples, self.settings, self.seed, self.again = examples, settings, seed, again
         self.together = 1 if settings.batches == "auto" else settings.batches
         self._budget = -(-settings.tokens // self.together)
-
-    def updates(self, position: Position | None = None) -> Iterator[Update]:
-        """Updates without end from `position` on."""
-        stream = self._plans(position or Position())
-        while True:
-            group = list(islice(stream, self.together))
-            yield Update(tuple(plan for _, plan in group), group[-1][0])
+        self._block = -(-len(examples) // BLOCKS)
+        self._blocks = -(-len(examples) // self._block)
+        self._pools = -(-self._blocks // self._blocks_of_a_pool)
 
     def epoch(self, n: int) -> list[Plan]:
         """All batches of epoch n, in the order they come."""
         return [plan for pool in range(self._pools) for plan in self._pool(n, pool)]
 
-    def padding(self) -> tuple[float, float]:
-        """The share of padding among all source and all target positions of epoch 0."""
-        batches = [plan.examples for plan in self.epoch(0)]
-        sources = [[len(example.source) for example in batch] for batch in batches]
-        return _padding(sources), _padding([[len(example.target) for example in batch] for batch in batches])
+    @cached_property
+    def outline(self) -> Outline:
+        """What epoch 0 looks like; from its first pool alone where blocks are shuffled."""
+        if self._block == 1:
+            return reduce(Outline.__add__, (self._outlined(pool)[1] for pool in range(self._pools)))
+        lines, outline = self._outlined(0)
+        return outline.times(len(self.examples) / lines)
 
-    @property
-    def _pools(self) -> int:
-        return -(-len(self.examples) // self.settings.pool)
-
-    def _plans(self, place: Position) -> Iterator[tuple[Position, Plan]]:
+    def plans(self, place: Position) -> Iterator[tuple[Position, Plan]]:
         """Batches without end, each with the position to go on from after it."""
         while True:
             plans = self._pool(place.epoch, place.pool)
@@ -190,25 +286,55 @@ class Batches:
 
     def _pool(self, epoch: int, pool: int) -> list[Plan]:
         """The batches of one pool, in the order they come."""
-        order = np.random.Generator(np.random.PCG64([self.seed, epoch])).permutation(len(self.examples))
-        lines = order[pool * self.settings.pool : (pool + 1) * self.settings.pool].tolist()
-        chance = np.random.Generator(np.random.PCG64([self.seed, epoch, pool]))
-        examples = [self.examples[line] for line in lines]
-        if self.again is not None:
-            examples = self.again(lines, int(chance.integers(2**31)))
+        lines, chance = self._lines(epoch, pool)
+        examples = self._examples(lines, chance)
         plans = [
             Plan(tuple(examples[i] for i in batch), tuple(lines[i] for i in batch))
-            for batch in _cut(examples, self._budget)
+            for batch in _cut(*_lengths(examples), self._budget)
         ]
         return [plans[place] for place in chance.permutation(len(plans))]
 
+    def _lines(self, epoch: int, pool: int) -> tuple[list[int], np.random.Generator]:
+        """Which lines are in a pool, and where its further chances come from."""
+        order = np.random.Generator(np.random.PCG64([self.seed, epoch])).permutation(self._blocks)
+        chance = np.random.Generator(np.random.PCG64([self.seed, epoch, pool]))
+        blocks = order[pool * self._blocks_of_a_pool : (pool + 1) * self._blocks_of_a_pool]
+        if self._block == 1:
+            return blocks.tolist(), chance
+        lines = (blocks[:, None] * self._block + np.arange(self._block)).reshape(-1)
+        return chance.permutation(lines[lines < len(self.examples)]).tolist(), chance
 
-def _cut(examples: Sequence[Example], budget: int) -> Iterator[list[int]]:
+    def _examples(self, lines: list[int], chance: np.random.Generator) -> list[Example]:
+        if self.again is None:
+            return [self.examples[line] for line in lines]
+        return self.again(lines, int(chance.integers(2**31)))
+
+    @property
+    def _blocks_of_a_pool(self) -> int:
+        return -(-self.settings.pool // self._block)
+
+    def _outlined(self, pool: int) -> tuple[int, Outline]:
+        """How many lines are in a pool of epoch 0, and its outline."""
+        lines, chance = self._lines(0, pool)
+        if self.again is None and isinstance(self.examples, Stored):
+            sizes = self.examples.lengths(lines)
+        else:
+            sizes = _lengths(self._examples(lines, chance))
+        return len(lines), _outline(sizes, list(_cut(*sizes, self._budget)))
+
+
+def _lengths(examples: Sequence[Example]) -> tuple[Numbers, Numbers]:
+    source = np.array([len(example.source) for example in examples], dtype=np.int64)
+    return source, np.array([len(example.target) for example in examples], dtype=np.int64)
+
+
+def _outline(sizes: tuple[Numbers, Numbers], batches: list[list[int]]) -> Outline:
+    source, target = (sum(float(side[batch].max()) * len(batch) for batch in batches) for side in sizes)
+    return Outline(float(len(batches)), (float(sizes[0].sum()), float(sizes[1].sum())), (source, target))
+
+
+def _cut(sources: Numbers, targets: Numbers, budget: int) -> Iterator[list[int]]:
     """Sentences of like lengths, while the larger padded side fits; one longer than the budget stands alone."""
-    sources, targets = (
-        np.array([len(side) for side in sides], dtype=np.int64)
-        for sides in ([example.source for example in examples], [example.target for example in examples])
-    )
     batch: list[int] = []
     longest = 0
     larger = np.maximum(sources, targets).tolist()
@@ -231,8 +357,3 @@ def _sorted(sources: Numbers, targets: Numbers) -> list[int]:
     size = np.maximum(targets, sources - int(np.quantile(surplus, 0.9)))
     order: list[int] = np.lexsort((np.where(size % 2 == 0, surplus, -surplus), size)).tolist()
     return order
-
-
-def _padding(batches: list[list[int]]) -> float:
-    """The share of padding where rows of these lengths stand together."""
-    return 1.0 - sum(map(sum, batches)) / sum(max(lengths) * len(lengths) for lengths in batches)

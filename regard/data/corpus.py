@@ -1,38 +1,75 @@
-"""Parallel text: reading it from files, leaving out what cannot help, and saying what was done."""
+"""Parallel text: which corpora there are, what is left out of them, and what is said about it."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
+from typing import Annotated, Literal, TypeVar
 
 import pydantic
 from pydantic import Field
 
-from regard.data.text import clean, read_file, read_files
-from regard.errors import DataError, UsageError
+from regard.data.pairs import (
+    CorpusReport,
+    Dropped,
+    Filters,
+    Pair,
+    PairFiles,
+    PairReader,
+    Sieve,
+    chunks,
+    numbers,
+)
+from regard.data.text import clean
+from regard.errors import DataError
 from regard.settings import Settings
 
 __all__ = [
     "Corpus",
     "CorpusReport",
     "CorpusSettings",
+    "Digest",
     "Dropped",
+    "Facts",
     "Filters",
+    "MixSettings",
     "Pair",
+    "PairFiles",
+    "Shared",
     "fingerprint",
     "overlap",
+    "read_all",
     "read_corpus",
+    "read_files",
     "read_pairs",
     "report_lines",
 ]
 
-_EXAMPLES = 5  # excerpts per reason
-_NUMBERS = 20  # line numbers in one sentence
-_SHORT = 30  # characters of a longer side that may have any partner: "是" is "Yes, that is right."
-_DENSE = 10  # characters that count as a word where spaces are rare
+OTHERS = ("valid", "test")  # every other corpus is for training
+
+T = TypeVar("T")
+Read = Callable[[PairFiles, "Filters | None", str], T]
+
+
+class MixSettings(Settings):
+    """One more corpus to train on."""
+
+    source: str | None = Field(None, description="In a table [[data.mix]]: file of sentences of one more corpus.")
+    target: str | None = Field(None, description="In [[data.mix]]: file of their translations.")
+    pairs: str | None = Field(None, description="In [[data.mix]], instead of both: a TSV or JSONL file.")
+    weight: float = Field(
+        1.0,
+        description="In [[data.mix]]: how often a batch comes from here, beside the other weights; data.source has 1.",
+    )
+    name: str | None = Field(
+        None, description="In [[data.mix]]: what reports and RUN/shards call it; mix1, mix2 … if not given."
+    )
 
 
 class CorpusSettings(Settings):
@@ -52,10 +89,22 @@ class CorpusSettings(Settings):
         9.0, ge=1, description="How many times longer than the other a side of more than 30 characters may be."
     )
     drop_duplicates: bool = Field(False, description="Keep only the first of equal training pairs.")
+    mix: Annotated[tuple[MixSettings, ...], Field(strict=False)] = Field(
+        (), description="More training corpora, one table [[data.mix]] each; batches come from each by its weight."
+    )
+    shards: bool | Literal["auto"] = Field(
+        "auto",
+        description="Keep training pairs as pieces in files under RUN/shards rather than in memory; auto: where their "
+        "text is over a gigabyte.",
+    )
 
     @pydantic.model_validator(mode="after")
-    def _one_way_each(self) -> CorpusSettings:
+    def _can_be_meant(self) -> CorpusSettings:
         problems = [_problem(prefix, *self.files(prefix)) for prefix in ("", "valid_", "test_")]
+        if self.mix and self.source is None and self.target is None and self.pairs is None:
+            problems = problems[1:]
+        problems += [problem for number, part in enumerate(self.mix, 1) for problem in _wrong_part(number, part)]
+        problems += _wrong_names([name for name, _ in _parts(self)])
         if found := [problem for problem in problems if problem]:
             raise ValueError("; ".join(found))
         return self
@@ -66,59 +115,34 @@ class CorpusSettings(Settings):
         return source, target, pairs
 
     @property
+    def training(self) -> dict[str, PairFiles]:
+        """The training corpora by name: "train", then those of `mix`."""
+        return {name: PairFiles(part.source, part.target, part.pairs) for name, part in _parts(self)}
+
+    @property
+    def others(self) -> dict[str, PairFiles]:
+        """The files of "valid" and "test" where they are given."""
+        found = {name: self.files(f"{name}_") for name in OTHERS}
+        return {name: PairFiles(*files) for name, files in found.items() if any(files)}
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """How often a batch comes from each training corpus, beside the others."""
+        return {name: part.weight for name, part in _parts(self)}
+
+    @property
     def filters(self) -> Filters:
         """What training leaves out."""
         return Filters(self.max_length, self.max_ratio, self.drop_duplicates)
 
 
 @dataclass(frozen=True)
-class Filters:
-    """Which training pairs are left out; the fields are explained in CorpusSettings."""
+class Facts:
+    """What a model card says of a corpus: its pairs, and the SHA-256 of both sides, line by line."""
 
-    max_length: int = 200
-    max_ratio: float = 9.0
-    drop_duplicates: bool = False
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A sentence and its translation, both clean, and the line they stood on (counted from 1)."""
-
+    pairs: int
     source: str
     target: str
-    line: int
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """How many pairs were left out for one reason, and the first of them."""
-
-    count: int
-    lines: tuple[int, ...]  # numbers of the first
-    examples: tuple[tuple[int, str], ...]  # fewer, each with an excerpt
-
-
-@dataclass(frozen=True)
-class CorpusReport:
-    """What happened to the pairs of one corpus."""
-
-    where: str  # "train", "valid" or "test"
-    files: tuple[str, ...]
-    read: int
-    kept: int
-    dropped: dict[str, Dropped] = field(default_factory=dict)  # by reason: empty, too long, odd length ratio, duplicate
-    duplicates: int = 0  # kept pairs that were there before
-    notes: tuple[str, ...] = ()  # byte-order marks and CRs that were taken off
-
-    def lines(self) -> list[str]:
-        """The report as a person reads it."""
-        lines = [f"{self.where}: {self.read:,} pairs read from {' and '.join(self.files)}, {self.kept:,} kept"]
-        for reason, dropped in self.dropped.items():
-            lines.append(f"  dropped, {reason}: {dropped.count:,}{_numbers(dropped.lines, dropped.count)}")
-            lines += [f"    line {line}: {excerpt}" for line, excerpt in dropped.examples]
-        if self.duplicates:
-            lines.append(f"  duplicates kept: {self.duplicates:,} (drop_duplicates = true leaves them out of training)")
-        return lines + [f"  {note}" for note in self.notes]
 
 
 @dataclass(frozen=True)
@@ -138,23 +162,61 @@ class Corpus:
         """Their translations, in order."""
         return [pair.target for pair in self.pairs]
 
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.pairs)
+
+    def facts(self) -> Facts:
+        """What a model card says of it."""
+        digest = Digest()
+        digest.see(self.pairs)
+        return digest.facts()
+
+    def pick(self, places: AbstractSet[int]) -> tuple[Pair, ...]:
+        """The pairs at these places, counted from 0."""
+        return tuple(pair for place, pair in enumerate(self.pairs) if place in places)
+
+    def without(self, sources: AbstractSet[str], targets: AbstractSet[str]) -> Corpus:
+        """The pairs of which neither side is among these."""
+        pairs = tuple(pair for pair in self.pairs if pair.source not in sources and pair.target not in targets)
+        return Corpus(pairs, replace(self.report, kept=len(pairs)))
+
 
 def read_corpus(settings: CorpusSettings) -> dict[str, Corpus]:
-    """The "train" pairs and, where files are given, "valid" and "test". Raises DataError with all causes at once."""
-    corpora: dict[str, Corpus] = {}
+    """The "train" pairs (and those of each corpus of the mix, by its name) and, where files are given, "valid" and
+    "test". Raises DataError with all causes at once.
+    """
+    train, others = read_all(settings, read_files)
+    return {**train, **others}
+
+
+def read_all(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T], dict[str, Corpus]]:
+    """The training corpora as `read` gives them, and the others. Raises DataError with all causes at once."""
+    train: dict[str, T] = {}
+    others: dict[str, Corpus] = {}
     causes: list[str] = []
-    for where, prefix in (("train", ""), ("valid", "valid_"), ("test", "test_")):
-        source, target, pairs = settings.files(prefix)
-        if source is None and pairs is None:
-            continue
+    for name, files in {**settings.training, **settings.others}.items():
         try:
-            filters = settings.filters if where == "train" else None
-            corpora[where] = read_pairs(source, target, pairs, filters, where)
+            if name in OTHERS:
+                others[name] = read_files(files, None, name)
+            else:
+                train[name] = read(files, settings.filters, name)
         except DataError as problem:
             causes += problem.causes
     if causes:
         raise DataError(*causes)
-    return corpora
+    return train, others
+
+
+def read_files(files: PairFiles, filters: Filters | None = None, where: str = "train") -> Corpus:
+    """Sentence pairs in memory; without `filters` only empty ones are dropped."""
+    reader, sieve = PairReader(files), Sieve(filters)
+    kept: list[Pair] = []
+    for some in chunks(Pair(clean(a), clean(b), line) for line, (a, b) in enumerate(reader, 1)):
+        kept += compress(some, sieve.keeps(some))
+    return Corpus(tuple(kept), sieve.report(where, reader))
 
 
 def read_pairs(
@@ -165,39 +227,77 @@ def read_pairs(
     where: str = "train",
 ) -> Corpus:
     """Sentence pairs from two files, or from one TSV or JSONL file; without `filters` only empty ones are dropped."""
-    if pairs is not None:
-        found, notes = _one_file(pairs)
-        files: tuple[str, ...] = (str(pairs),)
-    else:
-        if source is None or target is None:
-            raise UsageError("pairs come from a source and a target file, or from one file of pairs; give either")
-        found, notes = _two_files(source, target)
-        files = (str(source), str(target))
-    return _filtered(found, filters, CorpusReport(where, files, len(found), 0, notes=notes))
+    return read_files(PairFiles(source, target, pairs), filters, where)
+
+
+class Digest:
+    """Makes the facts of a corpus while its pairs go by once."""
+
+    def __init__(self) -> None:
+        self._pairs, self._source, self._target = 0, hashlib.sha256(), hashlib.sha256()
+
+    def see(self, pairs: Iterable[Pair]) -> None:
+        """Pairs go by."""
+        for pair in pairs:
+            self._pairs += 1
+            self._source.update(_line(pair.source))
+            self._target.update(_line(pair.target))
+
+    def facts(self) -> Facts:
+        """What there is to say of all that went by."""
+        return Facts(self._pairs, self._source.hexdigest(), self._target.hexdigest())
+
+
+class Shared:
+    """Finds out how much of another corpus training has seen, while the training pairs go by once."""
+
+    def __init__(self, other: Corpus) -> None:
+        self.other = other
+        self._wanted = {(pair.source, pair.target) for pair in other.pairs}, {*other.sources}, {*other.targets}
+        self._found: tuple[set[tuple[str, str]], set[str], set[str]] = (set(), set(), set())
+
+    def see(self, pairs: Iterable[Pair]) -> None:
+        """Training pairs go by."""
+        (whole, sources, targets), found = self._wanted, self._found
+        for pair in pairs:
+            if pair.source in sources or pair.target in targets:
+                found[0].update({(pair.source, pair.target)} & whole)
+                found[1].update({pair.source} & sources)
+                found[2].update({pair.target} & targets)
+
+    def lines(self, name: str) -> list[str]:
+        """Whole pairs, sources and targets that were seen, with first line numbers."""
+        whole, sources, targets = self._found
+        pairs = self.other.pairs
+        found = {
+            "pairs": [pair.line for pair in pairs if (pair.source, pair.target) in whole],
+            "sources": [pair.line for pair in pairs if pair.source in sources],
+            "targets": [pair.line for pair in pairs if pair.target in targets],
+        }
+        if not any(found.values()):
+            return [f"{name}: none of its {len(pairs):,} pairs shares a side with train"]
+        return [
+            f"{name}: {len(lines):,} of {len(pairs):,} {kind} are also in train{numbers(lines)}"
+            for kind, lines in found.items()
+        ]
 
 
 def overlap(train: Corpus, other: Corpus, name: str) -> list[str]:
     """How much of another corpus training has already seen: whole pairs, sources, targets, with first line numbers."""
-    whole = {(pair.source, pair.target) for pair in train.pairs}
-    sources, targets = set(train.sources), set(train.targets)
-    found = {
-        "pairs": [pair.line for pair in other.pairs if (pair.source, pair.target) in whole],
-        "sources": [pair.line for pair in other.pairs if pair.source in sources],
-        "targets": [pair.line for pair in other.pairs if pair.target in targets],
-    }
-    if not any(found.values()):
-        return [f"{name}: none of its {len(other.pairs):,} pairs shares a side with train"]
-    return [
-        f"{name}: {len(lines):,} of {len(other.pairs):,} {kind} are also in train{_numbers(lines)}"
-        for kind, lines in found.items()
-    ]
+    shared = Shared(other)
+    shared.see(train.pairs)
+    return shared.lines(name)
 
 
 def report_lines(corpora: Mapping[str, Corpus]) -> list[str]:
-    """The whole corpus report: each part, then what valid and test share with train."""
+    """The whole corpus report: each part, then what valid and test share with what is trained on."""
     lines = [line for corpus in corpora.values() for line in corpus.report.lines()]
-    for name, corpus in corpora.items():
-        lines += overlap(corpora["train"], corpus, name) if name != "train" else []
+    for name in corpora:
+        if name in OTHERS:
+            shared = Shared(corpora[name])
+            for where, corpus in corpora.items():
+                shared.see(() if where in OTHERS else corpus.pairs)
+            lines += shared.lines(name)
     return lines
 
 
@@ -205,8 +305,12 @@ def fingerprint(texts: Iterable[str]) -> str:
     """The SHA-256 of a text, line by line: which data a model was made from."""
     digest = hashlib.sha256()
     for text in texts:
-        digest.update(text.encode("utf-8", "replace") + b"\n")
+        digest.update(_line(text))
     return digest.hexdigest()
+
+
+def _line(text: str) -> bytes:
+    return text.encode("utf-8", "replace") + b"\n"
 
 
 def _problem(prefix: str, source: str | None, target: str | None, pairs: str | None) -> str | None:
@@ -222,115 +326,28 @@ def _problem(prefix: str, source: str | None, target: str | None, pairs: str | N
     return None
 
 
-def _two_files(source: str | Path, target: str | Path) -> tuple[list[Pair], tuple[str, ...]]:
-    files = read_files((source, target))
-    counts = [len(file.lines) for file in files]
-    if counts[0] != counts[1]:
-        raise DataError(
-            f"{source} has {counts[0]:,} lines but {target} has {counts[1]:,}; line n of one must translate line n "
-            "of the other: check for a stray line break or a missing line"
-        )
-    rows = zip(files[0].lines, files[1].lines, strict=True)
-    return [Pair(clean(a), clean(b), n) for n, (a, b) in enumerate(rows, 1)], files[0].notes + files[1].notes
+def _parts(settings: CorpusSettings) -> list[tuple[str, MixSettings]]:
+    """Every training corpus with its name."""
+    source, target, pairs = settings.files("")
+    main = MixSettings(source=source, target=target, pairs=pairs)
+    parts = [(part.name or f"mix{number}", part) for number, part in enumerate(settings.mix, 1)]
+    return parts if source is None and target is None and pairs is None else [("train", main), *parts]
 
 
-def _one_file(path: str | Path) -> tuple[list[Pair], tuple[str, ...]]:
-    file = read_file(path)
-    parse = _from_json if str(path).removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json")) else _from_tabs
-    pairs: list[Pair] = []
-    wrong: dict[str, list[int]] = {}
-    for number, line in enumerate(file.lines, 1):
-        found = parse(line) if line.strip() else ("", "")
-        if isinstance(found, str):
-            wrong.setdefault(found, []).append(number)
-        else:
-            pairs.append(Pair(clean(found[0]), clean(found[1]), number))
-    if wrong:
-        raise DataError(*(f"{path}: {len(lines):,} lines {what}{_numbers(lines)}" for what, lines in wrong.items()))
-    return pairs, file.notes
+def _wrong_names(names: list[str]) -> list[str]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    problems = [f"mix: two corpora are called {name}; give each a name of its own" for name in twice]
+    return problems + [
+        f"mix: no training corpus can be called {name}; choose another" for name in OTHERS if name in names
+    ]
 
 
-def _from_tabs(line: str) -> tuple[str, str] | str:
-    """Both sides, or what is wrong."""
-    sides = line.split("\t")
-    if len(sides) != 2:
-        return "do not hold exactly one tab between source and target; mend them, or give two files"
-    return sides[0], sides[1]
-
-
-def _from_json(line: str) -> tuple[str, str] | str:
-    """Both sides, or what is wrong."""
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return 'are not JSON; write one object per line, such as {"source": "…", "target": "…"}'
-    if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in ("source", "target")):
-        return "lack a text under the key source or target; give both"
-    if "\0" in row["source"] + row["target"]:
-        return "hold a NUL character; remove it"
-    return row["source"], row["target"]
-
-
-def _filtered(pairs: Sequence[Pair], filters: Filters | None, report: CorpusReport) -> Corpus:
-    kept: list[Pair] = []
-    dropped: dict[str, list[Pair]] = {}
-    seen: set[tuple[str, str]] = set()
-    for pair in pairs:
-        sides = (pair.source, pair.target)
-        reason = _reason(pair, filters)
-        if reason is None and filters and filters.drop_duplicates and sides in seen:
-            reason = "duplicate"
-        (dropped.setdefault(reason, []) if reason else kept).append(pair)
-        seen |= set() if reason else {sides}
-    what = {reason: _summary(some) for reason, some in dropped.items()}
-    if not kept:
-        raise DataError(_nothing_left(report, what))
-    numbers = {"kept": len(kept), "duplicates": len(kept) - len(seen)}
-    return Corpus(tuple(kept), CorpusReport(**{**vars(report), **numbers, "dropped": what}))
-
-
-def _nothing_left(report: CorpusReport, dropped: Mapping[str, Dropped]) -> str:
-    reasons = ", ".join(f"{some.count:,} {reason}" for reason, some in dropped.items())
-    return (
-        f"{' and '.join(report.files)}: none of the {report.read:,} pairs can be used ({reasons}); "
-        "give sentences with their translations, or set max_length and max_ratio higher"
-    )
-
-
-def _reason(pair: Pair, filters: Filters | None) -> str | None:
-    """Why this pair is left out, if it is."""
-    if not pair.source or not pair.target:
-        return "empty"
-    if filters is None:
-        return None
-    shorter, longer = sorted((len(pair.source), len(pair.target)))
-    if max(_words(pair.source), _words(pair.target)) > filters.max_length:
-        return "too long"
-    return "odd length ratio" if longer > _SHORT and longer > shorter * filters.max_ratio else None
-
-
-def _words(text: str) -> int:
-    return max(text.count(" ") + 1, -(-len(text) // _DENSE))
-
-
-def _summary(pairs: Sequence[Pair]) -> Dropped:
-    lines = tuple(pair.line for pair in pairs[:_NUMBERS])
-    return Dropped(len(pairs), lines, tuple(map(_shown, pairs[:_EXAMPLES])))
-
-
-def _shown(pair: Pair) -> tuple[int, str]:
-    source, target = (_excerpt(text) for text in (pair.source, pair.target))
-    return pair.line, f"{source} ↔ {target}"
-
-
-def _excerpt(text: str, room: int = 28) -> str:
-    return text if 0 < len(text) <= room else f"{text[: room - 1]}…" if text else "(empty)"
-
-
-def _numbers(lines: Sequence[int], count: int | None = None) -> str:
-    """The first line numbers in brackets; `count` says how many there are where `lines` is already cut."""
-    if not lines:
-        return ""
-    total = len(lines) if count is None else count
-    shown = ", ".join(map(str, lines[:_NUMBERS]))
-    return f" ({'line' if total == 1 else 'lines'} {shown}{' …' if total > _NUMBERS else ''})"
+def _wrong_part(number: int, part: MixSettings) -> Iterator[str]:
+    """What is wrong with a corpus of the mix."""
+    where = f"mix {number}" + (f" ({part.name})" if part.name else "")
+    if problem := _problem("", part.source, part.target, part.pairs):
+        yield f"{where}: {problem}"
+    if not (part.weight > 0 and math.isfinite(part.weight)):
+        yield f"{where}: weight {part.weight:g} is no positive number; give one above 0, or leave the corpus out"
+    if part.name is not None and not re.fullmatch(r"\w[\w.-]*", part.name):
+        yield f"{where}: name {part.name!r} cannot name a folder; use letters, digits, points and hyphens"

@@ -9,13 +9,13 @@ import os
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from regard.errors import DataError
 
-__all__ = ["TextFile", "clean", "read_file", "read_files", "read_lines", "write_bytes", "write_lines"]
+__all__ = ["LineReader", "TextFile", "clean", "read_file", "read_files", "read_lines", "write_bytes", "write_lines"]
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -64,16 +64,63 @@ def read_files(paths: Iterable[str | Path]) -> list[TextFile]:
 
 def read_file(path: str | Path) -> TextFile:
     """Like `read_lines`, and says what was taken off."""
-    data = _contents(Path(path))
-    text = data.removeprefix(_BOM)
-    if not text:
-        raise DataError(f"{path}: the file is empty; give a file with one sentence per line")
-    lines = _decoded(path, text).removesuffix("\n").split("\n")
-    mended = [line.removesuffix("\r") for line in lines]
-    returns = sum(len(old) != len(new) for old, new in zip(lines, mended, strict=True))
-    notes = [f"{path}: the byte-order mark before line 1 was taken off"] if len(text) < len(data) else []
-    notes += [f"{path}: {returns:,} lines end in CR LF; the CR was taken off"] if returns else []
-    return TextFile(str(path), mended, tuple(notes))
+    reader = LineReader(path)
+    lines = list(reader)
+    if reader.causes:
+        raise DataError(*reader.causes)
+    return TextFile(str(path), lines, reader.notes)
+
+
+class LineReader:
+    """The raw lines of a file, one after another; only one is held at a time.
+
+    Nothing is raised while they come: afterwards `causes` says what is wrong with the file (lines are missing then),
+    so that several files can be read side by side and every cause be told at once; `notes` says what was mended.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.count = 0
+        self.notes: tuple[str, ...] = ()
+        self.causes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[str]:
+        path = self.path
+        try:
+            with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as file:
+                yield from self._lines(file)
+        except FileNotFoundError:
+            self.causes = (f"{path}: no such file{_nearest(path)}",)
+        except IsADirectoryError:
+            self.causes = (f"{path}: is a folder; give a file of text in it",)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
+            self.causes = (f"{path}: damaged, or not gzip at all ({problem}); fetch or compress it again",)
+        except OSError as problem:
+            self.causes = (f"{path}: cannot be read ({problem.strerror}); check the path and its permissions",)
+
+    def _lines(self, file: Iterable[bytes]) -> Iterator[str]:
+        start, returns, marked = b"", 0, False
+        coding = nul = None
+        for raw in file:
+            if not self.count:
+                marked = raw.startswith(_BOM)
+                raw = start = raw.removeprefix(_BOM)
+            self.count += bool(raw)
+            if nul is None and b"\0" in raw:
+                nul = f"{self.path}: line {self.count} holds a NUL character; remove it"
+            try:
+                line = raw.decode("utf-8").removesuffix("\n")
+            except UnicodeDecodeError as problem:
+                place = f"(byte 0x{raw[problem.start]:02X}, the line's byte number {problem.start + 1})"
+                coding = coding or f"{self.path}: line {self.count} is not UTF-8 {place}{_looks_like(start)}"
+            returns += raw.endswith((b"\r\n", b"\r"))
+            if raw and coding is None and nul is None:
+                yield line.removesuffix("\r")
+        self.causes = tuple(cause for cause in (coding, nul) if cause)
+        if not self.count:
+            self.causes = (f"{self.path}: the file is empty; give a file with one sentence per line",)
+        self.notes = (f"{self.path}: the byte-order mark before line 1 was taken off",) if marked else ()
+        self.notes += (f"{self.path}: {returns:,} lines end in CR LF; the CR was taken off",) if returns else ()
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
@@ -96,20 +143,6 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         raise DataError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
 
 
-def _contents(path: Path) -> bytes:
-    try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if path.name.endswith(".gz") else data
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file{_nearest(path)}") from None
-    except IsADirectoryError:
-        raise DataError(f"{path}: is a folder; give a file of text in it") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
-        raise DataError(f"{path}: damaged, or not gzip at all ({problem}); fetch or compress it again") from None
-    except OSError as problem:
-        raise DataError(f"{path}: cannot be read ({problem.strerror}); check the path and its permissions") from None
-
-
 def _nearest(path: Path) -> str:
     try:
         names = sorted(entry.name for entry in path.parent.iterdir())
@@ -117,24 +150,6 @@ def _nearest(path: Path) -> str:
         return f", nor a folder {path.parent}; check the path"
     near = difflib.get_close_matches(path.name, names, 1, 0.5)
     return f"; did you mean {path.parent / near[0]}?" if near else f"; {path.parent} has no file of a similar name"
-
-
-def _decoded(path: str | Path, data: bytes) -> str:
-    causes = [f"{path}: line {_line(data, data.index(0))} holds a NUL character; remove it"] if b"\0" in data else []
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as problem:
-        byte, line = data[problem.start], _line(data, problem.start)
-        column = problem.start - data.rfind(b"\n", 0, problem.start)
-        place = f"{path}: line {line} is not UTF-8 (byte 0x{byte:02X}, the line's byte number {column})"
-        raise DataError(place + _looks_like(data), *causes) from None
-    if causes:
-        raise DataError(*causes)
-    return text
-
-
-def _line(data: bytes, position: int) -> int:
-    return data.count(b"\n", 0, position) + 1
 
 
 def _looks_like(data: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import re
@@ -17,7 +18,7 @@ from regard.data.text import clean, write_bytes
 from regard.errors import ConfigurationError, DataError, ModelFolderError
 from regard.settings import Settings
 
-__all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerSettings", "Vocabulary", "chosen_size"]
+__all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerSettings", "Vocabulary", "chosen_size", "sample_step"]
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
@@ -65,7 +66,7 @@ class Vocabulary:
         prepared = [_prepared(text) for text in texts]
 
         def draw() -> list[list[int]]:  # a thread's generator takes the seed once, when it is first used
-            sentencepiece.set_random_generator_seed(seed % 2**32)
+            sentencepiece.set_random_generator_seed(seed % (2**32 - 1))
             options = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
             ids: list[list[int]] = self._processor.encode(prepared, out_type=int, **options)
             return ids
@@ -81,6 +82,20 @@ class Vocabulary:
         """The text of these ids, on one line; PAD, BOS and EOS are skipped, UNK reads ⁇."""
         kept = [int(index) for index in ids if index not in (PAD, BOS, EOS)]
         return clean(self._processor.decode(kept))
+
+    def restored(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The texts that `encode_all` cut into these ids (EOS aside), to be cut anew: each is cut into the same ids.
+
+        A run of unknown characters comes back as one character that no text holds, and so is unknown too.
+        """
+        strange = next(char for char in map(chr, range(0xFDD0, 0xFDF0)) if self._processor.piece_to_id(char) == UNK)
+        texts: list[str] = self._processor.decode([[index for index in row if index != EOS] for row in rows])
+        for place, row in enumerate(rows):
+            if UNK in row:
+                ids = [index for index in row if index != EOS]
+                pieces = zip(ids, self.pieces(ids), strict=True)
+                texts[place] = self._processor.decode([strange if index == UNK else piece for index, piece in pieces])
+        return texts
 
     def unknown(self, text: str) -> float:
         """The share of a line's characters (spaces aside) that have no piece: spelt as bytes, or lost."""
@@ -141,6 +156,11 @@ class Tokenizer:
         alpha = dropout if self.settings.kind == "bpe" else 1 - dropout
         return self.source.sample_all(sources, alpha, seed), self.target.sample_all(targets, alpha, seed + 1)
 
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of its vocabularies."""
+        return hashlib.sha256(self.source.model + self.target.model).hexdigest()
+
     def save(self, folder: str | Path) -> None:
         """Write the vocabularies into a model folder."""
         for name, vocabulary in zip(_names(self.settings), (self.source, self.target), strict=False):
@@ -172,9 +192,13 @@ def _prepared(text: str) -> str:
     return clean(text).replace(_SPACE, "_")
 
 
+def sample_step(lines: int) -> int:
+    """Of so many lines, every how-manieth pieces are learnt from: spread evenly where the text is too long."""
+    return 1 + max(0, lines - 1) // _MOST_LINES
+
+
 def _some(texts: Sequence[str]) -> Sequence[str]:
-    """Lines spread evenly over a text too long to learn from whole."""
-    return texts[:: 1 + len(texts) // _MOST_LINES]
+    return texts[:: sample_step(len(texts))]
 
 
 def _train(texts: Sequence[str], settings: TokenizerSettings, side: str) -> bytes:

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import torch
 
 from regard.checkpoint import FolderSettings
-from regard.data.batching import Batches, BatchingSettings, Example
+from regard.data.batching import Batches, BatchingSettings
 from regard.data.corpus import Corpus
-from regard.data.tokenizer import EOS, Tokenizer
+from regard.data.examples import examples, resampled
+from regard.data.tokenizer import Tokenizer
 from regard.evaluation.metrics import chrf_and_bleu
 from regard.models import Model, device_of
 from regard.pipeline import Translator
 from regard.training.loss import Loss, Objective
 
 __all__ = ["Validation", "examples", "resampled"]
-
-
-def examples(sources: Sequence[str], targets: Sequence[str], tokenizer: Tokenizer) -> list[Example]:
-    """Sentence pairs as ids, each side with its end of sentence."""
-    return _paired(tokenizer.source.encode_all(sources), tokenizer.target.encode_all(targets))
-
-
-def resampled(corpus: Corpus, tokenizer: Tokenizer, dropout: float) -> Callable[[Sequence[int], int], list[Example]]:
-    """Gives lines of a corpus as ids, cut into pieces anew each time."""
-    sources, targets = corpus.sources, corpus.targets
-
-    def again(lines: Sequence[int], seed: int) -> list[Example]:
-        left, right = [sources[line] for line in lines], [targets[line] for line in lines]
-        return _paired(*tokenizer.sample(left, right, dropout, seed))
-
-    return again
-
-
-def _paired(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[Example]:
-    return [Example([*source, EOS], [*target, EOS]) for source, target in zip(sources, targets, strict=True)]
 
 
 class Validation:

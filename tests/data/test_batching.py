@@ -1,11 +1,14 @@
 """Batches: every example once, within the budget, nearly without padding, and the same stream wherever one resumes."""
 
 import itertools
+import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 import torch
 
+from regard.data import batching
 from regard.data.batching import Batches, BatchingSettings, Example, PairBatch, Position, collate, pad
 from regard.data.tokenizer import BOS, EOS, PAD
 from regard.errors import DataError
@@ -152,6 +155,70 @@ def test_few_pads_on_a_corpus_of_translations() -> None:
     source, target = Batches(examples(20_000), BatchingSettings(batches=2), 1).padding()
     assert target < 0.015
     assert source < 0.04
+
+
+# --- long corpora
+
+
+@pytest.fixture
+def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if 400 sentences were more than could be shuffled one by one."""
+    monkeypatch.setattr(batching, "BLOCKS", 30)
+
+
+@pytest.mark.usefixtures("few_blocks")
+@pytest.mark.parametrize("pool", [1, 7, 50, 150, 1000])
+def test_blocks_are_shuffled_and_the_sentences_of_a_pool(pool: int) -> None:
+    batches = Batches(examples(400), BatchingSettings(tokens=200, batches=1, pool=pool), 3)
+    epochs = [batches.epoch(n) for n in (0, 1)]
+    for epoch in epochs:
+        assert sorted(line for plan in epoch for line in plan.lines) == list(range(400))
+    assert epochs[0] != epochs[1]
+    assert batches.epoch(1) == epochs[1]
+    whole = [[line for plan in batches._pool(0, number) for line in plan.lines] for number in range(batches._pools)]
+    blocks = [{line // 14 for line in lines} for lines in whole]  # 400 sentences in 29 blocks
+    assert sum(map(len, blocks)) == 29, "no block is in two pools"
+    assert max(map(len, whole)) <= max(14, pool + 13)
+    order = [block for some in blocks for block in some]
+    assert pool > 1 or order != sorted(order)
+
+
+@pytest.mark.usefixtures("few_blocks")
+def test_long_corpora_resume_anywhere_too() -> None:
+    settings = BatchingSettings(tokens=200, batches=2, pool=60)
+    data = examples(400)
+    stream = list(itertools.islice(Batches(data, settings, 4).updates(), 60))
+    position = Position()
+    for start, update in enumerate(stream):
+        ahead = stream[start : start + 3]
+        assert list(itertools.islice(Batches(data, settings, 4).updates(position), len(ahead))) == ahead
+        position = update.after
+    assert stream[-1].after.epoch == 1
+
+
+def test_an_epoch_of_a_long_corpus_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, settings = examples(20_000), BatchingSettings(tokens=1000, batches=1, pool=4000)
+    exact = Batches(data, settings, 1).outline
+    monkeypatch.setattr(batching, "BLOCKS", 5000)
+    guessed = Batches(data, settings, 1).outline
+    assert guessed.batches == pytest.approx(exact.batches, rel=0.03)
+    assert guessed.pieces == pytest.approx(exact.pieces, rel=0.03)
+    assert guessed.padding() == pytest.approx(exact.padding(), abs=0.01)
+
+
+def test_the_outline_is_that_of_the_epoch() -> None:
+    batches = Batches(examples(500), SMALL, 1)
+    epoch = batches.epoch(0)
+    assert batches.outline.batches == len(epoch)
+    assert batches.outline.pieces[1] == sum(plan.tokens for plan in epoch)
+    assert batches.outline.positions[1] == sum(plan.batch().target_out.numel() for plan in epoch)
+
+
+def test_a_position_survives_json() -> None:
+    for position in (Position(), Position(3, 2, 1), Position(0, 0, 7, (Position(1, 2, 3), Position()))):
+        for values in (asdict(position), position.to_json()):
+            assert Position.from_json(json.loads(json.dumps(values))) == position
+    assert Position.from_json({"epoch": 1, "pool": 2, "batch": 3}) == Position(1, 2, 3), "as older runs wrote it"
 
 
 def test_no_examples() -> None:

@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 from regard.data.corpus import (
     Corpus,
@@ -21,6 +23,11 @@ from regard.data.corpus import (
 )
 from regard.data.text import clean, read_file, read_lines, write_lines
 from regard.errors import ConfigurationError, DataError, RegardError, UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 GERMAN = ["Ein Hund läuft.", "Zwei Männer reden.", "Ein roter Ball."]
 KOREAN = ["개가 달린다.", "두 남자가 이야기한다.", "빨간 공 하나."]
@@ -297,6 +304,14 @@ def test_causes_of_all_parts_come_at_once(tmp_path: Path) -> None:
         ({"pairs": "c", "valid_target": "a"}, "valid_target is given without valid_source"),
         ({"pairs": "c", "valid_pairs": "b", "valid_target": "a"}, "valid_source and valid_target exclude valid_pairs"),
         ({"pairs": "c", "max_length": 0}, "max_length"),
+        ({"pairs": "c", "mix": [{"pairs": "d", "weight": 0.0}]}, "mix 1: weight 0 is no positive number"),
+        ({"pairs": "c", "mix": [{"pairs": "d", "wieght": 1.0}]}, "did you mean 'mix.weight'?"),
+        ({"mix": [{"source": "d"}]}, "mix 1: source is given without target"),
+        ({"source": "d", "mix": [{"pairs": "d"}]}, "source is given without target"),
+        ({"pairs": "c", "mix": [{"pairs": "d", "name": "train"}]}, "two corpora are called train"),
+        ({"mix": [{"pairs": "d", "name": "valid"}]}, "no training corpus can be called valid"),
+        ({"mix": [{"pairs": "d", "name": "../d"}]}, "mix 1 (../d): name '../d' cannot name a folder"),
+        ({"pairs": "c", "shards": "yes"}, "shards"),
         ({"pairs": "c", "max_lenght": 3}, "did you mean 'max_length'?"),
     ],
 )
@@ -304,3 +319,40 @@ def test_contradicting_settings(values: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigurationError, match=r".*") as caught:
         CorpusSettings.parse(values, "train.toml")
     assert said in str(caught.value)
+
+
+def test_all_that_is_wrong_with_a_mix_is_said() -> None:
+    parts: list[dict[str, object]] = [{"weight": -1.0, "name": "a"}, {"pairs": "x", "weight": float("nan")}]
+    with pytest.raises(ConfigurationError) as caught:
+        CorpusSettings.parse({"mix": parts, "valid_source": "v"}, "train.toml")
+    said = str(caught.value)
+    for words in (
+        "mix 1 (a): no training pairs",
+        "mix 1 (a): weight -1 is",
+        "mix 2: weight nan is",
+        "valid_source is given",
+    ):
+        assert words in said
+
+
+def test_a_mix_is_read_from_toml_and_written_back() -> None:
+    text = 'source = "a"\ntarget = "b"\n[[mix]]\npairs = "c.tsv"\nweight = 3.0\nname = "news"\n[[mix]]\npairs = "d"\n'
+    settings = CorpusSettings.parse(tomllib.loads(text), "train.toml")
+    assert settings.weights == {"train": 1.0, "news": 3.0, "mix2": 1.0}
+    assert {name: files.names for name, files in settings.training.items()} == {
+        "train": ("a", "b"),
+        "news": ("c.tsv",),
+        "mix2": ("d",),
+    }
+    back = tomli_w.dumps(settings.model_dump(exclude_none=True))
+    assert CorpusSettings.parse(tomllib.loads(back), "train.toml") == settings
+
+
+def test_a_mix_is_read_like_the_rest(tmp_path: Path) -> None:
+    source, target = two_files(tmp_path, GERMAN, KOREAN)
+    write_lines(tmp_path / "b.tsv", as_tsv(GERMAN[:2], KOREAN[:2]))
+    write_lines(tmp_path / "t.tsv", as_tsv(GERMAN[1:], KOREAN[1:]))
+    mix = {"mix": [{"pairs": str(tmp_path / "b.tsv"), "name": "news"}], "test_pairs": str(tmp_path / "t.tsv")}
+    corpora = read_corpus(CorpusSettings.parse({"source": source, "target": target, **mix}, "the test"))
+    assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "news": 2, "test": 2}
+    assert "test: 2 of 2 pairs are also in train (lines 1, 2)" in report_lines(corpora)

@@ -1,0 +1,43 @@
+"""Sentence pairs as ids, once or cut into pieces anew in each epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from regard.data.batching import Again, Example
+from regard.data.corpus import Corpus
+from regard.data.tokenizer import EOS, Tokenizer
+
+__all__ = ["examples", "recut", "resampled"]
+
+
+def examples(sources: Sequence[str], targets: Sequence[str], tokenizer: Tokenizer) -> list[Example]:
+    """Sentence pairs as ids, each side with its end of sentence."""
+    return _paired(tokenizer.source.encode_all(sources), tokenizer.target.encode_all(targets))
+
+
+def resampled(corpus: Corpus, tokenizer: Tokenizer, dropout: float) -> Again:
+    """Gives lines of a corpus as ids, cut into pieces anew each time."""
+    sources, targets = corpus.sources, corpus.targets
+
+    def again(lines: Sequence[int], seed: int) -> list[Example]:
+        left, right = [sources[line] for line in lines], [targets[line] for line in lines]
+        return _paired(*tokenizer.sample(left, right, dropout, seed))
+
+    return again
+
+
+def recut(kept: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Again:
+    """The same where only the ids of the pairs are at hand: they are put together to text first."""
+
+    def again(lines: Sequence[int], seed: int) -> list[Example]:
+        pairs = [kept[line] for line in lines]
+        left = tokenizer.source.restored([pair.source for pair in pairs])
+        right = tokenizer.target.restored([pair.target for pair in pairs])
+        return _paired(*tokenizer.sample(left, right, dropout, seed))
+
+    return again
+
+
+def _paired(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[Example]:
+    return [Example([*source, EOS], [*target, EOS]) for source, target in zip(sources, targets, strict=True)]

@@ -1,0 +1,65 @@
+"""Several corpora in one stream: each batch comes from one of them, drawn by its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property, reduce
+
+import numpy as np
+
+from regard.data.batching import Batches, Batching, Outline, Plan, Position
+from regard.errors import ConfigurationError
+
+__all__ = ["Mixture"]
+
+
+class Mixture(Batching):
+    """Batches of several corpora, in shares as their weights; each corpus goes through epochs of its own.
+
+    Which corpus a batch comes from is decided by the seed and by how many batches came before.
+    """
+
+    def __init__(self, parts: Sequence[Batches], weights: Sequence[float], seed: int) -> None:
+        """All parts cut updates into equally many batches. Raises ConfigurationError for weights that cannot be."""
+        wrong = [weight for weight in weights if not 0 < weight < float("inf")]
+        if wrong or len(parts) != len(weights) or not parts:
+            raise ConfigurationError(
+                f"a mixture of {len(parts)} corpora wants as many weights above 0, got {list(weights)}; give each one"
+            )
+        self.parts, self.seed = tuple(parts), seed
+        self.together = parts[0].together
+        self.shares = np.array(weights) / sum(weights)
+        assert {part.together for part in parts} == {self.together}, "an update is cut into the same number of batches"
+
+    @cached_property
+    def outline(self) -> Outline:
+        """What comes while every corpus is read at least once: how much of each, and what is padding."""
+        each = [part.outline for part in self.parts]
+        length = max(some.batches / share for some, share in zip(each, self.shares, strict=True))
+        read = [float(length * share / some.batches) for some, share in zip(each, self.shares, strict=True)]
+        return reduce(Outline.__add__, (some.times(epochs) for some, epochs in zip(each, read, strict=True)))
+
+    def plans(self, place: Position) -> Iterator[tuple[Position, Plan]]:
+        """Batches without end, each with the position to go on from after it."""
+        places = [*(place.parts or [Position()] * len(self.parts))]
+        if len(places) != len(self.parts):
+            raise ConfigurationError(
+                f"data.mix: the run stands in {len(places)} corpora and the recipe has {len(self.parts)}; "
+                "give those it began with, or train anew with another --out"
+            )
+        streams = [part.plans(where) for part, where in zip(self.parts, places, strict=True)]
+        number = place.batch
+        while True:
+            drawn = self._drawn(number)
+            places[drawn], plan = next(streams[drawn])
+            number += 1
+            yield Position(min(where.epoch for where in places), 0, number, tuple(places)), plan
+
+    def epoch(self, n: int) -> list[Plan]:
+        """Epoch n of each corpus, one after another."""
+        return [plan for part in self.parts for plan in part.epoch(n)]
+
+    def _drawn(self, number: int) -> int:
+        """Which corpus the batch of this number comes from."""
+        chance = np.random.Generator(np.random.PCG64([self.seed, number, 0, 1])).random()
+        return min(int(np.searchsorted(np.cumsum(self.shares), chance, side="right")), len(self.parts) - 1)

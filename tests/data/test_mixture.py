@@ -1,0 +1,123 @@
+"""A mixture of corpora: shares near the weights, each corpus in its own order, the same stream wherever one resumes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from dataclasses import asdict
+
+import pytest
+
+from regard.data.batching import Batches, BatchingSettings, Example, Plan, Position, Update
+from regard.data.mixture import Mixture
+from regard.data.tokenizer import EOS
+from regard.errors import ConfigurationError
+
+
+def part(name: int, count: int, together: int = 2) -> Batches:
+    """A corpus whose every piece is its name."""
+    examples = [Example([name] * (1 + i % 9) + [EOS], [name] * (1 + i % 7) + [EOS]) for i in range(count)]
+    return Batches(examples, BatchingSettings(tokens=60, batches=together, pool=25), seed=name)
+
+
+def mixture(together: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)) -> Mixture:
+    return Mixture([part(10, 90, together), part(11, 40, together), part(12, 1, together)], weights, 5)
+
+
+def origin(plan: Plan) -> int:
+    names = {piece for example in plan.examples for piece in (*example.source, *example.target)} - {EOS}
+    assert len(names) == 1, "a batch comes from one corpus"
+    return names.pop()
+
+
+def stream(batches: Mixture, count: int, position: Position | None = None) -> list[Update]:
+    return list(itertools.islice(batches.updates(position), count))
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_resuming_anywhere_gives_the_same_stream(together: int) -> None:
+    whole = stream(mixture(together), 60)
+    position = Position()
+    for start, update in enumerate(whole):
+        ahead = whole[start : start + 8]
+        assert stream(mixture(together), len(ahead), position) == ahead
+        assert len(update.plans) == together
+        position = update.after
+    assert {update.after.parts[0].epoch for update in whole} > {0, 1}
+    assert {where.pool for update in whole for where in update.after.parts} >= {0, 1, 2}
+
+
+def test_a_position_survives_json() -> None:
+    for update in stream(mixture(), 30):
+        for values in (asdict(update.after), update.after.to_json()):
+            assert Position.from_json(json.loads(json.dumps(values))) == update.after
+
+
+def test_every_corpus_goes_through_its_own_epochs() -> None:
+    batches = mixture()
+    seen: dict[int, list[Plan]] = {10: [], 11: [], 12: []}
+    for update in stream(batches, 80):
+        for plan in update.plans:
+            seen[origin(plan)].append(plan)
+    for own in batches.parts:
+        plans = seen[own.examples[0].source[0]]
+        epochs = itertools.chain.from_iterable(own.epoch(n) for n in itertools.count())
+        assert plans == list(itertools.islice(epochs, len(plans)))
+        assert len(plans) > 5
+
+
+def test_the_shares_are_the_weights() -> None:
+    drawn = Counter(origin(plan) for update in stream(mixture(weights=(5.0, 3.0, 2.0)), 500) for plan in update.plans)
+    for name, share in ((10, 0.5), (11, 0.3), (12, 0.2)):
+        assert drawn[name] / 1000 == pytest.approx(share, abs=0.048)  # three standard deviations
+
+
+def test_the_epoch_is_that_of_the_slowest() -> None:
+    for update in stream(mixture(), 40):
+        assert update.after.epoch == min(where.epoch for where in update.after.parts)
+    assert update.after.epoch < max(where.epoch for where in update.after.parts)
+    assert update.after.batch == 80
+
+
+def test_the_seed_decides() -> None:
+    parts = [part(10, 90), part(11, 40)]
+    orders = [
+        [origin(plan) for update in stream(Mixture(parts, (1.0, 1.0), seed), 30) for plan in update.plans]
+        for seed in (1, 1, 2)
+    ]
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_one_corpus_is_no_mixture() -> None:
+    alone, mixed = part(10, 90), Mixture([part(10, 90)], [0.3], 5)
+    both = zip(alone.updates(), stream(mixed, 50), strict=False)
+    assert all(one.plans == other.plans for one, other in both)
+    assert mixed.padding() == pytest.approx(alone.padding())
+    assert mixed.outline.batches == pytest.approx(alone.outline.batches)
+
+
+def test_padding_is_what_comes() -> None:
+    whole = BatchingSettings(tokens=60, batches=2)  # one pool: every epoch is cut alike
+    parts = [Batches(own.examples, whole, own.seed) for own in mixture().parts]
+    batches = Mixture(parts, (3.0, 2.0, 1.0), 5)
+    plans = [plan for update in stream(batches, 600) for plan in update.plans]
+    sides = [[[len(example.source) for example in plan.examples] for plan in plans]]
+    sides += [[[len(example.target) for example in plan.examples] for plan in plans]]
+    came = [1 - sum(map(sum, side)) / sum(max(lengths) * len(lengths) for lengths in side) for side in sides]
+    assert batches.padding() == pytest.approx(came, abs=0.015)
+    # the slowest corpus decides how long an epoch is
+    each = [own.outline.batches * 6 / weight for own, weight in zip(batches.parts, (3, 2, 1), strict=True)]
+    assert batches.outline.batches == pytest.approx(max(each))
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (1.0, 0.0), (1.0, -1.0), (1.0, float("nan")), (float("inf"), 1.0)])
+def test_weights_that_cannot_be(weights: tuple[float, ...]) -> None:
+    with pytest.raises(ConfigurationError, match="2 corpora wants as many weights above 0"):
+        Mixture([part(10, 9), part(11, 9)], weights, 1)
+
+
+def test_a_position_of_another_mixture() -> None:
+    after = stream(mixture(), 1)[0].after
+    with pytest.raises(ConfigurationError, match="stands in 3 corpora and the recipe has 2"):
+        next(Mixture([part(10, 9), part(11, 9)], (1.0, 1.0), 1).updates(after))

@@ -1,0 +1,167 @@
+"""Shards are the examples: the same ids, lengths, batches and tensors, and nothing half-written is ever read."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from material import corpus, sentences
+
+from regard.data import pairs as pairs_module
+from regard.data.batching import Batches, BatchingSettings, Position
+from regard.data.corpus import Corpus, Pair
+from regard.data.examples import examples, recut, resampled
+from regard.data.shards import Shards, write_shards
+from regard.data.tokenizer import EOS, UNK, Tokenizer, TokenizerSettings
+from regard.errors import DataError
+
+SETTINGS = BatchingSettings(tokens=200, batches=2, pool=70)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["joint", "apart"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    return Tokenizer.train(*sentences(120), TokenizerSettings(joint=request.param, size=340))
+
+
+@pytest.fixture(scope="module")
+def text() -> Corpus:
+    return corpus(250)
+
+
+@pytest.fixture(params=[1, 64, 1 << 18])
+def shards(request: pytest.FixtureRequest, tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> Shards:
+    return write_shards(tmp_path / "train", text.pairs, tokenizer, {"of": "text"}, request.param)
+
+
+def test_shards_are_the_examples(shards: Shards, text: Corpus, tokenizer: Tokenizer) -> None:
+    lists = examples(text.sources, text.targets, tokenizer)
+    assert list(shards) == lists
+    assert (len(shards), shards[-1], shards[3:9:2]) == (len(lists), lists[-1], lists[3:9:2])
+    lines = [249, 0, 64, 63, 0]
+    source, target = shards.lengths(lines)
+    assert source.tolist() == [len(lists[line].source) for line in lines]
+    assert target.tolist() == [len(lists[line].target) for line in lines]
+    assert shards.longest == max(len(pair.source) for pair in lists)
+    with pytest.raises(IndexError):
+        shards[250]
+    again = Shards.open(shards.folder)
+    assert (list(again), again.made_of) == (lists, {"of": "text"})
+
+
+def test_the_same_batches(shards: Shards, text: Corpus, tokenizer: Tokenizer) -> None:
+    """And the same tensors, from the beginning and from the middle."""
+    lists = Batches(examples(text.sources, text.targets, tokenizer), SETTINGS, 3)
+    stored = Batches(shards, SETTINGS, 3)
+    assert stored.outline == lists.outline
+    count = int(lists.outline.batches)
+    for start in (Position(), Position(1, 2, 1)):
+        both = zip(lists.updates(start), stored.updates(start), strict=True)
+        for one, other in itertools.islice(both, count // 3):
+            assert one == other
+            for left, right in zip(one.plans, other.plans, strict=True):
+                assert torch.equal(left.batch().source, right.batch().source)
+                assert torch.equal(left.batch().target_out, right.batch().target_out)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("fallback", [True, False])
+def test_pieces_are_cut_anew_as_from_the_text(tmp_path: Path, kind: str, fallback: bool) -> None:
+    """Whatever is in a line, strange characters too: ids to text and back to ids is the identity, and so is chance."""
+    settings = TokenizerSettings.parse({"kind": kind, "byte_fallback": fallback}, "the test")
+    learnt = Tokenizer.train(*sentences(120), settings)
+    extra = ["漢字 Hund 漢 字", "⁇ a ⁇", "a\u2581 b ▁", "<s> </s> <unk>", "ሰላም", "x" * 500, "<0x41>", "e\u0301"]
+    pairs = [*corpus(60).pairs, *(Pair(line, line[::-1], 1) for line in map(str.strip, extra))]
+    text = Corpus(tuple(pairs), corpus(60).report)
+    shards = write_shards(tmp_path / "train", text.pairs, learnt, rows=16)
+    lists = examples(text.sources, text.targets, learnt)
+    assert any(UNK in pair.source for pair in lists) is not fallback
+    back = learnt.source.restored([pair.source for pair in lists])
+    assert [[*ids, EOS] for ids in learnt.source.encode_all(back)] == [pair.source for pair in lists]
+    dropout = 0.3 if kind == "bpe" else 0.95
+    lines = [5, 66, 60, 61, 62, 63, 64, 65, 67, 0]
+    text_again, ids_again = resampled(text, learnt, dropout), recut(shards, learnt, dropout)
+    assert text_again(lines, 7) == ids_again(lines, 7)
+    assert ids_again(lines, 7) != [lists[line] for line in lines]
+    one, other = (Batches(some, SETTINGS, 3, again) for some, again in ((lists, text_again), (shards, ids_again)))
+    assert one.epoch(1) == other.epoch(1)
+    assert one.outline == other.outline
+
+
+def test_one_line(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    shards = write_shards(tmp_path / "one", corpus(1).pairs, tokenizer)
+    assert Batches(shards, SETTINGS, 1).epoch(0)[0].examples == (shards[0],)
+
+
+def test_nothing_to_write(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    with pytest.raises(DataError, match="no sentence pair to write"):
+        write_shards(tmp_path / "none", [], tokenizer)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(("size", "kind"), [(340, "uint16"), (70_000, "uint32")])
+def test_pieces_take_no_more_room_than_they_need(tmp_path: Path, size: int, kind: str) -> None:
+    learnt = Tokenizer.train(*sentences(120), TokenizerSettings(size=340))
+    learnt.source.__class__ = type("Wide", (type(learnt.source),), {"__len__": lambda _: size})
+    write_shards(tmp_path / "train", corpus(20).pairs, learnt)
+    assert json.loads((tmp_path / "train" / "index.json").read_text())["piece"] == kind
+
+
+# --- what can go wrong
+
+
+def _killed(pairs: tuple[Pair, ...]) -> Iterator[Pair]:
+    yield from pairs
+    raise KeyboardInterrupt
+
+
+def test_a_killed_writing_leaves_nothing_that_is_read(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:
+    folder = tmp_path / "train"
+    with pytest.raises(KeyboardInterrupt):
+        write_shards(folder, _killed(text.pairs), tokenizer, rows=64)
+    assert (tmp_path / "train.partial" / "00000.shard").exists(), "it had begun"
+    with pytest.raises(DataError, match="damaged"):
+        Shards.open(folder)
+    whole = write_shards(folder, text.pairs, tokenizer, rows=64)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["train"]
+    with pytest.raises(KeyboardInterrupt):
+        write_shards(folder, _killed(text.pairs[:100]), tokenizer, rows=64)
+    assert list(Shards.open(folder)) == list(whole), "what was whole before still is"
+
+
+@pytest.mark.parametrize("harm", ["cut", "grown", "flipped", "gone", "index cut", "other version", "index gone"])
+def test_damaged_files_are_found(tmp_path: Path, text: Corpus, tokenizer: Tokenizer, harm: str) -> None:
+    folder = write_shards(tmp_path / "train", text.pairs, tokenizer, rows=64).folder
+    shard, index = folder / "00002.shard", folder / "index.json"
+    data, values = shard.read_bytes(), json.loads(index.read_text())
+    if harm in ("cut", "grown", "flipped"):
+        changed = {"cut": data[:-2], "grown": data + b"\0", "flipped": data[:-9] + b"\x7f" + data[-8:]}
+        shard.write_bytes(changed[harm])
+    elif harm == "gone":
+        shard.unlink()
+    elif harm == "index gone":
+        index.unlink()
+    else:
+        index.write_text(index.read_text()[:-30] if harm == "index cut" else json.dumps({**values, "version": 2}))
+    with pytest.raises(DataError, match=r"train: damaged \(.*\); remove the folder") as caught:
+        Shards.open(folder)
+    assert ("00002.shard" in str(caught.value)) == (harm in ("cut", "grown", "flipped", "gone"))
+
+
+def test_a_full_disk_is_explained(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(DataError, match="cannot be written"):
+        write_shards(tmp_path / "file" / "train", text.pairs, tokenizer)
+
+
+def test_chunks_do_not_matter(
+    tmp_path: Path, text: Corpus, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = write_shards(tmp_path / "a", text.pairs, tokenizer, rows=100)
+    monkeypatch.setattr(pairs_module, "CHUNK", 16)
+    write_shards(tmp_path / "b", text.pairs, tokenizer, rows=100)
+    for path in whole.folder.iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()

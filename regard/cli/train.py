@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +19,8 @@ from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.checkpoint import FolderSettings
-    from regard.data.batching import Batches
-    from regard.data.corpus import Corpus
+    from regard.data.batching import Batching
+    from regard.data.prepared import Prepared
     from regard.data.tokenizer import Tokenizer
     from regard.models import Model
     from regard.training import Outcome, Recipe, World
@@ -194,18 +195,14 @@ def run(
     world.wait()
     if start.resume:
         recipe = _reconciled(recipe, out)
-    corpora = _corpora(recipe)
     recipe = recipe.resolved(device, world.size)
+    recipe, settings, data = _prepared(recipe, out, start, device, world)
     torch.manual_seed(recipe.training.seed)
-    tokenizer = _tokenizer(recipe, corpora["train"], out, start)
-    batches = _batches(recipe, corpora["train"], tokenizer)
-    if start.sizes:
-        recipe = _within_budget(recipe, start.sizes, batches, tokenizer, device)
-    settings = _folder(recipe, tokenizer, batches, out, start.resume, world)
+    tokenizer, batches = data.tokenizer, data.batches
     model = _model(recipe, tokenizer, start.parent).to(device)
     say(f"model: {count(model):,} weights · {recipe.training.precision} on {device}{_processes(world)}")
     say(_about(batches, recipe))
-    validation = Validation(corpora["valid"], tokenizer, settings, recipe.training.validate_with)
+    validation = Validation(data.valid, tokenizer, settings, recipe.training.validate_with)
     with Teller() as teller:
         tell = listeners(teller, out, recipe.training.tensorboard and world.first)
         trainer = Trainer(model, batches, recipe, out, validation, tell, world)
@@ -218,36 +215,70 @@ def run(
             trainer.journal.write("machine", **_machine(device), processes=world.size)
         outcome = trainer.run()
     if world.first:
-        card.write(out, trainer.recipe, corpora, outcome)
+        card.write(out, trainer.recipe, data.facts, outcome)
     return outcome
 
 
-def _corpora(recipe: Recipe) -> dict[str, Corpus]:
-    from regard.data.corpus import read_corpus, report_lines
-    from regard.data.holdout import hold_out
+def _prepared(
+    recipe: Recipe, out: Path, start: Start, device: str, world: World
+) -> tuple[Recipe, FolderSettings, Prepared]:
+    """The data of a run, its recipe with nothing left open, and what its folder holds from the start.
 
-    corpora = read_corpus(recipe.data)
-    if "valid" not in corpora:
-        corpora["train"], corpora["valid"] = hold_out(corpora["train"], recipe.training.seed)
-    say(*report_lines(corpora))
-    return corpora
+    The first process makes vocabulary, shards and folder; the others wait, and read them.
+    """
+    from regard.checkpoint import CONFIG, load_settings
+    from regard.settings import read_toml
+    from regard.training import Recipe
+
+    begun = start.resume and (out / CONFIG).exists()
+    world.wait()  # until all have looked, before the first one writes
+    if world.first:
+        data = _data(recipe, out, start, begun)
+        if start.sizes:
+            recipe = _within_budget(recipe, start.sizes, data, device)
+        settings = load_settings(out) if begun else _folder(recipe, data, out)
+    world.wait()
+    if not world.first:
+        settings = load_settings(out)
+        if not begun:
+            recipe = Recipe.parse(read_toml(out / "train.toml"), str(out / "train.toml"))
+        data = _data(recipe, out, start, True)
+    return recipe, settings, data
 
 
-def _batches(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> Batches:
-    from regard.data.batching import Batches
-    from regard.evaluation.validation import examples, resampled
+def _data(recipe: Recipe, out: Path, start: Start, begun: bool) -> Prepared:
+    """Read the corpora and make batches of them, with the run's vocabulary, the other run's, or one made now."""
+    from regard.checkpoint import load_settings
+    from regard.data.prepared import prepare
+    from regard.data.tokenizer import Tokenizer
+    from regard.training.finetune import check_scripts
 
-    dropout = recipe.batching.subword_dropout
-    again = resampled(corpus, tokenizer, dropout) if dropout else None
-    pairs = examples(corpus.sources, corpus.targets, tokenizer)
-    return Batches(pairs, recipe.batching, recipe.training.seed, again)
+    parent = None if begun else start.parent
+    given: Tokenizer | None = None
+    if begun or parent is not None:
+        given = Tokenizer.load(parent or out, load_settings(parent or out).tokenizer)
+
+    def look(sources: Sequence[str], targets: Sequence[str]) -> None:
+        if given is not None and parent is not None:
+            check_scripts(sources, given.source, "the source side")
+            check_scripts(targets, given.target, "the target side")
+
+    batching, seed = recipe.batching, recipe.training.seed
+    data = prepare(recipe.data, given or recipe.tokenizer, batching, seed, out, tell=say, look=look)
+    say(*data.report, *data.changes)
+    if not begun:
+        sizes = f"{len(data.tokenizer.source):,}"
+        sizes += "" if recipe.tokenizer.joint else f" + {len(data.tokenizer.target):,}"
+        say(f"vocabulary: {sizes} pieces{f' of {parent}' if parent else ''}")
+    return data
 
 
-def _about(batches: Batches, recipe: Recipe) -> str:
+def _about(batches: Batching, recipe: Recipe) -> str:
     source, target = batches.padding()
     together = f" in {batches.together} batches each" if batches.together > 1 else ""
+    updates = math.ceil(batches.outline.batches / batches.together)
     return (
-        f"updates: {-(-len(batches.epoch(0)) // batches.together):,} an epoch of at most {recipe.batching.tokens:,} "
+        f"updates: {updates:,} an epoch of at most {recipe.batching.tokens:,} "
         f"pieces a side{together}, padding {source:.1%} of the source and {target:.1%} of the target"
     )
 
@@ -268,41 +299,15 @@ def _reconciled(recipe: Recipe, out: Path) -> Recipe:
     return recipe
 
 
-def _tokenizer(recipe: Recipe, corpus: Corpus, out: Path, start: Start) -> Tokenizer:
-    """The vocabulary: the run's own when it goes on, the other run's when it begins from one, else made now."""
-    from regard.checkpoint import CONFIG, load_settings
-    from regard.data.tokenizer import Tokenizer
-    from regard.training.finetune import check_scripts
+def _folder(recipe: Recipe, data: Prepared, out: Path) -> FolderSettings:
+    """Write what stays the same through a run; `config.json` comes last."""
+    from regard.checkpoint import FolderSettings, save_folder
 
-    if start.resume and (out / CONFIG).exists():
-        return Tokenizer.load(out, load_settings(out).tokenizer)
-    if start.parent is not None:
-        tokenizer = Tokenizer.load(start.parent, recipe.tokenizer)
-        check_scripts(corpus.sources, tokenizer.source, "the source side")
-        check_scripts(corpus.targets, tokenizer.target, "the target side")
-    else:
-        tokenizer = Tokenizer.train(corpus.sources, corpus.targets, recipe.tokenizer)
-    sizes = f"{len(tokenizer.source):,}" + ("" if recipe.tokenizer.joint else f" + {len(tokenizer.target):,}")
-    say(f"vocabulary: {sizes} pieces{f' of {start.parent}' if start.parent else ''}")
-    return tokenizer
-
-
-def _folder(
-    recipe: Recipe, tokenizer: Tokenizer, batches: Batches, out: Path, resume: bool, world: World
-) -> FolderSettings:
-    """Write what stays the same through a run, unless it is there already; `config.json` comes last."""
-    from regard.checkpoint import CONFIG, FolderSettings, load_settings, save_folder
-
-    if resume and (out / CONFIG).exists():
-        return load_settings(out)
-    longest = max(len(example.source) for example in batches.examples)
-    search = recipe.search.with_values(longest_source=recipe.search.longest_source or longest)
+    search = recipe.search.with_values(longest_source=recipe.search.longest_source or data.longest)
     settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=search)
-    if world.first:
-        out.mkdir(parents=True, exist_ok=True)
-        recipe.write(out / "train.toml")
-        save_folder(out, settings, tokenizer)
-    world.wait()
+    out.mkdir(parents=True, exist_ok=True)
+    recipe.write(out / "train.toml")
+    save_folder(out, settings, data.tokenizer)
     return settings
 
 
@@ -316,37 +321,36 @@ def _model(recipe: Recipe, tokenizer: Tokenizer, parent: Path | None) -> Model:
     return model
 
 
-def _within_budget(
-    recipe: Recipe, sizes: dict[str, Recipe], batches: Batches, tokenizer: Tokenizer, device: str
-) -> Recipe:
+def _within_budget(recipe: Recipe, sizes: dict[str, Recipe], data: Prepared, device: str) -> Recipe:
     from regard.training.budget import choose
 
     assert recipe.training.minutes is not None, "a budget is a number of minutes"
-    vocabularies = len(tokenizer.source), len(tokenizer.target)
+    vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
     resolved = {name: size.resolved(device) for name, size in sizes.items()}
-    choice = choose(recipe.training.minutes, resolved, batches, vocabularies, device)
+    choice = choose(recipe.training.minutes, resolved, data.batches, vocabularies, device)
     say(*choice.said)
     return choice.recipe
 
 
 def _look_ahead(recipe: Recipe, start: Start, device: str) -> None:
     """What `--dry-run` says: the model and its parts, memory, time, and where else it could run."""
+    from tempfile import TemporaryDirectory
+
     import torch
 
     from regard.training.preview import preview
 
     recipe.model.check(recipe.tokenizer.joint)
-    corpora = _corpora(recipe)
     recipe = recipe.resolved(device)
-    torch.manual_seed(recipe.training.seed)
-    tokenizer = _tokenizer(recipe, corpora["train"], Path(), start)
-    batches = _batches(recipe, corpora["train"], tokenizer)
-    if start.sizes:
-        recipe = _within_budget(recipe, start.sizes, batches, tokenizer, device)
-    model = _model(recipe, tokenizer, start.parent).to(device)
-    say(_about(batches, recipe))
-    for line in preview(model, recipe, batches, device):
-        typer.echo(line)
+    with TemporaryDirectory() as folder:
+        data = _data(recipe, Path(folder), start, False)
+        if start.sizes:
+            recipe = _within_budget(recipe, start.sizes, data, device)
+        torch.manual_seed(recipe.training.seed)
+        model = _model(recipe, data.tokenizer, start.parent).to(device)
+        say(_about(data.batches, recipe))
+        for line in preview(model, recipe, data.batches, device):
+            typer.echo(line)
 
 
 def _machine(device: str) -> dict[str, Any]:

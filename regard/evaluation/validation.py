@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from regard.checkpoint import FolderSettings
@@ -9,6 +11,7 @@ from regard.data.batching import Batches, BatchingSettings
 from regard.data.corpus import Corpus
 from regard.data.examples import examples, resampled
 from regard.data.tokenizer import Tokenizer
+from regard.evaluation.entropy import attention_entropy
 from regard.evaluation.metrics import chrf_and_bleu
 from regard.models import Model, device_of
 from regard.pipeline import Translator
@@ -18,7 +21,9 @@ __all__ = ["Validation", "examples", "resampled"]
 
 
 class Validation:
-    """Called with a model, gives `loss` (nats a piece, not smoothed), `chrf` and `bleu` (greedy search)."""
+    """Called with a model, gives `loss` (nats a piece, not smoothed), `chrf` and `bleu` (greedy search), and under
+    `attention` the entropy of each layer that reads, in nats.
+    """
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: FolderSettings, most: int) -> None:
         self.sources, self.targets = corpus.sources[:most], corpus.targets[:most]
@@ -27,9 +32,11 @@ class Validation:
         self.tokenizer = tokenizer
         self.settings = settings.with_values(search={**settings.search.model_dump(), "beam": 1})
 
-    def __call__(self, model: Model) -> dict[str, float]:
+    def __call__(self, model: Model) -> dict[str, Any]:
         outputs = [t.text for t in Translator(model, self.tokenizer, self.settings).translate(self.sources)]
-        return {"loss": self._loss(model), **chrf_and_bleu(outputs, self.targets)}
+        some = self.batches.epoch(0)[0].batch().to(device_of(model))
+        scores = {"loss": self._loss(model), **chrf_and_bleu(outputs, self.targets)}
+        return {**scores, "attention": attention_entropy(model, some)}
 
     @torch.no_grad()
     def _loss(self, model: Model) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from regard.data.batching import Batches
+from regard.data.batching import Batching
 from regard.errors import UsageError
 from regard.models import build, count
 from regard.training.crew import Crew
@@ -42,7 +42,7 @@ def minutes_of(text: str) -> float:
 
 
 def choose(
-    minutes: float, recipes: dict[str, Recipe], batches: Batches, vocabularies: tuple[int, int], device: str
+    minutes: float, recipes: dict[str, Recipe], batches: Batching, vocabularies: tuple[int, int], device: str
 ) -> Choice:
     """The largest of these recipes, given from small to large, that the budget can train; else the smallest.
 
@@ -50,7 +50,7 @@ def choose(
     learnt by then, and of a large one a model of that size would make no more.
     """
     said, best = [], None
-    pieces = sum(plan.tokens for plan in batches.epoch(0))
+    pieces = batches.outline.pieces[1]
     for name, recipe in recipes.items():
         tried = trial(recipe, batches, vocabularies, device)
         updates = max(1, int(minutes * 60 / tried.seconds))
@@ -84,7 +84,7 @@ class Trial:
     updates: int
 
 
-def trial(recipe: Recipe, batches: Batches, vocabularies: tuple[int, int], device: str) -> Trial:
+def trial(recipe: Recipe, batches: Batching, vocabularies: tuple[int, int], device: str) -> Trial:
     """Seconds and target pieces of an update on this machine. Random numbers drawn later are not changed by it."""
     state = torch.get_rng_state()
     model = build(recipe.model, *vocabularies, recipe.tokenizer.joint).to(device).train()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from regard.data.corpus import Corpus, fingerprint
+from regard.data.corpus import Facts
 from regard.data.text import write_bytes
 from regard.training.journal import read
 from regard.training.loop import Outcome
@@ -17,7 +17,7 @@ from regard.training.recipe import Recipe
 __all__ = ["write"]
 
 
-def write(folder: Path, recipe: Recipe, corpora: Mapping[str, Corpus], outcome: Outcome) -> None:
+def write(folder: Path, recipe: Recipe, corpora: Mapping[str, Facts], outcome: Outcome) -> None:
     """Write `README.md` from what the run knows: nothing in it is typed in by hand."""
     looks = {line["update"]: line for line in read(folder / "journal.jsonl") if line["event"] == "valid"}
     best = looks.get(outcome.progress.best_update)
@@ -33,7 +33,7 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, Corpus], outcome: 
 
 | data | pairs | SHA-256 of the source side | of the target side |
 |---|---|---|---|
-{chr(10).join(_row(name, corpus) for name, corpus in corpora.items())}
+{chr(10).join(_row(name, facts) for name, facts in corpora.items())}
 
 Use it: `regard translate {folder.name}`, or `regard.load("{folder.name}").translate(["…"])` in Python.
 """
@@ -56,5 +56,5 @@ def _scores(best: Mapping[str, Any] | None) -> str:
     )
 
 
-def _row(name: str, corpus: Corpus) -> str:
-    return f"| {name} | {len(corpus.pairs):,} | `{fingerprint(corpus.sources)}` | `{fingerprint(corpus.targets)}` |"
+def _row(name: str, facts: Facts) -> str:
+    return f"| {name} | {facts.pairs:,} | `{facts.source}` | `{facts.target}` |"

@@ -15,7 +15,7 @@ import torch
 
 from regard.checkpoint import WEIGHTS, check_weights, save_tensors, weights
 from regard.data.ahead import Ahead
-from regard.data.batching import Batches, PairBatch, Position, Update
+from regard.data.batching import Batching, PairBatch, Position, Update
 from regard.errors import TrainingError
 from regard.models import Model, device_of
 from regard.training import resume
@@ -57,7 +57,7 @@ class Progress:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Progress:
         best = -math.inf if values["best"] is None else values["best"]
-        return cls(**{**values, "position": Position(**values["position"]), "best": best})
+        return cls(**{**values, "position": Position.from_json(values["position"]), "best": best})
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Trainer:
     def __init__(
         self,
         model: Model,
-        batches: Batches,
+        batches: Batching,
         recipe: Recipe,
         folder: Path,
         validate: Validate,
@@ -333,7 +333,7 @@ def _optimizer(model: Model, recipe: Recipe) -> torch.optim.Optimizer:
     return kind(model.parameters(), lr=0.0, betas=(s.beta1, s.beta2), eps=1e-9, weight_decay=s.weight_decay, fused=True)
 
 
-def _check_workers(batches: Batches, world: World) -> None:
+def _check_workers(batches: Batching, world: World) -> None:
     if batches.together < world.size:
         raise TrainingError(
             f"{world.size} processes cannot share {batches.together} batches an update; set batching.batches to "

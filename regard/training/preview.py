@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from regard.data.batching import Batches
+from regard.data.batching import Batching
 from regard.models import Model, ModelSettings, count
 from regard.training.budget import trial
 from regard.training.recipe import Recipe
@@ -19,7 +19,7 @@ COPIES = 5  # weights, gradients, two moments of the optimizer, the running aver
 MEBI = 2**20
 
 
-def preview(model: Model, recipe: Recipe, batches: Batches, device: str) -> Iterator[str]:
+def preview(model: Model, recipe: Recipe, batches: Batching, device: str) -> Iterator[str]:
     """Lines to print. A few updates are tried on a copy of the model, and forgotten."""
     yield from _parts(model, recipe.model)
     weights = 4 * COPIES * count(model) / MEBI
@@ -31,7 +31,7 @@ def preview(model: Model, recipe: Recipe, batches: Batches, device: str) -> Iter
         f"at most {_peak(device):,.0f} MiB in all while {tried.updates} updates were tried"
     )
     yield f"speed: {tried.seconds:.2f} s an update, {tried.tokens / tried.seconds:,.0f} target pieces/s on {device}"
-    yield _time(recipe, tried.seconds, tried.tokens, sum(plan.tokens for plan in batches.epoch(0)))
+    yield _time(recipe, tried.seconds, tried.tokens, batches.outline.pieces[1])
     yield f"elsewhere: {_elsewhere(recipe.model)}"
 
 
@@ -47,7 +47,7 @@ def _parts(model: Model, settings: ModelSettings) -> Iterator[str]:
                 yield f"  {name}.{inner}: {sum(new.values()):,}"
 
 
-def _time(recipe: Recipe, each: float, tokens: float, epoch: int) -> str:
+def _time(recipe: Recipe, each: float, tokens: float, epoch: float) -> str:
     s = recipe.training
     updates = s.updates if s.updates is not None else int(s.minutes * 60 / each) if s.minutes is not None else None
     if updates is None:

@@ -14,11 +14,12 @@ import torch
 from runs import SIDES, arguments, command, corpus, finished, last_losses, weights_of
 
 from regard.models import DECODERS, ENCODERS
+from regard.training.journal import read
 
 pytestmark = pytest.mark.slow
 
 PAIRS = [(encoder, decoder) for encoder in SIDES for decoder in SIDES]
-BEHAVIOUR = {"updates": 60, "validate_every": 20, "log_every": 5}
+BEHAVIOUR = {"updates": 200, "validate_every": 100, "log_every": 1}
 
 
 def test_every_registered_kind_is_killed_here() -> None:
@@ -36,17 +37,17 @@ def test_killed_at_random_instants_it_ends_as_if_it_never_was(
 ) -> None:
     kills = 20 if (encoder, decoder) == PAIRS[0] else 1
     whole, hurt = tmp_path / "whole", tmp_path / "hurt"
-    began = time.monotonic()
     finished(command(*arguments(data, whole, encoder, decoder, **BEHAVIOUR)))
-    length = time.monotonic() - began
+    times = [line["time"] for line in read(whole / "journal.jsonl")]
+    length = times[-1] - times[0]
     chance = random.Random(encoder + decoder)
     # A checkpoint after every update, so that most of the instants lie within the writing of one.
     options = arguments(data, hurt, encoder, decoder, **BEHAVIOUR, checkpoint_minutes=0)
     killed = 0
-    for _ in range(3 * kills):
+    for _ in range(2 * kills):
         if killed == kills:
             break
-        killed += _killed(_line(options, hurt), hurt, chance, length / kills)
+        killed += _killed(_line(options, hurt), hurt, chance, length / (2 * kills))
     assert killed == kills, "the run ended before it could be killed often enough"
     finished(_line(options, hurt))
     for (name, ours), theirs in zip(weights_of(hurt).items(), weights_of(whole).values(), strict=True):
@@ -66,10 +67,11 @@ def _killed(line: list[str], run: Path, chance: random.Random, span: float) -> b
     journal = run / "journal.jsonl"
     before = journal.stat().st_size if journal.exists() else 0
     process = subprocess.Popen(line, stderr=subprocess.DEVNULL)
-    if chance.random() < 0.9:
+    at_work = chance.random() < 0.8
+    if at_work:
         while process.poll() is None and (journal.stat().st_size if journal.exists() else 0) <= before:
             time.sleep(0.01)
-    time.sleep(chance.uniform(0, span))
+    time.sleep(chance.uniform(0, span if at_work else 3))
     if process.poll() is not None:
         return False
     os.kill(process.pid, signal.SIGKILL)

@@ -7,13 +7,15 @@ import io
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
 import sentencepiece
 from pydantic import Field
 
+from regard.data.cuts import bpe_cut, drawn, unigram_cut
 from regard.data.text import clean, write_bytes
 from regard.errors import ConfigurationError, DataError, ModelFolderError
 from regard.settings import Settings
@@ -26,6 +28,7 @@ _SPACE = "▁"  # SentencePiece writes a space so; a text that holds the charact
 _SPECIAL = ("<pad>", "<s>", "</s>")
 _GAPS = (_SPACE, "<0x20>", "<0x09>", "<0x0A>", "<0x0D>")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_STRANGE = "\ufdd0"  # Unicode keeps it out of texts, so no vocabulary has it
 _MOST_LINES = 2_000_000
 
 
@@ -61,18 +64,44 @@ class Vocabulary:
         ids: list[list[int]] = self._processor.encode([_prepared(text) for text in texts], out_type=int)
         return ids
 
-    def sample_all(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """The ids of many lines, each cut in one of the ways its pieces allow; SentencePiece explains `alpha`."""
-        prepared = [_prepared(text) for text in texts]
+    def sample_all(self, texts: Sequence[str], kind: str, dropout: float, seed: int) -> list[list[int]]:
+        """The ids of many lines, each cut in one of the ways its pieces allow; `Tokenizer.sample` says how."""
+        lines = [[_SPACE + word for word in self._spellable(_prepared(text)).split(" ") if word] for text in texts]
+        cut = bpe_cut(self._scores, dropout) if kind == "bpe" else unigram_cut(self._scores, 1 - dropout)
+        return [self._ids(piece for word in line for piece in word) for line in drawn(lines, cut, seed)]
 
-        def draw() -> list[list[int]]:  # a thread's generator takes the seed once, when it is first used
-            sentencepiece.set_random_generator_seed(seed % (2**32 - 1))
-            options = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1, "num_threads": 1}
-            ids: list[list[int]] = self._processor.encode(prepared, out_type=int, **options)
-            return ids
+    def _spellable(self, text: str) -> str:
+        """Where there are no bytes: with one and the same character for each run of unknown ones, as `restored` has."""
+        if self._processor.piece_to_id("<0x41>") != UNK:
+            return text
+        runs = groupby(text, lambda character: character == " " or character in self._scores)
+        return "".join("".join(run) if known else _STRANGE for known, run in runs)
 
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(draw).result()
+    @cached_property
+    def _scores(self) -> dict[str, float]:
+        """How good each piece is that text can hold."""
+        p = self._processor
+        inside = (i for i in range(len(self)) if not (p.is_control(i) or p.is_unknown(i) or p.is_byte(i)))
+        return {p.id_to_piece(i): p.get_score(i) for i in inside}
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {piece: self._processor.piece_to_id(piece) for piece in self._scores}
+
+    def _ids(self, pieces: Iterable[str]) -> list[int]:
+        """Pieces as numbers; a character that is none is spelt as bytes, or a run of them is one UNK."""
+        ids: list[int] = []
+        for piece in pieces:
+            number = self._numbers.get(piece)
+            if number is not None:
+                ids.append(number)
+                continue
+            spelt = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in piece.encode()]
+            if UNK not in spelt:
+                ids += spelt
+            elif not ids or ids[-1] != UNK:
+                ids.append(UNK)
+        return ids
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """What each id stands for; "▁" at a piece's start is a space before it."""
@@ -88,13 +117,12 @@ class Vocabulary:
 
         A run of unknown characters comes back as one character that no text holds, and so is unknown too.
         """
-        strange = next(char for char in map(chr, range(0xFDD0, 0xFDF0)) if self._processor.piece_to_id(char) == UNK)
         texts: list[str] = self._processor.decode([[index for index in row if index != EOS] for row in rows])
         for place, row in enumerate(rows):
             if UNK in row:
                 ids = [index for index in row if index != EOS]
                 pieces = zip(ids, self.pieces(ids), strict=True)
-                texts[place] = self._processor.decode([strange if index == UNK else piece for index, piece in pieces])
+                texts[place] = self._processor.decode([_STRANGE if index == UNK else piece for index, piece in pieces])
         return texts
 
     def unknown(self, text: str) -> float:
@@ -153,8 +181,9 @@ class Tokenizer:
         bpe: each merge is left out with probability `dropout` (Provilkov et al. 2020). unigram: a cut is drawn by its
         probability to the power of 1 − `dropout` (Kudo 2018).
         """
-        alpha = dropout if self.settings.kind == "bpe" else 1 - dropout
-        return self.source.sample_all(sources, alpha, seed), self.target.sample_all(targets, alpha, seed + 1)
+        kind = self.settings.kind
+        left = self.source.sample_all(sources, kind, dropout, seed)
+        return left, self.target.sample_all(targets, kind, dropout, seed + 1)
 
     @property
     def fingerprint(self) -> str:

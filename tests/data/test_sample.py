@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
+from regard.data.cuts import unigram_cut
 from regard.data.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerSettings
 
 GERMAN = [
@@ -113,6 +122,33 @@ def test_any_seed_will_do(tokenizer: Tokenizer, seed: int) -> None:
     tokenizer.sample(GERMAN, KOREAN, 0.9, 12)
     assert tokenizer.sample(GERMAN, KOREAN, 0.9, seed) == found
     assert [tokenizer.source.decode(ids) for ids in found[0]] == GERMAN
+
+
+@EVERY
+def test_another_process_cuts_alike(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """Python salts the hashes of strings anew in each process, and SentencePiece its own."""
+    tokenizer.save(tmp_path)
+    program = (
+        "import sys, json; from regard.data.tokenizer import Tokenizer, TokenizerSettings\n"
+        "settings, folder, texts = json.loads(sys.argv[1])\n"
+        "made = Tokenizer.load(folder, TokenizerSettings.parse(settings, 'a test'))\n"
+        "print(json.dumps(made.sample(texts, texts, 0.3, 5)))"
+    )
+    told = json.dumps([tokenizer.settings.model_dump(), str(tmp_path), [*GERMAN, *STRANGE]])
+    said = subprocess.run([sys.executable, "-c", program, told], capture_output=True, text=True, check=True).stdout
+    assert json.loads(said) == list(tokenizer.sample([*GERMAN, *STRANGE], [*GERMAN, *STRANGE], 0.3, 5))
+
+
+def test_unigram_cuts_come_as_often_as_their_probability_says() -> None:
+    scores = {"a": -1.0, "b": -2.0, "ab": -2.5, "aba": -4.0, "ba": -3.0}
+    weights = {"a b a": -4.0, "ab a": -3.5, "a ba": -4.0, "aba": -4.0}
+    for sharpness in (1.0, 0.3):
+        total = sum(math.exp(sharpness * weight) for weight in weights.values())
+        chance, cut = random.Random(3), unigram_cut(scores, sharpness)
+        found = Counter(" ".join(cut("aba", chance)) for _ in range(20_000))
+        assert found.keys() == weights.keys()
+        for way, weight in weights.items():
+            assert found[way] / 20_000 == pytest.approx(math.exp(sharpness * weight) / total, abs=0.02)
 
 
 @EVERY

@@ -68,5 +68,5 @@ def _elsewhere(settings: ModelSettings) -> str:
     """Whether other runtimes know such a model."""
     kinds = {settings.encoder.kind, settings.decoder.kind}
     if kinds == {"transformer"}:
-        return "a Transformer on both sides can be exported to CTranslate2 and Hugging Face's format"
-    return f"{' and '.join(sorted(kinds - {'transformer'}))} parts run in Regard only; they cannot be exported"
+        return "CTranslate2 and Hugging Face know such a Transformer; Regard cannot export it yet"
+    return f"{' and '.join(sorted(kinds - {'transformer'}))} parts run in Regard only: no other runtime knows them"

@@ -33,6 +33,8 @@ def find(
     """
     front, state = Front.open(tasks, settings, rules), verbs.begin(source)
     device, results = source.summary.device, dict[int, list[Hypothesis]]()
+    if front.beams > 1:
+        state = state.select(torch.arange(len(front), device=device).repeat_interleave(front.beams))
     while len(front):
         tokens = torch.from_numpy(front.tokens).to(device).unsqueeze(1)
         features, state = verbs.step(tokens, state, source)

@@ -223,7 +223,8 @@ class Front:
             own = slice(first, first + width)
             likely, choice, pieces = (some[:, own] for some in options)
             if parts:
-                taken = np.concatenate([part.going.pieces for part in parts], 1)  # (A, P)
+                before = [part.going for part in parts]
+                taken = np.concatenate([np.where(one.ranks > -np.inf, one.pieces, -1) for one in before], 1)  # (A, P)
                 times = (pieces[..., None] == taken[:, None, None, :]).sum(3)
                 choice = choice - self.settings.diversity * times
             part = _chosen(self.totals[:, own], self.ranks[:, own], _Options(likely, choice, pieces), width)

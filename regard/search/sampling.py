@@ -17,7 +17,7 @@ def uniform(seed: int, keys: Array, length: Array, beams: int) -> Array:
     """
     beam = np.arange(beams, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        mixed = _mixed(keys.astype(np.uint64) ^ _mixed(np.array(seed, np.uint64)))
+        mixed = _mixed(keys.astype(np.uint64) ^ _mixed(np.array([seed], np.uint64)))
         mixed = _mixed(mixed + length.astype(np.uint64))
         mixed = _mixed(mixed[:, None] + beam)
     numbers: Array = (mixed >> np.uint64(11)) * 2.0**-53

@@ -711,6 +711,7 @@ static void best(const Operation *o, Worker *w) {
         most = larger(larger(v[0], v[1]), larger(v[2], v[3]));
         float top = largest_of(most);
         if (top > found[0]) found[1] *= expf(found[0] - top), found[0] = top;
+        if (top != top) found[1] = top, found[0] = found[0] > -INFINITY ? found[0] : 0; /* no number: nothing is likely */
         if (found[0] == -INFINITY) continue;
         vector total = spread(0);
         for (int j = 0; j < 4; j++) total += exponential(v[j] - found[0]);
@@ -746,7 +747,7 @@ static void gather_best(const Worker *w) {
     }
     for (int p = 0; p < w->parts; p++) {
       const float *found = c->sharing + (n * w->parts + p) * width;
-      if (found[1] > 0) total += found[1] * expf(found[0] - top);
+      if (found[0] > -INFINITY) total += found[1] * expf(found[0] - top);
       for (int64_t k = 0; k < K; k++)
         if (found[3 + K + k] >= 0 && (found[3 + k] > likely[K - 1] || pieces[K - 1] < 0))
           insert(likely, pieces, K, found[3 + k], (int64_t)found[3 + K + k]);

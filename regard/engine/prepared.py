@@ -15,7 +15,7 @@ from regard.engine import recurrent, transformer
 from regard.engine.native import missing
 from regard.engine.program import Builder, Precision, Program, Team, address, check_layout, padded
 from regard.engine.values import PreparedSource, PreparedState, addresses
-from regard.models import Batch, Model, Source, device_of
+from regard.models import Batch, Model, device_of
 from regard.models.recurrent import RecurrentDecoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
@@ -58,8 +58,12 @@ def prepare(model: Model, precision: Precision = "float32", threads: int = 1) ->
         size = output.weight.shape[1]
         best.best(best.register(size), output.weight, output.bias)
         told = logits.linear(logits.register(size), output.weight, output.bias)
+        shaped, first = model.encoder.shape, None
+        if isinstance(decoder, RecurrentDecoder):
+            first = recurrent.first_program(decoder, shaped.rows, shaped.size, precision)
         shape = _Shape(entry, block, features, told, output.weight.shape[0], kind is recurrent)
-    return Prepared(model, precision, threads, _Programs(encoder, memory, step, best.program(), logits.program()), shape)
+    programs = _Programs(encoder, memory, first, step, best.program(), logits.program())
+    return Prepared(model, precision, threads, programs, shape)
 
 
 def _encoder_program(model: Model, precision: Precision) -> tuple[Program, int] | None:
@@ -73,6 +77,7 @@ def _encoder_program(model: Model, precision: Precision) -> tuple[Program, int] 
 class _Programs:
     encoder: tuple[Program, int] | None
     memory: Program
+    first: Program | None  # of decoders that begin in a state
     step: Program
     best: Program
     logits: Program
@@ -197,7 +202,7 @@ class Prepared:
     def _step(self, tokens: Array, state: PreparedState, source: PreparedSource) -> tuple[Array, PreparedState]:
         N, program, shape = len(tokens), self._programs.step, self._shape
         memories, entries = source.memories, source.entries
-        if N != len(memories):
+        if len(memories) != N:
             memories, entries = (np.repeat(x, N // len(memories)) for x in (memories, entries))
         blocks, past = np.empty((N, shape.block), np.float32), np.ascontiguousarray(state.past)
         program.reach(past.shape[1] + 1)
@@ -243,10 +248,11 @@ class Prepared:
         return PreparedSource(memories, counts, np.zeros(len(counts), np.int64), (room,))
 
     def _with_first(self, source: PreparedSource, summary: torch.Tensor) -> PreparedSource:
-        """With the state that the decoder begins in, where it has one."""
-        if not self._shape.replaces:
+        """With the state that the decoder begins in, where it has one; the summary is (B, L, D)."""
+        program = self._programs.first
+        if program is None:
             return source
-        with torch.inference_mode():
-            state = self.model.decoder.begin(Source((), summary)).tensors["states"]
-        blocks = np.ascontiguousarray(state.flatten(1).numpy(), np.float32)
+        rows, blocks = len(summary), np.empty((len(summary), self._shape.block), np.float32)
+        program.register(program.room(rows), 0, rows)[:] = summary.float().flatten(1).numpy()
+        program.run(self._team, rows, blocks=address(blocks), block=self._shape.block)
         return PreparedSource(source.memories, source.entries, addresses(blocks), (*source.kept, blocks))

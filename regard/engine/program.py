@@ -110,9 +110,11 @@ class Builder:
         at: int = 0,
         place: int = 0,
     ) -> int:
-        """Columns of `source` from `place` on, times a weight (V, K), bent, plus a register: into columns from `at` on."""
+        """Columns of `source` from `place` on, times a weight (V, K), bent, plus a register: into others from `at`."""
         to = self.register(weight.shape[0]) if to is None else to
-        self._add("linear", source, to, extra=plus, at=at, place=place, bend=BENDS[bend], weight=self._weight(weight, bias))
+        self._add(
+            "linear", source, to, extra=plus, at=at, place=place, bend=BENDS[bend], weight=self._weight(weight, bias)
+        )
         return to
 
     def add(self, kind: str, source: int = -1, to: int = -1, **values: Any) -> None:

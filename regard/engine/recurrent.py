@@ -13,7 +13,7 @@ from regard.engine.program import Builder, Precision, Program
 from regard.layers.recurrent import GRU, LSTM
 from regard.models.recurrent import RecurrentDecoder
 
-__all__ = ["memory_program", "step_program", "why_not"]
+__all__ = ["first_program", "memory_program", "step_program", "why_not"]
 
 CELLS = {GRU: "gru", LSTM: "lstm"}
 
@@ -64,6 +64,18 @@ def step_program(decoder: RecurrentDecoder, precision: Precision) -> tuple[Progr
     b.add("copy", embedded, told, place=0, at=E + Dv, size=b.widths[embedded])
     features = b.linear(told, decoder.readout.weight, decoder.readout.bias, bend="tanh")
     return b.program(), features, width
+
+
+def first_program(decoder: RecurrentDecoder, rows: int, size: int, precision: Precision) -> Program:
+    """A summary of `rows` vectors, side by side, into the states before the first piece."""
+    b, first = Builder(precision), decoder.cells[0]
+    E = int(first.size)  # type: ignore[arg-type]
+    summary, states = b.register(rows * size), b.register(len(decoder.bridges) * E)
+    for i, bridge in enumerate(decoder.bridges):
+        place = i * rows // len(decoder.bridges) * size
+        b.linear(summary, bridge.weight, bridge.bias, bend="tanh", place=place, to=states, at=i * E)  # type: ignore[arg-type]
+    b.add("store", states, at=0, size=b.widths[states], place=0)
+    return b.program()
 
 
 def _read(b: Builder, read: Read, query: int, told: int, at: int, size: int) -> None:

@@ -1,4 +1,4 @@
-"""The Transformer as programs: one that reads sentences, one that prepares what a decoder reads, one step of a decoder."""
+"""The Transformer as programs: to read sentences, to prepare what a decoder reads of them, to take one step."""
 
 from __future__ import annotations
 

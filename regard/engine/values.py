@@ -1,4 +1,4 @@
-"""What a prepared model hands on from step to step: tables of addresses, so that choosing and joining copy no numbers."""
+"""What a prepared model hands on from step to step: tables of addresses, so choosing and joining copy no numbers."""
 
 from __future__ import annotations
 
@@ -38,8 +38,12 @@ class PreparedSource:
 
     def join(self, other: PreparedSource) -> PreparedSource:
         """The sentences of both."""
-        parts = ((self.memories, other.memories), (self.entries, other.entries), (self.first, other.first))
-        return PreparedSource(*map(np.concatenate, parts), _both(self.kept, other.kept))
+        return PreparedSource(
+            np.concatenate([self.memories, other.memories]),
+            np.concatenate([self.entries, other.entries]),
+            np.concatenate([self.first, other.first]),
+            _both(self.kept, other.kept),
+        )
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def find(
     The names of the tasks differ.
     """
     front, state = Front.open(tasks, settings, rules), verbs.begin(source)
-    device, results = source.summary.device, dict[int, list[Hypothesis]]()
+    device, results = verbs.device, dict[int, list[Hypothesis]]()
     while len(front):
         tokens = torch.from_numpy(front.tokens).to(device).unsqueeze(1)
         features, state = verbs.step(tokens, state, source)

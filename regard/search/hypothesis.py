@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from pydantic import Field
 
 from regard.models import Source, State
@@ -46,6 +47,8 @@ class Task:
 class Verbs(Protocol):
     """All that a search knows of a model."""
 
+    @property
+    def device(self) -> torch.device: ...
     @property
     def limit(self) -> int | None: ...
     def begin(self, source: Source) -> State: ...

@@ -126,11 +126,11 @@ def _work(
             if now is None or rows <= waiting.room.rows * 3 // 4:
                 pieces = 0 if now is None else int(now.lengths.sum())
                 if jobs := waiting.take(rows, pieces, alone=now is None):
-                    begun = _begun(reader, jobs, settings, rules, found)
-                    now = _joined(now, begun)
-            if now is None:
-                return found
-            now = _stepped(reader, now, found)
+                    now = _joined(now, _begun(reader, jobs, settings, rules, found))
+                elif now is None:
+                    return found
+            if now is not None:
+                now = _stepped(reader, now, found)
 
 
 def _begun(

@@ -134,6 +134,11 @@ class Model(nn.Module):
         self.encoder, self.decoder = encoder, decoder
 
     @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    @property
     def limit(self) -> int | None:
         """The longest target that the decoder can write, if there is one."""
         return self.decoder.limit

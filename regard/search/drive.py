@@ -32,9 +32,9 @@ def find(
     The names of the tasks differ.
     """
     front, state = Front.open(tasks, settings, rules), verbs.begin(source)
-    device, results = source.summary.device, dict[int, list[Hypothesis]]()
-    if front.beams > 1:
-        state = state.select(torch.arange(len(front), device=device).repeat_interleave(front.beams))
+    device, results = verbs.device, dict[int, list[Hypothesis]]()
+    if front.begins is not None:
+        state = state.select(torch.from_numpy(front.begins).to(device))
     while len(front):
         tokens = torch.from_numpy(front.tokens).to(device).unsqueeze(1)
         features, state = verbs.step(tokens, state, source)

@@ -3,7 +3,7 @@
 It knows no model. Whoever drives it feeds `tokens` to one, asks for the `wanted` likeliest pieces, and hands them to
 `advance`, which answers with the next front and with the rows that the model's state has to follow:
 
-    front = Front.open(tasks, settings)
+    front = Front.open(tasks, settings)  # state = begin(source), then state.select(front.begins) where not None
     while len(front):
         best = …                       # the model's: Best(likely, pieces, end) for front.tokens
         moved = front.advance(best)
@@ -130,7 +130,7 @@ class Front:
         """Sentences of which nothing is written yet: one beam each, which its first step turns into `beam`.
 
         Samples, and groups of beams, go separate ways from the start: there are all `beams` at once. The state of a
-        model for them is `begin(source)`, each row `beams` times.
+        model for them is that of `begin(source)`, its rows those of `begins`.
         """
         A, G = len(tasks), settings.groups
         K = settings.beam if settings.sample or G > 1 else 1
@@ -159,6 +159,11 @@ class Front:
     def beams(self) -> int:
         """Rows of each sentence."""
         return int(self.totals.shape[1])
+
+    @property
+    def begins(self) -> Array | None:
+        """The row of a model's first state that each row of a front just opened goes on from; None: each its own."""
+        return None if self.beams == 1 else np.arange(len(self)).repeat(self.beams)
 
     def written(self, row: int) -> tuple[int, ...]:
         """The pieces that a row has written."""

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import pydantic
+import torch
 from pydantic import Field
 
 from regard.models import Source, State
@@ -118,6 +119,8 @@ class Task:
 class Verbs(Protocol):
     """All that a search knows of a model."""
 
+    @property
+    def device(self) -> torch.device: ...
     @property
     def limit(self) -> int | None: ...
     def begin(self, source: Source) -> State: ...

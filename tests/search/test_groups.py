@@ -49,7 +49,9 @@ def test_groups_find_what_a_plain_search_finds(groups: int, width: int, diversit
     table = chance(6, V, LONGEST, end=0.5)
     found = find(table, source(6), [Task(n, LONGEST) for n in range(6)], settings)
     for n, some in enumerate(found):
-        told = {ids: recomputed(table, n, ids) / ((6 + len(ids)) / 6) for ids in plain(table, n, groups, width, diversity)}
+        told = {
+            ids: recomputed(table, n, ids) / ((6 + len(ids)) / 6) for ids in plain(table, n, groups, width, diversity)
+        }
         assert [h.ids for h in some] == sorted(told, key=told.__getitem__, reverse=True)[: groups * width]
         assert len({h.ids for h in some}) == len(some), "what several groups found is given once"
         for h in some:

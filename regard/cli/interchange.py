@@ -21,7 +21,9 @@ def export(
     out: Annotated[Path | None, typer.Argument(help="The folder to write; RUN/exports/… if not given.")] = None,
     to: Annotated[Literal["ctranslate2"], typer.Option(help="The toolkit that is to load it.")] = "ctranslate2",
     precision: Annotated[Precision, typer.Option(help="Of the weights.")] = "float32",
-    source: Annotated[Path | None, typer.Option(help="Sentences to compare the two on; else of the run's data.")] = None,
+    source: Annotated[
+        Path | None, typer.Option(help="Sentences to compare the two on; else of the run's data.")
+    ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -31,6 +33,7 @@ def export(
     regard export runs/first --to ctranslate2 first-int8 --precision int8
     """
     prepare(threads, quiet, debug)
+    assert to == "ctranslate2", "there is no other yet"
     from regard.engine.ctranslate2 import exports
     from regard.interchange import ctranslate2
 

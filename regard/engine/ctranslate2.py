@@ -58,8 +58,9 @@ def up_to_date(export: Path, folder: Path) -> bool:
 class CTranslate2:
     """A model that `regard export --to ctranslate2` wrote.
 
-    `workers` sentences or batches are computed at once, each with `threads` threads. The score of a hypothesis is that
-    of our own search up to what the precision costs. Below the first, an n-best list may hold other hypotheses.
+    `workers` batches are computed at once, each with `threads` threads. The score of a hypothesis is that of our own
+    search, up to what the precision costs. Below the first, an n-best list may hold other hypotheses. A source that is
+    nothing but its end has the empty target.
     """
 
     def __init__(self, export: str | Path, workers: int = 1, threads: int = 0) -> None:
@@ -106,8 +107,8 @@ class CTranslate2:
         longest = [min(settings.longest(len(source), None), self._positions) for source in sources]
         found = self._within(sources, max(longest), settings)
         for i, source in enumerate(sources):
-            if any(len(h.ids) >= longest[i] for h in found[i]):  # it went on where it was to end
-                (found[i],) = self._within([source], longest[i], settings)
+            if any(len(h.ids) >= longest[i] - 1 for h in found[i]):
+                (found[i],) = self._within([source], longest[i], settings, patience=2)
             if any(piece in h.ids for h in found[i] for piece in _NEVER):
                 (found[i],) = self._within([source], longest[i], settings, forbid=True)
         return found
@@ -118,6 +119,7 @@ class CTranslate2:
             [self._tokens(source) for source in sources],
             [[self._target[i] for i in target] for target in targets],
             max_input_length=0,
+            max_batch_size=64,
         )
         return [list(result.log_probs) for result in results]
 
@@ -134,19 +136,27 @@ class CTranslate2:
         return [self._source[i] for i in source]
 
     def _within(
-        self, sources: Sequence[Sequence[int]], longest: int, settings: SearchSettings, forbid: bool = False
+        self,
+        sources: Sequence[Sequence[int]],
+        longest: int,
+        settings: SearchSettings,
+        patience: int = 1,
+        forbid: bool = False,
     ) -> list[list[Hypothesis]]:
         """Search where every target may have at most `longest` pieces, end of sentence included.
 
+        Targets that are cut there have an end too much in their favour; with `patience` 2 they push out no others.
         Pieces that are never written are hardly ever likely, and forbidding them changes every probability: it is done
         only where it must be, and then the probabilities are asked for once more.
         """
         exponent = _exponent(settings.length_penalty, sum(map(len, sources)) / len(sources))
+        kept = settings.beam * patience if settings.beam > 1 else 1
         never = {"disable_unk": True, "suppress_sequences": [[self._target[i]] for i in (PAD, BOS)]} if forbid else {}
         results = self._translator.translate_batch(
             [self._tokens(source) for source in sources],
             beam_size=settings.beam,
-            num_hypotheses=settings.beam,
+            num_hypotheses=kept,
+            patience=patience,
             length_penalty=exponent,
             min_decoding_length=0,
             max_decoding_length=longest - 1,
@@ -163,7 +173,7 @@ class CTranslate2:
                 score * len(ids) ** exponent if ids[-1:] == [EOS] and not forbid else self._total(source, ids)
                 for ids, score in zip(rows, result.scores, strict=True)
             ]
-            found.append(_ranked(rows, totals, LengthPenalty(settings.length_penalty)))
+            found.append(_ranked(rows, totals, settings))
         return found
 
     def _total(self, source: Sequence[int], ids: Sequence[int]) -> float:
@@ -179,13 +189,15 @@ def _exponent(alpha: float, length: float) -> float:
     return max(alpha * length / (5 + length), 1e-6)
 
 
-def _ranked(rows: Sequence[list[int]], totals: Sequence[float], penalty: LengthPenalty) -> list[Hypothesis]:
+def _ranked(rows: Sequence[list[int]], totals: Sequence[float], settings: SearchSettings) -> list[Hypothesis]:
+    """Best first, as our search has them."""
+    penalty = LengthPenalty(settings.length_penalty)
     found = [
         Hypothesis(tuple(ids[:-1] if ids[-1:] == [EOS] else ids), total, 0.0)
         for ids, total in zip(rows, totals, strict=True)
     ]
     scored = [replace(h, score=h.log_probability / penalty(len(h.ids) + 1)) for h in found]
-    return sorted(scored, key=lambda h: -h.score)
+    return sorted(scored, key=lambda h: -h.score)[: settings.beam]
 
 
 def _vocabularies(export: Path) -> tuple[list[str], list[str]]:

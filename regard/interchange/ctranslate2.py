@@ -18,24 +18,24 @@ from regard.engine.ctranslate2 import NOTES, CTranslate2, exports, fingerprint, 
 from regard.errors import ExportError
 from regard.interchange.sentences import real_sentences
 from regard.layers.positions import sinusoids
-from regard.models import Batch, why_not_ctranslate2
+from regard.models import Batch, ModelSettings, why_not_ctranslate2
 from regard.search import Hypothesis, SearchSettings, search
 
 __all__ = ["PRECISIONS", "Parity", "Precision", "export", "kept"]
 
 Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 PRECISIONS: dict[Precision, tuple[float, float]] = {
-    "float32": (1e-3, 0.97),
-    "float16": (0.02, 0.9),
-    "bfloat16": (0.1, 0.8),
-    "int16": (0.05, 0.9),
-    "int8": (0.25, 0.5),
-    "int8_float32": (0.25, 0.5),
-    "int8_float16": (0.25, 0.5),
-    "int8_bfloat16": (0.25, 0.5),
+    "float32": (1e-4, 0.97),
+    "float16": (0.02, 0.8),
+    "bfloat16": (0.05, 0.8),
+    "int16": (0.1, 0.5),
+    "int8": (0.1, 0.5),
+    "int8_float32": (0.1, 0.5),
+    "int8_float16": (0.1, 0.5),
+    "int8_bfloat16": (0.1, 0.5),
 }
-"""How far an export may be from the model: nats that a piece's log-probability may differ by, on average over the pieces
-of all sentences, and the least share of sentences with the same pieces."""
+"""How far an export may be from the model: nats by which a piece's log-probability may differ, on average, and the
+least share of sentences with the same pieces."""
 BEAM_LEEWAY = 0.1
 """How much smaller that share may be with a beam, where the two searches prune a little differently."""
 POSITIONS = 4096
@@ -124,7 +124,9 @@ def compared(model: Folder, exported: CTranslate2, sentences: Sequence[str], ori
     by_beam = _native(model, sources, wide), exported.search(sources, wide)
     best = [found[0].ids for found in ours]
     scores, wanted = exported.score(sources, best), _likely(model, sources, best)
-    differences = [abs(a - b) for mine, other in zip(wanted, scores, strict=True) for a, b in zip(mine, other, strict=True)]
+    differences = [
+        abs(a - b) for mine, other in zip(wanted, scores, strict=True) for a, b in zip(mine, other, strict=True)
+    ]
     return Parity(
         len(sources), origin, _same(ours, theirs), wide.beam, _same(*by_beam), sum(differences) / len(differences)
     )
@@ -140,9 +142,7 @@ def _native(model: Folder, sources: Sequence[Sequence[int]], settings: SearchSet
 
 
 @torch.inference_mode()
-def _likely(
-    model: Folder, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> list[list[float]]:
+def _likely(model: Folder, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
     """The log-probability of each piece of given targets, and of the end of sentence."""
     results = []
     for source, target in zip(sources, targets, strict=True):
@@ -166,7 +166,9 @@ def _check(parity: Parity, precision: Precision) -> None:
         causes.append(f"fewer than {least:.0%} of the translations are the same")
     if causes:
         why = "choose another --precision" if precision != "float32" else "this is a fault of Regard: please report it"
-        raise ExportError(*(f"the export does not translate as the model does: {c}" for c in causes), f"{parity}; {why}")
+        raise ExportError(
+            *(f"the export does not translate as the model does: {c}" for c in causes), f"{parity}; {why}"
+        )
 
 
 def _json(values: Any) -> bytes:
@@ -177,7 +179,8 @@ def _spec(model: Folder) -> Any:
     """The model as CTranslate2 describes one. Every tensor in it is a copy."""
     from ctranslate2.specs import transformer_spec
 
-    settings, parts = model.settings.model, model.model
+    settings: ModelSettings = model.settings.model
+    parts: Any = model.model
     encoder = transformer_spec.TransformerEncoderSpec(**_shape(settings.encoder))
     decoder = transformer_spec.TransformerDecoderSpec(**_shape(settings.decoder), alignment_heads=0)
     spec = transformer_spec.TransformerSpec(encoder, decoder)

@@ -22,7 +22,7 @@ __all__ = ["doctor"]
 def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) -> None:
     """Say what works here, what does not, and what to do about it. Exit status 1 where something needed is broken."""
     prepare(threads, quiet, debug)
-    checks: list[Callable[[], tuple[bool, str]]] = [_python, _torch, _devices, _memory, _folder, _font, _learning]
+    checks: list[Callable[[], tuple[bool, str]]] = [_python, _torch, _devices, _memory, _folder, _font, _extras, _learning]
     failed = False
     for check in checks:
         try:
@@ -88,6 +88,15 @@ def _font() -> tuple[bool, str]:
 
     size = len(png(Alignment(("나는",), ("I",), np.ones((1, 1)))))
     return size > 0, "pictures: SVG, HTML and PNG with Hangul"
+
+
+def _extras() -> tuple[bool, str]:
+    from importlib.util import find_spec
+
+    extras = {"fast": "ctranslate2", "hf": "transformers", "board": "tensorboard"}
+    there = [name for name, package in extras.items() if find_spec(package)]
+    missing = [f"pip install 'regard[{name}]'" for name in extras if name not in there]
+    return True, f"extras: {', '.join(there) or 'none'}" + (f"; for more: {', '.join(missing)}" if missing else "")
 
 
 def _learning() -> tuple[bool, str]:

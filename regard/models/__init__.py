@@ -2,7 +2,7 @@
 
 from regard.models.build import DECODERS, ENCODERS, ModelSettings, build, count, device_of
 from regard.models.elsewhere import why_not_ctranslate2, why_not_huggingface
-from regard.models.interface import Batch, Decoder, Encoded, Encoder, Model, Shape, Source, State
+from regard.models.interface import Batch, Decoder, Encoded, Encoder, Model, Shape, Source, State, best_of
 
 __all__ = [
     "DECODERS",
@@ -16,6 +16,7 @@ __all__ = [
     "Shape",
     "Source",
     "State",
+    "best_of",
     "build",
     "count",
     "device_of",

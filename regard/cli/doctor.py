@@ -22,7 +22,16 @@ __all__ = ["doctor"]
 def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) -> None:
     """Say what works here, what does not, and what to do about it. Exit status 1 where something needed is broken."""
     prepare(threads, quiet, debug)
-    checks: list[Callable[[], tuple[bool, str]]] = [_python, _torch, _devices, _memory, _folder, _font, _extras, _learning]
+    checks: list[Callable[[], tuple[bool, str]]] = [
+        _python,
+        _torch,
+        _devices,
+        _memory,
+        _folder,
+        _font,
+        _extras,
+        _learning,
+    ]
     failed = False
     for check in checks:
         try:

@@ -92,7 +92,7 @@ class CTranslate2:
         return causes + [
             f"the rule {type(rule).__name__}"
             for rule in rules
-            if not (isinstance(rule, Forbid) and set(rule.ids) == set(_NEVER))
+            if not (isinstance(rule, Forbid) and set(rule.never) == set(_NEVER))
         ]
 
     def search(self, sources: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:

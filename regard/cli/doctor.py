@@ -26,6 +26,7 @@ def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) 
         _python,
         _torch,
         _devices,
+        _kernels,
         _memory,
         _folder,
         _font,
@@ -71,6 +72,14 @@ def _devices() -> tuple[bool, str]:
     if torch.backends.mps.is_available():
         return True, "GPU: Apple (--device mps)"
     return True, "no GPU that PyTorch can use; everything runs on the processor"
+
+
+def _kernels() -> tuple[bool, str]:
+    from regard.engine import native
+
+    if (reason := native.missing()) is None:
+        return True, "native kernels: translation is fast, and int8 and bfloat16 are to be had"
+    return True, f"no native kernels: {reason}; translation is PyTorch's, in float32, and several times as slow"
 
 
 def _memory() -> tuple[bool, str]:

@@ -15,7 +15,7 @@ from regard.engine import recurrent, transformer
 from regard.engine.native import missing
 from regard.engine.program import Builder, Precision, Program, Team, address, check_layout, padded
 from regard.engine.values import PreparedSource, PreparedState, addresses
-from regard.models import Batch, Model, device_of
+from regard.models import Batch, Model
 from regard.models.recurrent import RecurrentDecoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
@@ -30,7 +30,7 @@ def unprepared(model: Model) -> str | None:
     """Why this model cannot be prepared on this machine, in a sentence; None where it can."""
     if (reason := missing()) is not None:
         return f"the native kernels are not to be had: {reason}"
-    if (device := device_of(model)).type != "cpu":
+    if (device := model.device).type != "cpu":
         return f"the model is on {device}, and the native kernels run on the processor"
     if isinstance(model.decoder, TransformerDecoder):
         return transformer.why_not(model.decoder)
@@ -113,9 +113,9 @@ class Prepared:
         """How many threads compute each step."""
         return self._team.threads
 
-    def another(self) -> Prepared:
-        """The same weights for another thread."""
-        return Prepared(self.model, self.precision, 1, self._programs, self._shape)
+    def another(self, threads: int = 1) -> Prepared:
+        """The same weights for another thread, or for so many that compute each step together."""
+        return Prepared(self.model, self.precision, threads, self._programs, self._shape)
 
     @torch.inference_mode()
     def encode(self, batch: Batch) -> PreparedSource:

@@ -20,7 +20,7 @@ from regard.errors import DataError, UsageError
 if TYPE_CHECKING:
     from regard.pipeline import Translation
 
-__all__ = ["read_chunks", "translate"]
+__all__ = ["opened", "read_chunks", "translate"]
 
 CHUNK = 512  # lines translated together
 
@@ -53,7 +53,7 @@ def translate(
 
     translator = load(run, device_named(device), engine, precision)
     known = strange = 0
-    with _sink(output) as sink:
+    with opened(output) as sink:
         for start, lines in read_chunks(file):
             found = translator.translate(lines, beam, nbest, length_penalty, alignments)
             strangers = warn_of_strangers(translator, _named(file), lines, start)
@@ -98,7 +98,7 @@ def _stdin() -> Iterator[str]:
 
 
 @contextmanager
-def _sink(output: Path | None) -> Iterator[TextIO]:
+def opened(output: Path | None) -> Iterator[TextIO]:
     """Where results go; a file appears whole when all is done, and not at all when something failed."""
     if output is None:
         yield sys.stdout

@@ -49,7 +49,7 @@ def variants(kind: type[Settings], count: int = 4) -> list[Settings]:
 def _pick(values: Sequence[Any], i: int, j: int) -> Any:
     if len(values) == 2:
         return values[(i & (1, 2, 3)[j % 3]).bit_count() % 2]
-    return values[(i + j) % len(values)]
+    return values[(i + j * (i // len(values))) % len(values)]
 
 
 def label(settings: Settings) -> str:

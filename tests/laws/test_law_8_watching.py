@@ -11,7 +11,7 @@ from torch import Tensor
 from laws.models import alone, entries, make, pairs, sentences, targets
 from regard.attention import Read, watch
 from regard.data.batching import pad
-from regard.data.tokenizer import BOS
+from regard.data.tokenizer import BOS, EOS
 from regard.models import Model, ModelSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.search import LengthPenalty, beam, greedy
@@ -105,6 +105,7 @@ def test_readings_step_by_step_are_those_of_all_at_once(settings: ModelSettings)
 @pytest.mark.parametrize("settings", pairs(1))
 def test_readings_of_a_greedy_search_are_those_of_teacher_forcing_its_own_output(settings: ModelSettings) -> None:
     model, sentence = make(settings, ends=0.05), alone(BATCH, 3)
+    model.decoder.output.bias[EOS] -= 2
     source = model.encode(sentence)
     with watch(model) as searched:
         (best,) = greedy(model, source, torch.tensor([6]), LengthPenalty(1.0))

@@ -7,6 +7,8 @@ RegardError                      anything Regard refuses; `exit_status` is what 
 ├── ModelFolderError (1)         a model folder with a missing or damaged file
 ├── TrainingError (1)            training cannot start or go on
 └── MissingExtra (1)             an optional package is not installed; the message is the line that installs it
+
+LineWarning                      no error: something to know about one of the lines that are being translated
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 __all__ = [
     "ConfigurationError",
     "DataError",
+    "LineWarning",
     "MissingExtra",
     "ModelFolderError",
     "RegardError",
@@ -60,3 +63,13 @@ class MissingExtra(RegardError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package {package}: pip install 'regard[{extra}]'")
+
+
+class LineWarning(UserWarning):
+    """Something to know about one line of those given; `place` counts them from 0, so that a caller who knows where
+    they came from can say which line of which file it is.
+    """
+
+    def __init__(self, place: int, message: str) -> None:
+        super().__init__(message)
+        self.place = place

@@ -17,7 +17,7 @@ from regard.checkpoint import ALIGNMENT, FolderSettings, load_alignment, load_fo
 from regard.data.batching import pad
 from regard.data.text import clean
 from regard.data.tokenizer import BOS, EOS, Tokenizer
-from regard.errors import UsageError
+from regard.errors import LineWarning, UsageError
 from regard.models import Batch, Model, device_of
 from regard.search import Hypothesis, SearchSettings, search
 
@@ -103,7 +103,7 @@ class Translator:
         lines = [texts] if isinstance(texts, str) else list(texts)
         settings = self._search(beam, nbest, length_penalty)
         self.model.eval()
-        cuts = [self._cut(line) for line in lines]
+        cuts = [self._cut(line, place) for place, line in enumerate(lines)]
         sentences = [sentence for cut in cuts for sentence in cut]
         found = iter(self._decode([self._encode(sentence) for sentence in sentences], settings))
         results = []
@@ -156,8 +156,9 @@ class Translator:
     def _length(self, text: str) -> int:
         return len(self._encode(text))
 
-    def _cut(self, line: str) -> list[str]:
-        """The parts of a line that is longer than anything seen in training; any other line whole.
+    def _cut(self, line: str, place: int = 0) -> list[str]:
+        """The parts of a line that is longer than anything seen in training; any other line whole. `place` is for
+        warnings: where the line stands among those given.
 
         Put together again, with nothing between, they are the line.
         """
@@ -165,7 +166,7 @@ class Translator:
         if not line or longest is None or self._length(line) <= longest:
             return [line] if line else []
         sentences = self._packed(_split(line, _SENTENCE_END), longest)
-        return [part for sentence in sentences for part in self._parts(sentence, longest)]
+        return [part for sentence in sentences for part in self._parts(sentence, longest, place)]
 
     def _packed(self, parts: Iterable[str], longest: int) -> list[str]:
         """Neighbours put together as long as they are no longer than `longest` pieces."""
@@ -177,7 +178,7 @@ class Translator:
                 packed.append(part)
         return packed
 
-    def _parts(self, sentence: str, longest: int) -> list[str]:
+    def _parts(self, sentence: str, longest: int, place: int) -> list[str]:
         """A sentence whole, with a warning if it is long; in parts, with another, where it is far too long."""
         length = self._length(sentence)
         parts, done = [sentence], "is translated whole, but may come out badly"
@@ -187,11 +188,8 @@ class Translator:
             where = "at spaces" if all(len(word) == 1 for word in words) else "at spaces and inside words"
             done = f"was cut {where} into {len(parts)} parts, whose translations may not fit together"
         if length > longest:
-            warnings.warn(
-                f"a sentence of {length:,} pieces is longer than any in training ({longest:,}); it {done}: "
-                f"{sentence[:40]}…",
-                stacklevel=5,
-            )
+            said = f"a sentence of {length:,} pieces is longer than any in training ({longest:,}); it {done}: "
+            warnings.warn(LineWarning(place, f"{said}{sentence[:40]}…"), stacklevel=5)
         return parts
 
     def _within(self, word: str, longest: int) -> list[str]:

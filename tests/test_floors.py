@@ -20,14 +20,16 @@ FLOORS: dict[str, int] = {
     "models": 3,
     "search": 4,
     "checkpoint": 4,
+    "engine": 4,
     "pipeline": 5,
     "training": 5,
     "evaluation": 6,
     "visualisation": 6,
     "cli": 8,
 }
-# errors stands below everything; settings raises its errors, checkpoint writes down how a folder is searched.
-LEVEL_DOORS = {("settings", "errors"), ("checkpoint", "search")}
+# errors stands below everything; settings raises its errors, checkpoint writes down how a folder is searched, the engine
+# drives the front of a search.
+LEVEL_DOORS = {("settings", "errors"), ("checkpoint", "search"), ("engine", "search")}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in FLOORS)
 
 

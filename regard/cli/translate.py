@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 import typer
 
 from regard.cli.app import app, prepare
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Seed, Threads, device_named
 from regard.cli.strangers import warn_of_strangers
 from regard.errors import DataError, UsageError
 
@@ -35,6 +35,8 @@ def translate(
     format: Annotated[Literal["text", "jsonl"], typer.Option(help="Plain lines, or one JSON object a line.")] = "text",
     alignments: Annotated[bool, typer.Option("--alignments", help="Add word links as source-target.")] = False,
     output: Annotated[Path | None, typer.Option(help="Write here instead of standard output.")] = None,
+    engine: Engine = "auto",
+    precision: Precision = "float32",
     device: Device = "auto",
     threads: Threads = None,
     seed: Seed = None,
@@ -49,7 +51,7 @@ def translate(
     prepare(threads, quiet, debug, seed)
     from regard.pipeline import load
 
-    translator = load(run, device_named(device))
+    translator = load(run, device_named(device), engine, precision)
     known = strange = 0
     with _sink(output) as sink:
         for start, lines in read_chunks(file):

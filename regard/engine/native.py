@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-__all__ = ["available", "kernels", "missing"]
+__all__ = ["available", "folders", "kernels", "missing", "processor"]
 
 SOURCE = Path(__file__).with_name("kernels.c")
 COMPILERS = ("cc", "gcc", "clang")
@@ -58,9 +58,9 @@ def _compiled() -> Path:
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "", *COMPILERS))), None)
     if compiler is None:
         raise _Missing(f"there is no C compiler; one of {', '.join(COMPILERS)} would do (Debian: apt install gcc)")
-    known = (SOURCE.read_bytes(), " ".join(FLAGS), _version(compiler), _processor())
+    known = (SOURCE.read_bytes(), " ".join(FLAGS), _version(compiler), processor())
     name = hashlib.sha256("\0".join(map(str, known)).encode()).hexdigest()[:16]
-    for folder in _folders():
+    for folder in folders():
         library = folder / f"kernels-{name}.so"
         if library.exists():
             return library
@@ -90,7 +90,8 @@ def _compile(compiler: str, library: Path) -> None:
         raise _Missing(f"the C compiler {compiler} failed: {said}")
 
 
-def _folders() -> list[Path]:
+def folders() -> list[Path]:
+    """Where what was made for this machine is kept, the first choice first."""
     own = os.environ.get(FOLDER)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regard"
     return [Path(own)] if own else [cache, Path(tempfile.gettempdir()) / f"regard-{os.getuid()}"]
@@ -103,7 +104,8 @@ def _version(compiler: str) -> str:
         raise _Missing(f"the C compiler {compiler} did not run: {error}") from error
 
 
-def _processor() -> str:
+@functools.cache
+def processor() -> str:
     """What the processor can do: a home folder may be shared by machines that differ."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

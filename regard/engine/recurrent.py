@@ -21,6 +21,8 @@ _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
 
 def why_not(decoder: RecurrentDecoder) -> str | None:
     """What of this decoder the programs cannot do; None where they can do all."""
+    if decoder.order != "bahdanau":
+        return f"the decoder reads in the order {decoder.order}, and only bahdanau has a program"
     score = type(decoder.read.score)
     if score not in (Additive, ScaledDot):
         return f"the decoder reads by {score.__name__}, and only additive and scaled dot scores have a program"

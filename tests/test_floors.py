@@ -24,6 +24,7 @@ FLOORS: dict[str, int] = {
     "training": 5,
     "evaluation": 6,
     "visualisation": 6,
+    "files": 6,
     "cli": 8,
 }
 # errors stands below everything; settings raises its errors, checkpoint writes down how a folder is searched.

@@ -1,12 +1,13 @@
-"""Files of any length: lines are translated chunk by chunk, by one process or several, into a file that can be resumed."""
+"""Files of any length: translated chunk by chunk, by one process or several, into a file that can be gone on with."""
 
 from regard.files.chunks import Chunk, Lines, chunks, remaining
 from regard.files.output import Mark, Part, Stream
 from regard.files.results import Form
 from regard.files.work import Done, Work, strangers
-from regard.files.workers import Workers
+from regard.files.workers import Alone, Workers
 
 __all__ = [
+    "Alone",
     "Chunk",
     "Done",
     "Form",

@@ -48,8 +48,8 @@ def remaining(all_chunks: Iterable[Chunk], mark: Mark, name: str) -> Iterator[Ch
     last = next(islice(stream, mark.chunks - 1, None), None)
     if last is None or (last.end, last.digest) != (mark.lines, mark.digest):
         raise DataError(
-            f"{name}: lines 1 to {mark.lines:,}, which are translated already, are not what they were; give the file as "
-            "it was, or translate into another file"
+            f"{name}: lines 1 to {mark.lines:,}, which are translated already, are not what they were; give the "
+            "file as it was, or translate into another file"
         )
     return stream
 
@@ -66,16 +66,11 @@ class Lines:
         """How many there are, known by reading them all once, so that what is wrong with line 900,000 is told before
         hours of work; None for what can be read only once. Raises DataError.
         """
-        if self.file == "-" or (Path(self.file).exists() and not Path(self.file).is_file() and not self._folder):
-            return None
-        return sum(1 for _ in self._read())
+        once = self.file == "-" or Path(self.file).is_fifo() or Path(self.file).is_char_device()
+        return None if once else sum(1 for _ in self._read())
 
     def __iter__(self) -> Iterator[str]:
         return _typed() if self.file == "-" else self._read()
-
-    @property
-    def _folder(self) -> bool:
-        return Path(self.file).is_dir()
 
     def _read(self) -> Iterator[str]:
         reader = LineReader(self.file)

@@ -1,7 +1,7 @@
 """Where results go: a stream, or a part file beside the output, with a journal that says how much of it counts.
 
-After each chunk the part file is put on the disk, then the journal is replaced. Whatever happens in between, the journal
-describes a beginning of the part file; what comes after it is cut off when the work goes on.
+After each chunk the part file is put on the disk, then the journal is replaced. Whatever happens in between, the
+journal describes a beginning of the part file; what comes after it is cut off when the work goes on.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from io import FileIO
 from typing import IO, Any, TextIO
 
 from regard.errors import DataError, UsageError
@@ -60,6 +61,12 @@ class Stream:
         self._file.flush()
         self.mark = mark
 
+    def finish(self) -> None:
+        """All was written as it came."""
+
+    def discard(self) -> None:
+        """What has flowed on cannot be taken back."""
+
 
 class Part:
     """The beginning of a result, in `OUTPUT.part`; `OUTPUT` itself appears when all is done.
@@ -74,14 +81,15 @@ class Part:
         self.journal = output.with_name(output.name + ".part.json")
         self.mark = Mark()
         self._seen = hashlib.sha256()
-        self._file: IO[bytes] | None = None
+        self._file: FileIO | None = None
 
     def check(self, resume: bool) -> None:
         """Raise UsageError or DataError where work cannot begin, or cannot go on, before anything is loaded."""
         if not resume and self.journal.exists() and self.path.exists():
+            lines = _journal(self.journal)["mark"]["lines"]
             raise UsageError(
-                f"--output {self.output}: {self.path} holds the first {_journal(self.journal)['mark']['lines']:,} lines of "
-                f"work that was stopped; add --resume to go on with it, or delete {self.path} to begin again"
+                f"--output {self.output}: {self.path} holds lines 1 to {lines:,} of work that was stopped; add "
+                f"--resume to go on with it, or delete {self.path} to begin again"
             )
         if resume and self.journal.exists():
             self._compare(_journal(self.journal)["conditions"])
@@ -93,15 +101,16 @@ class Part:
             if resume and self.journal.exists():
                 self._again()
             else:
-                self._file = self.path.open("a+b")
+                self._file = self.path.open("a+b", buffering=0)
                 self._lock()
                 self._file.truncate(0)
                 self.journal.unlink(missing_ok=True)
-        except OSError as problem:
+        except BaseException as problem:
             self._close()
-            raise UsageError(
-                f"--output {self.output}: cannot be written ({problem.strerror}); choose a file in a folder of yours"
-            ) from None
+            if isinstance(problem, OSError):
+                why = f"cannot be written ({problem.strerror}); choose a file in a folder of yours"
+                raise UsageError(f"--output {self.output}: {why}") from None
+            raise
         return self
 
     def __enter__(self) -> Part:
@@ -117,7 +126,9 @@ class Part:
         assert self._file is not None, "a part is opened before it is added to"
         data = gzip.compress(text.encode(), mtime=0) if self.output.name.endswith(".gz") else text.encode()
         try:
-            self._file.write(data)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._file.write(rest) :]
             _to_disk(self._file)
             seen = self._seen.copy()
             seen.update(data)
@@ -127,8 +138,8 @@ class Part:
             with contextlib.suppress(OSError):
                 self._file.truncate(self.mark.written)
             raise DataError(
-                f"{self.path}: cannot be written ({problem.strerror}); make room on the disk, or see that the folder can "
-                "be written"
+                f"{self.path}: cannot be written ({problem.strerror}); make room on the disk, or see that the folder "
+                "can be written"
             ) from None
         self.mark, self._seen = mark, seen
 
@@ -138,10 +149,12 @@ class Part:
         _to_disk(self._file)
         self._close()
         os.replace(self.path, self.output)
+        _folder_to_disk(self.output.parent)
         self.journal.unlink(missing_ok=True)
 
     def discard(self) -> None:
         """Leave nothing behind."""
+        self.mark = Mark()
         self.journal.unlink(missing_ok=True)
         self.path.unlink(missing_ok=True)
 
@@ -152,7 +165,7 @@ class Part:
             beside = self.output.with_name(self.output.name + ".part.copy")
             shutil.copyfile(self.output, beside)
             os.replace(beside, self.path)
-        self._file = self.path.open("a+b")
+        self._file = self.path.open("a+b", buffering=0)
         self._lock()
         self._file.seek(0)
         left = mark.written
@@ -209,8 +222,7 @@ class Part:
     def _close(self) -> None:
         file, self._file = self._file, None
         if file is not None:
-            with contextlib.suppress(OSError):  # what could not be written was told already
-                file.close()
+            file.close()
 
 
 def _journal(path: Path) -> dict[str, Any]:
@@ -230,6 +242,15 @@ def _said(value: Any) -> str:
     )
 
 
-def _to_disk(file: IO[bytes]) -> None:
+def _to_disk(file: FileIO | IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
+
+
+def _folder_to_disk(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # Windows does without
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

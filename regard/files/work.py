@@ -27,7 +27,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Work:
-    """The same for every chunk: what its file is called, how results look, and the options of `Translator.translate`."""
+    """The same for every chunk: what its file is called, how results look, the options of `Translator.translate`."""
 
     name: str
     form: Form

@@ -1,4 +1,4 @@
-"""Several processes translate chunks side by side; they share the weights, and results come in the order of the lines."""
+"""Several processes translate chunks side by side; they share the weights, and results come in the order of lines."""
 
 from __future__ import annotations
 
@@ -20,17 +20,35 @@ from regard.files.chunks import Chunk
 from regard.files.work import Done, Work
 from regard.pipeline import Translator
 
-__all__ = ["Workers"]
+__all__ = ["Alone", "Workers"]
 
 AHEAD = 2
 """So many chunks for each worker may be under way or wait for their turn to be written."""
 
 
+class Alone:
+    """This process does the work; it is used as `Workers` are."""
+
+    def __init__(self, work: Work, make: Callable[[], Translator]) -> None:
+        self._work, self._translator = work, make()
+
+    def __enter__(self) -> Alone:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to end."""
+
+    def results(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Done]]:
+        """Each chunk with its results, in order."""
+        return ((chunk, self._work(self._translator, chunk)) for chunk in chunks)
+
+
 class Workers:
     """Processes that each translate one chunk at a time. Use it in a `with` block: leaving it ends them.
 
-    On Linux they are copies of this process, made after `make` was called here: the weights are there once. This process
-    must have computed with one thread only until then, since a copy has none of the others. Elsewhere each calls `make`.
+    On Linux they are copies of this process, made after `make` was called here: the weights are there once. Until then
+    this process must have computed with one thread only, since a copy has none of the others. Elsewhere each worker
+    calls `make`.
     """
 
     def __init__(self, work: Work, make: Callable[[], Translator], count: int, threads: int) -> None:
@@ -62,17 +80,17 @@ class Workers:
             process.join()
 
     def results(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, Done]]:
-        """Each chunk with its results, in order. Raises WorkerError when a process dies, and what one of them raised."""
-        stream = iter(chunks)
+        """Each chunk with its results, in order. Raises WorkerError when a process dies, and what happens in one."""
+        stream = _Stream(chunks)
         idle, busy = [*self._processes], dict[Connection, Chunk]()
         order, done = deque[Chunk](), dict[int, Done]()
         while True:
-            while idle and len(order) < AHEAD * self._count and (chunk := next(stream, None)):
+            while idle and len(order) < AHEAD * self._count and (chunk := stream.next()):
                 self._hand(idle[-1], chunk)
                 busy[idle.pop()] = chunk
                 order.append(chunk)
             if not order:
-                return
+                return stream.end()
             for connection in wait(list(busy)):
                 assert isinstance(connection, Connection), "what was waited for comes back"
                 chunk = busy[connection]
@@ -104,10 +122,29 @@ class Workers:
         process.join()
         code = process.exitcode or 0
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-        memory = "; if nobody did that, memory ran out: take fewer workers" if code == -signal.SIGKILL else ""
+        memory = "; if nobody did that, memory ran out: take fewer workers" if code == -9 else ""
         return WorkerError(
             f"{process.name} (process {process.pid}) {how} at lines {chunk.start:,} to {chunk.end:,}{memory}"
         )
+
+
+class _Stream:
+    """Chunks as they are read. What is wrong with one is told when those before it are done."""
+
+    def __init__(self, chunks: Iterable[Chunk]) -> None:
+        self._chunks = iter(chunks)
+        self._problem: RegardError | None = None
+
+    def next(self) -> Chunk | None:
+        try:
+            return None if self._problem else next(self._chunks, None)
+        except RegardError as problem:
+            self._problem = problem
+            return None
+
+    def end(self) -> None:
+        if self._problem:
+            raise self._problem
 
 
 class _InWorker(Exception):

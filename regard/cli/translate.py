@@ -115,9 +115,8 @@ def _sink(run: Path, output: Path | None, resume: bool, how: dict[str, Any]) -> 
         try:
             yield part
         except BaseException:
-            if part.mark.chunks:
-                there = f"{part.path} holds lines 1 to {part.mark.lines:,}"
-                say(f"{there}; the same command with --resume goes on after them")
+            if part.kept:
+                say(f"{part.path} holds lines 1 to {part.kept:,}; the same command with --resume goes on after them")
             raise
 
 

@@ -14,8 +14,8 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from io import FileIO
+from pathlib import Path
 from typing import IO, Any, TextIO
 
 from regard.errors import DataError, UsageError
@@ -117,9 +117,14 @@ class Part:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None and not self.mark.chunks:
+        if self._file is not None and not self.kept:
             self.discard()
         self._close()
+
+    @property
+    def kept(self) -> int:
+        """So many lines need not be translated again, whatever happens now."""
+        return int(_journal(self.journal)["mark"]["lines"]) if self.journal.exists() else 0
 
     def add(self, text: str, mark: Mark) -> None:
         """Write the results of one more chunk, so that not even a power cut can take them away."""
@@ -154,7 +159,6 @@ class Part:
 
     def discard(self) -> None:
         """Leave nothing behind."""
-        self.mark = Mark()
         self.journal.unlink(missing_ok=True)
         self.path.unlink(missing_ok=True)
 

@@ -8,23 +8,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from regard.attention import Read, watch
 from regard.attention.alignment import Link, Readings, strongest
 from regard.checkpoint import ALIGNMENT, FolderSettings, load_alignment, load_folder
-from regard.data.batching import pad
 from regard.data.text import clean
 from regard.data.tokenizer import BOS, EOS, Tokenizer
+from regard.engine import Engine, EngineName, Job, Precision
 from regard.errors import LineWarning, UsageError
 from regard.models import Batch, Model, device_of
-from regard.search import Hypothesis, SearchSettings, search
+from regard.search import Hypothesis, SearchSettings, Task
 
 __all__ = ["AlignmentChoice", "Translation", "Translator", "load"]
 
-BATCH_PIECES = 4096
-"""The most source pieces that are decoded together, for one beam."""
 WHOLE = 2
 """A sentence so many times longer than the longest in training is still translated whole."""
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]»]* |(?<=[。！？])[”’」』）]*")
@@ -56,10 +53,17 @@ class Translation:
     nbest: tuple[Translation, ...] = ()
 
 
-def load(folder: str | Path, device: str = "cpu") -> Translator:
-    """A translator from the folder that training wrote. Raises ModelFolderError when a part is missing or damaged."""
+def load(
+    folder: str | Path, device: str = "cpu", engine: EngineName = "auto", precision: Precision = "float32"
+) -> Translator:
+    """A translator from the folder that training wrote.
+
+    `engine` and `precision` say who decodes and how exactly: `int8` is the quickest on a processor. Raises
+    ModelFolderError when a part is missing or damaged, UsageError when this machine lacks what is asked for.
+    """
     found = load_folder(folder, device)
-    return Translator(found.model, found.tokenizer, found.settings, _choice(Path(folder), found.model))
+    choice = _choice(Path(folder), found.model)
+    return Translator(found.model, found.tokenizer, found.settings, choice, Engine(found.model, engine, precision))
 
 
 def _choice(folder: Path, model: Model) -> AlignmentChoice | None:
@@ -82,9 +86,15 @@ class Translator:
     """Translates raw text: `regard.load(folder).translate("나는 집에 간다")`."""
 
     def __init__(
-        self, model: Model, tokenizer: Tokenizer, settings: FolderSettings, choice: AlignmentChoice | None = None
+        self,
+        model: Model,
+        tokenizer: Tokenizer,
+        settings: FolderSettings,
+        choice: AlignmentChoice | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.model, self.tokenizer, self.settings, self.choice = model, tokenizer, settings, choice
+        self.engine = engine or Engine(model)
 
     def translate(
         self,
@@ -208,18 +218,10 @@ class Translator:
         return parts
 
     def _decode(self, sources: list[list[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
-        """Search for all sources, in batches of similar length, and give the results in the order of the sources."""
-        results: list[list[Hypothesis]] = [[] for _ in sources]
-        device = device_of(self.model)
-        for group in _groups([len(source) for source in sources], BATCH_PIECES // settings.beam):
-            ids, keep = pad([sources[i] for i in group])
-            batch = Batch(ids.to(device), None if keep is None else keep.to(device))
-            with torch.inference_mode():
-                source = self.model.encode(batch)
-            found = search(self.model, source, [len(sources[i]) for i in group], settings)
-            for i, hypotheses in zip(group, found, strict=True):
-                results[i] = hypotheses
-        return results
+        """Search for all sources; the results are in their order."""
+        longest = [settings.longest(len(source), self.model.limit) for source in sources]
+        jobs = [Job(source, Task(name, most)) for name, (source, most) in enumerate(zip(sources, longest, strict=True))]
+        return self.engine.decode(jobs, settings)
 
     def _translation(
         self, source: str, found: list[Hypothesis], nbest: int, alignments: bool, readings: bool
@@ -241,18 +243,6 @@ class Translator:
     def _text(self, hypothesis: Hypothesis) -> Translation:
         target = self.tokenizer.target
         return Translation(target.decode(hypothesis.ids), tuple(target.pieces(hypothesis.ids)), hypothesis.score)
-
-
-def _groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Indices of similar lengths together, longest first, as many as the budget holds."""
-    groups: list[list[int]] = []
-    for i in np.argsort([-length for length in lengths], kind="stable").tolist():
-        longest = lengths[groups[-1][0]] if groups else 0
-        if groups and (len(groups[-1]) + 1) * longest <= budget:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-    return groups
 
 
 def _split(line: str, end: re.Pattern[str]) -> list[str]:

@@ -20,6 +20,7 @@ FLOORS: dict[str, int] = {
     "models": 3,
     "search": 4,
     "checkpoint": 4,
+    "engine": 4,
     "pipeline": 5,
     "training": 5,
     "evaluation": 6,
@@ -27,8 +28,9 @@ FLOORS: dict[str, int] = {
     "files": 6,
     "cli": 8,
 }
-# errors stands below everything; settings raises its errors, checkpoint writes down how a folder is searched.
-LEVEL_DOORS = {("settings", "errors"), ("checkpoint", "search")}
+# errors stands below everything; settings raises its errors, checkpoint writes down how a folder is searched, the engine
+# drives the front of a search.
+LEVEL_DOORS = {("settings", "errors"), ("checkpoint", "search"), ("engine", "search")}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in FLOORS)
 
 

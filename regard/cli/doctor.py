@@ -22,7 +22,16 @@ __all__ = ["doctor"]
 def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) -> None:
     """Say what works here, what does not, and what to do about it. Exit status 1 where something needed is broken."""
     prepare(threads, quiet, debug)
-    checks: list[Callable[[], tuple[bool, str]]] = [_python, _torch, _devices, _memory, _folder, _font, _learning]
+    checks: list[Callable[[], tuple[bool, str]]] = [
+        _python,
+        _torch,
+        _devices,
+        _kernels,
+        _memory,
+        _folder,
+        _font,
+        _learning,
+    ]
     failed = False
     for check in checks:
         try:
@@ -62,6 +71,14 @@ def _devices() -> tuple[bool, str]:
     if torch.backends.mps.is_available():
         return True, "GPU: Apple (--device mps)"
     return True, "no GPU that PyTorch can use; everything runs on the processor"
+
+
+def _kernels() -> tuple[bool, str]:
+    from regard.engine import native
+
+    if (reason := native.missing()) is None:
+        return True, "native kernels: translation is fast, and int8 and bfloat16 are to be had"
+    return True, f"no native kernels: {reason}; translation is PyTorch's, in float32, and several times as slow"
 
 
 def _memory() -> tuple[bool, str]:

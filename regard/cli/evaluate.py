@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from regard.cli.app import app, prepare, say
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Seed, Threads, device_named
 from regard.cli.strangers import warn_of_strangers
 from regard.errors import DataError
 
@@ -24,6 +24,8 @@ def evaluate(
     beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept side by side; 1 is greedy search.")] = None,
     length_penalty: Annotated[float | None, typer.Option(min=0, help="α of the length penalty.")] = None,
     format: Annotated[Literal["text", "json"], typer.Option(help="For people or for programs.")] = "text",
+    engine: Engine = "auto",
+    precision: Precision = "float32",
     device: Device = "auto",
     threads: Threads = None,
     seed: Seed = None,
@@ -44,7 +46,7 @@ def evaluate(
     ]
     if uneven:
         raise DataError(*uneven)
-    translator = load(run, device_named(device))
+    translator = load(run, device_named(device), engine, precision)
     say(f"translating {len(sources):,} lines of {source}")
     warn_of_strangers(translator, source, sources)
     found = translator.translate(sources, beam=beam, length_penalty=length_penalty)
@@ -54,7 +56,8 @@ def evaluate(
         say(f"TER is left out: a line has more than {LONGEST_FOR_TER} words, and it would take very long")
     if format == "json":
         values = {score.name: {"score": score.value, "signature": score.signature} for score in results}
-        typer.echo(json.dumps({"model": str(run), "source": source, "beam": width, **values}, ensure_ascii=False))
+        told = {"model": str(run), "source": source, "beam": width, "engine": translator.engine.describe(), **values}
+        typer.echo(json.dumps(told, ensure_ascii=False))
         return
     for score in results:
         typer.echo(f"{score.name:5} {score.value:6.2f}   {score.signature}|beam:{width}")

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from regard.errors import UsageError
 
-__all__ = ["Debug", "Device", "Quiet", "Seed", "Threads", "device_named"]
+__all__ = ["Debug", "Device", "Engine", "Precision", "Quiet", "Seed", "Threads", "device_named"]
 
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda or mps.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="Processor threads; as many as cores if not given.")]
+Engine = Annotated[
+    Literal["auto", "native"], typer.Option(help="What decodes; auto: the fastest here that can do what is asked.")
+]
+Precision = Annotated[
+    Literal["float32", "bfloat16", "int8"],
+    typer.Option(help="Of the weights in decoding; int8 is the quickest on a processor."),
+]
 Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Of everything random.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print results and errors only.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show where in the program an error came from.")]

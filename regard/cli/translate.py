@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from regard.cli.app import app, prepare, say
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Seed, Threads, device_named
 from regard.cli.progress import LineTeller
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from regard.files import Alone, Part, Stream, Work, Workers
+    from regard.pipeline import Translator
 
 __all__ = ["translate"]
 
@@ -35,6 +36,8 @@ def translate(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an --output that was stopped.")] = False,
     chunk: Annotated[int, typer.Option(min=1, help="Lines translated, and put on the disk, together.")] = 2000,
     workers: Annotated[int, typer.Option(min=1, max=1024, help="Processes that share the work.")] = 1,
+    engine: Engine = "auto",
+    precision: Precision = "float32",
     device: Device = "auto",
     threads: Threads = None,
     seed: Seed = None,
@@ -48,15 +51,18 @@ def translate(
     """
     prepare(threads, quiet, debug, seed)
     from regard.files import Form, Lines, Work, chunks, remaining
+    from regard.pipeline import load
 
     lines, device = Lines(file), device_named(device)
+    if workers > 1 and device != "cpu":
+        raise UsageError(f"--workers {workers}: only the processor can be shared; give --device cpu, or one worker")
     total = lines.checked()
     asked = {"beam": beam, "nbest": nbest, "length_penalty": length_penalty, "alignments": alignments}
     work = Work(lines.name, Form(format == "jsonl", nbest), asked)
-    how = {**asked, "format": format, "chunk": chunk, "device": device}
+    how = {**asked, "format": format, "chunk": chunk, "engine": engine, "precision": precision, "device": device}
     with (
         _sink(run, output, resume, how) as sink,
-        _crew(work, run, device, 1 if lines.typed else workers, threads) as crew,
+        _crew(work, partial(load, run, device, engine, precision), 1 if lines.typed else workers, threads) as crew,
         LineTeller(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as teller,
     ):
         todo = remaining(chunks(lines, 1 if lines.typed else chunk), sink.mark, lines.name)
@@ -73,18 +79,14 @@ def translate(
         sink.finish()
 
 
-def _crew(work: Work, run: Path, device: str, workers: int, threads: int | None) -> Alone | Workers:
+def _crew(work: Work, make: Callable[[], Translator], workers: int, threads: int | None) -> Alone | Workers:
     """Who translates: this process, or several."""
     import torch
 
     from regard.files import Alone, Workers
-    from regard.pipeline import load
 
-    make = partial(load, run, device)
     if workers == 1:
         return Alone(work, make)
-    if device != "cpu":
-        raise UsageError(f"--workers {workers}: only the processor can be shared; give --device cpu, or one worker")
     each = threads or max(1, torch.get_num_threads() // workers)
     torch.set_num_threads(1)  # until the processes are there: see Workers
     return Workers(work, make, workers, each)

@@ -152,10 +152,11 @@ class _InWorker(Exception):
 
 
 class _Made:
-    """A translator that is there already."""
+    """A translator that is there already, its weights prepared."""
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
+        translator.engine.ready()
 
     def __call__(self) -> Translator:
         return self._translator

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
 from regard.attention import Memory
+from regard.data.tokenizer import EOS
 from regard.layers.embedding import Embedding, Output
 from regard.shapes import Bool, Float, Int, Tensor
 
-__all__ = ["Batch", "Decoder", "Encoded", "Encoder", "Model", "Shape", "Source", "State"]
+__all__ = ["Batch", "Decoder", "Encoded", "Encoder", "Model", "Shape", "Source", "State", "best_of"]
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,11 @@ class Model(nn.Module):
         self.encoder, self.decoder = encoder, decoder
 
     @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    @property
     def limit(self) -> int | None:
         """The longest target that the decoder can write, if there is one."""
         return self.decoder.limit
@@ -149,7 +156,41 @@ class Model(nn.Module):
     def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
         return self.decoder.project(features)
 
+    def best(
+        self, features: Float[Tensor, "N T D"], k: int, never: Sequence[int] = ()
+    ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
+        """What may be written next: `best_of` the last position's distributions.
+
+        A faster engine may compute the same in its own way, without ever holding the logits of the whole vocabulary.
+        """
+        return best_of(self.project(features[:, -1:])[:, 0], k, never)
+
     def forward(self, batch: Batch, target_in: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         """Teacher forcing: the features of every position of a given target. The same code as decoding, in one step."""
         source = self.decoder.prepare(self.encoder(batch))
         return self.decoder.step(target_in, self.decoder.begin(source), source)[0]
+
+
+def best_of(
+    logits: Float[Tensor, "N V"], k: int, never: Sequence[int] = ()
+) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
+    """The log-probabilities of each row's k likeliest pieces, likeliest first; those pieces; that of end of sentence.
+
+    All are of the full vocabulary: the pieces that are `never` written are left out of the k, not out of the sum. Of
+    equally likely pieces the one with the lower number comes first, whatever stands in the other rows.
+    """
+    likely = logits.float().log_softmax(-1)
+    end = likely[:, EOS].clone()
+    for piece in never:
+        likely[:, piece] = -torch.inf
+    if k == 1:
+        top, pieces = likely.max(1, keepdim=True)
+        return top, pieces, end
+    k, more = min(k, likely.shape[1]), min(k + 1, likely.shape[1])
+    top, pieces = likely.topk(more)
+    tied = (top[:, 1:] == top[:, :-1]).any(1)
+    if bool(tied.any()):  # topk promises no order among equals, nor which of them it keeps
+        rows = tied.nonzero()[:, 0]
+        ordered, order = likely[rows].sort(descending=True, stable=True)
+        top[rows], pieces[rows] = ordered[:, :more], order[:, :more]
+    return top[:, :k], pieces[:, :k], end

@@ -1,17 +1,19 @@
-"""What a search gives back, what it asks of a model, and the settings that steer it."""
+"""What a search is asked for, what it gives back, what it asks of a model, and the settings that steer it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from pydantic import Field
 
 from regard.models import Source, State
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["Hypothesis", "SearchSettings", "Verbs"]
+__all__ = ["Hypothesis", "SearchSettings", "Task", "Verbs"]
 
 
 class SearchSettings(Settings):
@@ -31,14 +33,30 @@ class SearchSettings(Settings):
         return most if limit is None else min(most, limit)
 
 
+@dataclass(frozen=True)
+class Task:
+    """One sentence to write.
+
+    `name` is the caller's own for it. A target has at most `longest` pieces, end of sentence included.
+    """
+
+    name: int
+    longest: int
+
+
 class Verbs(Protocol):
     """All that a search knows of a model."""
 
+    @property
+    def device(self) -> torch.device: ...
     @property
     def limit(self) -> int | None: ...
     def begin(self, source: Source) -> State: ...
     def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Tensor, State]: ...
     def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]: ...
+    def best(
+        self, features: Float[Tensor, "N T D"], k: int, never: Sequence[int] = ()
+    ) -> tuple[Tensor, Tensor, Tensor]: ...
 
 
 @dataclass(frozen=True)

@@ -4,33 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy.typing as npt
 
-from regard.data.tokenizer import BOS, EOS, PAD, UNK
-from regard.shapes import Float, Int, Tensor
+from regard.data.tokenizer import BOS, PAD, UNK
+from regard.search.hypothesis import Task
 
-__all__ = ["Forbid", "LengthPenalty", "Rule", "end_where_due"]
+if TYPE_CHECKING:
+    from regard.search.front import Front
 
-LAST_RESORT = -1e30  # what ending ranks where rules leave nothing else: behind every beam that can go on
+__all__ = ["Array", "Bans", "Forbid", "LengthPenalty", "Rule"]
+
+Array = npt.NDArray[Any]
+Bans = tuple[Array, Array]
+"""Pieces that may not come next: row numbers, and beside each the piece."""
 
 
-class Rule(Protocol):
-    """Takes log-probabilities (N, V) and the pieces so far (N, t); gives what to choose by: −∞ is never chosen."""
+class Rule:
+    """Steers a search in one of three ways, cheapest first; by default it does nothing.
 
-    def __call__(self, choice: Float[Tensor, "N V"], history: Int[Tensor, "N t"]) -> Float[Tensor, "N V"]: ...
+    `never`: pieces that are written nowhere. `bans`: what may not come next, known before the model is asked.
+    `reweigh`: what to choose by instead of the log-probabilities; such a rule sees whole distributions, and must say
+    that it is `whole`.
+    """
+
+    never: Sequence[int] = ()
+    whole: bool = False
+
+    def concerns(self, task: Task) -> bool:  # noqa: ARG002
+        """Whether the rule has anything to say about this sentence; where it concerns none, it costs nothing."""
+        return True
+
+    def bans(self, front: Front) -> Bans | None:  # noqa: ARG002
+        """What may not be written next."""
+        return None
+
+    def reweigh(self, choice: Array, front: Front) -> Array:  # noqa: ARG002
+        """Other numbers (N, V) to choose by; −∞ is never chosen. It may change what it is given."""
+        return choice
 
 
 @dataclass(frozen=True)
-class Forbid:
+class Forbid(Rule):
     """Pieces that are never written; by default those that mean nothing in a text."""
 
-    ids: Sequence[int] = (PAD, UNK, BOS)
-
-    def __call__(self, choice: Float[Tensor, "N V"], history: Int[Tensor, "N t"]) -> Float[Tensor, "N V"]:  # noqa: ARG002
-        columns = torch.tensor(self.ids, device=choice.device)
-        return choice.index_fill(1, columns, -torch.inf)
+    never: Sequence[int] = (PAD, UNK, BOS)
 
 
 @dataclass(frozen=True)
@@ -41,14 +60,3 @@ class LengthPenalty:
 
     def __call__(self, length: int) -> float:
         return float(((5 + length) / 6) ** self.alpha)
-
-
-def end_where_due(choice: Float[Tensor, "N V"], due: Tensor) -> Float[Tensor, "N V"]:
-    """Where a row has reached its longest, or nothing is left to choose, end of sentence is all that may be chosen."""
-    stuck = ~(choice.amax(1) > -torch.inf)  # no numbers at all (NaN) leave nothing to choose either
-    due = due | stuck
-    if not bool(due.any()):
-        return choice
-    ended = torch.full_like(choice, -torch.inf)
-    ended[:, EOS] = torch.where(stuck, LAST_RESORT, 0.0)
-    return torch.where(due[:, None], ended, choice)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from laws.searching import greedy
 from regard.attention import Read, watch
 from regard.data.batching import Example, PairBatch, collate, pad
 from regard.data.tokenizer import BOS, EOS
 from regard.models import Batch, Model, ModelSettings, build
-from regard.search import LengthPenalty, greedy
+from regard.search import LengthPenalty
 from regard.training.loss import Objective
 
 SYMBOLS = range(EOS + 1, EOS + 13)

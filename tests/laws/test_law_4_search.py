@@ -4,51 +4,63 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from laws.models import entries, make, pairs, sentences, targets, widened
+from laws.searching import Steer, beam, greedy, never, plain_greedy
 from regard.data.tokenizer import BOS, EOS, PAD, UNK
 from regard.models import Model, ModelSettings
-from regard.search import Forbid, Hypothesis, LengthPenalty, Rule, SearchSettings, beam, greedy, search
+from regard.search import Bans, Forbid, Front, Hypothesis, LengthPenalty, Rule, SearchSettings, search
 
 ENDS = (0.05, 0.2, 0.4)
 
 
 @dataclass(frozen=True)
-class Prefer:
+class Prefer(Rule):
     """A rule that makes one piece likelier and another less likely to be chosen."""
 
+    whole = True
     more: int = 7
     less: int = 9
 
-    def __call__(self, choice: Tensor, history: Tensor) -> Tensor:  # noqa: ARG002
-        choice = choice.clone()
+    def reweigh(self, choice: Any, front: Front) -> Any:  # noqa: ARG002
         choice[:, self.more] += 1.5
         choice[:, self.less] -= 1.5
         return choice
 
+    def steer(self, likely: Tensor, ids: list[int]) -> Tensor:  # noqa: ARG002
+        bonus = torch.zeros_like(likely)
+        bonus[self.more], bonus[self.less] = 1.5, -1.5
+        return likely + bonus
+
 
 @dataclass(frozen=True)
-class NotBefore:
+class NotBefore(Rule):
     """A rule that forbids the end before so many pieces."""
 
     pieces: int
 
-    def __call__(self, choice: Tensor, history: Tensor) -> Tensor:
-        if history.shape[1] > self.pieces:
-            return choice
-        return choice.index_fill(1, torch.tensor([EOS]), -torch.inf)
+    def bans(self, front: Front) -> Bans:
+        rows = np.flatnonzero((front.lengths < self.pieces).repeat(front.beams))
+        return rows, np.full(len(rows), EOS)
+
+    def steer(self, likely: Tensor, ids: list[int]) -> Tensor:
+        return never(EOS)(likely, ids) if len(ids) <= self.pieces else likely
 
 
-RULES: dict[str, tuple[Rule, ...]] = {
-    "none": (),
-    "forbidden pieces": (Forbid(),),
-    "more forbidden": (Forbid(), Forbid([5, 6, 11])),
-    "not before": (Forbid(), NotBefore(3)),
-    "preferred pieces": (Forbid(), Prefer()),
+DEFAULT = never(PAD, UNK, BOS)
+RULES: dict[str, tuple[tuple[Rule, ...], tuple[Steer, ...]]] = {
+    "none": ((), ()),
+    "forbidden pieces": ((Forbid(),), (DEFAULT,)),
+    "more forbidden": ((Forbid(), Forbid([5, 6, 11])), (DEFAULT, never(5, 6, 11))),
+    "not before": ((Forbid(), NotBefore(3)), (DEFAULT, NotBefore(3).steer)),
+    "preferred pieces": ((Forbid(), Prefer()), (DEFAULT, Prefer().steer)),
+    "both": ((Forbid(), NotBefore(2), Prefer()), (DEFAULT, NotBefore(2).steer, Prefer().steer)),
 }
 
 
@@ -59,7 +71,7 @@ def test_greedy_is_a_beam_of_one(settings: ModelSettings) -> None:
     for seed, ends in enumerate(ENDS):
         model = make(settings, seed, ends)
         source = model.encode(batch)
-        one = greedy(model, source, longest, LengthPenalty(0.6))
+        one = plain_greedy(model, source, longest, LengthPenalty(0.6), DEFAULT)
         many = beam(model, source, longest, 1, LengthPenalty(0.6))
         _same(one, many)
         found |= {h.ids for h in one}
@@ -73,8 +85,29 @@ def test_greedy_is_a_beam_of_one_whatever_the_rules(settings: ModelSettings, rul
     for seed, ends in enumerate(ENDS):
         model = make(settings, seed, ends)
         source = model.encode(batch)
-        one = greedy(model, source, longest, LengthPenalty(1.0), RULES[rules])
-        _same(one, beam(model, source, longest, 1, LengthPenalty(1.0), RULES[rules]))
+        objects, steers = RULES[rules]
+        one = plain_greedy(model, source, longest, LengthPenalty(1.0), *steers)
+        _same(one, beam(model, source, longest, 1, LengthPenalty(1.0), objects))
+
+
+@dataclass(frozen=True)
+class Nothing(Rule):
+    """Changes nothing, but has to see all to do so."""
+
+    whole = True
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("settings", pairs(1))
+def test_the_best_pieces_are_as_good_as_whole_distributions(settings: ModelSettings, rules: str) -> None:
+    batch, longest = sentences(7, 1, 5, 3, 6), torch.full((5,), 8)
+    for seed, ends in enumerate(ENDS):
+        model, (objects, _) = make(settings, seed, ends), RULES[rules]
+        source = model.encode(batch)
+        found, wanted = (
+            beam(model, source, longest, 4, LengthPenalty(1.0), some) for some in (objects, (*objects, Nothing()))
+        )
+        assert [[h.ids for h in some] for some in found] == [[h.ids for h in some] for some in wanted]
 
 
 def _same(one: list[Hypothesis], many: list[list[Hypothesis]]) -> None:
@@ -92,7 +125,7 @@ def test_search_settings_of_one_beam_are_greedy(settings: ModelSettings) -> None
     longest = torch.tensor([8, 5, 7])
     source = model.encode(batch)
     found = search(model, source, entries(batch), chosen)
-    _same(greedy(model, source, longest, LengthPenalty(0.6)), found)
+    _same(plain_greedy(model, source, longest, LengthPenalty(0.6), DEFAULT), found)
 
 
 # --- the whole space

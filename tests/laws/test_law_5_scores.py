@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from laws.models import alone, make, pairs, sentences
+from laws.searching import beam, greedy
 from regard.data.batching import pad
 from regard.data.tokenizer import BOS, EOS
 from regard.models import Batch, Model, ModelSettings
-from regard.search import Hypothesis, LengthPenalty, beam, greedy
+from regard.search import Hypothesis, LengthPenalty
 
 BATCH = sentences(8, 1, 5, 3, 7, 2)
 LONGEST = torch.tensor([7, 4, 6, 7, 5, 6])

@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F
 
 from laws.models import alone, entries, make, pairs, sentences, targets, tensors_of, widened
+from laws.searching import beam, greedy
 from regard.models import Batch, Model, ModelSettings, Source, State
-from regard.search import Hypothesis, LengthPenalty, beam, greedy
+from regard.search import Hypothesis, LengthPenalty
 
 BATCH = sentences(6, 1, 9, 4, 9, 2)
 LONGEST = torch.tensor([7, 5, 6, 7, 4, 6])

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from laws.models import alone, entries, make, pairs, sentences, targets
+from laws.searching import beam, greedy
 from regard.attention import Read, watch
 from regard.data.batching import pad
 from regard.data.tokenizer import BOS
 from regard.models import Model, ModelSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
-from regard.search import LengthPenalty, beam, greedy
+from regard.search import LengthPenalty
 
 BATCH = sentences(6, 1, 4, 8)
 T = 7

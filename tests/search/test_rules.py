@@ -4,43 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from laws.searching import beam, greedy
+from tables import Table, source
 
 from regard.data.tokenizer import BOS, EOS, PAD, UNK
-from regard.models import Source, State
-from regard.search import Forbid, Hypothesis, LengthPenalty, Rule, SearchSettings, beam, greedy
-from regard.search.rules import end_where_due
+from regard.models import best_of
+from regard.search import Bans, Forbid, Front, Hypothesis, LengthPenalty, Rule, SearchSettings
 
 V = 8
-
-
-@dataclass(frozen=True)
-class Table:
-    """A model by hand: the logits of each next piece depend on how many pieces there are and on the piece before."""
-
-    logits: Tensor  # (T, V, V)
-    limit: int | None = None
-
-    def begin(self, source: Source) -> State:
-        rows = source.summary.shape[0]
-        return State(torch.zeros(rows, dtype=torch.int64), {}, {})
-
-    def step(self, tokens: Tensor, state: State, source: Source) -> tuple[Tensor, State]:
-        assert source.summary.shape[0] <= tokens.shape[0]
-        places = state.position[:, None] + torch.arange(tokens.shape[1])
-        return self.logits[places.clamp_max(len(self.logits) - 1), tokens], State(
-            state.position + tokens.shape[1], {}, {}
-        )
-
-    def project(self, features: Tensor) -> Tensor:
-        return features
-
-
-def source(sentences: int) -> Source:
-    return Source((), torch.zeros(sentences, 1, 1))
 
 
 def likely(*pieces: int, end: float = -3.0) -> Table:
@@ -102,11 +78,19 @@ def test_something_always_comes_back_even_from_a_model_that_says_no_numbers(widt
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_something_always_comes_back_even_if_everything_is_forbidden(width: int) -> None:
-    @dataclass(frozen=True)
-    class Everything:
-        def __call__(self, choice: Tensor, history: Tensor) -> Tensor:
-            return torch.full_like(choice, -torch.inf) if history.shape[1] > 2 else choice
+@pytest.mark.parametrize("by_weight", [True, False])
+def test_something_always_comes_back_even_if_everything_is_forbidden(width: int, by_weight: bool) -> None:
+    class Everything(Rule):
+        whole = by_weight
+
+        def bans(self, front: Front) -> Bans | None:
+            if by_weight or front.lengths[0] < 2:
+                return None
+            rows = np.arange(len(front.tokens)).repeat(V)
+            return rows, np.tile(np.arange(V), len(front.tokens))
+
+        def reweigh(self, choice: Any, front: Front) -> Any:
+            return np.full_like(choice, -np.inf) if front.lengths[0] >= 2 else choice
 
     found = find(likely(5, 6, 5, 7), width, 9, (Forbid(), Everything()))
     assert (5, 6) in {h.ids for h in found}
@@ -116,13 +100,13 @@ def test_something_always_comes_back_even_if_everything_is_forbidden(width: int)
 @pytest.mark.parametrize("width", [1, 2, 5])
 def test_a_rule_changes_the_choice_and_not_the_probability(width: int) -> None:
     @dataclass(frozen=True)
-    class Prefer:
+    class Prefer(Rule):
+        whole = True
         piece: int
 
-        def __call__(self, choice: Tensor, history: Tensor) -> Tensor:
-            bonus = torch.zeros(choice.shape[1])
-            bonus[self.piece] = 10.0 if history.shape[1] == 1 else 0.0
-            return choice + bonus
+        def reweigh(self, choice: Any, front: Front) -> Any:
+            choice[:, self.piece] += 10.0 if front.lengths[0] == 0 else 0.0
+            return choice
 
     table = likely(5, 6, 5, 7)
     best = find(table, width, 9, (Forbid(), Prefer(4)))[0]
@@ -134,22 +118,19 @@ def test_a_rule_changes_the_choice_and_not_the_probability(width: int) -> None:
     assert best.score == pytest.approx(wanted / ((5 + 5) / 6), abs=1e-4)
 
 
-def test_rules_see_the_pieces_so_far_with_the_beginning_first() -> None:
+def test_rules_see_the_pieces_so_far() -> None:
     seen: list[list[list[int]]] = []
 
-    @dataclass(frozen=True)
-    class Note:
-        def __call__(self, choice: Tensor, history: Tensor) -> Tensor:
-            seen.append(history.tolist())
-            return choice
+    class Note(Rule):
+        def bans(self, front: Front) -> None:
+            seen.append(front.history[:, : front.lengths[0]].tolist())
 
     find(likely(5, 6), 1, 9, (Forbid(), Note()))
-    assert seen == [[[BOS]], [[BOS, 5]], [[BOS, 5, 6]]]
+    assert seen == [[[]], [[5]], [[5, 6]]]
     seen.clear()
     found = find(likely(5, 6), 3, 9, (Forbid(), Note()))
-    assert seen[0] == [[BOS]]
-    assert all(row[0] == BOS for rows in seen for row in rows)
-    assert [BOS, *found[0].ids] in seen[2]
+    assert seen[0] == [[]]
+    assert list(found[0].ids) in seen[2]
 
 
 def test_a_beam_finds_what_greedy_misses() -> None:
@@ -186,19 +167,28 @@ def test_searching_leaves_no_graph_and_no_gradient() -> None:
 # --- the small objects
 
 
-def test_forbidden_pieces_are_never_chosen_and_others_stay_as_they_are() -> None:
-    choice = torch.randn(3, V)
-    kept = choice.clone()
-    found = Forbid([1, 5])(choice, torch.tensor([[BOS]] * 3))
-    assert torch.equal(choice, kept)
-    assert bool((found[:, [1, 5]] == -torch.inf).all())
-    others = [0, 2, 3, 4, 6, 7]
-    assert torch.equal(found[:, others], choice[:, others])
+def test_forbidden_pieces_are_left_out_of_the_best_and_not_out_of_the_sum() -> None:
+    logits = torch.randn(3, V)
+    wanted = logits.log_softmax(-1)
+    top, pieces, end = best_of(logits, 3, [1, 5])
+    assert torch.equal(end, wanted[:, EOS])
+    assert torch.equal(top, wanted.gather(1, pieces))
+    left = wanted.index_fill(1, torch.tensor([1, 5]), -torch.inf)
+    assert torch.equal(pieces, left.sort(descending=True, stable=True)[1][:, :3])
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, V, V + 3])
+def test_of_equal_pieces_the_lower_number_comes_first_in_any_company(k: int) -> None:
+    logits = torch.randint(0, 3, (50, V), generator=torch.Generator().manual_seed(1)).float()
+    _, pieces, _ = best_of(logits, k, [2])
+    left = logits.index_fill(1, torch.tensor([2]), -torch.inf)
+    assert torch.equal(pieces, left.sort(descending=True, stable=True)[1][:, :k])
+    for row in range(50):
+        assert torch.equal(best_of(logits[row : row + 1], k, [2])[1][0], pieces[row])
 
 
 def test_by_default_pieces_without_meaning_are_forbidden() -> None:
-    found = Forbid()(torch.zeros(1, V), torch.tensor([[BOS]]))
-    assert (found == -torch.inf).nonzero()[:, 1].tolist() == sorted([PAD, UNK, BOS])
+    assert set(Forbid().never) == {PAD, UNK, BOS}
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
@@ -206,16 +196,6 @@ def test_by_default_pieces_without_meaning_are_forbidden() -> None:
 def test_the_length_penalty_is_the_published_one(alpha: float, length: int) -> None:
     """(5 + |Y|)^α / (5 + 1)^α, equation 14 of Wu et al. 2016."""
     assert LengthPenalty(alpha)(length) == pytest.approx((5 + length) ** alpha / 6**alpha)
-
-
-def test_where_the_end_is_due_nothing_else_may_be_chosen() -> None:
-    choice = torch.randn(3, V)
-    choice[1, EOS] = -torch.inf
-    found = end_where_due(choice, torch.tensor([False, True, True]))
-    assert torch.equal(found[0], choice[0])
-    assert found[1:].argmax(1).tolist() == [EOS, EOS]
-    assert bool((found[1:, [piece for piece in range(V) if piece != EOS]] == -torch.inf).all())
-    assert torch.equal(end_where_due(choice, torch.tensor([False] * 3)), choice)
 
 
 def test_the_longest_target_follows_from_the_source_and_the_limit() -> None:

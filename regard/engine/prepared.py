@@ -1,0 +1,258 @@
+"""A model made ready for decoding: its weights packed once, its verbs carried out by the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from regard.data.tokenizer import EOS
+from regard.engine import recurrent, transformer
+from regard.engine.native import missing
+from regard.engine.program import Builder, Precision, Program, Team, address, check_layout, padded
+from regard.engine.values import PreparedSource, PreparedState, addresses
+from regard.models import Batch, Model
+from regard.models.recurrent import RecurrentDecoder
+from regard.models.transformer import TransformerDecoder, TransformerEncoder
+
+__all__ = ["Prepared", "prepare", "unprepared"]
+
+Array = NDArray[Any]
+ROWS = 512
+"""About so many source pieces are encoded together: what they need stays in cache."""
+
+
+def unprepared(model: Model) -> str | None:
+    """Why this model cannot be prepared on this machine, in a sentence; None where it can."""
+    if (reason := missing()) is not None:
+        return f"the native kernels are not to be had: {reason}"
+    if (device := model.device).type != "cpu":
+        return f"the model is on {device}, and the native kernels run on the processor"
+    if isinstance(model.decoder, TransformerDecoder):
+        return transformer.why_not(model.decoder)
+    if isinstance(model.decoder, RecurrentDecoder):
+        return recurrent.why_not(model.decoder)
+    return f"a {type(model.decoder).__name__} has no program for the native kernels"
+
+
+def prepare(model: Model, precision: Precision = "float32", threads: int = 1) -> Prepared:
+    """The model's verbs, by the native kernels. Its weights are copied: what is learnt later is not in them.
+
+    `threads` compute each step together. Raises ValueError where `unprepared` says why not.
+    """
+    if (reason := unprepared(model)) is not None:
+        raise ValueError(f"this model cannot be prepared: {reason}")
+    check_layout()
+    with torch.inference_mode():
+        decoder: Any = model.decoder
+        kind = transformer if isinstance(decoder, TransformerDecoder) else recurrent
+        memory, entry = kind.memory_program(decoder, model.encoder.shape.size, precision)
+        step, features, block = kind.step_program(decoder, precision)
+        encoder = _encoder_program(model, precision)
+        output = decoder.output
+        best, logits = Builder(precision), Builder(precision)
+        size = output.weight.shape[1]
+        best.best(best.register(size), output.weight, output.bias)
+        told = logits.linear(logits.register(size), output.weight, output.bias)
+        shaped, first = model.encoder.shape, None
+        if isinstance(decoder, RecurrentDecoder):
+            first = recurrent.first_program(decoder, shaped.rows, shaped.size, precision)
+        shape = _Shape(entry, block, features, told, output.weight.shape[0], kind is recurrent)
+    programs = _Programs(encoder, memory, first, step, best.program(), logits.program())
+    return Prepared(model, precision, threads, programs, shape)
+
+
+def _encoder_program(model: Model, precision: Precision) -> tuple[Program, int] | None:
+    encoder = model.encoder
+    if isinstance(encoder, TransformerEncoder) and transformer.why_not(encoder) is None:
+        return transformer.encoder_program(encoder, precision)
+    return None
+
+
+@dataclass(frozen=True)
+class _Programs:
+    encoder: tuple[Program, int] | None
+    memory: Program
+    first: Program | None  # of decoders that begin in a state
+    step: Program
+    best: Program
+    logits: Program
+
+
+@dataclass(frozen=True)
+class _Shape:
+    entry: int  # numbers of one entry of a memory
+    block: int  # numbers that a step leaves behind
+    features: int  # register
+    logits: int  # register
+    vocabulary: int
+    replaces: bool  # a step's block stands for all before it
+
+
+class Prepared:
+    """The verbs of a model. Sources and states are values here too; features and logits are arrays.
+
+    One object serves one thread at a time; `another` gives a second that shares the weights.
+    """
+
+    def __init__(self, model: Model, precision: Precision, threads: int, programs: _Programs, shape: _Shape) -> None:
+        self.model, self.precision, self.limit = model, precision, model.limit
+        self._programs, self._shape, self._team = programs, shape, Team(threads)
+        self._masks: dict[tuple[int, ...], Array] = {}
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    @property
+    def threads(self) -> int:
+        """How many threads compute each step."""
+        return self._team.threads
+
+    def another(self, threads: int = 1) -> Prepared:
+        """The same weights for another thread, or for so many that compute each step together."""
+        return Prepared(self.model, self.precision, threads, self._programs, self._shape)
+
+    @torch.inference_mode()
+    def encode(self, batch: Batch) -> PreparedSource:
+        """Read a batch of sentences, and prepare what the decoder reads of each."""
+        keep = batch.keep
+        counts = np.full(len(batch.data), batch.data.shape[1]) if keep is None else keep.sum(1).numpy()
+        if self._programs.encoder is None:
+            encoded = self.model.encoder(batch)
+            told = encoded.outputs.flatten(0, 1) if encoded.keep is None else encoded.outputs[encoded.keep]
+            entries = counts if encoded.outputs.shape[1] == batch.data.shape[1] else None
+            if entries is None:
+                kept = encoded.keep
+                entries = np.full(len(told), encoded.outputs.shape[1]) if kept is None else kept.sum(1).numpy()
+            source = self._remember(told.float().numpy(), entries)
+            return self._with_first(source, encoded.summary)
+        pieces = (batch.data.flatten() if keep is None else batch.data[keep]).numpy()
+        return self.read(pieces, counts)
+
+    def read(self, pieces: Array, counts: Array) -> PreparedSource:
+        """Read sentences that stand one after another, each of so many pieces; a Transformer encoder's way."""
+        assert self._programs.encoder is not None
+        ends, parts, first = np.cumsum(counts), [], 0
+        while first < len(counts):
+            start = int(ends[first] - counts[first])
+            last = max(first + 1, int(np.searchsorted(ends, start + ROWS, side="right")))
+            stop = int(ends[last - 1])
+            parts.append(self._read_some(pieces[start:stop], counts[first:last]))
+            first = last
+        source = parts[0]
+        for part in parts[1:]:
+            source = source.join(part)
+        return source
+
+    def begin(self, source: PreparedSource) -> PreparedState:
+        """The state before the first piece, one row a sentence."""
+        B, zeros = len(source), np.zeros(len(source), np.int64)
+        if self._shape.replaces:
+            return PreparedState(zeros, zeros + 1, source.first[:, None], source.kept)
+        return PreparedState(zeros, zeros, np.zeros((B, 0), np.int64), ())
+
+    def step(self, tokens: Any, state: PreparedState, source: PreparedSource) -> tuple[Array, PreparedState]:
+        """Take T ≥ 1 more pieces in, (N, T): features (N, T, D) and the state after."""
+        given = np.asarray(tokens, np.int64)
+        told = []
+        for column in given.T:
+            features, state = self._step(np.ascontiguousarray(column), state, source)
+            told.append(features)
+        return np.stack(told, 1), state
+
+    def project(self, features: Any) -> torch.Tensor:
+        """Features (N, T, D) into logits (N, T, V)."""
+        given = np.ascontiguousarray(np.asarray(features), np.float32)
+        rows, program = given.size // given.shape[-1], self._programs.logits
+        room = program.room(rows)
+        program.register(room, 0, rows)[:] = given.reshape(rows, -1)
+        program.run(self._team, rows)
+        logits = program.register(room, self._shape.logits, rows)[:, : self._shape.vocabulary]
+        return torch.from_numpy(logits.copy()).view(*given.shape[:-1], -1)
+
+    def best(self, features: Any, k: int, never: Sequence[int] = ()) -> tuple[Any, Any, Any]:
+        """What may be written next, of the features (N, T, D): as `Model.best` tells it."""
+        last = np.ascontiguousarray(np.asarray(features)[:, -1], np.float32)
+        return tuple(map(torch.from_numpy, self.likeliest(last, k, never)))  # type: ignore[return-value]
+
+    def likeliest(self, features: Array, k: int, never: Sequence[int] = ()) -> tuple[Array, Array, Array]:
+        """The same of features (N, D), as arrays."""
+        N, K = len(features), min(k, self._shape.vocabulary)
+        likely, pieces, end = np.empty((N, K), np.float32), np.empty((N, K), np.int64), np.empty(N, np.float32)
+        sharing = np.empty(N * self.threads * (3 + 2 * K), np.float32)
+        self._programs.best.run(
+            self._team, N, features, best=K, likely=address(likely), pieces=address(pieces), end=address(end),
+            end_piece=EOS, never=self._mask(tuple(never)), sharing=address(sharing),
+        )  # fmt: skip
+        return likely, pieces, end
+
+    def _mask(self, never: tuple[int, ...]) -> int:
+        if not never:
+            return 0
+        if never not in self._masks:
+            mask = self._masks[never] = np.zeros(self._shape.vocabulary, np.uint8)
+            mask[list(never)] = 1
+        return address(self._masks[never])
+
+    def _step(self, tokens: Array, state: PreparedState, source: PreparedSource) -> tuple[Array, PreparedState]:
+        N, program, shape = len(tokens), self._programs.step, self._shape
+        memories, entries = source.memories, source.entries
+        if len(memories) != N:
+            memories, entries = (np.repeat(x, N // len(memories)) for x in (memories, entries))
+        blocks, past = np.empty((N, shape.block), np.float32), np.ascontiguousarray(state.past)
+        program.reach(past.shape[1] + 1)
+        registers = program.run(
+            self._team, N, tokens=address(tokens), positions=address(state.position), memories=address(memories),
+            entries=address(entries), past=address(past), stride=past.shape[1], lengths=address(state.lengths),
+            blocks=address(blocks), block=shape.block,
+        )  # fmt: skip
+        features = program.register(registers, shape.features, N).copy()
+        return features, state.replaced(blocks) if shape.replaces else state.grown(blocks)
+
+    def _read_some(self, pieces: Array, counts: Array) -> PreparedSource:
+        assert self._programs.encoder is not None
+        program, told = self._programs.encoder
+        pieces, rows = np.ascontiguousarray(pieces, np.int64), len(pieces)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        positions = np.arange(rows, dtype=np.int64) - np.repeat(starts[:-1], counts)
+        program.reach(int(counts.max()))
+        registers = program.run(
+            self._team, rows, tokens=address(pieces), positions=address(positions), starts=address(starts),
+            sentences=len(counts),
+        )  # fmt: skip
+        outputs = program.register(registers, told, rows)
+        source = self._remember(outputs, counts)
+        if not self._shape.replaces:
+            return source
+        means = np.add.reduceat(outputs, starts[:-1], axis=0) / counts[:, None].astype(np.float32)
+        return self._with_first(source, torch.from_numpy(means)[:, None])
+
+    def _remember(self, outputs: Array, counts: Array) -> PreparedSource:
+        """The memories of sentences whose entries (M, D) stand one after another."""
+        program, rows = self._programs.memory, len(outputs)
+        counts = np.ascontiguousarray(counts, np.int64)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        ends = np.cumsum(padded(counts)) * self._shape.entry
+        room = np.empty(int(ends[-1]), np.float32)
+        memories = address(room) + 4 * np.concatenate([[0], ends[:-1]]).astype(np.int64)
+        registers = program.room(rows)
+        program.register(registers, 0, rows)[:] = outputs
+        program.run(
+            self._team, rows, starts=address(starts), sentences=len(counts), memories=address(memories)
+        )  # fmt: skip
+        return PreparedSource(memories, counts, np.zeros(len(counts), np.int64), (room,))
+
+    def _with_first(self, source: PreparedSource, summary: torch.Tensor) -> PreparedSource:
+        """With the state that the decoder begins in, where it has one; the summary is (B, L, D)."""
+        program = self._programs.first
+        if program is None:
+            return source
+        rows, blocks = len(summary), np.empty((len(summary), self._shape.block), np.float32)
+        program.register(program.room(rows), 0, rows)[:] = summary.float().flatten(1).numpy()
+        program.run(self._team, rows, blocks=address(blocks), block=self._shape.block)
+        return PreparedSource(source.memories, source.entries, addresses(blocks), (*source.kept, blocks))

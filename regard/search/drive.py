@@ -1,0 +1,53 @@
+"""A front and a model, step by step, until every sentence is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from regard.models import Source
+from regard.search.front import Best, Front
+from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Verbs
+from regard.search.rules import Forbid, Rule
+from regard.shapes import Float, Tensor
+
+__all__ = ["find", "search"]
+
+
+def search(
+    verbs: Verbs, source: Source, entries: Sequence[int], settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)
+) -> list[list[Hypothesis]]:
+    """The hypotheses of each sentence, best first; `entries` says how many pieces each source has."""
+    tasks = [Task(name, settings.longest(n, verbs.limit)) for name, n in enumerate(entries)]
+    return find(verbs, source, tasks, settings, rules)
+
+
+@torch.inference_mode()
+def find(
+    verbs: Verbs, source: Source, tasks: Sequence[Task], settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)
+) -> list[list[Hypothesis]]:
+    """The hypotheses of each task, 1 to `beam` of them, best first; row b of the source is that of task b.
+
+    The names of the tasks differ.
+    """
+    front, state = Front.open(tasks, settings, rules), verbs.begin(source)
+    device, results = verbs.device, dict[int, list[Hypothesis]]()
+    while len(front):
+        tokens = torch.from_numpy(front.tokens).to(device).unsqueeze(1)
+        features, state = verbs.step(tokens, state, source)
+        moved = front.advance(best(verbs, features, front))
+        results |= {task.name: hypotheses for task, hypotheses in moved.finished}
+        front = moved.front
+        if moved.rows is not None and len(front):
+            state = state.select(torch.from_numpy(moved.rows).to(device))
+        if moved.staying is not None and len(front):
+            source = source.select(torch.from_numpy(moved.staying).to(device))
+    return [results[task.name] for task in tasks]
+
+
+def best(verbs: Verbs, features: Float[Tensor, "N T D"], front: Front) -> Best:
+    """What the model says may come next, as much of it as the front wants to know."""
+    if front.wanted is None:
+        return Best(verbs.project(features)[:, -1].float().log_softmax(-1).cpu().numpy())
+    return Best(*(some.cpu().numpy() for some in verbs.best(features, front.wanted, front.never)))

@@ -1,0 +1,69 @@
+"""Sentences that come and go are decoded as each would be alone, whoever decodes them and on however many threads."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from laws.models import make, pairs
+
+from regard.data.tokenizer import EOS
+from regard.engine import Job, Room, decode, native, prepare, unprepared
+from regard.models import Batch, Model, ModelSettings
+from regard.search import Hypothesis, SearchSettings, Task, find
+
+CHANCE = random.Random(5)
+SOURCES = [[*(CHANCE.randrange(4, 20) for _ in range(CHANCE.randrange(12))), EOS] for _ in range(23)]
+JOBS = [Job(source, Task(name, 3 + name % 7)) for name, source in enumerate(SOURCES)]
+
+
+def alone(model: Model, job: Job, settings: SearchSettings) -> list[Hypothesis]:
+    import torch
+
+    with torch.inference_mode():
+        source = model.encode(Batch(torch.tensor([job.source])))
+    return find(model, source, [job.task], settings)[0]
+
+
+def same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
+    assert [[h.ids for h in some] for some in found] == [[h.ids for h in some] for some in wanted]
+    for some, others in zip(found, wanted, strict=True):
+        assert [h.score for h in some] == pytest.approx([h.score for h in others], abs=1e-4)
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("room", [Room(8, 30), Room(1, 1), Room()])
+def test_in_company_as_alone(settings: ModelSettings, beam: int, room: Room) -> None:
+    model, how = make(settings, ends=0.02), SearchSettings(beam=beam, length_penalty=1.0)
+    wanted = [alone(model, job, how) for job in JOBS]
+    assert len({len(some[0].ids) for some in wanted}) > 1
+    readers: list[list[Any]] = [[model], [model, model]]
+    if native.available() and unprepared(model) is None:
+        one = prepare(model)
+        readers += [[one], [one.another(), one.another()]]
+    for some in readers:
+        same(decode(some, JOBS, how, room=room), wanted)
+
+
+def test_nothing_to_do() -> None:
+    assert decode([make(pairs(1)[0].values[0])], [], SearchSettings()) == []
+
+
+def test_what_fails_in_a_thread_is_raised_and_stops_the_others() -> None:
+    model = make(pairs(1)[0].values[0])
+
+    class Broken:
+        steps = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(model, name)
+
+        def step(self, *_: Any) -> Any:
+            Broken.steps += 1
+            raise ArithmeticError("broken")
+
+    with pytest.raises(ArithmeticError, match="broken"):
+        decode([Broken(), Broken()], JOBS * 1, SearchSettings(), room=Room(1, 1))
+    assert Broken.steps <= 2

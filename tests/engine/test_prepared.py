@@ -1,0 +1,152 @@
+"""A prepared model is the model: for every encoder with every decoder, in every precision, alone and in company."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from laws.models import alone, make, pairs, sentences, targets, widened
+
+from regard.engine import Prepared, native, prepare, unprepared
+from regard.engine.values import PreparedState
+from regard.models import Batch, Model, ModelSettings
+
+if (reason := native.missing()) is not None:
+    pytest.skip(f"no native kernels on this machine: {reason}", allow_module_level=True)
+
+BATCH = sentences(6, 1, 9, 40, 9, 2)
+PRECISIONS = ("float32", "bfloat16", "int8")
+
+
+def prepared(settings: ModelSettings, precision: Any = "float32", threads: int = 1) -> tuple[Model, Prepared]:
+    model = make(settings)
+    if (reason := unprepared(model)) is not None:
+        pytest.skip(f"has no program: {reason}")
+    return model, prepare(model, precision, threads)
+
+
+def told(verbs: Any, batch: Batch, target: torch.Tensor, beams: int) -> torch.Tensor:
+    """The features of given targets, `beams` to a sentence."""
+    with torch.inference_mode():
+        source = verbs.encode(batch)
+        state = verbs.begin(source).select(widened(len(batch.data), beams))
+        return torch.as_tensor(verbs.step(target, state, source)[0])
+
+
+@pytest.mark.parametrize("settings", pairs())
+def test_float32_is_the_model(settings: ModelSettings) -> None:
+    model, mine = prepared(settings)
+    target = targets(12, 7)
+    wanted, found = (told(verbs, BATCH, target, 2) for verbs in (model, mine))
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    with torch.inference_mode():
+        torch.testing.assert_close(mine.project(found), model.project(wanted), rtol=1e-4, atol=2e-4)
+        for some, others in zip(mine.best(found, 5, (0, 3)), model.best(wanted, 5, (0, 3)), strict=True):
+            torch.testing.assert_close(some, others, rtol=1e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("settings", pairs(2))
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_lower_precision_is_near(settings: ModelSettings, precision: str) -> None:
+    model, mine = prepared(settings, precision)
+    target = targets(12, 7)
+    wanted, found = (told(verbs, BATCH, target, 2) for verbs in (model, mine))
+    error = (found - wanted).pow(2).mean().sqrt() / wanted.pow(2).mean().sqrt()
+    assert 0 < error < (0.05 if precision == "bfloat16" else 0.12)
+
+
+@pytest.mark.parametrize("settings", [p for p in pairs(2) if p.values[0].encoder.kind == "transformer"])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_alone_is_the_same_to_the_bit_in_company(settings: ModelSettings, precision: str) -> None:
+    """Other encoders are PyTorch's, whose products depend on how many there are."""
+    _, mine = prepared(settings, precision)
+    target = targets(6, 7)
+    together = told(mine, BATCH, target, 1)
+    for row in range(6):
+        assert torch.equal(told(mine, alone(BATCH, row), target[row : row + 1], 1), together[row : row + 1])
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_two_threads_compute_what_one_does(settings: ModelSettings, precision: str) -> None:
+    (_, one), (_, two) = prepared(settings, precision), prepared(settings, precision, threads=2)
+    assert two.threads == 2
+    target = targets(12, 7)
+    features = told(one, BATCH, target, 2)
+    assert torch.equal(told(two, BATCH, target, 2), features)
+    for some, others in zip(one.best(features, 4), two.best(features, 4), strict=True):
+        torch.testing.assert_close(some, others, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_states_are_values_that_are_stepped_from_again_chosen_and_joined(settings: ModelSettings) -> None:
+    _, mine = prepared(settings)
+    target = targets(6, 9)
+    wanted = told(mine, BATCH, target, 1)
+    source = mine.encode(BATCH)
+    _, state = mine.step(target[:, :3], mine.begin(source), source)
+    again = [mine.step(target[:, 3:5], state, source) for _ in range(2)]
+    assert np.array_equal(again[0][0], again[1][0])
+    rows = np.array([4, 0, 3])
+    left, left_source = again[0][1].select(rows), source.select(rows)
+    other = mine.encode(alone(BATCH, 2))
+    _, other_state = mine.step(target[2:3, :1], mine.begin(other), other)
+    both, both_source = left.join(other_state), left_source.join(other)
+    places = torch.tensor([5, 5, 5, 1])
+    for step in range(4):
+        at = (torch.tensor([4, 0, 3, 2]), places + step)
+        features, both = mine.step(target[at][:, None], both, both_source)
+        np.testing.assert_allclose(features[:, 0], wanted[at], rtol=1e-4, atol=1e-4)
+
+
+def test_blocks_that_nobody_remembers_are_let_go() -> None:
+    settings = next(p.values[0] for p in pairs() if p.values[0].decoder.kind == "transformer")
+    _, mine = prepared(settings)
+    source = mine.encode(BATCH)
+    state: PreparedState = mine.begin(source)
+    for _ in range(200):
+        _, state = mine.step(targets(len(state), 1), state, source)
+        if len(state) == 6 and state.position[0] > 20:
+            state = mine.begin(source)  # all who were there have left
+            state = state.join(mine.step(targets(1, 1), mine.begin(source.select([0])), source.select([0]))[1])
+            state = state.select(range(6))
+    assert len(state.kept) < 60
+
+
+def test_more_positions_than_were_thought_of() -> None:
+    settings = next(p.values[0] for p in pairs() if getattr(p.values[0].encoder, "positions", False))
+    model, mine = prepared(settings)
+    batch, target = sentences(700, 3), targets(2, 300)
+    wanted, found = (told(verbs, batch, target, 1) for verbs in (model, mine))
+    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_numbers_that_are_none_stay_none() -> None:
+    model = make(pairs(1)[0].values[0])
+    with torch.no_grad():
+        model.decoder.output.bias[5] = torch.nan
+    likely, pieces, _ = prepare(model).best(torch.randn(3, 1, model.decoder.output.weight.shape[1]), 3)
+    assert bool(likely.isnan().all())
+    assert bool(((pieces >= 0) & (pieces < model.decoder.output.weight.shape[0])).all())
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"REGARD_KERNELS": "off"}, "REGARD_KERNELS"),
+        ({"PATH": "/nowhere"}, "no C compiler"),
+        ({"CC": "false"}, "failed"),
+    ],
+)
+def test_where_there_are_no_kernels_the_reason_is_said(environment: dict[str, str], said: str, tmp_path: Path) -> None:
+    command = "from regard.engine import native; print(native.missing())"
+    env = {**os.environ, "REGARD_CACHE": str(tmp_path), **environment}
+    done = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
+    assert said in done.stdout, done.stderr
+    assert not list(tmp_path.iterdir()), "nothing half made is left behind"

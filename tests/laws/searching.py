@@ -1,0 +1,53 @@
+"""Searches with a longest target given for each sentence, and a greedy search as plain as can be to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from regard.data.tokenizer import BOS, EOS
+from regard.models import Model, Source
+from regard.search import Forbid, Hypothesis, LengthPenalty, Rule, SearchSettings, Task, Verbs, find
+
+DEFAULT: tuple[Rule, ...] = (Forbid(),)
+
+
+def beam(
+    verbs: Verbs, source: Source, longest: Tensor, width: int, penalty: LengthPenalty, rules: Sequence[Rule] = DEFAULT
+) -> list[list[Hypothesis]]:
+    settings = SearchSettings(beam=width, length_penalty=penalty.alpha)
+    return find(verbs, source, [Task(i, n) for i, n in enumerate(longest.tolist())], settings, rules)
+
+
+def greedy(
+    verbs: Verbs, source: Source, longest: Tensor, penalty: LengthPenalty, rules: Sequence[Rule] = DEFAULT
+) -> list[Hypothesis]:
+    return [some[0] for some in beam(verbs, source, longest, 1, penalty, rules)]
+
+
+Steer = Callable[[Tensor, list[int]], Tensor]
+
+
+def never(*pieces: int) -> Steer:
+    return lambda likely, _: likely.index_fill(0, torch.tensor(pieces, dtype=torch.int64), -torch.inf)
+
+
+@torch.no_grad()
+def plain_greedy(
+    model: Model, source: Source, longest: Tensor, penalty: LengthPenalty, *steers: Steer
+) -> list[Hypothesis]:
+    """Sentence by sentence, the whole beginning read again for every piece."""
+    found = []
+    for row, most in enumerate(longest.tolist()):
+        ids, total, own = [BOS], 0.0, source.select(torch.tensor([row]))
+        while ids[-1] != EOS:
+            features, _ = model.step(torch.tensor([ids]), model.begin(own), own)
+            choice = likely = model.project(features)[0, -1].log_softmax(-1)
+            for steer in steers:
+                choice = steer(choice, ids)
+            ids.append(int(choice.argmax()) if len(ids) < most else EOS)
+            total += float(likely[ids[-1]])
+        found.append(Hypothesis(tuple(ids[1:-1]), total, total / penalty(len(ids) - 1)))
+    return found

@@ -1,0 +1,52 @@
+"""Models by hand: the logits of each next piece stand in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.models import Source, State, best_of
+
+__all__ = ["Table", "chance", "source"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Logits by sentence (the number its source holds), by how many pieces there are, and by the piece before."""
+
+    logits: Tensor  # (T, V, V), or (B, T, V, V)
+    limit: int | None = None
+
+    def begin(self, source: Source) -> State:
+        rows = source.summary.shape[0]
+        return State(torch.zeros(rows, dtype=torch.int64), {}, {})
+
+    def step(self, tokens: Tensor, state: State, source: Source) -> tuple[Tensor, State]:
+        B, N = source.summary.shape[0], tokens.shape[0]
+        assert N % B == 0, "every sentence has as many rows"
+        logits = self.logits if self.logits.dim() == 4 else self.logits[None].expand(B, -1, -1, -1)
+        sentences = source.summary[:, 0, 0].long().repeat_interleave(N // B)[:, None]
+        sentences = sentences if self.logits.dim() == 4 else torch.zeros_like(sentences)
+        places = state.position[:, None] + torch.arange(tokens.shape[1])
+        features = logits[sentences, places.clamp_max(logits.shape[1] - 1), tokens]
+        return features, State(state.position + tokens.shape[1], {}, {})
+
+    def project(self, features: Tensor) -> Tensor:
+        return features
+
+    def best(self, features: Tensor, k: int, never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
+        return best_of(features[:, -1], k, never)
+
+
+def source(sentences: int) -> Source:
+    return Source((), torch.arange(sentences).float().view(-1, 1, 1))
+
+
+def chance(sentences: int, pieces: int, longest: int = 8, end: float = 0.0, seed: int = 0) -> Table:
+    """Each sentence its own random logits; `end` is how fond the model is of ending."""
+    logits = 2 * torch.randn(sentences, longest, pieces, pieces, generator=torch.Generator().manual_seed(seed))
+    logits[..., 3] += end
+    return Table(logits)

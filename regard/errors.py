@@ -7,6 +7,7 @@ RegardError                      anything Regard refuses; `exit_status` is what 
 ├── ModelFolderError (1)         a model folder with a missing or damaged file
 ├── TrainingError (1)            training cannot start or go on
 ├── WorkerError (1)              one of several processes has died
+├── ExportError (1)              a model cannot be taken to another toolkit, or does not do the same there
 └── MissingExtra (1)             an optional package is not installed; the message is the line that installs it
 
 LineWarning                      no error: something to know about one of the lines that are being translated
@@ -19,6 +20,7 @@ from typing import Any
 __all__ = [
     "ConfigurationError",
     "DataError",
+    "ExportError",
     "LineWarning",
     "MissingExtra",
     "ModelFolderError",
@@ -73,6 +75,10 @@ class TrainingError(RegardError):
 
 class WorkerError(RegardError):
     """One of the processes that share the work has died."""
+
+
+class ExportError(RegardError):
+    """A model cannot be taken to another toolkit or from it, or does not do the same there."""
 
 
 class MissingExtra(RegardError):

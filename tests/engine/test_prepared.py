@@ -61,10 +61,9 @@ def test_lower_precision_is_near(settings: ModelSettings, precision: str) -> Non
     assert 0 < error < (0.05 if precision == "bfloat16" else 0.12)
 
 
-@pytest.mark.parametrize("settings", [p for p in pairs(2) if p.values[0].encoder.kind == "transformer"])
+@pytest.mark.parametrize("settings", pairs(2))
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_alone_is_the_same_to_the_bit_in_company(settings: ModelSettings, precision: str) -> None:
-    """Other encoders are PyTorch's, whose products depend on how many there are."""
     _, mine = prepared(settings, precision)
     target = targets(6, 7)
     together = told(mine, BATCH, target, 1)

@@ -80,6 +80,8 @@ def test_lower_precision_is_near(settings: ModelSettings, precision: str) -> Non
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_alone_is_the_same_to_the_bit_in_company(settings: ModelSettings, precision: str) -> None:
     _, mine = prepared(settings, precision)
+    if mine._programs.encoder is None:
+        pytest.skip("the encoder has no program: PyTorch's products depend on how many there are")
     target = targets(6, 7)
     together = told(mine, BATCH, target, 1)
     for row in range(6):

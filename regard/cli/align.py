@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,7 +10,7 @@ import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
-from regard.errors import DataError, UsageError
+from regard.errors import DataError
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings
@@ -115,17 +114,17 @@ def _gold(path: str, lines: list[str]) -> list[Gold]:
 
 def _readings(translator: Translator, sources: list[str], targets: list[str]) -> list[Readings]:
     from regard.evaluation.aer import read_all
+    from regard.pipeline import last_layer
 
     readings = read_all(translator, sources, targets)
-    if not readings[0].layers("cross"):
-        raise UsageError("this model has no attention over the source, so it shows no alignment; use one that has")
+    last_layer(readings[0])  # or an error, where there is none
     return readings
 
 
 def _chosen(translator: Translator, readings: list[Readings]) -> AlignmentChoice:
-    from regard.pipeline import AlignmentChoice
+    from regard.pipeline import last_layer
 
-    return translator.choice or AlignmentChoice(readings[0].layers("cross")[-1], None, False)
+    return translator.choice or last_layer(readings[0])
 
 
 def _choose(
@@ -197,9 +196,9 @@ def _score(
 ) -> None:
     """Print how far the links are from gold, and how far a fixed choice is, to compare."""
     from regard.evaluation.aer import alignment_scores, links_of
-    from regard.pipeline import AlignmentChoice
+    from regard.pipeline import last_layer
 
-    last = AlignmentChoice(readings[0].layers("cross")[-1], None, False)
+    last = last_layer(readings[0])
     for name, links in ((_named(choice, readings), found), ("last layer, mean of heads", links_of(readings, last))):
         s = alignment_scores(links, gold)
         typer.echo(f"AER {s.aer:6.1%}   precision {s.precision:6.1%}   recall {s.recall:6.1%}   {name}")
@@ -208,9 +207,10 @@ def _score(
 
 def _write(found: list[list[Link]], output: Path | None) -> None:
     from regard.attention.alignment import pharaoh
-    from regard.cli.translate import opened
+    from regard.data.text import write_lines
 
-    with opened(output) as file:
-        for links in found:
-            file.write(f"{pharaoh(links)}\n")
-    sys.stdout.flush()
+    lines = [pharaoh(links) for links in found]
+    if output is not None:
+        write_lines(output, lines)
+    else:
+        typer.echo("\n".join(lines))

@@ -9,12 +9,22 @@ import torch
 from laws.models import alone, entries, make, pairs, sentences
 from regard.attention import Read, watch
 from regard.data.tokenizer import BOS
-from regard.models import ModelSettings
+from regard.models import Model, ModelSettings
 from regard.search import SearchSettings, Task, find
 from regard.search.forced import forced
 
 EXACT = 1e-5
 BATCHES = [(5,), (6, 1, 4, 8, 3)]
+
+
+@torch.no_grad()
+def calm(settings: ModelSettings) -> Model:
+    """A model whose weights are half as large as in other laws: recurrent ones are not chaotic then, so that rounding
+    stays rounding."""
+    model = make(settings, ends=0.01)
+    for parameter in model.parameters():
+        parameter.mul_(0.5)
+    return model
 
 
 @torch.no_grad()
@@ -24,7 +34,7 @@ BATCHES = [(5,), (6, 1, 4, 8, 3)]
 def test_readings_of_winners_are_those_of_teacher_forcing_each_alone(
     settings: ModelSettings, width: int, batch: tuple[int, ...]
 ) -> None:
-    model, data = make(settings, ends=0.01), sentences(*batch)
+    model, data = calm(settings), sentences(*batch)
     tasks = [Task(row, n + 3) for row, n in enumerate(batch)]
     found = find(model, model.encode(data), tasks, SearchSettings(beam=width, min_length=2))
     winners = [hypotheses[0].ids for hypotheses in found]

@@ -14,7 +14,7 @@ import pytest
 
 from regard.files import Part, chunks, output, remaining
 
-LINES = [f"line {number}" for number in range(7)]
+LINES = [f"line {number}" for number in range(5)]
 WHOLE = "".join(f"{line.upper()}\n" for line in LINES).encode()
 
 
@@ -54,11 +54,10 @@ def _watched(left: Iterator[int], frame: FrameType, event: str, value: Any) -> A
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of a copy made beside idle threads
-@pytest.mark.parametrize("before", ["nothing", "an earlier result", "a journal without a part"])
-@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize(
+    ("resume", "before"), [(False, "nothing"), (True, "an earlier result"), (False, "a journal without a part")]
+)
 def test_killed_between_any_two_steps_nothing_is_lost(tmp_path: Path, before: str, resume: bool) -> None:
-    if resume and before == "a journal without a part":
-        pytest.skip("a result is there then: see below")
     step, repeated = 0, []
     while True:
         folder = tmp_path / f"{step}"
@@ -77,7 +76,7 @@ def test_killed_between_any_two_steps_nothing_is_lost(tmp_path: Path, before: st
         assert os.listdir(folder) == ["out"]
         step += 1
     assert step > 50, "nearly every line of the module was the last"
-    assert set(repeated) == {0, 1, 2, 3}, "what was done is not done again"
+    assert set(repeated) == {0, 1, 2}, "what was done is not done again"
 
 
 def _journal_only(path: Path) -> None:
@@ -106,5 +105,5 @@ def test_what_came_after_the_journal_is_cut_off(tmp_path: Path) -> None:
         part.add("".join(f"{line.upper()}\n" for line in chunk.lines), part.mark.after(chunk.end, chunk.digest, 0, 0))
     with part.path.open("ab") as file:
         file.write(b"half a li")
-    assert worked(path) == 2
+    assert worked(path) == 1
     assert path.read_bytes() == WHOLE

@@ -98,12 +98,12 @@ class SoftDictionary(Mapping[Any, Any]):
     def _by_equality(self, query: Any, keep: Tensor) -> Answer:
         same = torch.zeros(len(self))
         same[self._places(query)] = 1
-        return self._mean(query, same, _shares(same, keep, self.names), "equal")
+        return self._mean(query, same, _shares(same, keep, self.names), keep, "equal")
 
     def _by_function(self, query: Any, similarity: Similarity, softmax: bool, keep: Tensor) -> Answer:
         scores = torch.stack([_number(similarity(key, query)) for key in self._keys])
-        weights = weigh(scores[None, None, None], keep[None, None, None])[0, 0, 0] if softmax else None
-        return self._mean(query, scores, _shares(scores, keep, self.names) if weights is None else weights)
+        weights = weigh(scores.view(1, 1, 1, -1), keep.view(1, 1, 1, -1)).flatten() if softmax else None
+        return self._mean(query, scores, _shares(scores, keep, self.names) if weights is None else weights, keep)
 
     def _by_score(self, query: Any, score: Score | str, keep: Tensor) -> Answer:
         """The read of every model, without projections."""
@@ -117,16 +117,18 @@ class SoftDictionary(Mapping[Any, Any]):
         memory = read.prepare(self.vectors[None], self.answers.view(len(self), -1)[None], keep[None])
         value = read(asked, memory)[0]  # (T, Dv)
         with torch.no_grad():
-            scores = read.score(asked[None], memory.keys)
-            weights = weigh(scores, visible(memory, asked.shape[1], causal=False))
+            scores = read.score(asked[None], memory.keys).masked_fill(~keep, -torch.inf)
+            weights = weigh(read.score(asked[None], memory.keys), visible(memory, asked.shape[1], causal=False))
         value = value.view(len(value), *self.answers.shape[1:])
         if one:
             return Answer(_name(query), self.names, scores[0, 0, 0], weights[0, 0, 0], self.answers, value[0])
         return Answer("queries", self.names, scores[0, 0], weights[0, 0], self.answers, value)
 
-    def _mean(self, query: Any, scores: Tensor, weights: Tensor, word: str = "similarity") -> Answer:
-        value = torch.tensordot(weights.to(self.answers.dtype), self.answers, 1)
-        return Answer(_name(query), self.names, scores.detach(), weights.detach(), self.answers, value, word)
+    def _mean(self, query: Any, scores: Tensor, weights: Tensor, keep: Tensor, word: str = "similarity") -> Answer:
+        values = self.answers.masked_fill(~keep.view(-1, *[1] * (self.answers.ndim - 1)), 0)  # 0 · NaN would leak
+        value = torch.tensordot(weights.to(values.dtype), values, 1)
+        scores = scores.detach().masked_fill(~keep, -torch.inf)
+        return Answer(_name(query), self.names, scores, weights.detach(), self.answers, value, word)
 
     def _places(self, query: Any) -> list[int]:
         found = [place for place, key in enumerate(self._keys) if _same(key, query)]
@@ -151,7 +153,8 @@ class SoftDictionary(Mapping[Any, Any]):
 class Answer:
     """What a look-up found: `value`, through which gradients flow, and how: `scores` and `weights` of each key.
 
-    One query has scores and weights (S,) and a value of the values' own shape; T queries have a row for each.
+    One query has scores and weights (S,) and a value of the values' own shape; T queries have a row for each. The
+    score of a hidden key is −∞.
     """
 
     query: str
@@ -184,7 +187,13 @@ class Answer:
         places = _strongest(weights)
         rows = [("key", self.measure, "weight", "value")]
         rows += [
-            (self.names[i], f"{scores[i]:.3f}", f"{weights[i]:.3f}", _told(self.values[i], 3)) for i in places.tolist()
+            (
+                self.names[i],
+                "hidden" if scores[i] == -torch.inf else f"{scores[i]:.3f}",
+                f"{weights[i]:.3f}",
+                _told(self.values[i], 3),
+            )
+            for i in places.tolist()
         ]
         if rest := _rest(weights, places):
             rows.append((rest[0], "", f"{rest[1]:.3f}", ""))
@@ -249,7 +258,7 @@ def _kept(keep: Sequence[bool] | Tensor | None, entries: int) -> Tensor:
 
 def _shares(scores: Tensor, keep: Tensor, names: tuple[str, ...]) -> Tensor:
     """Similarities divided by their sum; nothing where nothing may be read, or all that may is unlike."""
-    kept = scores * keep
+    kept = scores.masked_fill(~keep, 0)
     wrong = [f"{name} {float(one):g}" for name, one in zip(names, kept, strict=True) if not one >= 0]
     _refuse(
         bool(wrong), f"shares of a sum need similarities of 0 or more, got {', '.join(wrong[:6])}: use softmax=True"

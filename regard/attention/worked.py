@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TextIO
 from unicodedata import east_asian_width
 
 import torch
@@ -104,14 +102,14 @@ def explain(
     heads: int = 2,
     causal: bool = False,
     seed: int = 0,
-    to: TextIO | None = sys.stdout,
+    show: bool = True,
 ) -> Explanation:
     """Print how attention reads a sentence: Q, K, V → scores → scaled → softmax → weighted values → heads → output.
 
     Each word reads all words of its own sentence (with `causal`, those up to itself), or those of the sentence that
     it `reads`. Words become vectors of `size` random numbers and a `Read` of random matrices, the same for each
     `seed`, rounded to tenths so that the path can be followed with a pencil; or give a trained `read`, and `vectors`
-    (and `memory_vectors`) as it met them. `to=None` prints nothing.
+    (and `memory_vectors`) as it met them. `show=False` prints nothing.
     """
     words = _words(sentence)
     entries = words if reads is None else _words(reads)
@@ -122,8 +120,8 @@ def explain(
     m = x if reads is None else _drawn(entries, size, seed) if memory_vectors is None else memory_vectors
     with torch.no_grad():
         found = _worked(words, entries, read, x, m, causal)
-    if to is not None:
-        print(found, file=to)
+    if show:
+        print(found)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 
@@ -21,13 +20,14 @@ def close(one: Tensor, other: Tensor) -> None:
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize(("reads", "causal"), [(None, False), (None, True), ("나는 집에", False)])
 def test_the_path_ends_where_the_read_does(heads: int, reads: str | None, causal: bool) -> None:
-    found = explain("I go home", reads, heads=heads, causal=causal, to=None)
+    found = explain("I go home", reads, heads=heads, causal=causal, show=False)
     x, m = found.vectors[None], found.memory_vectors[None]
     close(found.output[None], found.read(x, found.read.prepare(m, m), causal))
 
 
+@torch.no_grad()
 def test_the_path_by_plain_loops() -> None:
-    found = explain("I go home", to=None)
+    found = explain("I go home", show=False)
     read, x = found.read, found.vectors
     joined = torch.zeros(3, 4)
     for head in range(2):
@@ -43,10 +43,10 @@ def test_the_path_by_plain_loops() -> None:
     close(found.output, joined @ read.output.weight.T)
 
 
-def test_it_prints_each_step_with_its_shape() -> None:
-    printed = io.StringIO()
-    found = explain("I go home", to=printed)
-    titles = re.findall(r"^(\S.*) \((\d+) × (\d+)\)$", printed.getvalue(), re.MULTILINE)
+def test_it_prints_each_step_with_its_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    found = explain("I go home")
+    printed = capsys.readouterr().out
+    titles = re.findall(r"^(\S.*) \((\d+) × (\d+)\)$", printed, re.MULTILINE)
     shapes = {title: (int(rows), int(columns)) for title, rows, columns in titles}
     assert list(shapes) == [
         "words as vectors, x",
@@ -61,34 +61,34 @@ def test_it_prints_each_step_with_its_shape() -> None:
     ]
     assert shapes["weights, softmax of each row; head 1"] == (3, 3)
     assert shapes["V = x·WV, cut into heads; head 1"] == (3, 2)
-    assert printed.getvalue() == f"{found}\n"
+    assert printed == f"{found}\n"
     last = [[float(number) for number in line.split()[1:]] for line in str(found).split("\n")[-3:]]
     torch.testing.assert_close(torch.tensor(last), found.output, rtol=0, atol=6e-4)
 
 
 def test_it_prints_unless_told_not_to(capsys: pytest.CaptureFixture[str]) -> None:
-    explain("I go home", to=None)
+    explain("I go home", show=False)
     assert capsys.readouterr().out == ""
     explain("I go home")
     assert capsys.readouterr().out.startswith("I go home: 3 queries, 3 keys and values, 2 heads of 2 numbers")
 
 
 def test_a_word_is_the_same_vector_wherever_it_stands() -> None:
-    plain, moved = explain("I go home", to=None), explain("go home I", to=None)
+    plain, moved = explain("I go home", show=False), explain("go home I", show=False)
     close(moved.output, plain.output[[1, 2, 0]])
 
 
 def test_a_trained_read_is_explained_with_its_own_vectors() -> None:
     read = Read("cross", 6, 5, 8, 2, "additive")
     x, m = torch.randn(2, 6), torch.randn(3, 5)
-    found = explain(["a", "b"], ["c", "d", "e"], read=read, vectors=x, memory_vectors=m, to=None)
+    found = explain(["a", "b"], ["c", "d", "e"], read=read, vectors=x, memory_vectors=m, show=False)
     close(found.output[None], read(x[None], read.prepare(m[None], m[None])))
     assert "scores, every query with every key; head 1 (2 × 3)" in str(found)
     assert "divided" not in str(found), "an additive score is not scaled"
 
 
 def test_words_of_any_width_stand_in_columns() -> None:
-    lines = str(explain("나는 집에 간다", "I go home", to=None)).split("\n")
+    lines = str(explain("나는 집에 간다", "I go home", show=False)).split("\n")
     place = lines.index("weights, softmax of each row; head 1 (3 × 3)")
     header, rows = lines[place + 1], lines[place + 2 : place + 5]
     assert len(header) == len(rows[0]) + 2, "two syllables of Hangul are as wide as four letters"

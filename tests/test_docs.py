@@ -10,13 +10,15 @@ import pytest
 
 import regard.attention.dictionary
 
-DOCS = Path(__file__).parent.parent / "docs"
-PAGES = sorted(page for page in DOCS.glob("*.md") if ">>> " in page.read_text(encoding="utf-8"))
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    page for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")] if ">>> " in page.read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_says_what_is_so(page: Path) -> None:
-    blocks = re.findall(r"```python\n(>>> .*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```py(?:thon|con)\n(>>> .*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     script = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
     assert len(script.examples) == page.read_text(encoding="utf-8").count(">>> ")
     told = list[str]()
@@ -30,5 +32,5 @@ def test_the_docstring_of_the_soft_dictionary_says_what_is_so() -> None:
     assert result.failed == 0
 
 
-def test_there_is_a_page_with_examples() -> None:
-    assert "attention.md" in {page.name for page in PAGES}
+def test_there_are_pages_with_examples() -> None:
+    assert {"README.md", "attention.md"} <= {page.name for page in PAGES}

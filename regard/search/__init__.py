@@ -3,7 +3,9 @@
 from regard.search.drive import find, search
 from regard.search.front import Best, Finished, Front, Moved
 from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Term, Verbs, Word
+from regard.search.ranking import Repetition, coverage, likeness, runaway
 from regard.search.rules import Bans, Forbid, LengthPenalty, Rule
+from regard.search.wording import Wish, Wording, checked
 
 __all__ = [
     "Bans",
@@ -14,12 +16,19 @@ __all__ = [
     "Hypothesis",
     "LengthPenalty",
     "Moved",
+    "Repetition",
     "Rule",
     "SearchSettings",
     "Task",
     "Term",
     "Verbs",
+    "Wish",
     "Word",
+    "Wording",
+    "checked",
+    "coverage",
     "find",
+    "likeness",
+    "runaway",
     "search",
 ]

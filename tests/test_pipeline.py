@@ -249,8 +249,12 @@ def test_models_that_share_a_vocabulary_are_averaged(tmp_path: Path) -> None:
     other = folder(tmp_path / "other", "recurrent", "recurrent", end=0.3)
     both = load([one, other])
     members = [load(one), load(other)]
-    texts = [t.translate(SENTENCES, beam=1) for t in (*members, both)]
-    assert [t.text for t in texts[2]] != [t.text for t in texts[0]]
+    together = both.translate(SENTENCES)
+    for line, found in zip(SENTENCES, together, strict=True):
+        (alone_found,) = both.translate(line)
+        assert alone_found.tokens == found.tokens
+        assert alone_found.score == pytest.approx(found.score, abs=1e-4)
+        assert all(abs(found.score - member.translate(line)[0].score) > 1e-3 for member in members)
     for line, found in zip(SENTENCES, both.translate(SENTENCES, alignments=True, readings=True), strict=True):
         ids = [both.tokenizer.target.id_of(token) for token in found.tokens]
         with torch.no_grad():
@@ -275,7 +279,7 @@ def test_models_with_other_vocabularies_are_refused(tmp_path: Path) -> None:
 def test_a_translation_that_runs_away_is_reported(writer: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = writer.tokenizer.target.encode("I go home")
     longer = Hypothesis(tuple(ids[:1] + ids[1:] * 20), -3.0, -1.0)
-    monkeypatch.setattr(writer.engine, "decode", lambda jobs, settings: [[longer] for _ in jobs])
+    monkeypatch.setattr(writer.engine, "decode", lambda jobs, _: [[longer] for _ in jobs])
     with pytest.warns(LineWarning, match="repeats 'go home' 20 times") as warned:
         found = writer.translate(SENTENCES[:1])
     assert found[0].repeats == ("go home", 20)

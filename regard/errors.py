@@ -6,6 +6,7 @@ RegardError                      anything Regard refuses; `exit_status` is what 
 ├── DataError (1)                a file of sentences that cannot be read or does not fit its partner
 ├── ModelFolderError (1)         a model folder with a missing or damaged file
 ├── TrainingError (1)            training cannot start or go on
+├── WorkerError (1)              one of several processes has died
 ├── ExportError (1)              a model cannot be taken to another toolkit, or does not do the same there
 └── MissingExtra (1)             an optional package is not installed; the message is the line that installs it
 
@@ -13,6 +14,8 @@ LineWarning                      no error: something to know about one of the li
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 __all__ = [
     "ConfigurationError",
@@ -24,6 +27,7 @@ __all__ = [
     "RegardError",
     "TrainingError",
     "UsageError",
+    "WorkerError",
 ]
 
 
@@ -36,6 +40,15 @@ class RegardError(Exception):
         assert causes, "an error needs at least one cause"
         super().__init__("\n".join(causes))
         self.causes = causes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.causes)  # so that it can be sent from process to process
+
+
+def _again(kind: type[RegardError], causes: tuple[str, ...]) -> RegardError:
+    error = kind.__new__(kind)
+    RegardError.__init__(error, *causes)
+    return error
 
 
 class UsageError(RegardError):
@@ -58,6 +71,10 @@ class ModelFolderError(RegardError):
 
 class TrainingError(RegardError):
     """Training cannot start or cannot go on."""
+
+
+class WorkerError(RegardError):
+    """One of the processes that share the work has died."""
 
 
 class ExportError(RegardError):

@@ -21,6 +21,8 @@ _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
 
 def why_not(decoder: RecurrentDecoder) -> str | None:
     """What of this decoder the programs cannot do; None where they can do all."""
+    if decoder.order != "bahdanau":
+        return f"the decoder reads in the order {decoder.order}, and only bahdanau has a program"
     score = type(decoder.read.score)
     if score not in (Additive, ScaledDot):
         return f"the decoder reads by {score.__name__}, and only additive and scaled dot scores have a program"
@@ -59,7 +61,7 @@ def memory_program(decoder: RecurrentDecoder, size: int, precision: Precision) -
     """What an encoder says into the memory; and the numbers that one entry takes."""
     b, read = Builder(precision), decoder.read
     said = b.register(size)
-    keys = b.linear(said, read.key.weight, read.key.bias)
+    keys = b.linear(said, read.key.weight, read.key.bias)  # type: ignore[arg-type]
     b.add("memorise", keys, extra=said, at=0, size=size, entry=read.size, place=0)
     return b.program(), read.size + size
 
@@ -74,7 +76,7 @@ def step_program(decoder: RecurrentDecoder, precision: Precision) -> tuple[Progr
     b.add("state", to=states, size=width)
     embedded = b.embed(decoder.embedding.weight, decoder.embedding.scale, None)
     told = b.register(E + Dv + b.widths[embedded])  # the top state, what was read, the piece
-    query = b.linear(states, read.query.weight, read.query.bias, place=top)
+    query = b.linear(states, read.query.weight, read.query.bias, place=top)  # type: ignore[arg-type]
     _read(b, read, query, told, E, Dv)
     said = b.linear(embedded, first.input.weight, first.input.bias)
     b.linear(told, decoder.context.weight, place=E, plus=said, to=said)

@@ -23,6 +23,7 @@ from regard.engine import Engine, EngineName, Job, Precision
 from regard.errors import LineWarning, UsageError
 from regard.models import Batch, Ensemble, Model, device_of
 from regard.search import (
+    NOTHING,
     Hypothesis,
     SearchSettings,
     Task,
@@ -158,7 +159,7 @@ class Translator:
         length_penalty: float | None = None,
         alignments: bool = False,
         readings: bool = False,
-        wishes: Wish | Sequence[Wish] = Wish(),  # noqa: B008 (a frozen value)
+        wishes: Wish | Sequence[Wish] = NOTHING,
         **search: Any,
     ) -> list[Translation]:
         """Translate a line or many; the result has one translation a line, in their order. Empty lines stay empty.
@@ -187,7 +188,7 @@ class Translator:
             results.append(parts[0] if len(parts) == 1 else _joined(parts, texts_of_parts, alignments))
         return results if readings else [_without_readings(result) for result in results]
 
-    def stream(self, text: str, wish: Wish = Wish(), **search: Any) -> Iterator[str]:  # noqa: B008
+    def stream(self, text: str, wish: Wish = NOTHING, **search: Any) -> Iterator[str]:
         """The translation of a line, word by word as it is written: put together it is that of a beam of 1.
 
         It is greedy; with `sample=True`, drawn.
@@ -248,7 +249,7 @@ class Translator:
         told = {name: value for name, value in asked.items() if value is not None}
         if told.get("sample") and not told.get("mbr") and "beam" not in told:
             told["beam"] = nbest
-        settings = self.settings.search.with_values(**told)
+        settings = SearchSettings.parse({**self.settings.search.model_dump(), **told}, "search")
         if settings.coverage_penalty and not self._cross:
             raise UsageError("coverage_penalty: this model does not look at its source with attention; leave it at 0")
         if not 1 <= nbest <= settings.beam:

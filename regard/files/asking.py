@@ -8,9 +8,9 @@ from typing import Any
 
 from regard.errors import DataError
 from regard.files.chunks import Chunk
-from regard.search import Wish
+from regard.search import NOTHING, Wish
 
-__all__ = ["Asked"]
+__all__ = ["PLAINLY", "Asked"]
 
 _KEYS = {"text": "a text", "prefix": "a text", "terms": "a list of texts", "forbid": "a list of texts"}
 
@@ -19,7 +19,7 @@ _KEYS = {"text": "a text", "prefix": "a text", "terms": "a list of texts", "forb
 class Asked:
     """What is asked of every line of a file; lines of JSON may ask for more: {"text": …, "terms": [ … ]}."""
 
-    wish: Wish = Wish()
+    wish: Wish = NOTHING
     jsonl: bool = False
     name: str = "the input"
 
@@ -52,6 +52,9 @@ class Asked:
             return causes, "", self.wish
         terms, forbid = ((*getattr(self.wish, key), *values.get(key, ())) for key in ("terms", "forbid"))
         return [], values["text"], Wish(values.get("prefix", self.wish.prefix), terms, forbid)
+
+
+PLAINLY = Asked()
 
 
 def _fits(key: str, value: Any) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.errors import LineWarning
-from regard.files.asking import Asked
+from regard.files.asking import PLAINLY, Asked
 from regard.files.chunks import Chunk
 from regard.files.results import Form
 from regard.pipeline import Translator
@@ -35,7 +35,7 @@ class Work:
     name: str
     form: Form
     options: Mapping[str, Any]
-    asked: Asked = Asked()
+    asked: Asked = PLAINLY
 
     def __call__(self, translator: Translator, chunk: Chunk) -> Done:
         """Translate a chunk. What comes out depends on nothing that came before it."""

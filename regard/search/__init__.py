@@ -5,9 +5,10 @@ from regard.search.front import Best, Finished, Front, Moved
 from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Term, Verbs, Word
 from regard.search.ranking import Repetition, coverage, likeness, runaway
 from regard.search.rules import Bans, Forbid, LengthPenalty, Rule
-from regard.search.wording import Wish, Wording, checked
+from regard.search.wording import NOTHING, Wish, Wording, checked
 
 __all__ = [
+    "NOTHING",
     "Bans",
     "Best",
     "Finished",

@@ -15,7 +15,7 @@ from regard.errors import UsageError
 from regard.search.hypothesis import Term, Word
 from regard.search.rules import Array, is_edge
 
-__all__ = ["Wish", "Wording", "checked"]
+__all__ = ["NOTHING", "Wish", "Wording", "checked"]
 
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 """Scripts that are written without spaces between words, by the first word of their letters' names."""
@@ -31,6 +31,9 @@ class Wish:
     prefix: str = ""
     terms: tuple[str, ...] = ()
     forbid: tuple[str, ...] = ()
+
+
+NOTHING = Wish()
 
 
 class Wording:

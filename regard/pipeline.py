@@ -172,7 +172,7 @@ class Translator:
         lines = [texts] if isinstance(texts, str) else list(texts)
         settings = self._search(nbest, beam=beam, length_penalty=length_penalty, **search)
         self.model.eval()
-        asked = self._wishes(wishes, len(lines))
+        asked = self._wishes(wishes, len(lines), settings)
         cuts = [self._cut(line, place, wish) for place, (line, wish) in enumerate(zip(lines, asked, strict=True))]
         jobs = [self._job(text, wish, settings) for cut in cuts for text, wish in cut]
         jobs = [replace(job, task=replace(job.task, name=name)) for name, job in enumerate(jobs)]
@@ -195,7 +195,7 @@ class Translator:
         """
         settings = self._search(1, **{**search, "beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0})
         self.model.eval()
-        (asked,) = self._wishes(wish, 1)
+        (asked,) = self._wishes(wish, 1, settings)
         begun = False
         for part, own in self._cut(text, 0, asked):
             for number, more in enumerate(self._increments(self._job(part, own, settings), settings)):
@@ -270,12 +270,15 @@ class Translator:
         modules = self.model.named_modules()
         return [name for name, module in modules if isinstance(module, Read) and module.role == "cross"]
 
-    def _wishes(self, wishes: Wish | Sequence[Wish], lines: int) -> list[Wish]:
+    def _wishes(self, wishes: Wish | Sequence[Wish], lines: int, settings: SearchSettings) -> list[Wish]:
         """A wish for each line. Raises UsageError with all that is wrong with them."""
         each = [wishes] * lines if isinstance(wishes, Wish) else list(wishes)
         if len(each) != lines:
             raise UsageError(f"there are {len(each)} wishes for {lines} lines; give one a line, or one for all")
         checked(each, self._wording)
+        if any(wish.terms for wish in each) and (settings.sample or settings.groups > 1):
+            other = "sample" if settings.sample else "groups"
+            raise UsageError(f"terms and {other}: the beam is shared out among the terms; leave one of them out")
         return each
 
     def _job(self, text: str, wish: Wish, settings: SearchSettings) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
@@ -37,12 +38,12 @@ COMMANDS = [
 def test_the_commands_of_the_page_do_what_it_says(regard: Command, place: Path, command: str) -> None:
     words = shlex.split(command)
     done = regard(*words)
-    options = dict(zip(words, words[1:], strict=False))
+    options = dict(itertools.pairwise(words))
     nbest, count = int(options.get("--nbest", 1)), 2 if "wishes.jsonl" in words else 3
     texts = [line.split("\t")[2] for line in done.lines] if nbest > 1 else done.lines
     assert count <= len(texts) <= count * nbest
     for asked, present in (("--term", True), ("--forbid", False)):
-        for word in (after for name, after in zip(words, words[1:], strict=False) if name == asked):
+        for word in (after for name, after in itertools.pairwise(words) if name == asked):
             assert all(bool(re.search(rf"(?<!\w){word}(?!\w)", text)) == present for text in texts)
     assert all(text.startswith(options.get("--prefix", "")) for text in texts)
     assert regard(*words) == done, "the same again"
@@ -96,6 +97,10 @@ def test_options_that_contradict_each_other_are_refused_with_all_reasons(regard:
     regard.fails(
         "translate", transformer, *options, status=2, because=["term ' '", "forbid 'bread'"], stdin="나는\n".encode()
     )
+    for option in ("--sample", "--groups=2"):
+        options = ["--term", "bread", "--beam", 2, option]
+        because = f"terms and {option.strip('-').split('=')[0]}: "
+        regard.fails("translate", transformer, *options, status=2, because=because, stdin="나는\n".encode())
     regard.fails(
         *("translate", transformer, "--stream", "--nbest", 2, "--mbr", "--format", "jsonl"),
         status=2,

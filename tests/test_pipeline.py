@@ -230,6 +230,10 @@ def test_mbr_takes_what_is_most_like_the_others(writer: Translator, search: dict
 
 @pytest.mark.parametrize("beta", [0.3, 5.0])
 def test_the_coverage_penalty_is_the_published_one_and_changes_order_alone(translator: Translator, beta: float) -> None:
+    if not translator._cross:
+        with pytest.raises(UsageError, match="does not look at its source with attention"):
+            translator.translate(SENTENCES, coverage_penalty=beta)
+        return
     for line in SENTENCES:
         (plain,) = translator.translate(line, beam=5, nbest=5)
         (found,) = translator.translate(line, beam=5, nbest=5, coverage_penalty=beta)

@@ -2,7 +2,8 @@
 
 RegardError                      anything Regard refuses; `exit_status` is what the command line answers with
 ├── UsageError (2)               the call itself is wrong: options, names, a text that cannot be meant
-│   └── ConfigurationError (2)   a settings file or --set: unknown keys, wrong values, contradictions
+│   ├── ConfigurationError (2)   a settings file or --set: unknown keys, wrong values, contradictions
+│   └── UnknownKey (2)           no key of a soft dictionary equals the query; a KeyError too
 ├── DataError (1)                a file of sentences that cannot be read or does not fit its partner
 ├── ModelFolderError (1)         a model folder with a missing or damaged file
 ├── TrainingError (1)            training cannot start or go on
@@ -26,6 +27,7 @@ __all__ = [
     "ModelFolderError",
     "RegardError",
     "TrainingError",
+    "UnknownKey",
     "UsageError",
     "WorkerError",
 ]
@@ -59,6 +61,12 @@ class UsageError(RegardError):
 
 class ConfigurationError(UsageError):
     """A setting is unknown, of the wrong kind, or contradicts another."""
+
+
+class UnknownKey(UsageError, KeyError):
+    """No key equals the query."""
+
+    __str__ = Exception.__str__  # a KeyError shows its message in quotation marks
 
 
 class DataError(RegardError):

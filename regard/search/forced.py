@@ -16,7 +16,7 @@ import torch
 from regard.attention import Read, watch
 from regard.data.batching import pad
 from regard.data.tokenizer import BOS, EOS
-from regard.models import Batch, Model
+from regard.models import Batch, Ensemble, Model
 
 __all__ = ["Forced", "forced"]
 
@@ -33,7 +33,7 @@ class Forced:
 
 
 def forced(
-    model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], watched: bool = True
+    model: Model | Ensemble, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], watched: bool = True
 ) -> list[Forced]:
     """Make a model write each target (without end of sentence) after its source (with it); in their order.
 
@@ -66,7 +66,7 @@ def _batches(
 
 @torch.inference_mode()
 def _batch(
-    model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], watched: bool
+    model: Model | Ensemble, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], watched: bool
 ) -> list[Forced]:
     device = model.device
     ids, keep = pad(sources)

@@ -18,12 +18,29 @@ from statistics import fmean, median
 from typing import Any, NoReturn
 
 from machine import clock, others, peak_memory
+from peers.observe import Options
+from shapes import SHAPES
 
-__all__ = ["BATCH", "END", "Pieces", "Translate", "TranslationOptions", "by_length", "measure", "read", "start", "tell"]
+__all__ = [
+    "BATCH",
+    "END",
+    "FEW_TOKENS",
+    "Pieces",
+    "Translate",
+    "TranslationOptions",
+    "as_training",
+    "by_length",
+    "measure",
+    "read",
+    "start",
+    "tell",
+]
 
 BATCH = 64
 """Sentences that systems without a choice of their own decode together."""
 END = "</s>"
+FEW_TOKENS = 512
+"""The size of the one batch that makes a model to translate with; what it says does not matter."""
 WARM_REQUESTS, LEAST_REQUESTS, MOST_REQUESTS = 5, 10, 100
 
 Pieces = list[str]
@@ -62,7 +79,9 @@ def start(name: str) -> TranslationOptions:
     return options
 
 
-def measure(options: TranslationOptions, translate: Translate, alone: Callable[[], Translate] | None = None) -> NoReturn:
+def measure(
+    options: TranslationOptions, translate: Translate, alone: Callable[[], Translate] | None = None
+) -> NoReturn:
     """Measure throughput, peak memory and latency, tell them, and end.
 
     `alone` makes what answers single requests, where that is not what translates many.
@@ -138,7 +157,7 @@ def read(file: Path) -> list[Pieces]:
 
 
 def by_length(sentences: Sequence[Pieces], translate: Translate, size: int = BATCH) -> list[Pieces]:
-    """Translate so many sentences of nearly the same length at a time; the results are in the order of the sentences."""
+    """Translate so many sentences of nearly the same length at a time; the order is that of the sentences."""
     order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
     found: dict[int, Pieces] = {}
     for first in range(0, len(order), size):
@@ -151,6 +170,22 @@ def tell(result: dict[str, Any]) -> NoReturn:
     """Print the result and end at once: nobody waits for threads that systems leave behind."""
     print("RESULT " + json.dumps(result), flush=True)
     os._exit(0)
+
+
+def as_training(options: TranslationOptions) -> Options:
+    """What a training adapter is asked for, to make a model of the same shape."""
+    return Options(
+        peer="",
+        name=options.model,
+        shape=SHAPES[options.model],
+        precision="float32",
+        data=options.data.resolve(),
+        work=options.folder.resolve(),
+        threads=options.threads,
+        warmup=0,
+        seconds=0,
+        updates=1,
+    )
 
 
 def _options(name: str) -> TranslationOptions:

@@ -6,6 +6,7 @@ RegardError                      anything Regard refuses; `exit_status` is what 
 ├── DataError (1)                a file of sentences that cannot be read or does not fit its partner
 ├── ModelFolderError (1)         a model folder with a missing or damaged file
 ├── TrainingError (1)            training cannot start or go on
+├── ExportError (1)              a model cannot be taken to another toolkit, or does not do the same there
 └── MissingExtra (1)             an optional package is not installed; the message is the line that installs it
 
 LineWarning                      no error: something to know about one of the lines that are being translated
@@ -16,6 +17,7 @@ from __future__ import annotations
 __all__ = [
     "ConfigurationError",
     "DataError",
+    "ExportError",
     "LineWarning",
     "MissingExtra",
     "ModelFolderError",
@@ -56,6 +58,10 @@ class ModelFolderError(RegardError):
 
 class TrainingError(RegardError):
     """Training cannot start or cannot go on."""
+
+
+class ExportError(RegardError):
+    """A model cannot be taken to another toolkit or from it, or does not do the same there."""
 
 
 class MissingExtra(RegardError):

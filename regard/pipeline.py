@@ -20,7 +20,7 @@ from regard.errors import LineWarning, UsageError
 from regard.models import Batch, Model, device_of
 from regard.search import Hypothesis, SearchSettings, Task
 
-__all__ = ["AlignmentChoice", "Translation", "Translator", "load"]
+__all__ = ["AlignmentChoice", "Translation", "Translator", "last_layer", "load"]
 
 WHOLE = 2
 """A sentence so many times longer than the longest in training is still translated whole."""
@@ -80,6 +80,16 @@ def _choice(folder: Path, model: Model) -> AlignmentChoice | None:
         stacklevel=3,
     )
     return None
+
+
+def last_layer(readings: Readings) -> AlignmentChoice:
+    """The mean of the heads of the highest layer. Raises UsageError for a model without attention."""
+    if not (layers := readings.layers()):
+        raise UsageError(
+            "this model has no attention (model.decoder.kind = plain): it looks at no word, so none can be aligned or "
+            "shown; use one that reads, such as the preset rnn-bahdanau"
+        )
+    return AlignmentChoice(layers[-1], None, False)
 
 
 class Translator:
@@ -236,8 +246,11 @@ class Translator:
         return replace(some[0], nbest=tuple(map(_without_readings, some))) if nbest > 1 else some[0]
 
     def align(self, readings: Readings) -> list[Link]:
-        """The source word that each target word looked at most, in the layer and head that were chosen for it."""
-        choice = self.choice or AlignmentChoice(readings.layers()[-1], None, False)
+        """The source word that each target word looked at most, in the layer and head that were chosen for it.
+
+        Raises UsageError for a model without attention.
+        """
+        choice = self.choice or last_layer(readings)
         return strongest(readings.words(choice.layer, choice.head, choice.consumed).weights)
 
     def _text(self, hypothesis: Hypothesis) -> Translation:

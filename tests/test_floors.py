@@ -24,12 +24,13 @@ FLOORS: dict[str, int] = {
     "pipeline": 5,
     "training": 5,
     "evaluation": 6,
+    "interchange": 6,
     "visualisation": 6,
     "cli": 8,
 }
-# errors stands below everything; settings raises its errors, checkpoint writes down how a folder is searched, the engine
-# drives the front of a search.
-LEVEL_DOORS = {("settings", "errors"), ("checkpoint", "search"), ("engine", "search")}
+# errors stands below everything; settings raises its errors, checkpoint writes down how a folder is searched, and
+# an engine finds what a search finds, in a model folder's exports.
+LEVEL_DOORS = {("settings", "errors"), ("checkpoint", "search"), ("engine", "search"), ("engine", "checkpoint")}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in FLOORS)
 
 

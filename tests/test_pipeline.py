@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small import SENTENCES, SIDES, folder
+from small import PAIRS, SENTENCES, folder
 
 from regard.attention import watch
 from regard.data.tokenizer import BOS
@@ -15,8 +15,6 @@ from regard.errors import UsageError
 from regard.models import Batch
 from regard.pipeline import Translator, load
 from regard.search import LengthPenalty
-
-PAIRS = [(encoder, decoder) for encoder in SIDES for decoder in SIDES]
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
@@ -74,7 +72,11 @@ def test_more_hypotheses_than_the_beam_holds_are_refused(translator: Translator)
         translator.translate(SENTENCES, nbest=4)
 
 
-def test_alignments_name_words_that_are_there(translator: Translator) -> None:
+def test_alignments_name_words_that_are_there_if_there_is_attention(translator: Translator) -> None:
+    if translator.settings.model.decoder.kind == "plain":
+        with pytest.raises(UsageError, match="this model has no attention"):
+            translator.translate(SENTENCES, alignments=True)
+        return
     for line, found in zip(SENTENCES, translator.translate(SENTENCES, alignments=True), strict=True):
         assert found.alignments is not None
         assert [target for _, target in found.alignments] == list(range(len(found.text.split())))

@@ -2,7 +2,7 @@
 
 from regard.attention.memory import Memory
 from regard.attention.read import Read
-from regard.attention.scores import SCORES, Score
+from regard.attention.scores import SCORES, Score, ScoreName
 from regard.attention.watch import Watched, watch
 
-__all__ = ["SCORES", "Memory", "Read", "Score", "Watched", "watch"]
+__all__ = ["SCORES", "Memory", "Read", "Score", "ScoreName", "Watched", "watch"]

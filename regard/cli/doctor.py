@@ -30,6 +30,7 @@ def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) 
         _memory,
         _folder,
         _font,
+        _extras,
         _learning,
     ]
     failed = False
@@ -105,6 +106,15 @@ def _font() -> tuple[bool, str]:
 
     size = len(png(Alignment(("나는",), ("I",), np.ones((1, 1)))))
     return size > 0, "pictures: SVG, HTML and PNG with Hangul"
+
+
+def _extras() -> tuple[bool, str]:
+    from importlib.util import find_spec
+
+    extras = {"fast": "ctranslate2", "hf": "transformers", "board": "tensorboard"}
+    there = [name for name, package in extras.items() if find_spec(package)]
+    missing = [f"pip install 'regard[{name}]'" for name in extras if name not in there]
+    return True, f"extras: {', '.join(there) or 'none'}" + (f"; for more: {', '.join(missing)}" if missing else "")
 
 
 def _learning() -> tuple[bool, str]:

@@ -140,8 +140,10 @@ def _begun(
     ids, keep = pad([job.source for job in jobs])
     source = reader.encode(Batch(ids.to(reader.device), None if keep is None else keep.to(reader.device)))
     front = Front.open([job.task for job in jobs], settings, rules)
-    lengths = np.array([len(job.source) for job in jobs])
-    return _stepped(reader, _Open(front, reader.begin(source), source, lengths), found)
+    lengths, state = np.array([len(job.source) for job in jobs]), reader.begin(source)
+    if front.begins is not None:
+        state = state.select(torch.from_numpy(front.begins).to(reader.device))
+    return _stepped(reader, _Open(front, state, source, lengths), found)
 
 
 def _joined(one: _Open | None, other: _Open | None) -> _Open | None:

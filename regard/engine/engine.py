@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -36,7 +38,8 @@ class Engine:
     def __init__(self, model: Model, name: EngineName = "auto", precision: Precision = "float32") -> None:
         self.model, self.name, self.precision = model, name, precision
         self._readers: dict[int, Reader] = {}
-        self._versions: tuple[int, ...] = ()
+        self._made: tuple[int, ...] = ()
+        self._lock = threading.Lock()
         self.reason = unprepared(model)
         if self.reason is not None and precision != "float32":
             raise UsageError(
@@ -46,9 +49,13 @@ class Engine:
     def decode(
         self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each job, best first, in the order of the jobs."""
+        """The hypotheses of each job, best first, in the order of the jobs. Callers in other threads take turns."""
         if self.reason is not None:
             return decode([self.model], jobs, settings, rules, PLAIN)
+        with self._lock:
+            return self._decode(jobs, settings, rules)
+
+    def _decode(self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule]) -> list[list[Hypothesis]]:
         self._renew()
         threads = torch.get_num_threads()
         if threads == 1 or len(jobs) == 1:
@@ -64,10 +71,10 @@ class Engine:
         return f"PyTorch, {self.precision} ({self.reason})"
 
     def _renew(self) -> None:
-        """Pack the weights anew where they have been learning since."""
-        versions = tuple(parameter._version for parameter in self.model.parameters())
-        if versions != self._versions:
-            self._readers, self._versions = {0: prepare(self.model, self.precision)}, versions
+        """Pack the weights anew where they have been learning since, or where a fork has left the threads behind."""
+        made = (os.getpid(), *(parameter._version for parameter in self.model.parameters()))
+        if made != self._made:
+            self._readers, self._made = {0: prepare(self.model, self.precision)}, made
 
     def _reader(self, number: int) -> Reader:
         if number not in self._readers:

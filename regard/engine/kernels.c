@@ -27,7 +27,7 @@ typedef int32_t whole __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum { FLOAT32, BFLOAT16, INT8 };
 enum { NONE, RELU, GELU, SILU, TANH };
-enum { EMBED, NORM, LINEAR, COPY, STORE, MEMORISE, ATTEND_SENTENCE, ATTEND_SOURCE, ATTEND_PAST, ADDITIVE, STATE, GRU, LSTM, TANH_CELL, BEST };
+enum { EMBED, NORM, LINEAR, COPY, STORE, MEMORISE, ATTEND_SENTENCE, ATTEND_SOURCE, ATTEND_PAST, ADDITIVE, STATE, GRU, LSTM, TANH_CELL, RECUR, BEST };
 
 typedef struct { /* a weight (K, V) packed in panels of columns, with what turns its products into numbers */
   int32_t precision, inputs, outputs, padded; /* inputs are padded to a multiple of what one instruction takes */
@@ -629,42 +629,92 @@ static void state(const Operation *o, const Worker *w) {
     memcpy(reg(c, o->to, n) + o->at, c->past[n * c->stride + c->lengths[n] - 1] + o->place, o->size * sizeof(float));
 }
 
+/* One step of a recurrent cell: x is what the inputs say to the gates, s what the hidden state says; h, and the cell of
+   an LSTM, are made new. */
+static void gate(int kind, int H, const float *x, const float *s, float *h, float *cell) {
+  int count = kind == GRU ? 3 : kind == LSTM ? 4 : 1;
+  for (int i = 0; i < H; i += LANES) {
+    int some = H - i < LANES ? H - i : LANES;
+    float px[4][LANES] = {{0}}, ps[4][LANES] = {{0}}, ph[LANES] = {0}, pc[LANES] = {0};
+    for (int g = 0; g < count; g++) {
+      memcpy(px[g], x + g * H + i, some * sizeof(float));
+      memcpy(ps[g], s + g * H + i, some * sizeof(float));
+    }
+    memcpy(ph, h + i, some * sizeof(float));
+    vector next;
+    if (kind == GRU) {
+      vector r = sigmoid(load(px[0]) + load(ps[0])), z = sigmoid(load(px[1]) + load(ps[1]));
+      vector new = hyperbolic(load(px[2]) + r * load(ps[2]));
+      next = new + z * (load(ph) - new);
+    } else if (kind == LSTM) {
+      memcpy(pc, cell + i, some * sizeof(float));
+      vector in = sigmoid(load(px[0]) + load(ps[0])), forget = sigmoid(load(px[1]) + load(ps[1]));
+      vector new = hyperbolic(load(px[2]) + load(ps[2])), out = sigmoid(load(px[3]) + load(ps[3]));
+      vector kept = forget * load(pc) + in * new;
+      next = out * hyperbolic(kept);
+      store(pc, kept);
+      memcpy(cell + i, pc, some * sizeof(float));
+    } else {
+      next = hyperbolic(load(px[0]) + load(ps[0]));
+    }
+    store(ph, next);
+    memcpy(h + i, ph, some * sizeof(float));
+  }
+}
+
 /* `from`: what the inputs say to the gates; `extra`: what the hidden state says; `to`: the states, hidden then cell. */
 static void gates(const Operation *o, const Worker *w) {
   const Context *c = w->c;
-  int H = o->size;
   int64_t first, last;
   share(w, c->rows, &first, &last);
-  for (int64_t n = first; n < last; n++) {
-    const float *x = reg(c, o->from, n), *s = reg(c, o->extra, n);
-    float *h = reg(c, o->to, n) + o->at, *cell = reg(c, o->to, n) + o->place;
-    for (int i = 0; i < H; i += LANES) {
-      int some = H - i < LANES ? H - i : LANES;
-      float px[4][LANES] = {{0}}, ps[4][LANES] = {{0}}, ph[LANES] = {0}, pc[LANES] = {0};
-      int count = o->kind == GRU ? 3 : o->kind == LSTM ? 4 : 1;
-      for (int g = 0; g < count; g++) {
-        memcpy(px[g], x + g * H + i, some * sizeof(float));
-        memcpy(ps[g], s + g * H + i, some * sizeof(float));
+  for (int64_t n = first; n < last; n++)
+    gate(o->kind, o->size, reg(c, o->from, n), reg(c, o->extra, n), reg(c, o->to, n) + o->at, reg(c, o->to, n) + o->place);
+}
+
+/* A recurrent network over whole sentences, one way (`heads` 1: backwards; `entry`: the kind of cell). `from`: what the
+   inputs say to the gates at each entry; `to` and `extra`: the hidden states and the cells there, from column `at` on. */
+static void recur(const Operation *o, Worker *w) {
+  const Context *c = w->c;
+  const Weight *weight = o->weight;
+  int H = o->size, G = weight->outputs, wide = (G + PANEL - 1) / PANEL * PANEL;
+  int64_t first, last, longest = 0;
+  share(w, c->sentences, &first, &last);
+  int64_t B = last - first, *alive;
+  if (B == 0) return;
+  for (int64_t b = first; b < last; b++)
+    longest = c->starts[b + 1] - c->starts[b] > longest ? c->starts[b + 1] - c->starts[b] : longest;
+  float *hidden = room(&w->scores, B * (2 * H + wide) * sizeof(float) + B * sizeof(int64_t) + 64);
+  float *cells = hidden + B * H, *said = cells + B * H;
+  alive = (int64_t *)(said + B * wide);
+  memset(hidden, 0, 2 * B * H * sizeof(float));
+  int64_t count = B;
+  for (int64_t i = 0; i < B; i++) alive[i] = first + i;
+  for (int64_t t = 0; t < longest; t++) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < count; i++) { /* those that have ended make room */
+      int64_t b = alive[i];
+      if (c->starts[b + 1] - c->starts[b] <= t) continue;
+      if (kept != i) {
+        memcpy(hidden + kept * H, hidden + i * H, H * sizeof(float));
+        memcpy(cells + kept * H, cells + i * H, H * sizeof(float));
       }
-      memcpy(ph, h + i, some * sizeof(float));
-      vector next;
-      if (o->kind == GRU) {
-        vector r = sigmoid(load(px[0]) + load(ps[0])), z = sigmoid(load(px[1]) + load(ps[1]));
-        vector new = hyperbolic(load(px[2]) + r * load(ps[2]));
-        next = new + z * (load(ph) - new);
-      } else if (o->kind == LSTM) {
-        memcpy(pc, cell + i, some * sizeof(float));
-        vector in = sigmoid(load(px[0]) + load(ps[0])), forget = sigmoid(load(px[1]) + load(ps[1]));
-        vector new = hyperbolic(load(px[2]) + load(ps[2])), out = sigmoid(load(px[3]) + load(ps[3]));
-        vector kept = forget * load(pc) + in * new;
-        next = out * hyperbolic(kept);
-        store(pc, kept);
-        memcpy(cell + i, pc, some * sizeof(float));
-      } else {
-        next = hyperbolic(load(px[0]) + load(ps[0]));
+      alive[kept++] = b;
+    }
+    count = kept;
+    Inputs in = inputs_of(weight, hidden, H, count, &w->inputs);
+    for (int64_t p = 0; p < wide / PANEL; p++)
+      for (int64_t n = 0; n < count; n += TILE) {
+        int rows = count - n < TILE ? count - n : TILE;
+        vector out[TILE][4];
+        products(weight, &in, n, p, out, rows);
+        for (int i = 0; i < rows; i++)
+          for (int j = 0; j < 4; j++) store(said + (n + i) * wide + p * PANEL + LANES * j, out[i][j]);
       }
-      store(ph, next);
-      memcpy(h + i, ph, some * sizeof(float));
+    for (int64_t i = 0; i < count; i++) {
+      int64_t row = o->heads ? c->starts[alive[i] + 1] - 1 - t : c->starts[alive[i]] + t;
+      gate(o->entry, H, reg(c, o->from, row), said + i * wide, hidden + i * H, cells + i * H);
+      memcpy(reg(c, o->to, row) + o->at, hidden + i * H, H * sizeof(float));
+      if (o->entry == LSTM) memcpy(reg(c, o->extra, row) + o->at, cells + i * H, H * sizeof(float));
     }
   }
 }
@@ -815,6 +865,7 @@ static void compute(Team *t, Worker *w) {
       case ADDITIVE: attend_additive(o, w); break;
       case STATE: state(o, w); break;
       case GRU: case LSTM: case TANH_CELL: gates(o, w); break;
+      case RECUR: recur(o, w); break;
       case BEST: best(o, w); meet(t); gather_best(w); break;
     }
     meet(t);

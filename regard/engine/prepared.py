@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from regard.data.tokenizer import EOS
 from regard.engine import recurrent, transformer
 from regard.engine.native import missing
-from regard.engine.program import Builder, Precision, Program, Team, address, check_layout, padded
+from regard.engine.program import Builder, EncoderProgram, Precision, Program, Team, address, check_layout, padded
 from regard.engine.values import PreparedSource, PreparedState, addresses
 from regard.models import Batch, Model
-from regard.models.recurrent import RecurrentDecoder
+from regard.models.recurrent import RecurrentDecoder, RecurrentEncoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
 __all__ = ["Prepared", "prepare", "unprepared"]
@@ -66,16 +66,18 @@ def prepare(model: Model, precision: Precision = "float32", threads: int = 1) ->
     return Prepared(model, precision, threads, programs, shape)
 
 
-def _encoder_program(model: Model, precision: Precision) -> tuple[Program, int] | None:
+def _encoder_program(model: Model, precision: Precision) -> EncoderProgram | None:
     encoder = model.encoder
     if isinstance(encoder, TransformerEncoder) and transformer.why_not(encoder) is None:
         return transformer.encoder_program(encoder, precision)
+    if isinstance(encoder, RecurrentEncoder) and recurrent.encoder_why_not(encoder) is None:
+        return recurrent.encoder_program(encoder, precision)
     return None
 
 
 @dataclass(frozen=True)
 class _Programs:
-    encoder: tuple[Program, int] | None
+    encoder: EncoderProgram | None  # None: PyTorch encodes
     memory: Program
     first: Program | None  # of decoders that begin in a state
     step: Program
@@ -130,12 +132,12 @@ class Prepared:
                 kept = encoded.keep
                 entries = np.full(len(told), encoded.outputs.shape[1]) if kept is None else kept.sum(1).numpy()
             source = self._remember(told.float().numpy(), entries)
-            return self._with_first(source, encoded.summary)
+            return self._with_first(source, encoded.summary.float().numpy())
         pieces = (batch.data.flatten() if keep is None else batch.data[keep]).numpy()
         return self.read(pieces, counts)
 
     def read(self, pieces: Array, counts: Array) -> PreparedSource:
-        """Read sentences that stand one after another, each of so many pieces; a Transformer encoder's way."""
+        """Read sentences that stand one after another, each of so many pieces."""
         assert self._programs.encoder is not None
         ends, parts, first = np.cumsum(counts), [], 0
         while first < len(counts):
@@ -216,7 +218,8 @@ class Prepared:
 
     def _read_some(self, pieces: Array, counts: Array) -> PreparedSource:
         assert self._programs.encoder is not None
-        program, told = self._programs.encoder
+        encoder = self._programs.encoder
+        program = encoder.program
         pieces, rows = np.ascontiguousarray(pieces, np.int64), len(pieces)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         positions = np.arange(rows, dtype=np.int64) - np.repeat(starts[:-1], counts)
@@ -225,12 +228,10 @@ class Prepared:
             self._team, rows, tokens=address(pieces), positions=address(positions), starts=address(starts),
             sentences=len(counts),
         )  # fmt: skip
-        outputs = program.register(registers, told, rows)
-        source = self._remember(outputs, counts)
-        if not self._shape.replaces:
+        source = self._remember(program.register(registers, encoder.told, rows), counts)
+        if self._programs.first is None:
             return source
-        means = np.add.reduceat(outputs, starts[:-1], axis=0) / counts[:, None].astype(np.float32)
-        return self._with_first(source, torch.from_numpy(means)[:, None])
+        return self._with_first(source, encoder.summary(registers, starts))
 
     def _remember(self, outputs: Array, counts: Array) -> PreparedSource:
         """The memories of sentences whose entries (M, D) stand one after another."""
@@ -247,12 +248,12 @@ class Prepared:
         )  # fmt: skip
         return PreparedSource(memories, counts, np.zeros(len(counts), np.int64), (room,))
 
-    def _with_first(self, source: PreparedSource, summary: torch.Tensor) -> PreparedSource:
+    def _with_first(self, source: PreparedSource, summary: Array) -> PreparedSource:
         """With the state that the decoder begins in, where it has one; the summary is (B, L, D)."""
         program = self._programs.first
         if program is None:
             return source
         rows, blocks = len(summary), np.empty((len(summary), self._shape.block), np.float32)
-        program.register(program.room(rows), 0, rows)[:] = summary.float().flatten(1).numpy()
+        program.register(program.room(rows), 0, rows)[:] = summary.reshape(rows, -1)
         program.run(self._team, rows, blocks=address(blocks), block=self._shape.block)
         return PreparedSource(source.memories, source.entries, addresses(blocks), (*source.kept, blocks))

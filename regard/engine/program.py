@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from regard.engine.native import kernels
 
-__all__ = ["Builder", "Precision", "Program", "Team", "address", "check_layout", "padded"]
+__all__ = ["Builder", "EncoderProgram", "Precision", "Program", "Team", "address", "check_layout", "padded"]
 
 Precision = Literal["float32", "bfloat16", "int8"]
 PRECISIONS: dict[str, int] = {"float32": 0, "bfloat16": 1, "int8": 2}
@@ -23,12 +23,13 @@ BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
 BENDS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3, "tanh": 4}
 KINDS = (
     "embed", "norm", "linear", "copy", "store", "memorise", "attend_sentence", "attend_source", "attend_past",
-    "additive", "state", "gru", "lstm", "tanh", "best",
+    "additive", "state", "gru", "lstm", "tanh", "recur", "best",
 )  # fmt: skip
 PANEL, LANES = 64, 16
 FIRST_PLACES = 256
 Array = NDArray[Any]
 Places = Callable[[int], Array]
+Layer = tuple[torch.Tensor, torch.Tensor]
 
 
 class _Weight(ctypes.Structure):
@@ -122,6 +123,12 @@ class Builder:
         given = {k: self._numbers(v) if isinstance(v, torch.Tensor) else v for k, v in values.items()}
         self._add(kind, source, to, **given)
 
+    def recur(self, cell: str, source: int, hidden: Layer, *, to: int, cells: int, at: int, backwards: bool) -> None:
+        """A recurrent network over whole sentences: hidden states into `to`, cells into `cells`, from `at`."""
+        weight, size = self._weight(*hidden), hidden[0].shape[1]
+        entry, back = KINDS.index(cell), int(backwards)
+        self._add("recur", source, to, extra=cells, at=at, size=size, entry=entry, heads=back, weight=weight)
+
     def best(self, source: int, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
         """The likeliest pieces."""
         self._add("best", source, weight=self._weight(weight, bias))
@@ -209,6 +216,33 @@ class Program:
         if context is None:
             context = self._own.context = _Context(offsets=address(self._offsets), widths=address(self._widths))
         return context
+
+
+@dataclass(frozen=True)
+class EncoderProgram:
+    """What reads sentences: the register of what it says of each piece, and those whose ends make the summary.
+
+    The summary's rows are the last states of the registers in `states`, whose columns come from a sentence
+    in turn: `way` columns of its last piece, then of its first; without any, the mean of what is said.
+    """
+
+    program: Program
+    told: int
+    states: tuple[int, ...] = ()
+    way: int = 0
+
+    def summary(self, registers: Array, starts: Array) -> Array:
+        """(B, L, D) of the sentences that begin at `starts`, the last of which is where they all end."""
+        rows, firsts, ends = int(starts[-1]), starts[:-1], starts[1:] - 1
+        if not self.states:
+            told = self.program.register(registers, self.told, rows)
+            means: Array = np.add.reduceat(told, firsts, axis=0) / (starts[1:] - firsts)[:, None].astype(np.float32)
+            return means[:, None]
+        parts = []
+        for state in self.states:
+            said = self.program.register(registers, state, rows)
+            parts.append(np.concatenate([said[ends, : self.way], said[firsts, self.way :]], 1))
+        return np.stack(parts, 1)
 
 
 class Team:

@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.attention import Read
 from regard.attention.scores import ScaledDot
-from regard.engine.program import Builder, Precision, Program
+from regard.engine.program import Builder, EncoderProgram, Precision, Program
 from regard.layers.feedforward import FeedForward
 from regard.layers.positions import sinusoids
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
@@ -31,8 +31,8 @@ def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
     return None
 
 
-def encoder_program(encoder: TransformerEncoder, precision: Precision) -> tuple[Program, int]:
-    """Pieces of many sentences, one after another, into what the encoder says of each; and the register it is in."""
+def encoder_program(encoder: TransformerEncoder, precision: Precision) -> EncoderProgram:
+    """Pieces of many sentences, one after another, into what the encoder says of each."""
     b = Builder(precision)
     x = _entrance(b, encoder)
     D = b.widths[x]
@@ -45,7 +45,7 @@ def encoder_program(encoder: TransformerEncoder, precision: Precision) -> tuple[
         _leave(b, own.around_self, x, read, own.self_read.output)
         _feedforward(b, own, x, y, inner)
     _exit(b, encoder, x)
-    return b.program(), x
+    return EncoderProgram(b.program(), x)
 
 
 def memory_program(decoder: TransformerDecoder, size: int, precision: Precision) -> tuple[Program, int]:

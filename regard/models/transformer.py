@@ -34,6 +34,7 @@ class TransformerSettings(Settings):
     norm: Norm = Field("pre", description="layer normalisation before each sublayer, or after it as published")
     activation: Activation = Field("relu", description="bend of the feed-forward networks")
     positions: bool = Field(True, description="add sinusoidal positions; without them order is invisible")
+    scaled: bool = Field(True, description="multiply embeddings by the root of their size, as published")
 
     @property
     def embedding(self) -> int:
@@ -53,7 +54,7 @@ class _Entrance(nn.Module):
 
     def __init__(self, vocabulary: int, settings: TransformerSettings) -> None:
         super().__init__()
-        self.embedding = Embedding(vocabulary, settings.size, scaled=True)
+        self.embedding = Embedding(vocabulary, settings.size, settings.scaled)
         self.dropout, self.size, self.positions = Dropout(settings.dropout), settings.size, settings.positions
         self.word_dropout = Dropout(settings.word_dropout, whole=True)
 

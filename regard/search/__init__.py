@@ -2,7 +2,7 @@
 
 from regard.search.drive import find, search
 from regard.search.front import Best, Finished, Front, Moved
-from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Verbs
+from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Term, Verbs, Word
 from regard.search.rules import Bans, Forbid, LengthPenalty, Rule
 
 __all__ = [
@@ -17,7 +17,9 @@ __all__ = [
     "Rule",
     "SearchSettings",
     "Task",
+    "Term",
     "Verbs",
+    "Word",
     "find",
     "search",
 ]

@@ -33,6 +33,8 @@ def find(
     """
     front, state = Front.open(tasks, settings, rules), verbs.begin(source)
     device, results = verbs.device, dict[int, list[Hypothesis]]()
+    if front.begins is not None:
+        state = state.select(torch.from_numpy(front.begins).to(device))
     while len(front):
         tokens = torch.from_numpy(front.tokens).to(device).unsqueeze(1)
         features, state = verbs.step(tokens, state, source)

@@ -3,7 +3,7 @@
 It knows no model. Whoever drives it feeds `tokens` to one, asks for the `wanted` likeliest pieces, and hands them to
 `advance`, which answers with the next front and with the rows that the model's state has to follow:
 
-    front = Front.open(tasks, settings)
+    front = Front.open(tasks, settings)  # state = begin(source), then state.select(front.begins) where not None
     while len(front):
         best = …                       # the model's: Best(likely, pieces, end) for front.tokens
         moved = front.advance(best)
@@ -15,7 +15,7 @@ Greedy search is a beam of one, through the same lines. Nothing here is done sen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -24,7 +24,9 @@ import numpy as np
 
 from regard.data.tokenizer import BOS, EOS
 from regard.search.hypothesis import Hypothesis, SearchSettings, Task
-from regard.search.rules import Array, Bans, Forbid, LengthPenalty, Rule
+from regard.search.rules import Array, Bans, Forbid, LengthPenalty, NoRepeat, Prefix, Rule, Shortest, Without
+from regard.search.sampling import draw, uniform
+from regard.search.terms import Terms, allot, bank, is_complete, pieces_of, suggested
 
 __all__ = ["Best", "Finished", "Front", "Moved"]
 
@@ -76,16 +78,43 @@ class _Picked(NamedTuple):
     ranks: Array  # (A, C) −∞: there is none
 
 
+class _Chosen(NamedTuple):
+    """What one step chose."""
+
+    picked: _Picked
+    ended: Array | None  # (A, K) which of the first K picked are finished now; None: none
+    going: _Picked  # the K that go on
+
+
+@dataclass(frozen=True)
+class _Steering:
+    """The rules of a search, and which of them have something to say about its sentences."""
+
+    rules: tuple[Rule, ...]
+    active: tuple[Rule, ...]
+    never: tuple[int, ...]
+    whole: bool
+    terms: bool
+
+    @classmethod
+    def of(cls, rules: tuple[Rule, ...], tasks: Sequence[Task]) -> _Steering:
+        active = tuple(rule for rule in rules if any(map(rule.concerns, tasks)))
+        never = dict.fromkeys(piece for rule in active for piece in rule.never)
+        whole, terms = any(rule.whole for rule in active), any(task.terms for task in tasks)
+        return cls(rules, active, tuple(never), whole, terms)
+
+
 @dataclass(frozen=True)
 class Front:
     """A sentences with K beams each; row a·K + k is beam k of sentence a.
 
     A hypothesis is finished when end of sentence is among the `beam` best continuations of its sentence; a sentence
-    leaves when it has `beam` of them, has reached its longest, or cannot go on.
+    leaves when it has `beam` of them, has reached its longest, or cannot go on. Where the beams are cut into G groups
+    (1 if nobody asked), all of this is said of each group.
     """
 
     settings: SearchSettings
-    rules: tuple[Rule, ...]
+    steering: _Steering
     tasks: tuple[Task, ...]  # (A)
     tokens: Array  # (N,) the piece that each row takes in next
     history: Array  # (N, t) the pieces written so far, from the left; what lies beyond a sentence's length is noise
@@ -93,27 +122,32 @@ class Front:
     longest: Array  # (A,)
     totals: Array  # (A, K) log-probabilities
     ranks: Array  # (A, K) the same as the rules would have them, to choose by; −∞ where a beam is empty
-    counts: Array  # (A,) hypotheses found
+    counts: Array  # (A, G) hypotheses found
     found: tuple[tuple[Hypothesis, ...], ...]  # (A)
 
     @classmethod
     def open(cls, tasks: Sequence[Task], settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)) -> Front:
         """Sentences of which nothing is written yet: one beam each, which its first step turns into `beam`.
 
-        The state of a model for them is `begin(source)`.
+        Samples, and groups of beams, go separate ways from the start: there are all `beams` at once. The state of a
+        model for them is that of `begin(source)`, its rows those of `begins`.
         """
-        A = len(tasks)
+        A, G = len(tasks), settings.groups
+        K = settings.beam if settings.sample or G > 1 else 1
+        ranks = np.zeros((A, K))
+        if not settings.sample:  # the first of each group is split up
+            ranks[:, np.arange(K) % max(1, K // G) > 0] = -np.inf
         return cls(
             settings,
-            tuple(rules),
+            _Steering.of((*rules, *_asked(settings)), tasks),
             tuple(tasks),
-            tokens=np.full(A, BOS),
-            history=np.zeros((A, 16), np.int64),
+            tokens=np.full(A * K, BOS),
+            history=np.zeros((A * K, 16), np.int64),
             lengths=np.zeros(A, np.int64),
             longest=np.array([task.longest for task in tasks], np.int64),
-            totals=np.zeros((A, 1)),
-            ranks=np.zeros((A, 1)),
-            counts=np.zeros(A, np.int64),
+            totals=np.zeros((A, K)),
+            ranks=ranks,
+            counts=np.zeros((A, G), np.int64),
             found=((),) * A,
         )
 
@@ -126,34 +160,40 @@ class Front:
         """Rows of each sentence."""
         return int(self.totals.shape[1])
 
+    @property
+    def begins(self) -> Array | None:
+        """The row of a model's first state that each row of a front just opened goes on from; None: each its own."""
+        return None if self.beams == 1 else np.arange(len(self)).repeat(self.beams)
+
+    def written(self, row: int) -> tuple[int, ...]:
+        """The pieces that a row has written."""
+        return tuple(self.history[row, : self.lengths[row // self.beams]].tolist())
+
     # --- what is asked of the model
 
-    @cached_property
+    @property
     def never(self) -> tuple[int, ...]:
         """Pieces that no row may write: the model leaves them out of its best."""
-        return tuple(dict.fromkeys(piece for rule in self._active for piece in rule.never))
+        return self.steering.never
 
     @cached_property
     def wanted(self) -> int | None:
-        """How many pieces of each row to ask the model for; None: a rule must see whole distributions.
+        """How many pieces of each row to ask the model for; None: whole distributions must be seen.
 
-        A sentence goes on with at most K pieces of a row, and end of sentence may stand among them; what is banned
-        may stand before them.
+        A sentence goes on with at most K pieces of a row, and end of sentence may stand among them; what is banned, or
+        avoided because another group wrote it, may stand before them.
         """
-        if any(rule.whole for rule in self._active):
+        s, bans = self.settings, self._bans
+        if self.steering.whole or (s.sample and s.top_k is None):
             return None
-        width, bans = self.settings.beam, self._bans
         most = 0 if bans is None or not len(bans[0]) else int(np.bincount(bans[0]).max())
-        return width + (width > 1) + most
-
-    @cached_property
-    def _active(self) -> tuple[Rule, ...]:
-        """The rules that concern a sentence here."""
-        return tuple(rule for rule in self.rules if any(map(rule.concerns, self.tasks)))
+        if s.sample:
+            return (s.top_k or 0) + most
+        return s.beam + (s.beam > 1) + most
 
     @cached_property
     def _bans(self) -> Bans | None:
-        found = [bans for rule in self._active if (bans := rule.bans(self)) is not None]
+        found = [bans for rule in self.steering.active if (bans := rule.bans(self)) is not None]
         if not found:
             return None
         rows, pieces = (np.concatenate(some) for some in zip(*found, strict=True))
@@ -163,18 +203,73 @@ class Front:
 
     def advance(self, best: Best) -> Moved:
         """Choose what to write next, given what the model says of each row."""
-        width = self.settings.beam
-        picked = _likeliest(self.totals, self.ranks, self._options(best), 2 * width)
-        is_end = picked.pieces[:, :width] == EOS
-        ended = is_end & (picked.ranks[:, :width] > -np.inf) if is_end.any() else None
-        going = _first(picked, width) if ended is None else _first_open(picked, width)
+        options = self._options(best)
+        if self.settings.groups > 1:
+            chosen = self._by_groups(options)
+        else:
+            chosen = _chosen(self.totals, self.ranks, options, self.settings.beam)
+        if self.steering.terms:
+            chosen = self._by_banks(options, chosen)
+        picked, ended, going = chosen
         counts, found = self.counts, self.found
+        stays = self.lengths + 1 < self.longest
         if ended is not None:
-            counts, found = counts + ended.sum(1), self._with(picked, ended)
-        stays = (self.lengths + 1 < self.longest) & (going.ranks[:, 0] > -np.inf)
-        if ended is not None:
-            stays &= counts < width
+            A, G = counts.shape
+            width = self.settings.beam // G
+            counts, found = counts + ended.reshape(A, G, -1).sum(2), self._with(picked, ended)
+            going = going._replace(ranks=np.where((counts >= width).repeat(width, 1), -np.inf, going.ranks))
+        stays &= going.ranks.max(1) > -np.inf
         return self._moved(going, counts, found, stays)
+
+    def _by_groups(self, options: _Options) -> _Chosen:
+        """Each group chooses in its turn, and likes less what those before it have chosen (Vijayakumar et al. 2018)."""
+        width, parts = self.settings.beam // self.settings.groups, list[_Chosen]()
+        for first in range(0, self.settings.beam, width):
+            own = slice(first, first + width)
+            likely, choice, pieces = (some[:, own] for some in options)
+            if parts:
+                before = [part.going for part in parts]
+                taken = np.concatenate([np.where(one.ranks > -np.inf, one.pieces, -1) for one in before], 1)  # (A, P)
+                times = (pieces[..., None] == taken[:, None, None, :]).sum(3)
+                choice = choice - self.settings.diversity * times
+            part = _chosen(self.totals[:, own], self.ranks[:, own], _Options(likely, choice, pieces), width)
+            picked, ended, going = part
+            ended = np.zeros((len(self), width), bool) if ended is None else ended
+            picked = _Picked(picked.beams + first, *picked[1:])
+            parts.append(_Chosen(_first(picked, width), ended, _Picked(going.beams + first, *going[1:])))
+        picked, going = (
+            _Picked(*(np.concatenate(some, 1) for some in zip(*each, strict=True)))
+            for each in ([part.picked for part in parts], [part.going for part in parts])
+        )
+        return _Chosen(picked, np.concatenate([part.ended for part in parts], 1), going)
+
+    def _by_banks(self, options: _Options, chosen: _Chosen) -> _Chosen:
+        """The same with the beams of sentences that have terms shared out among their banks."""
+        picked, ended, going = chosen
+        width = self.settings.beam
+        picked, going = _first(picked, width), _Picked(*(some.copy() for some in going))
+        ended = np.zeros(picked.pieces.shape, bool) if ended is None else _padded(ended, width)
+        for a, task in enumerate(self.tasks):
+            if not task.terms:
+                continue
+            ranks = (self.ranks[a][:, None] + options.choice[a]).reshape(-1)
+            pieces, likely = options.pieces[a].reshape(-1), options.likely[a].reshape(-1)
+            beams = np.arange(len(ranks)) // options.pieces.shape[2]
+            texts = [self.written(a * self.beams + k) for k in range(self.beams)]
+            banks = np.array(
+                [
+                    bank(texts[k] if piece == EOS else (*texts[k], piece), task.terms) if rank > -np.inf else 0
+                    for k, piece, rank in zip(beams.tolist(), pieces.tolist(), ranks.tolist(), strict=True)
+                ]
+            )
+            last, is_end = pieces_of(task.terms), pieces == EOS
+            for target, some in ((picked, ranks), (going, np.where(is_end, -np.inf, ranks))):
+                kept = allot(some, banks, width, last)
+                values = (beams[kept], pieces[kept], self.totals[a][beams[kept]] + likely[kept], some[kept])
+                for old, new, empty in zip(target, values, (0, 0, -np.inf, -np.inf), strict=True):
+                    old[a, : len(kept)], old[a, len(kept) :] = new, empty
+            ended[a] = (picked.pieces[a] == EOS) & (picked.ranks[a] > -np.inf)
+        return _Chosen(picked, ended, going)
 
     def _options(self, best: Best) -> _Options:
         A, K = self.totals.shape
@@ -191,6 +286,11 @@ class Front:
             choice[rows] = -np.inf
             choice[rows, 0] = np.where(stuck[rows], LAST_RESORT, 0.0)
             likely[rows, 0], pieces[rows, 0] = end[rows], EOS
+        if self.settings.sample:
+            keys = np.array([task.key for task in self.tasks], np.uint64)
+            chance = uniform(self.settings.seed, keys, self.lengths, K).reshape(-1)
+            columns = draw(choice, chance, self.settings)[:, None]
+            likely, choice, pieces = (np.take_along_axis(some, columns, 1) for some in (likely, choice, pieces))
         return _Options(*(some.reshape(A, K, -1) for some in (likely, choice, pieces)))
 
     def _unbanned(self, best: Best) -> Array:
@@ -205,16 +305,23 @@ class Front:
 
     def _chosen_by_rules(self, likely: Array) -> tuple[Array, Array, Array, Array]:
         """Of whole distributions (N, V), the pieces that the rules like best."""
-        choice = likely.astype(np.float64)
+        choice, rows = likely.astype(np.float64), np.arange(len(likely))[:, None]
         choice[:, list(self.never)] = -np.inf
         if self._bans is not None:
             choice[self._bans] = -np.inf
-        for rule in self._active:
+        for rule in self.steering.active:
             if rule.whole:
                 choice = rule.reweigh(choice, self)
         choice = np.where(np.isnan(choice), -np.inf, choice)
+        if self.settings.sample:
+            return likely, choice, np.broadcast_to(np.arange(likely.shape[1]), likely.shape), likely[:, EOS]
         pieces = _tops(choice, self.settings.beam + 1)
-        rows = np.arange(len(choice))[:, None]
+        if self.steering.terms:
+            pieces, own = np.concatenate([pieces, suggested(self)], 1), pieces.shape[1]
+            again = (pieces[:, own:, None] == pieces[:, None, :own]).any(2)
+            weighed = choice[rows, pieces]
+            weighed[:, own:][again | (pieces[:, own:] == EOS)] = -np.inf
+            return likely[rows, pieces], weighed, pieces, likely[:, EOS]
         return likely[rows, pieces], choice[rows, pieces], pieces, likely[:, EOS]
 
     def _with(self, picked: _Picked, ended: Array) -> tuple[tuple[Hypothesis, ...], ...]:
@@ -222,9 +329,10 @@ class Front:
         penalty, found = LengthPenalty(self.settings.length_penalty), list(self.found)
         for a, column in np.argwhere(ended).tolist():
             length = int(self.lengths[a])
-            ids = self.history[a * self.beams + picked.beams[a, column], :length]
-            total = float(picked.totals[a, column])
-            found[a] = (*found[a], Hypothesis(tuple(ids.tolist()), total, total / penalty(length + 1)))
+            ids = self.written(a * self.beams + int(picked.beams[a, column]))
+            total, terms = float(picked.totals[a, column]), self.tasks[a].terms
+            whole = not terms or is_complete(ids, terms)
+            found[a] = (*found[a], Hypothesis(ids, total, total / penalty(length + 1), whole))
         return tuple(found)
 
     def _moved(self, going: _Picked, counts: Array, found: tuple[tuple[Hypothesis, ...], ...], stays: Array) -> Moved:
@@ -234,7 +342,7 @@ class Front:
         if not stays.all():
             staying = np.flatnonzero(stays)
             for a in np.flatnonzero(~stays).tolist():
-                finished.append(Finished(tasks[a], sorted(found[a], key=_by_score)[: self.settings.beam]))
+                finished.append(Finished(tasks[a], self._sorted(found[a])))
             going = _Picked(*(some[staying] for some in going))
             counts, lengths, longest = counts[staying], lengths[staying], longest[staying]
             tasks, found = (tuple(some[a] for a in staying.tolist()) for some in (tasks, found))  # type: ignore[assignment]
@@ -250,18 +358,25 @@ class Front:
         history[np.arange(len(tokens)), lengths.repeat(going.beams.shape[1])] = tokens
         totals, ranks = going.totals, going.ranks
         front = Front(
-            self.settings, self.rules, tasks, tokens, history, lengths + 1, longest, totals, ranks, counts, found
+            self.settings, self.steering, tasks, tokens, history, lengths + 1, longest, totals, ranks, counts, found
         )
         return Moved(front, rows, staying, finished)
+
+    def _sorted(self, found: tuple[Hypothesis, ...]) -> list[Hypothesis]:
+        """Best first, `beam` at most; several groups may have found the same, which is given once."""
+        some = list({h.ids: h for h in found}.values()) if self.settings.groups > 1 else list(found)
+        return sorted(some, key=lambda h: (not h.complete, -h.score))[: self.settings.beam]
 
     # --- sentences come and go
 
     def select(self, sentences: Array) -> Front:
         """The front of some of the sentences, in the order named."""
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
+        tasks = tuple(self.tasks[a] for a in sentences.tolist())
         return replace(
             self,
-            tasks=tuple(self.tasks[a] for a in sentences.tolist()),
+            steering=_Steering.of(self.steering.rules, tasks),
+            tasks=tasks,
             tokens=self.tokens[rows],
             history=self.history[rows],
             found=tuple(self.found[a] for a in sentences.tolist()),
@@ -286,6 +401,7 @@ class Front:
         """The sentences of both: others enter in the middle. Both have the same settings, rules and beams."""
         assert self.settings == other.settings, "sentences that are searched together have the same settings"
         assert self.beams == other.beams, "sentences that join have as many beams: widen them first"
+        assert self.steering.rules == other.steering.rules, "sentences that are searched together have the same rules"
         most = max(self.history.shape[1], other.history.shape[1])
         histories = [np.pad(one.history, ((0, 0), (0, most - one.history.shape[1]))) for one in (self, other)]
         joined: dict[str, Any] = {
@@ -294,6 +410,7 @@ class Front:
         }
         return replace(
             self,
+            steering=_Steering.of(self.steering.rules, self.tasks + other.tasks),
             tasks=self.tasks + other.tasks,
             history=np.concatenate(histories),
             found=self.found + other.found,
@@ -301,8 +418,27 @@ class Front:
         )
 
 
-def _by_score(hypothesis: Hypothesis) -> float:
-    return -hypothesis.score
+def _asked(settings: SearchSettings) -> Iterator[Rule]:
+    """The rules that follow from what settings and tasks can ask for."""
+    yield from (Prefix(), Without(), Terms())
+    if settings.min_length:
+        yield Shortest(settings.min_length)
+    if settings.no_repeat:
+        yield NoRepeat(settings.no_repeat)
+
+
+def _chosen(totals: Array, ranks: Array, options: _Options, width: int) -> _Chosen:
+    """The best of all continuations, whichever beam they come from."""
+    picked = _likeliest(totals, ranks, options, 2 * width)
+    is_end = picked.pieces[:, :width] == EOS
+    if not is_end.any():
+        return _Chosen(picked, None, _first(picked, width))
+    ended = is_end & (picked.ranks[:, :width] > -np.inf)
+    return _Chosen(picked, _padded(ended, width), _first_open(picked, width))
+
+
+def _padded(ended: Array, width: int) -> Array:
+    return np.pad(ended, ((0, 0), (0, width - ended.shape[1])))
 
 
 def _likeliest(totals: Array, ranks: Array, options: _Options, count: int) -> _Picked:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
-from regard.data.tokenizer import BOS, PAD, UNK
-from regard.search.hypothesis import Task
+from regard.data.tokenizer import BOS, EOS, PAD, UNK
+from regard.search.hypothesis import Task, Word
 
 if TYPE_CHECKING:
     from regard.search.front import Front
 
-__all__ = ["Array", "Bans", "Forbid", "LengthPenalty", "Rule"]
+__all__ = ["Array", "Bans", "Forbid", "LengthPenalty", "NoRepeat", "Prefix", "Rule", "Shortest", "Without", "is_edge"]
+
+FORCED = -1e9  # what a forced piece ranks that the model or another rule would never write
 
 Array = npt.NDArray[Any]
 Bans = tuple[Array, Array]
@@ -50,6 +53,89 @@ class Forbid(Rule):
     """Pieces that are never written; by default those that mean nothing in a text."""
 
     never: Sequence[int] = (PAD, UNK, BOS)
+
+
+@dataclass(frozen=True)
+class Shortest(Rule):
+    """No end before so many pieces."""
+
+    pieces: int
+
+    def bans(self, front: Front) -> Bans:
+        rows = np.flatnonzero((front.lengths < self.pieces).repeat(front.beams))
+        return rows, np.full(len(rows), EOS)
+
+
+@dataclass(frozen=True)
+class NoRepeat(Rule):
+    """No run of n pieces a second time (Paulus et al. 2018, section 2.5)."""
+
+    n: int
+
+    def bans(self, front: Front) -> Bans | None:
+        lengths, n = front.lengths.repeat(front.beams), self.n
+        most = int(lengths.max(initial=0))
+        if most < n:
+            return None
+        runs = np.lib.stride_tricks.sliding_window_view(front.history[:, :most], n, axis=1)  # (N, t − n + 1, n)
+        ends = lengths[:, None] + np.arange(1 - n, 0)  # where the last n − 1 pieces stand
+        last = np.take_along_axis(front.history, np.maximum(ends, 0), 1)
+        written = np.arange(runs.shape[1]) + n <= lengths[:, None]
+        rows, places = np.nonzero((runs[:, :, : n - 1] == last[:, None, :]).all(2) & written)
+        keys = np.unique(rows * (1 << 32) + runs[rows, places, n - 1])
+        return keys >> 32, keys & ((1 << 32) - 1)
+
+
+@dataclass(frozen=True)
+class Prefix(Rule):
+    """The pieces that a sentence must begin with."""
+
+    whole = True
+
+    def concerns(self, task: Task) -> bool:
+        return bool(task.prefix)
+
+    def reweigh(self, choice: Array, front: Front) -> Array:
+        for a, task in enumerate(front.tasks):
+            if (length := int(front.lengths[a])) < len(task.prefix):
+                piece, rows = task.prefix[length], slice(a * front.beams, (a + 1) * front.beams)
+                kept = choice[rows, piece].copy()
+                choice[rows] = -np.inf
+                choice[rows, piece] = np.where(kept > -np.inf, kept, FORCED)
+        return choice
+
+
+@dataclass(frozen=True)
+class Without(Rule):
+    """Words and phrases that must not be written, however they may be cut into pieces."""
+
+    def concerns(self, task: Task) -> bool:
+        return bool(task.without)
+
+    def bans(self, front: Front) -> Bans:
+        found = []
+        for a, task in enumerate(front.tasks):
+            if not task.without:
+                continue
+            surfaces = task.without[0].surfaces
+            for row in range(a * front.beams, (a + 1) * front.beams):
+                text = b"".join([surfaces[piece] for piece in front.written(row)])
+                found += [(row, piece) for piece in dict.fromkeys(_completing(text, task.without))]
+        pairs = np.array(found, np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
+
+
+def _completing(text: bytes, words: Sequence[Word]) -> Iterator[int]:
+    """The pieces that would write one of the words, or its end, after this text."""
+    for word in words:
+        for before, piece, begins in word.endings:
+            if text.endswith(before) and (not begins or is_edge(text[: len(text) - len(before)])):
+                yield piece
+
+
+def is_edge(text: bytes) -> bool:
+    """Whether a word may begin after this text: what stands last is no letter and no digit."""
+    return not text[-4:].decode("utf-8", "ignore")[-1:].isalnum()
 
 
 @dataclass(frozen=True)

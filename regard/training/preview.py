@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from regard.data.batching import Batching
-from regard.models import Model, ModelSettings, count
+from regard.models import Model, ModelSettings, count, why_not_ctranslate2, why_not_huggingface
 from regard.training.budget import trial
 from regard.training.recipe import Recipe
 
@@ -32,7 +32,7 @@ def preview(model: Model, recipe: Recipe, batches: Batching, device: str) -> Ite
     )
     yield f"speed: {tried.seconds:.2f} s an update, {tried.tokens / tried.seconds:,.0f} target pieces/s on {device}"
     yield _time(recipe, tried.seconds, tried.tokens, batches.outline.pieces[1])
-    yield f"elsewhere: {_elsewhere(recipe.model)}"
+    yield f"elsewhere: {_elsewhere(recipe.model, recipe.tokenizer.joint)}"
 
 
 def _parts(model: Model, settings: ModelSettings) -> Iterator[str]:
@@ -64,9 +64,10 @@ def _peak(device: str) -> float:
     return most / MEBI if sys.platform == "darwin" else most / 1024
 
 
-def _elsewhere(settings: ModelSettings) -> str:
-    """Whether other runtimes know such a model."""
-    kinds = {settings.encoder.kind, settings.decoder.kind}
-    if kinds == {"transformer"}:
-        return "CTranslate2 and Hugging Face know such a Transformer; Regard cannot export it yet"
-    return f"{' and '.join(sorted(kinds - {'transformer'}))} parts run in Regard only: no other runtime knows them"
+def _elsewhere(settings: ModelSettings, joint: bool) -> str:
+    """Which other runtimes the model can be exported to, and what keeps it from the others."""
+    reasons = {"ctranslate2": why_not_ctranslate2(settings), "huggingface": why_not_huggingface(settings, joint)}
+    can = [kind for kind, causes in reasons.items() if not causes]
+    told = [f"can be exported to {' and '.join(can)} (regard export)"] if can else ["runs in Regard only"]
+    told += [f"not to {kind}: {', '.join(causes)}" for kind, causes in reasons.items() if causes]
+    return "; ".join(told)

@@ -394,6 +394,8 @@ def test_a_dry_run_writes_nothing(regard: Command, corpus: list[str]) -> None:
     assert os.listdir() == []
     kinds = [line.split(":")[0] for line in done.lines if not line.startswith("  ")]
     assert kinds == ["model", "memory", "speed", "time", "elsewhere"]
+    assert "can be exported to ctranslate2" in done.lines[-1]
+    assert "not to huggingface: model.encoder.norm is 'pre'" in done.lines[-1]
     parts = [line for line in done.lines if line.startswith("  ")]
     weights = int(done.lines[0].split(" ")[1].replace(",", ""))
     assert sum(int(line.split(": ")[1].replace(",", "")) for line in parts) == weights

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -51,3 +53,10 @@ def plain_greedy(
             total += float(likely[ids[-1]])
         found.append(Hypothesis(tuple(ids[1:-1]), total, total / penalty(len(ids) - 1)))
     return found
+
+
+def recomputed(table: Any, sentence: int, ids: tuple[int, ...]) -> float:
+    """The log-probability of a target by a model that is a table of logits."""
+    likely = table.logits[sentence].double().log_softmax(-1)
+    steps = zip(itertools.count(), (BOS, *ids), (*ids, EOS), strict=False)
+    return sum(float(likely[min(n, len(likely) - 1), before, piece]) for n, before, piece in steps)

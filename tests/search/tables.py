@@ -19,6 +19,7 @@ class Table:
 
     logits: Tensor  # (T, V, V), or (B, T, V, V)
     limit: int | None = None
+    device: torch.device = torch.device("cpu")
 
     def begin(self, source: Source) -> State:
         rows = source.summary.shape[0]

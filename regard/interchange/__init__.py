@@ -1,0 +1,1 @@
+"""Folders of other toolkits, in and out."""

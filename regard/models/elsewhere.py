@@ -1,0 +1,51 @@
+"""Where else a model could run: which other toolkits know its parts, and every reason why one does not."""
+
+from __future__ import annotations
+
+from regard.models.build import ModelSettings
+from regard.models.transformer import TransformerSettings
+
+__all__ = ["why_not_ctranslate2", "why_not_huggingface"]
+
+
+def why_not_ctranslate2(settings: ModelSettings) -> list[str]:
+    """Why CTranslate2 cannot hold such a model; nothing where it can."""
+    return _other_kinds(settings, "CTranslate2")
+
+
+def why_not_huggingface(settings: ModelSettings, joint: bool) -> list[str]:
+    """Why such a model is no Marian model, which is what Hugging Face would load; nothing where it is one."""
+    causes = _other_kinds(settings, "Hugging Face's Marian")
+    for side, part in (("encoder", settings.encoder), ("decoder", settings.decoder)):
+        if not isinstance(part, TransformerSettings):
+            continue
+        if part.norm != "post":
+            causes.append(f"model.{side}.norm is {part.norm!r}: a Marian model normalises after each sublayer ('post')")
+        if not part.positions:
+            causes.append(f"model.{side}.positions is off: a Marian model adds sinusoids to its embeddings")
+    causes += _unequal(settings)
+    if settings.shared(joint) == "none":
+        causes.append("model.share is 'none': the output layer of a Marian model is the embedding of its target")
+    return causes
+
+
+def _other_kinds(settings: ModelSettings, where: str) -> list[str]:
+    sides = (("encoder", settings.encoder), ("decoder", settings.decoder))
+    return [
+        f"model.{side}.kind is {part.kind!r}: {where} knows Transformers only"
+        for side, part in sides
+        if not isinstance(part, TransformerSettings)
+    ]
+
+
+def _unequal(settings: ModelSettings) -> list[str]:
+    """What a Marian model has once, and this one twice and differently."""
+    encoder, decoder = settings.encoder, settings.decoder
+    if not isinstance(encoder, TransformerSettings) or not isinstance(decoder, TransformerSettings):
+        return []
+    return [
+        f"model.*.{name} is {getattr(encoder, name)} in the encoder and {getattr(decoder, name)} in the decoder: "
+        "a Marian model has one for both"
+        for name in ("size", "activation", "scaled")
+        if getattr(encoder, name) != getattr(decoder, name)
+    ]

@@ -1,0 +1,107 @@
+"""regard export: models for other toolkits, left there only where they do the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from command import Command, files
+
+from regard.checkpoint import WEIGHTS, load_folder, load_tensors, save_tensors
+from regard.data.tokenizer import EOS
+from regard.errors import ExportError
+from regard.pipeline import Translator
+
+pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
+
+from regard.engine.ctranslate2 import NOTES, CTranslate2
+from regard.interchange import ctranslate2
+
+LINES = ["나는 집에 간다", "나는 빵을 먹고 있었다", "너는 책을 읽는다"]
+
+
+def test_an_export_translates_as_the_run_does(regard: Command, transformer: Path, data: Path) -> None:
+    done = regard("export", transformer, "there", "--to", "ctranslate2", "--threads", "1")
+    assert "compared on 10 sentences of" in done.err
+    assert "the same pieces for 100.0% by greedy search" in done.err
+    assert "wrote there" in done.err
+    assert done.out == ""
+    notes = json.loads((Path("there") / NOTES).read_text(encoding="utf-8"))
+    assert notes["parity"]["source"] == str(data / "valid.ko")
+    assert notes["parity"]["difference"] < 1e-4
+    folder = load_folder(transformer)
+    native = Translator(folder.model, folder.tokenizer, folder.settings).translate(LINES, beam=1)
+    sources = [[*folder.tokenizer.source.encode(line), EOS] for line in LINES]
+    found = CTranslate2("there", threads=1).search(sources, folder.settings.search.with_values(beam=1))
+    assert [folder.tokenizer.target.decode(some[0].ids) for some in found] == [one.text for one in native]
+    assert [some[0].score for some in found] == pytest.approx([one.score for one in native], abs=1e-3)
+    assert (Path("there") / "joint.model").read_bytes() == (transformer / "joint.model").read_bytes()
+
+
+def test_with_no_folder_named_it_is_the_models_own_and_follows_the_weights(regard: Command, transformer: Path) -> None:
+    shutil.copytree(transformer, "run")
+    before = (Path("run") / WEIGHTS).read_bytes()
+    regard("export", "run", "--precision", "int8", "--source", _written("lines.ko"))
+    own = Path("run/exports/ctranslate2-int8")
+    assert (Path("run") / WEIGHTS).read_bytes() == before
+    assert json.loads((own / NOTES).read_text(encoding="utf-8"))["parity"]["source"] == "lines.ko"
+    first = (own / "model.bin").stat().st_mtime_ns
+    assert ctranslate2.kept(Path("run"), "int8") == own
+    assert (own / "model.bin").stat().st_mtime_ns == first, "nothing has changed"
+    weights = load_tensors(Path("run") / WEIGHTS)
+    save_tensors(Path("run") / WEIGHTS, {name: tensor * 1.01 for name, tensor in weights.items()})
+    assert ctranslate2.kept(Path("run"), "int8") == own
+    assert (own / "model.bin").stat().st_mtime_ns != first, "it was made anew"
+    regard.fails("export", "run", "--precision", "int8", status=1, because="there is something already")
+
+
+def test_without_its_data_a_run_is_tried_on_the_sample(regard: Command, transformer: Path) -> None:
+    shutil.copytree(transformer, "run")
+    (Path("run") / "train.toml").unlink()
+    assert "64 sentences of the sample" in regard("export", "run", "there").err
+
+
+def test_an_export_that_does_otherwise_is_not_left_behind(
+    transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = ctranslate2._spec
+
+    def spoilt(folder: ctranslate2.Folder) -> object:
+        found = spec(folder)
+        found.decoder.projection.bias += torch.linspace(0, 3, len(found.decoder.projection.bias))
+        return found
+
+    monkeypatch.setattr(ctranslate2, "_spec", spoilt)
+    with pytest.raises(ExportError, match="does not translate as the model does: log-probabilities differ by") as found:
+        ctranslate2.export(transformer, tmp_path / "there")
+    assert len(found.value.causes) == 3
+    assert "please report it" in found.value.causes[-1]
+    assert files(tmp_path) == {}
+
+
+def test_what_cannot_be_exported_is_refused_with_all_reasons(regard: Command, recurrent: Path) -> None:
+    because = ["model.encoder.kind is 'recurrent': CTranslate2 knows", "model.decoder.kind is 'recurrent': CTranslate2"]
+    regard.fails("export", recurrent, "there", status=1, because=because)
+
+
+def test_files_that_are_not_there(regard: Command, transformer: Path) -> None:
+    regard.fails("export", "nowhere", "there", status=1, because="nowhere: no such folder")
+    regard.fails("export", transformer, "there", "--source", "no.ko", status=1, because="no.ko")
+    Path("empty.ko").write_text("\n\n")
+    regard.fails("export", transformer, "there", "--source", "empty.ko", status=1, because="every line is empty")
+
+
+def test_without_the_extra_the_line_that_installs_it_is_told(
+    regard: Command, transformer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    regard.fails("export", transformer, "there", status=1, because="pip install 'regard[fast]'")
+
+
+def _written(name: str) -> str:
+    Path(name).write_text("".join(line + "\n" for line in LINES), encoding="utf-8")
+    return name

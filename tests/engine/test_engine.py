@@ -1,0 +1,109 @@
+"""The engine that a translator asks: whoever decodes, the result is the same, and what cannot be is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from laws.models import make, pairs
+
+from regard.data.tokenizer import EOS
+from regard.engine import Engine, Job, engine, native, tuning
+from regard.engine.tuning import quickest, remembered
+from regard.errors import UsageError
+from regard.models import ModelSettings
+from regard.search import Hypothesis, SearchSettings, Task
+
+JOBS = [Job([4 + (i * k) % 14 for k in range(1 + i % 6)] + [EOS], Task(i, 4 + i % 6)) for i in range(40)]
+SETTINGS = SearchSettings(beam=3)
+
+
+def ids(found: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
+    return [[hypothesis.ids for hypothesis in some] for some in found]
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tuning, "folders", lambda: [tmp_path])
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_with_and_without_kernels(settings: ModelSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make(settings, ends=0.05)
+    fast = Engine(model)
+    monkeypatch.setattr(engine, "unprepared", lambda _: "this is a test")
+    plain = Engine(model)
+    assert "this is a test" in plain.describe()
+    assert ids(fast.decode(JOBS, SETTINGS)) == ids(plain.decode(JOBS, SETTINGS))
+    for precision in ("bfloat16", "int8"):
+        with pytest.raises(UsageError, match="this is a test"):
+            Engine(model, precision=precision)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not native.available(), reason=f"no native kernels: {native.missing()}")
+class TestNative:
+    def test_weights_that_have_learnt_are_packed_anew(self) -> None:
+        model = make(pairs(1)[0].values[0], ends=0.05)
+        mine = Engine(model)
+        before = ids(mine.decode(JOBS, SETTINGS))
+        with torch.no_grad():
+            model.decoder.output.bias.copy_(torch.randn_like(model.decoder.output.bias) * 3)
+        after = ids(mine.decode(JOBS, SETTINGS))
+        assert after != before
+        assert after == ids(Engine(model).decode(JOBS, SETTINGS))
+
+    def test_callers_in_many_threads(self) -> None:
+        mine = Engine(make(pairs(1)[0].values[0], ends=0.05))
+        wanted, found = ids(mine.decode(JOBS, SETTINGS)), {}
+
+        def call(number: int) -> None:
+            found[number] = ids(mine.decode(JOBS[number:], SETTINGS))
+
+        threads = [threading.Thread(target=call, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == {number: wanted[number:] for number in range(6)}
+
+    def test_as_many_readers_as_threads_and_a_team_for_one_sentence(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(engine, "SMALL", 0)
+        monkeypatch.setattr(engine, "quickest", lambda choices, _: choices[-1])
+        model = make(pairs(1)[0].values[0], ends=0.05)
+        wanted, before = ids(Engine(model).decode(JOBS, SETTINGS)), torch.get_num_threads()
+        try:
+            torch.set_num_threads(2)
+            mine = Engine(model)
+            assert ids(mine.decode(JOBS, SETTINGS)) == wanted
+            assert ids(mine.decode(JOBS[3:4], SETTINGS)) == wanted[3:4]
+        finally:
+            torch.set_num_threads(before)
+
+    def test_after_a_fork(self) -> None:
+        mine = Engine(make(pairs(1)[0].values[0], ends=0.05))
+        wanted = ids(mine.decode(JOBS, SETTINGS))
+        reader, writer = os.pipe()
+        if (child := os.fork()) == 0:
+            os.write(writer, b"same" if ids(mine.decode(JOBS, SETTINGS)) == wanted else b"else")
+            os._exit(0)
+        os.close(writer)
+        assert os.read(reader, 4) == b"same"
+        os.waitpid(child, 0)
+
+
+def test_what_was_measured_is_kept_and_what_is_damaged_is_measured_again(tmp_path: Path) -> None:
+    assert [remembered("a", lambda: 7), remembered("a", lambda: 8), remembered("b", lambda: 9)] == [7, 7, 9]
+    (file,) = tmp_path.iterdir()
+    assert sorted(json.loads(file.read_text()).values()) == [7, 9]
+    file.write_text("{")
+    assert remembered("a", lambda: 8) == 8
+    assert remembered("a", lambda: 9) == 8
+
+
+def test_the_quickest_must_be_clearly_quicker() -> None:
+    assert quickest([1, 2, 4], lambda n: 1.0 - 0.01 * n) == 1
+    assert quickest([1, 2, 4], lambda n: 1.0 / n) == 4

@@ -1,0 +1,144 @@
+"""Law 7, its last part: what was exported says what the model says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from laws.models import SOURCE_PIECES, TARGET_PIECES, label, make, sentences, targets, variants
+from regard.checkpoint import Folder, FolderSettings
+from regard.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerSettings, Vocabulary
+from regard.models import Batch, ModelSettings, why_not_ctranslate2
+from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
+from regard.search import Hypothesis, SearchSettings, search
+
+pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
+
+from regard.engine.ctranslate2 import NOTES, CTranslate2
+from regard.interchange.ctranslate2 import POSITIONS, write
+
+SIDES = [*zip(variants(TransformerEncoderSettings), variants(TransformerDecoderSettings), strict=True)]
+MODELS = [
+    pytest.param(ModelSettings(encoder=e, decoder=d, share=share), id=f"{label(e)}+{label(d)}+{share}")
+    for share in ("none", "target", "all")
+    for e, d in [*SIDES, (SIDES[0][0], SIDES[-1][1])]
+]
+
+
+class Numbered(Vocabulary):
+    """As many pieces as a model wants, with nothing in them."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def pieces(self, ids: object) -> list[str]:
+        assert ids == range(self.count)
+        return ["<pad>", "<unk>", "<s>", "</s>", *(f"▁{i}" for i in range(4, self.count))]
+
+
+class Unsaved(Tokenizer):
+    def save(self, folder: str | Path) -> None:
+        pass
+
+
+def exported(
+    settings: ModelSettings, path: Path, ends: float = 0.1, forbidden: float = 1e4
+) -> tuple[Folder, CTranslate2]:
+    """A random model and its export. What is never written is so unlikely that forbidding it changes nothing."""
+    model = make(settings, seed=3)
+    with torch.no_grad():
+        model.decoder.output.bias[[PAD, UNK, BOS]] -= forbidden
+        batch = sentences(*range(1, 9), pieces=TARGET_PIECES)
+        logits = model.project(model(batch, targets(8, 8)))[..., EOS:]
+        model.decoder.output.bias[EOS] += (logits[..., 1:].amax(-1) - logits[..., 0]).quantile(ends)
+    joint = settings.share == "all"
+    source, target = Numbered(TARGET_PIECES if joint else SOURCE_PIECES), Numbered(TARGET_PIECES)
+    tokenizer = Unsaved(target if joint else source, target, TokenizerSettings(joint=joint))
+    folder = Folder(
+        FolderSettings(model=settings, tokenizer=tokenizer.settings, search=SearchSettings()), tokenizer, model
+    )
+    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
+    write(folder, path, "float32")
+    (path / NOTES).write_text(f'{{"fingerprint": "", "precision": "float32", "positions": {POSITIONS}}}')
+    assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
+    return folder, CTranslate2(path, threads=1)
+
+
+def both(
+    folder: Folder, other: CTranslate2, batch: Batch, settings: SearchSettings
+) -> list[tuple[list[Hypothesis], list[Hypothesis]]]:
+    """What our search and the other engine find for each sentence."""
+    B, S = batch.data.shape
+    lengths = [S] * B if batch.keep is None else batch.keep.sum(1).tolist()
+    with torch.inference_mode():
+        source = folder.model.encode(batch)
+    ours = search(folder.model, source, lengths, settings)
+    theirs = other.search([row[:n] for row, n in zip(batch.data.tolist(), lengths, strict=True)], settings)
+    return list(zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("settings", MODELS)
+def test_ctranslate2_finds_what_our_search_finds(settings: ModelSettings, tmp_path: Path) -> None:
+    assert why_not_ctranslate2(settings) == []
+    seen = set()
+    for ends in (0.0, 0.2):
+        folder, other = exported(settings, tmp_path, ends=ends)
+        batch = sentences(*range(2, 14), seed=4, pieces=len(folder.tokenizer.source))
+        for beam, penalty in ((1, 1.0), (4, 1.0), (4, 0.0), (3, 0.6)):
+            wanted = SearchSettings(beam=beam, length_penalty=penalty, max_ratio=1.0, max_extra=6)
+            found = both(folder, other, batch, wanted)
+            seen |= {ours[0].ids for ours, _ in found}
+            same = [ours[0].ids == theirs[0].ids for ours, theirs in found]
+            assert sum(same) >= len(same) - (beam > 1), "at most one is pruned otherwise, by a beam"
+            for (ours, theirs), equal in zip(found, same, strict=True):
+                assert 1 <= len(theirs) <= beam
+                assert theirs == sorted(theirs, key=lambda h: -h.score)
+                if equal:
+                    assert ours[0].log_probability == pytest.approx(theirs[0].log_probability, abs=1e-4, rel=1e-4)
+                    assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-4, rel=1e-4)
+    assert len(seen) > 6, "the winners differ"
+    assert len({len(ids) for ids in seen}) > 2, "some leave early"
+
+
+def test_each_sentence_ends_at_its_own_longest(tmp_path: Path) -> None:
+    folder, other = exported(MODELS[1].values[0], tmp_path)
+    with torch.no_grad():
+        folder.model.decoder.output.bias[EOS] = -30.0  # nothing ends of itself
+    write(folder, tmp_path, "float32")
+    other = CTranslate2(tmp_path, threads=1)
+    batch = sentences(2, 9, 5, seed=4)
+    for beam in (1, 3):
+        settings = SearchSettings(beam=beam, max_ratio=1.0, max_extra=3)
+        for n, (ours, theirs) in zip((2, 9, 5), both(folder, other, batch, settings), strict=True):
+            assert len(ours[0].ids) == len(theirs[0].ids) == n + 2
+            assert ours[0].ids == theirs[0].ids
+            assert ours[0].log_probability == pytest.approx(theirs[0].log_probability, abs=1e-4, rel=1e-4)
+
+
+def test_what_is_never_written_is_not_written_and_probabilities_stay_those_of_the_whole_vocabulary(
+    tmp_path: Path,
+) -> None:
+    folder, other = exported(MODELS[0].values[0], tmp_path, forbidden=-2.0)
+    batch = sentences(*range(2, 14), seed=4)
+    for ours, theirs in both(folder, other, batch, SearchSettings(beam=1, max_ratio=1.0, max_extra=6)):
+        assert not {PAD, UNK, BOS} & {*theirs[0].ids}
+        assert ours[0].ids == theirs[0].ids
+        assert ours[0].log_probability == pytest.approx(theirs[0].log_probability, abs=1e-4, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_base_model_too(tmp_path: Path) -> None:
+    side = {"kind": "transformer", "layers": 6, "size": 512, "heads": 8, "feedforward": 2048, "dropout": 0.0}
+    settings = ModelSettings.parse({"encoder": side, "decoder": side, "share": "target"}, "test")
+    folder, other = exported(settings, tmp_path)
+    batch = sentences(*range(2, 14), seed=4)
+    for beam in (1, 5):
+        found = both(folder, other, batch, SearchSettings(beam=beam, max_ratio=1.0, max_extra=6))
+        for ours, theirs in found:
+            assert ours[0].ids == theirs[0].ids
+            assert ours[0].log_probability == pytest.approx(theirs[0].log_probability, abs=1e-3)

@@ -1,0 +1,117 @@
+"""Samples come as often as they should, are the same in any company, and carry true scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from laws.searching import recomputed
+from tables import Table, chance, source
+
+from regard.search import Forbid, Rule, SearchSettings, Task, find
+from regard.search.sampling import draw, uniform
+
+V = 9
+
+
+class Whole(Rule):
+    """Changes nothing, but has to see all to do so."""
+
+    whole = True
+
+
+def shares(logits: torch.Tensor, temperature: float, top_k: int | None, top_p: float | None) -> torch.Tensor:
+    """What each piece's share should be, one step after another."""
+    likely = logits.double().log_softmax(-1)
+    likely[[0, 1, 2]] = -torch.inf
+    p = (likely / temperature).softmax(-1)
+    if top_k is not None:
+        p = torch.where(p >= p.sort(descending=True)[0][top_k - 1], p, 0)
+        p = p / p.sum()
+    if top_p is not None:
+        kept, total = torch.zeros_like(p), 0.0
+        for piece in p.argsort(descending=True).tolist():
+            if total < top_p:
+                kept[piece] = p[piece]
+            total += float(p[piece])
+        p = kept / kept.sum()
+    return p
+
+
+@pytest.mark.parametrize(
+    ("temperature", "top_k", "top_p"),
+    [(1.0, None, None), (0.5, None, None), (2.0, 3, None), (1.0, None, 0.7), (1.3, 4, 0.8), (1.0, 1, None)],
+)
+def test_pieces_are_drawn_as_often_as_they_are_likely(
+    temperature: float, top_k: int | None, top_p: float | None
+) -> None:
+    table, samples = chance(1, V, 3), 20_000
+    settings = SearchSettings(beam=samples, sample=True, temperature=temperature, top_k=top_k, top_p=top_p)
+    (found,) = find(table, source(1), [Task(0, 2)], settings)
+    assert len(found) == samples
+    first = Counter(h.ids[0] if h.ids else 3 for h in found)
+    wanted = shares(table.logits[0, 0, 2], temperature, top_k, top_p)
+    for piece, share in enumerate(wanted.tolist()):
+        assert first[piece] / samples == pytest.approx(share, abs=5 * (share * (1 - share) / samples) ** 0.5 + 1e-9)
+
+
+@pytest.mark.parametrize("rules", [(Forbid(),), (Forbid(), Whole())])
+@pytest.mark.parametrize("top_k", [None, 3])
+def test_samples_are_the_same_in_any_company(rules: tuple[Rule, ...], top_k: int | None) -> None:
+    table, settings = chance(6, V, 9), SearchSettings(beam=4, sample=True, top_k=top_k, temperature=1.5)
+    tasks = [Task(n, 9, key=n % 4) for n in range(6)]
+    together = find(table, source(6), tasks, settings)
+    assert together == find(table, source(6), tasks, settings, rules)
+    for n in (3, 5, 0):
+        assert find(table, source(6).select(torch.tensor([n])), [tasks[n]], settings) == [together[n]]
+    assert len({h.ids for some in together for h in some}) > 12
+    other = find(table, source(6), tasks, settings.with_values(seed=1))
+    assert sum(one != two for one, two in zip(together, other, strict=True)) >= 5
+
+
+def test_each_sample_carries_its_true_score() -> None:
+    table = chance(3, V, 7)
+    settings = SearchSettings(beam=5, sample=True, temperature=2.0, length_penalty=0.6, no_repeat=2, min_length=2)
+    for n, some in enumerate(find(table, source(3), [Task(n, 7, prefix=(5,)) for n in range(3)], settings)):
+        assert [h.score for h in some] == sorted((h.score for h in some), reverse=True)
+        for h in some:
+            assert h.ids[0] == 5
+            assert len(h.ids) >= 2
+            assert h.log_probability == pytest.approx(recomputed(table, n, h.ids), abs=1e-4)
+            assert h.score == pytest.approx(h.log_probability / ((6 + len(h.ids)) / 6) ** 0.6)
+
+
+def test_a_cold_sample_is_greedy() -> None:
+    table, tasks = chance(5, V, 8), [Task(n, 8) for n in range(5)]
+    cold = find(table, source(5), tasks, SearchSettings(beam=1, sample=True, temperature=1e-4))
+    greedy = find(table, source(5), tasks, SearchSettings(beam=1))
+    assert [some[0].ids for some in cold] == [some[0].ids for some in greedy]
+
+
+def test_a_model_that_says_no_numbers_is_ended() -> None:
+    table = Table(torch.full((1, 3, V, V), torch.nan))
+    (found,) = find(table, source(1), [Task(0, 5)], SearchSettings(beam=3, sample=True))
+    assert [h.ids for h in found] == [()] * 3
+
+
+def test_random_numbers_are_spread_evenly_and_do_not_follow_each_other() -> None:
+    keys = np.arange(300, dtype=np.uint64)
+    numbers = np.stack([uniform(7, keys, np.full(300, length), 8) for length in range(40)])  # (40, 300, 8)
+    assert numbers.min() >= 0
+    assert numbers.max() < 1
+    counts = np.histogram(numbers, 20, (0, 1))[0]
+    assert abs(counts / numbers.size - 0.05).max() < 0.003
+    for axis in range(3):
+        ahead, behind = np.delete(numbers, 0, axis).ravel(), np.delete(numbers, -1, axis).ravel()
+        assert abs(np.corrcoef(ahead, behind)[0, 1]) < 0.02
+
+
+def test_nothing_is_drawn_that_cannot_be_chosen() -> None:
+    choice = np.array([[-np.inf, -1.0, -np.inf, -2.0], [-np.inf] * 4])
+    for number in (0.0, 0.3, 0.9999999999999999):
+        for settings in (SearchSettings(sample=True), SearchSettings(sample=True, top_p=1.0, top_k=3)):
+            columns = draw(choice, np.full(2, number), settings)
+            assert columns[0] in (1, 3)
+            assert columns[1] == 0

@@ -47,6 +47,11 @@ class Row:
         return self.middle("p50_ms")
 
     @property
+    def valid(self) -> bool:
+        """Whether every sentence got the pieces it should, where their number is given."""
+        return all(run["mode"] != "forced" or run["fewest"] == run["most"] == FORCED for run in self.runs)
+
+    @property
     def disturbed(self) -> bool:
         """Whether other processes used the processor in a run that is counted."""
         return any(run["disturbed"] for run in self.runs)
@@ -93,9 +98,8 @@ def _table(measured: Measured, rows: list[Row], mode: str, title: str, beam: int
     notes = [MODELS[model] for model in dict.fromkeys(row.model for row in rows)]
     notes = [f"models: {'; '.join(notes)}"]
     notes += [f"{_label(row)}: {_chosen(row)}" for row in rows if row.runs[-1]["setting"]]
-    if mode == "forced":
-        wrong = [row for row in rows if {(run["fewest"], run["most"]) for run in row.runs} != {(FORCED, FORCED)}]
-        notes += [f"NOT VALID: {_label(row)} did not write {FORCED} pieces for every sentence" for row in wrong]
+    wrong = [row for row in rows if not row.valid]
+    notes += [f"{_label(row)}: not valid, as it did not write {FORCED} pieces for every sentence" for row in wrong]
     if any(row.disturbed for row in rows):
         notes.append("\\* others used the processor in one of its runs, and again when it was repeated")
     return "\n".join([f"## {title}", "", table(cells), "", *notes])
@@ -182,7 +186,7 @@ def _ratio_line(measured: Measured, beam: int) -> str:
 
 def _ratio_of(measured: Measured, model: str, beam: int, theirs: tuple[str, ...], kind: Callable[[Row], float]) -> str:
     """The best of Regard's precisions over the best of theirs."""
-    rows = _rows(measured, "forced", (model,), beam)
+    rows = [row for row in _rows(measured, "forced", (model,), beam) if row.valid]
     ours = [kind(row) for row in rows if row.translator.ours]
     others = [kind(row) for row in rows if row.name in theirs]
     return f"{max(ours) / max(others):.2f}" if ours and others else "-"

@@ -50,15 +50,14 @@ def _translator(options: TranslationOptions) -> Translate:
     model, pieces = _model(options), json.loads((options.folder / "pieces.json").read_text("utf-8"))
     ids = {piece: i for i, piece in enumerate(pieces)}
     steps = {"max_new_tokens": options.longest} | ({"min_new_tokens": options.forced} if options.forced else {})
+    ranking = {"length_penalty": 0.0} if options.beam > 1 else {}
 
     @torch.inference_mode()
     def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
         rows = [torch.tensor([*(ids.get(piece, UNK) for piece in sentence), EOS]) for sentence in sentences]
         source = pad_sequence(rows, batch_first=True, padding_value=PAD)
         keep = source.ne(PAD).long()
-        found = model.generate(
-            source, attention_mask=keep, num_beams=options.beam, do_sample=False, length_penalty=0.0, **steps
-        )
+        found = model.generate(source, attention_mask=keep, num_beams=options.beam, do_sample=False, **ranking, **steps)
         return [[pieces[i] for i in row[1:] if i not in (PAD, EOS)] for row in found.tolist()]
 
     return lambda sentences: by_length(sentences, translate)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from regard.data.tokenizer import EOS
-from regard.engine.company import Job, Reader, Room, decode
+from regard.engine.company import Job, Reader, Room, decode, follow
 from regard.engine.prepared import Prepared, prepare, unprepared
 from regard.engine.program import Precision
 from regard.engine.tuning import quickest, remembered, seconds
 from regard.errors import UsageError
-from regard.models import Batch, Model
+from regard.models import Batch, Ensemble, Model
 from regard.search import Forbid, Hypothesis, Rule, SearchSettings
 
 __all__ = ["Engine", "EngineName"]
@@ -35,7 +35,7 @@ class Engine:
     Raises UsageError for a precision that only the kernels have, where there are none.
     """
 
-    def __init__(self, model: Model, name: EngineName = "auto", precision: Precision = "float32") -> None:
+    def __init__(self, model: Model | Ensemble, name: EngineName = "auto", precision: Precision = "float32") -> None:
         self.model, self.name, self.precision = model, name, precision
         self._readers: dict[int, Reader] = {}
         self._made: tuple[int, ...] = ()
@@ -54,6 +54,26 @@ class Engine:
             return decode([self.model], jobs, settings, rules, PLAIN)
         with self._lock:
             return self._decode(jobs, settings, rules)
+
+    def follow(
+        self, job: Job, settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)
+    ) -> Iterator[tuple[int, ...]]:
+        """What is written of one sentence after each step: the same pieces that `decode` gives in the end.
+
+        Others may decode between the steps.
+        """
+        if self.reason is not None:
+            yield from follow(self.model, job, settings, rules)
+            return
+        with self._lock:
+            self._renew()
+            steps = follow(self._together(torch.get_num_threads()), job, settings, rules)
+        while True:
+            with self._lock:
+                ids = next(steps, None)
+            if ids is None:
+                return
+            yield ids
 
     def _decode(self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule]) -> list[list[Hypothesis]]:
         self._renew()
@@ -78,6 +98,7 @@ class Engine:
     def _renew(self) -> None:
         """Pack the weights anew where they have been learning since, or where a fork has left the threads behind."""
         made = (os.getpid(), *(parameter._version for parameter in self.model.parameters()))
+        assert isinstance(self.model, Model), "an ensemble is not prepared"
         if made != self._made:
             self._readers, self._made = {0: prepare(self.model, self.precision)}, made
 

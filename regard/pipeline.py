@@ -86,9 +86,10 @@ def load(
     """
     if not isinstance(folder, (str, Path)):
         return _together([Path(each) for each in folder], device, engine, precision)
+    folder = Path(folder)
     found = load_folder(folder, device)
-    choice = _choice(Path(folder), found.model)
-    return Translator(found.model, found.tokenizer, found.settings, choice, Engine(found.model, engine, precision))
+    choice, decoder = _choice(folder, found.model), Engine(found.model, engine, precision, folder)
+    return Translator(found.model, found.tokenizer, found.settings, choice, decoder)
 
 
 def _together(folders: list[Path], device: str, engine: EngineName, precision: Precision) -> Translator:

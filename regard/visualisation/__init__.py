@@ -4,5 +4,6 @@ from regard.visualisation.figures import png, svg
 from regard.visualisation.files import save
 from regard.visualisation.heatmap import Alignment
 from regard.visualisation.page import Meta
+from regard.visualisation.story import Story
 
-__all__ = ["Alignment", "Meta", "png", "save", "svg"]
+__all__ = ["Alignment", "Meta", "Story", "png", "save", "svg"]

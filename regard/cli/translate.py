@@ -83,6 +83,8 @@ def translate(
     lines, device, runs = Lines(file), device_named(device), [run, *(with_ or ())]
     if workers > 1 and device != "cpu":
         raise UsageError(f"--workers {workers}: only the processor can be shared; give --device cpu, or one worker")
+    if engine == "auto" and (workers > 1 or not (run / "exports").is_dir()):
+        engine = "native"  # several processes would each measure which is quicker, and find different things
     total = lines.checked()
     search = {
         "beam": beam,

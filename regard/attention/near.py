@@ -19,7 +19,7 @@ SMALLEST = 16
 
 def pays(T: int, window: int) -> bool:
     """Whether blocks leave out most of what T queries would score all over."""
-    return T > 6 * _block(window)
+    return 6 * _block(window) < T
 
 
 def into_blocks(
@@ -28,7 +28,7 @@ def into_blocks(
     """T queries to a memory of T entries, as blocks of queries to small memories, and which entries each may read."""
     R, T, W = memory.rows, query.shape[2], _block(window)
     blocks, after = -(-T // W), 0 if causal else W
-    queries = F.pad(query, (0, 0, 0, blocks * W - T)).unflatten(2, (blocks, W)).transpose(1, 2).flatten(0, 1)
+    queries = F.pad(query, (0, 0, 0, blocks * W - T)).unfold(2, W, W).permute(0, 2, 1, 4, 3).flatten(0, 1)
     around = (W, blocks * W - T + after)
     exists = F.pad(query.new_ones(1, T, dtype=torch.bool) if memory.keep is None else memory.keep, around)
     keys, values = (
@@ -43,7 +43,8 @@ def into_blocks(
 
 def out_of_blocks(answers: Float[Tensor, "RB H W Ev"], R: int, T: int) -> Float[Tensor, "R H T Ev"]:
     """The answers in one row again; the inverse of what `into_blocks` does to queries."""
-    return answers.unflatten(0, (R, -1)).transpose(1, 2).flatten(2, 3)[:, :, :T]
+    RB, H, W, Ev = answers.shape
+    return answers.view(R, RB // R, H, W, Ev).transpose(1, 2).reshape(R, H, -1, Ev)[:, :, :T]
 
 
 def _block(window: int) -> int:

@@ -52,10 +52,10 @@ class Sizes:
 class Layer(nn.Module):
     """One layer as the models have it, and its part that lies between positions."""
 
-    def forward(self, x: Float[Tensor, "1 n d"]) -> Float[Tensor, "1 n d"]:
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         raise NotImplementedError
 
-    def between(self, x: Float[Tensor, "1 n d"]) -> tuple[list[Tensor], Run]:
+    def between(self, x: Float[Tensor, "B S D"]) -> tuple[list[Tensor], Run]:
         """What it starts from, and the run from there to its answers; the whole layer, where there is no such part."""
         return [x], lambda: self(x)
 
@@ -71,13 +71,17 @@ class SelfAttention(Layer):
         self.read.score = self.score_class(HEADS, sizes.d // HEADS)
         self.window = None if neighbours is None else (neighbours - 1) // 2
 
-    def forward(self, x: Float[Tensor, "1 n d"]) -> Float[Tensor, "1 n d"]:
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         return self.read(x, self.read.prepare(x, x), window=self.window)  # type: ignore[no-any-return]
 
-    def between(self, x: Float[Tensor, "1 n d"]) -> tuple[list[Tensor], Run]:
+    def between(self, x: Float[Tensor, "B S D"]) -> tuple[list[Tensor], Run]:
         with torch.no_grad():
             query, memory = self.read.query(x), self.read.prepare(x, x)
-        return [query, memory.keys, memory.values], lambda: self.read.answer(query, memory, window=self.window)
+
+        def answer() -> Tensor:
+            return self.read.answer(query, memory, window=self.window)
+
+        return [query, memory.keys, memory.values], answer
 
 
 class _InTheOpen(ScaledDot):
@@ -105,7 +109,7 @@ class Recurrent(Layer):
         with torch.no_grad():
             self.network.bias_hh_l0[sizes.d : 2 * sizes.d] = 4
 
-    def forward(self, x: Float[Tensor, "1 n d"]) -> Float[Tensor, "1 n d"]:
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         return run(self.network, GRU, x, None)[0]
 
 
@@ -119,10 +123,6 @@ class Kind:
     memory: str
     sequential: str
     path: str
-
-    def says(self, formula: str, sizes: Sizes) -> float:
-        """A formula, such as n²d or n/k, in numbers."""
-        return _value(formula, sizes)
 
 
 KINDS: tuple[Kind, ...] = (
@@ -153,7 +153,7 @@ class Cost:
 
 
 def measure(
-    sizes: Sizes, kinds: Sequence[Kind] = KINDS, patience: float = 0.1, said: Callable[[str], None] = lambda _: None
+    sizes: Sizes, kinds: Sequence[Kind] = KINDS, patience: float = 0.05, said: Callable[[str], None] = lambda _: None
 ) -> list[Cost]:
     """The costs of every kind of layer at these sizes. `patience`: seconds to spend on each time that is measured."""
     costs, threads = [], torch.get_num_threads()
@@ -216,17 +216,19 @@ def _curve(axis: str, many: list[Sizes], value: Callable[[Sizes], float]) -> lis
 
 def _value(formula: str, sizes: Sizes) -> float:
     """n²d and n/k in numbers."""
-    above, _, below = formula.partition("/")
-    letters = {"n": sizes.n, "d": sizes.d, "k": sizes.k, "r": sizes.r, "1": 1}
-    values = [
-        math.prod(letters[letter] for letter in part.replace("n²", "nn").replace("d²", "dd")) for part in (above, below)
-    ]
-    return values[0] / values[1]
+    above, below = (math.prod(getattr(sizes, letter) for letter in part) for part in _letters(formula))
+    return float(above / below)
 
 
 def _exponent(formula: str, letter: str) -> float:
-    above, _, below = formula.replace("n²", "nn").replace("d²", "dd").partition("/")
+    above, below = _letters(formula)
     return float(above.count(letter) - below.count(letter))
+
+
+def _letters(formula: str) -> tuple[str, str]:
+    """What is multiplied and what it is divided by: n²d is nnd."""
+    above, _, below = formula.replace("n²", "nn").replace("d²", "dd").replace("1", "").partition("/")
+    return above, below
 
 
 # --- counting, by running
@@ -256,11 +258,11 @@ def _flash_flops(query: Sequence[int], keys: Sequence[int], values: Sequence[int
     return 2 * R * H * T * S * (E + Ev)
 
 
-class _Chain(TorchDispatchMode):
+class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """The longest chain of products of which each needs the result of the one before."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.longest = 0
         self._after: dict[int, int] = {}  # storage → products on the way to what it holds
         self._alive: list[Tensor] = []  # so that no storage takes the place of another
@@ -282,7 +284,7 @@ def _tensors(tree: Any) -> list[Tensor]:
 
 
 def _storage(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
+    return int(tensor.untyped_storage().data_ptr())
 
 
 def _chain(kind: Kind, sizes: Sizes) -> int:

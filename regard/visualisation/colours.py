@@ -1,9 +1,9 @@
 """Colours by role, light and dark: a perceptually even scale of one hue family, from the paper to its opposite.
 
-A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a weight's place on the scale, or
-`v0` … `v100` for text standing on that place, or `s0` … `s5` for one of several things that are told apart. Lightness in Oklab is a straight line along the scale, so that equal
-steps of weight look equal to everyone; the hue stays blue, and links are vermilion, which no common colour
-blindness confuses with it (Okabe and Ito 2008).
+A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a weight's place on the scale,
+`v0` … `v100` for text standing on that place, or `s0` … `s5` for one of several lines. Lightness in Oklab is a straight
+line along the scale, so that equal steps of weight look equal to everyone; the hue stays blue, and links are vermilion,
+which no common colour blindness confuses with it (Okabe and Ito 2008).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ SUFFIXES = (".svg", ".png", ".html")
 def save(
     alignments: Alignment | Sequence[Alignment] | Curves, path: str | os.PathLike[str], meta: Meta | None = None
 ) -> Path:
-    """Write a picture as .svg, .png or .html; of several heatmaps, a still shows the first, and a page's reader chooses."""
+    """Write a picture as .svg, .png or .html; of several heatmaps, a still shows the first, a page lets one choose."""
     if isinstance(alignments, Curves):
         _write(path := Path(path), _drawn_curves(alignments, path))
         return path

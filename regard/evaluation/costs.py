@@ -107,7 +107,7 @@ class Recurrent(Layer):
         super().__init__()
         self.network = nn.GRU(sizes.d, sizes.d, batch_first=True)
         with torch.no_grad():
-            self.network.bias_hh_l0[sizes.d : 2 * sizes.d] = 4
+            self.network.get_parameter("bias_hh_l0")[sizes.d : 2 * sizes.d] = 4
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         return run(self.network, GRU, x, None)[0]
@@ -290,7 +290,8 @@ def _storage(tensor: Tensor) -> int:
 def _chain(kind: Kind, sizes: Sizes) -> int:
     """Products of which each waits for the one before, however many could be done at once."""
     layer, x = _made(kind, sizes.at(d=NARROW))
-    with torch.no_grad(), _Chain() as chain:
+    chain = _Chain()
+    with torch.no_grad(), chain:
         layer(x)
     return chain.longest
 

@@ -161,6 +161,10 @@ class _Axis:
 
 
 def _short(value: float) -> str:
+    """A number in six characters or fewer."""
+    for least, unit, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if value >= least:
+            return f"{value / unit:.3g}{letter}"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 

@@ -18,7 +18,7 @@ KIND = {kind.name: kind for kind in KINDS}
 def found() -> dict[str, Cost]:
     """Every kind, as quickly as can be."""
     with torch.random.fork_rng(devices=[]):
-        return {cost.name: cost for cost in measure(SIZES, patience=0)}
+        return {cost.name: cost for cost in measure(SIZES, patience=0.0)}
 
 
 def test_growth_is_the_exponent() -> None:
@@ -49,7 +49,7 @@ def test_what_is_counted_grows_as_the_paper_says(found: dict[str, Cost], name: s
 
 
 def test_the_formulas_exponents() -> None:
-    expected = measure.__globals__["_exponent"]
+    expected = costs._exponent
     assert [expected(formula, "n") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [2, 1, 1, 1, 0]
     assert [expected(formula, "d") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [1, 2, 1, 0, 0]
     assert costs._value("n/r", Sizes(34, 4, r=17)) == 2
@@ -83,11 +83,11 @@ def test_time_is_measured_at_every_size(found: dict[str, Cost]) -> None:
 
 def test_threads_and_random_numbers_are_left_as_they_were() -> None:
     threads, state = torch.get_num_threads(), torch.get_rng_state()
-    measure(Sizes(64, 8), KINDS[:1], patience=0)
+    measure(Sizes(64, 8), KINDS[:1], patience=0.0)
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_a_size_is_one_that_heads_can_share() -> None:
     assert Sizes(100, 30).at().d % costs.HEADS == 0
-    assert Sizes(100, 30).at(n=0.3, d=1) == Sizes(2, 4)
+    assert Sizes(100, 30).at(n=0.3, d=1.0) == Sizes(2, 4)

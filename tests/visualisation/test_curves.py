@@ -48,9 +48,8 @@ def test_everything_lies_on_the_paper_and_labels_do_not_meet() -> None:
         corners = mark.corners() if isinstance(mark, Text) else mark.points if isinstance(mark, Line) else ()
         assert all(0 <= x <= picture.width and 0 <= y <= picture.height for x, y in corners), mark
     same = Series("a", ((1.0, 1.0), (2.0, 2.0)), "1.00")
-    ends = [group for group in layout_curves(Curves((Panel("p", "n", (same,) * 5),))).groups if group.name == "ends-0"][
-        0
-    ].marks
+    groups = layout_curves(Curves((Panel("p", "n", (same,) * 5),))).groups
+    ends = next(group for group in groups if group.name == "ends-0").marks
     heights = sorted(mark.y for mark in ends if isinstance(mark, Text))
     assert len(heights) == 5
     assert min(below - above for above, below in itertools.pairwise(heights)) > 11

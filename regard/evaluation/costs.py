@@ -44,7 +44,7 @@ class Sizes:
     k: int = 3
     r: int = 17
 
-    def at(self, n: float | None = None, d: float | None = None) -> Sizes:
+    def at(self, n: int | float | None = None, d: int | float | None = None) -> Sizes:
         """The same with another length or size."""
         return Sizes(max(2, round(n or self.n)), max(HEADS, round((d or self.d) / HEADS) * HEADS), self.k, self.r)
 
@@ -323,7 +323,7 @@ def _seconds(kind: Kind, sizes: Sizes, patience: float) -> float:
     times = list[float]()
     with torch.no_grad():
         run_between()
-        while sum(times) < patience or (len(times) < 3 and sum(times) < 4 * patience):
+        while not times or sum(times) < patience or (len(times) < 3 and sum(times) < 4 * patience):
             begun = time.thread_time()
             run_between()
             times.append(time.thread_time() - begun)

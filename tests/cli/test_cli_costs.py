@@ -49,7 +49,8 @@ def test_for_programs_and_as_pictures(regard: Command) -> None:
 def test_other_pictures(regard: Command, name: str) -> None:
     regard("costs", "--n", 64, "--d", 16, "--out", name, "--quiet")
     if name.endswith("png"):
-        assert Image.open(name).size[0] > 1000
+        with Image.open(name) as image:
+            assert image.size[0] > 1000
     else:
         assert "longest path" in Path(name).read_text(encoding="utf-8")
 

@@ -101,10 +101,10 @@ class Part:
             if resume and self.journal.exists():
                 self._again()
             else:
+                self.journal.unlink(missing_ok=True)  # of a part that is gone
                 self._file = self.path.open("a+b", buffering=0)
                 self._lock()
                 self._file.truncate(0)
-                self.journal.unlink(missing_ok=True)
         except BaseException as problem:
             self._close()
             if isinstance(problem, OSError):

@@ -94,13 +94,13 @@ def _left() -> list[str]:
 # Stopped and gone on with
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("workers", "kills"), [(1, (1, 15, 30)), (2, (30,))])
 def test_killed_at_any_instant_it_ends_as_if_it_never_was(
-    regard: Command, run: Path, long: Path, whole: bytes, workers: int
+    regard: Command, run: Path, long: Path, whole: bytes, workers: int, kills: tuple[int, ...]
 ) -> None:
-    output, options = Path("out"), ["--workers", workers]
-    for chunks in (1, 15, 30):
-        with _process(*_arguments(run, long, output, *options, *(["--resume"] if chunks > 1 else []))) as command:
+    output = Path("out")
+    for chunks in kills:
+        with _process(*_arguments(run, long, output, "--workers", workers, "--resume")) as command:
             _until(command, output, chunks)
             command.kill()
         assert command.returncode == -signal.SIGKILL, "the work was done before it could be killed"
@@ -117,8 +117,7 @@ def _at_least(chunks: int, said: str) -> int:
     return found
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status", "workers"), [(signal.SIGINT, 130, 1), (signal.SIGTERM, 143, 2)])
 def test_stopped_by_a_signal_it_says_how_to_go_on(
     regard: Command, run: Path, long: Path, whole: bytes, number: signal.Signals, status: int, workers: int
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -25,6 +26,7 @@ from translators_report import RESULTS, report
 
 SPINE = "811e636"
 """The last commit before training was made fast: the search that recurrent models are compared with."""
+TRANSLATIONS = WORK / "translations"
 MODES = ("forced", "natural")
 BEAMS = (1, 5)
 
@@ -108,6 +110,7 @@ class Bench:
         absent = [str(path) for path in (*(options.test or ()), *_runs(options)) if not path.exists()]
         if absent:
             raise MissingData(f"{' and '.join(absent)} not found: name files and run folders that are there")
+        shutil.rmtree(TRANSLATIONS, ignore_errors=True)  # so that nothing of another time is scored
         self.data = prepare(training_files(options.data), WORK / "data")
         self.lines = test_files(options.data)[0]
         self.source, self.reference = options.test or test_files(options.data)
@@ -157,7 +160,7 @@ class Bench:
         return cell.name.startswith(("regard", "ctranslate2"))
 
     def _out(self, cell: Cell) -> Path:
-        return WORK / "translations" / f"{cell}.txt"
+        return TRANSLATIONS / f"{cell}.txt"
 
     def _folder(self, cell: Cell) -> Path:
         """Of Regard's model; or, for systems that have their own, of theirs."""

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import nn
 
 from regard.attention import Memory, Read
-from regard.layers.blocks import Norm, Residual, lowered
+from regard.layers.blocks import Norm, Residual, lowered, mean
 from regard.layers.dropout import Dropout, leave_out
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import Activation, FeedForward
@@ -112,7 +112,7 @@ class TransformerEncoder(Encoder):
         self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
         self.norm = nn.LayerNorm(settings.size) if settings.norm == "pre" else nn.Identity()
-        self.shape = Shape(settings.size, 1)
+        self.shape = Shape(settings.size, 1, settings.size)
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
@@ -126,7 +126,7 @@ class TransformerEncoder(Encoder):
             if not leave_out(self.layer_dropout, self.training, x.device):
                 x = layer(x, batch.keep)
         x = self.norm(x)
-        return Encoded(x, embedded, _mean(x, batch.keep), batch.keep)
+        return Encoded(x, embedded, mean(x, batch.keep), batch.keep)
 
 
 class TransformerDecoder(Decoder):
@@ -168,11 +168,3 @@ class TransformerDecoder(Decoder):
             else:
                 x, memories[str(i)] = layer(x, state.memories[str(i)], source.memories[i])
         return self.norm(x), State(state.position + T, {}, memories)
-
-
-def _mean(x: Float[Tensor, "B S D"], keep: Tensor | None) -> Float[Tensor, "B 1 D"]:
-    """The mean over the entries that are real."""
-    if keep is None:
-        return x.mean(1, keepdim=True)
-    weights = keep.to(x.dtype) / keep.sum(1, keepdim=True)
-    return (x.masked_fill(~keep.unsqueeze(-1), 0) * weights.unsqueeze(-1)).sum(1, keepdim=True)

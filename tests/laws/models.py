@@ -26,6 +26,7 @@ SMALL: dict[str, Any] = {
     "embedding": 16,
     "dropout": 0.0,
     "activation": "gelu",
+    "limit": 40,
 }
 LAYERS = (2, 1)
 GAIN = 2.0

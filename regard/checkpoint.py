@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ __all__ = [
     "Folder",
     "FolderSettings",
     "check_weights",
+    "fingerprints",
     "load_alignment",
     "load_folder",
     "load_settings",
@@ -140,6 +142,20 @@ def load_settings(folder: Path) -> FolderSettings:
     if not isinstance(values, dict):
         raise ModelFolderError(f"{path}: damaged, wanted a table, got {type(values).__name__}; {_REMEDY}")
     return FolderSettings.parse(values, str(path))
+
+
+def fingerprints(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file that decides what a model says."""
+    kinds = (CONFIG, ALIGNMENT, "*.model", "*.safetensors")
+    return {path.name: _hashed(path) for kind in kinds for path in sorted(folder.glob(kind))}
+
+
+def _hashed(path: Path) -> str:
+    seen = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            seen.update(data)
+    return seen.hexdigest()
 
 
 def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from regard.cli.app import app, prepare
+from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Seed, Threads, device_named
-from regard.cli.strangers import warn_of_strangers
+from regard.cli.progress import LineTeller
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from regard.pipeline import Translation
+    from regard.files import Alone, Part, Stream, Work, Workers
+    from regard.pipeline import Translator
 
-__all__ = ["read_chunks", "translate"]
-
-CHUNK = 512  # lines translated together
+__all__ = ["translate"]
 
 
 @app.command()
@@ -35,6 +33,9 @@ def translate(
     format: Annotated[Literal["text", "jsonl"], typer.Option(help="Plain lines, or one JSON object a line.")] = "text",
     alignments: Annotated[bool, typer.Option("--alignments", help="Add word links as source-target.")] = False,
     output: Annotated[Path | None, typer.Option(help="Write here instead of standard output.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an --output that was stopped.")] = False,
+    chunk: Annotated[int, typer.Option(min=1, help="Lines translated, and put on the disk, together.")] = 2000,
+    workers: Annotated[int, typer.Option(min=1, max=1024, help="Processes that share the work.")] = 1,
     engine: Engine = "auto",
     precision: Precision = "float32",
     device: Device = "auto",
@@ -46,102 +47,90 @@ def translate(
     """Translate a file or standard input, line by line.
 
     As text: one line a line; with --nbest the line number, score and text, tab-separated; with --alignments the links
-    in a further column. Empty lines stay empty.
+    in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
     prepare(threads, quiet, debug, seed)
+    from regard.files import Form, Lines, Work, chunks, remaining
     from regard.pipeline import load
 
-    translator = load(run, device_named(device), engine, precision)
-    known = strange = 0
-    with _sink(output) as sink:
-        for start, lines in read_chunks(file):
-            found = translator.translate(lines, beam, nbest, length_penalty, alignments)
-            strangers = warn_of_strangers(translator, _named(file), lines, start)
-            known, strange = known + sum(map(bool, map(str.strip, lines))) - strangers, strange + strangers
-            for number, translation in enumerate(found, start):
-                sink.write(_jsonl(number, translation) if format == "jsonl" else _text(number, translation, nbest))
-            sink.flush()
-        if strange and not known:
+    lines, device = Lines(file), device_named(device)
+    if workers > 1 and device != "cpu":
+        raise UsageError(f"--workers {workers}: only the processor can be shared; give --device cpu, or one worker")
+    total = lines.checked()
+    asked = {"beam": beam, "nbest": nbest, "length_penalty": length_penalty, "alignments": alignments}
+    work = Work(lines.name, Form(format == "jsonl", nbest), asked)
+    how = {**asked, "format": format, "chunk": chunk, "engine": engine, "precision": precision, "device": device}
+    with (
+        _sink(run, output, resume, how) as sink,
+        _crew(work, partial(load, run, device, engine, precision), 1 if lines.typed else workers, threads) as crew,
+        LineTeller(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as teller,
+    ):
+        todo = remaining(chunks(lines, 1 if lines.typed else chunk), sink.mark, lines.name)
+        for each, done in crew.results(todo):
+            teller.notes(done.notes)
+            sink.add(done.text, sink.mark.after(each.end, each.digest, done.known, done.strange))
+            teller(each.end)
+        if sink.mark.strange and not sink.mark.known:
+            sink.discard()
             raise DataError(
-                f"{_named(file)}: no line is in a script that {run} has seen in training, so no translation can be "
+                f"{lines.name}: no line is in a script that {run} has seen in training, so no translation can be "
                 "right; check that this is the model for these lines"
             )
+        sink.finish()
 
 
-def read_chunks(file: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines in chunks, each with the number of its first line (from 1). Raises DataError for what is not text."""
-    from regard.data.text import read_lines
+def _crew(work: Work, make: Callable[[], Translator], workers: int, threads: int | None) -> Alone | Workers:
+    """Who translates: this process, or several."""
+    import torch
 
-    lines: Iterable[str] = _stdin() if file == "-" else read_lines(file)
-    size, number, stream = (1 if file == "-" and sys.stdin.isatty() else CHUNK), 1, iter(lines)
-    while chunk := list(islice(stream, size)):
-        yield number, chunk
-        number += len(chunk)
+    from regard.files import Alone, Workers
 
-
-def _named(file: str) -> str:
-    return "standard input" if file == "-" else file
-
-
-def _stdin() -> Iterator[str]:
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as problem:
-            raise DataError(
-                f"standard input: line {number} is not UTF-8 (byte 0x{line[problem.start]:02X}, the line's byte number "
-                f"{problem.start + 1}); convert it to UTF-8"
-            ) from None
-        if "\0" in text:
-            raise DataError(f"standard input: line {number} holds a NUL character; remove it")
-        yield text.removesuffix("\n").removesuffix("\r")
+    if workers == 1:
+        return Alone(work, make)
+    each = threads or max(1, torch.get_num_threads() // workers)
+    torch.set_num_threads(1)  # until the processes are there: see Workers
+    return Workers(work, make, workers, each)
 
 
 @contextmanager
-def _sink(output: Path | None) -> Iterator[TextIO]:
-    """Where results go; a file appears whole when all is done, and not at all when something failed."""
-    if output is None:
-        yield sys.stdout
-        return
+def _sink(run: Path, output: Path | None, resume: bool, how: dict[str, Any]) -> Iterator[Stream | Part]:
+    """Where results go; a file appears whole when all is done, and its part stays when something stopped the work."""
+    from regard.checkpoint import fingerprints
+    from regard.files import Part, Stream
+
     # What is no ordinary file, such as /dev/null, cannot be replaced: it is written to.
-    ordinary = output.is_file() or not output.exists()
-    beside = output.with_name(output.name + ".part") if ordinary else output
+    ordinary = output is not None and (output.is_file() or not output.exists())
+    if resume and not ordinary:
+        raise UsageError("--resume: only what goes into a file can be gone on with; give --output as before")
+    if output is None:
+        yield Stream(sys.stdout)
+        return
+    if not ordinary:
+        with _opened(output) as sink:
+            yield sink
+        return
+    options = {f"--{name.replace('_', '-')}": value for name, value in how.items()}
+    with Part(output, {"option": options, "file": fingerprints(run)}).open(resume) as part:
+        if resume:
+            done = part.mark.lines
+            say(f"going on after line {done:,}" if done else "there is nothing to go on with: beginning at line 1")
+        try:
+            yield part
+        except BaseException:
+            if part.kept:
+                say(f"{part.path} holds lines 1 to {part.kept:,}; the same command with --resume goes on after them")
+            raise
+
+
+@contextmanager
+def _opened(output: Path) -> Iterator[Stream]:
+    from regard.files import Stream
+
     try:
-        file = beside.open("w", encoding="utf-8", newline="\n")
+        file = output.open("w", encoding="utf-8", newline="\n")
     except OSError as problem:
         raise UsageError(
             f"--output {output}: cannot be written ({problem.strerror}); choose a file in a folder of yours"
         ) from None
-    try:
-        with file:
-            yield file
-        if ordinary:
-            beside.replace(output)
-    finally:
-        if ordinary:
-            beside.unlink(missing_ok=True)
-
-
-def _text(number: int, translation: Translation, nbest: int) -> str:
-    from regard.attention.alignment import pharaoh
-
-    lines = []
-    for each in (translation.nbest or (translation,)) if nbest > 1 else (translation,):
-        place = f"{number}\t{each.score:.4f}\t" if nbest > 1 else ""
-        links = f"\t{pharaoh(each.alignments)}" if each.alignments is not None else ""
-        lines.append(f"{place}{each.text}{links}\n")
-    return "".join(lines)
-
-
-def _jsonl(number: int, translation: Translation) -> str:
-    values = {"line": number, **_values(translation), "nbest": [_values(each) for each in translation.nbest]}
-    return json.dumps(values, ensure_ascii=False) + "\n"
-
-
-def _values(translation: Translation) -> dict[str, Any]:
-    return {
-        "text": translation.text,
-        "score": round(translation.score, 6),
-        "tokens": translation.tokens,
-        "alignments": translation.alignments,
-    }
+    with file:
+        yield Stream(file)

@@ -64,6 +64,11 @@ class Engine:
             readers = [self._reader(number) for number in range(threads)]
         return decode(readers, jobs, settings, rules, self._room(len(jobs) * settings.beam))
 
+    def ready(self) -> None:
+        """Prepare now what the first sentence would have to wait for; copies of this process then share it."""
+        if self.reason is None:
+            self._renew()
+
     def describe(self) -> str:
         """What decodes, in a few words for a person."""
         if self.reason is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from regard.attention import Memory, Read, watch
+from regard.attention import SCORES, Memory, Read, watch
 from regard.attention.read import visible, weigh
 
 D = 8
@@ -38,3 +38,14 @@ def test_masking_by_minus_infinity_equals_zeroing_and_renormalising() -> None:
     torch.testing.assert_close(weigh(scores, seen), weights / weights.sum(-1, keepdim=True), rtol=0, atol=1e-6)
     infinite = scores.masked_fill(~seen, -torch.inf).softmax(-1)
     torch.testing.assert_close(weigh(scores, seen), infinite, rtol=0, atol=1e-6)
+
+
+def test_scaling_keeps_the_softmax_of_long_vectors_from_saturating() -> None:
+    """The product of two vectors of E numbers of variance one has the variance E; divided by √E it has one again."""
+    for E in (2, 100):
+        q, k = torch.randn(1, 1, 200, E), torch.randn(1, 1, 200, E)
+        for name, variance in (("dot", float(E)), ("scaled_dot", 1.0)):
+            scores = SCORES[name](1, E)(q, k)
+            assert abs(float(scores.var()) / variance - 1) < 0.15, (name, E)
+    strongest = {name: float(weigh(SCORES[name](1, 100)(q, k), None).amax(-1).mean()) for name in ("dot", "scaled_dot")}
+    assert strongest["dot"] > 0.6 > 0.1 > strongest["scaled_dot"]

@@ -73,7 +73,7 @@ def test_lower_precision_is_near(settings: ModelSettings, precision: str) -> Non
     target = targets(12, 7)
     wanted, found = (told(verbs, BATCH, target, 2) for verbs in (model, mine))
     error = (found - wanted).pow(2).mean().sqrt() / wanted.pow(2).mean().sqrt()
-    assert 0 < error < (0.05 if precision == "bfloat16" else 0.12)
+    assert 0 < error < (0.1 if precision == "bfloat16" else 0.3)
 
 
 @pytest.mark.parametrize("settings", pairs(2))

@@ -84,7 +84,8 @@ class Read(nn.Module):
     ) -> Float[Tensor, "N T Dv"]:
         """Read `memory` with each query; K = N // R queries in a row share one of its R rows.
 
-        `causal`: query t of T sees the entries up to S − T + t. `window`: and none farther than so many entries away.
+        `causal`: query t of T sees the entries up to S − T + t. `window`: and none farther than so many entries away,
+        counting those that may be read.
         """
         result: Tensor = self.output(self.answer(self.query(query), memory, causal, window))
         return result
@@ -130,11 +131,15 @@ def visible(memory: Memory, T: int, causal: bool, window: int | None = None) -> 
     if (not causal or T == 1) and window is None:
         return keep
     S, device = memory.entries, memory.keys.device
-    ahead = torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]  # (T, S)
+    places = torch.arange(S, device=device)
+    ahead = (places - places[S - T :, None])[None, None]  # (1, 1, T, S)
     seen = ahead <= 0 if causal else torch.ones_like(ahead, dtype=torch.bool)
+    if window is not None and memory.keep is not None:  # what may not be read stands between nobody
+        places = memory.keep.cumsum(1)
+        ahead = (places[:, None, :] - places[:, S - T :, None]).unsqueeze(1)  # (R, 1, T, S)
     if window is not None:
-        seen &= ahead.abs() <= window
-    return seen[None, None] if keep is None else keep & seen
+        seen = seen & (ahead.abs() <= window)
+    return seen if keep is None else keep & seen
 
 
 def weigh(scores: Float[Tensor, "R H T S"], keep: Bool[Tensor, "#R 1 #T S"] | None) -> Float[Tensor, "R H T S"]:

@@ -31,7 +31,7 @@ D, HEADS, INNER = 16, 4, 24
 NETWORKS = {"gru": nn.GRU, "lstm": nn.LSTM, "tanh": nn.RNN}
 CELLS = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "tanh": nn.RNNCell}
 CLOSE: dict[str, Any] = {"rtol": 0, "atol": 1e-5}
-ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS: dict[str, Any] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
 def shaken(module: nn.Module) -> nn.Module:

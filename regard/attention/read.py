@@ -131,13 +131,12 @@ def visible(memory: Memory, T: int, causal: bool, window: int | None = None) -> 
     if (not causal or T == 1) and window is None:
         return keep
     S, device = memory.entries, memory.keys.device
-    places = torch.arange(S, device=device)
-    ahead = (places - places[S - T :, None])[None, None]  # (1, 1, T, S)
-    seen = ahead <= 0 if causal else torch.ones_like(ahead, dtype=torch.bool)
-    if window is not None and memory.keep is not None:  # what may not be read stands between nobody
-        places = memory.keep.cumsum(1)
-        ahead = (places[:, None, :] - places[:, S - T :, None]).unsqueeze(1)  # (R, 1, T, S)
+    ahead = torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]  # (T, S)
+    seen = (ahead <= 0 if causal else torch.ones_like(ahead, dtype=torch.bool))[None, None]
     if window is not None:
+        if memory.keep is not None and S:  # what may not be read stands between nobody
+            places = memory.keep.cumsum(1)
+            ahead = (places[:, None, :] - places[:, S - T :, None]).unsqueeze(1)  # (R, 1, T, S)
         seen = seen & (ahead.abs() <= window)
     return seen if keep is None else keep & seen
 

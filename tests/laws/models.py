@@ -26,6 +26,7 @@ SMALL: dict[str, Any] = {
     "embedding": 16,
     "dropout": 0.0,
     "limit": 40,
+    "final_norm": "auto",
 }
 CHOICES: dict[str, Any] = {"layers": (2, 1), "activation": ("gelu", "swiglu"), "window": (None, 2)}
 GAIN = 2.0

@@ -17,8 +17,9 @@ from regard.cli.progress import LineTeller
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from regard.files import Alone, Part, Stream, Work, Workers
+    from regard.files import Alone, Lines, Part, Stream, Work, Workers
     from regard.pipeline import Translator
+    from regard.search import Wish
 
 __all__ = ["translate"]
 
@@ -32,6 +33,31 @@ def translate(
     length_penalty: Annotated[float | None, typer.Option(min=0, help="α of the length penalty.")] = None,
     format: Annotated[Literal["text", "jsonl"], typer.Option(help="Plain lines, or one JSON object a line.")] = "text",
     alignments: Annotated[bool, typer.Option("--alignments", help="Add word links as source-target.")] = False,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw each piece by its probability.")] = False,
+    temperature: Annotated[float | None, typer.Option(help="Of sampling; below 1: likely pieces get likelier.")] = None,
+    top_k: Annotated[int | None, typer.Option(min=1, help="Draw from so many likeliest pieces only.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Draw from the likeliest pieces with this share.")] = None,
+    groups: Annotated[int | None, typer.Option(min=1, help="Groups of beams that avoid each other's pieces.")] = None,
+    diversity: Annotated[float | None, typer.Option(min=0, help="How much they do.")] = None,
+    min_length: Annotated[int | None, typer.Option(min=0, help="Pieces of a translation at least.")] = None,
+    max_length: Annotated[int | None, typer.Option(min=1, help="Pieces of a translation at most.")] = None,
+    no_repeat: Annotated[int | None, typer.Option(min=0, help="No run of so many pieces twice.")] = None,
+    coverage_penalty: Annotated[float | None, typer.Option(min=0, help="β of the coverage penalty.")] = None,
+    mbr: Annotated[bool, typer.Option("--mbr", help="Take the hypothesis most like the others (chrF).")] = False,
+    prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
+    term: Annotated[list[str] | None, typer.Option(help="A word that must appear; as often as there are.")] = None,
+    forbid: Annotated[list[str] | None, typer.Option(help="A word that must not appear; likewise.")] = None,
+    with_: Annotated[
+        list[Path] | None,
+        typer.Option("--with", help="One more model of the same vocabulary, averaged with the first."),
+    ] = None,
+    input: Annotated[
+        Literal["text", "jsonl"],
+        typer.Option(help="Plain lines, or one JSON object a line: text, prefix, terms, forbid."),
+    ] = "text",
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print words as they are written; greedy, or --sample.")
+    ] = False,
     output: Annotated[Path | None, typer.Option(help="Write here instead of standard output.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an --output that was stopped.")] = False,
     chunk: Annotated[int, typer.Option(min=1, help="Lines translated, and put on the disk, together.")] = 2000,
@@ -50,19 +76,56 @@ def translate(
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
     prepare(threads, quiet, debug, seed)
-    from regard.files import Form, Lines, Work, chunks, remaining
+    from regard.files import Asked, Form, Lines, Work, chunks, remaining
     from regard.pipeline import load
+    from regard.search import Wish
 
-    lines, device = Lines(file), device_named(device)
+    lines, device, runs = Lines(file), device_named(device), [run, *(with_ or ())]
     if workers > 1 and device != "cpu":
         raise UsageError(f"--workers {workers}: only the processor can be shared; give --device cpu, or one worker")
     total = lines.checked()
-    asked = {"beam": beam, "nbest": nbest, "length_penalty": length_penalty, "alignments": alignments}
-    work = Work(lines.name, Form(format == "jsonl", nbest), asked)
-    how = {**asked, "format": format, "chunk": chunk, "engine": engine, "precision": precision, "device": device}
+    search = {
+        "beam": beam,
+        "length_penalty": length_penalty,
+        "coverage_penalty": coverage_penalty,
+        "sample": sample or None,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "seed": seed if sample else None,
+        "groups": groups,
+        "diversity": diversity,
+        "mbr": mbr or None,
+        "min_length": min_length,
+        "max_length": max_length,
+        "no_repeat": no_repeat,
+    }
+    wish = Wish(prefix, tuple(term or ()), tuple(forbid or ()))
+    make = partial(load, runs if len(runs) > 1 else run, device, engine, precision)
+    options = {"nbest": nbest, "alignments": alignments, **search}
+    if stream:
+        others = {
+            "nbest": nbest > 1,
+            "alignments": alignments,
+            "format": format != "text",
+            "output": output is not None,
+        }
+        others |= {
+            "workers": workers > 1,
+            "resume": resume,
+            "mbr": mbr,
+            "beam": (beam or 1) > 1,
+            "input": input != "text",
+        }
+        others |= {"groups": (groups or 1) > 1, "coverage_penalty": bool(coverage_penalty)}
+        _streamed(make, lines, wish, search, [f"--{name.replace('_', '-')}" for name, told in others.items() if told])
+        return
+    work = Work(lines.name, Form(format == "jsonl", nbest), options, Asked(wish, input == "jsonl", lines.name))
+    how = {**options, "prefix": prefix, "term": list(wish.terms), "forbid": list(wish.forbid), "input": input}
+    how |= {"format": format, "chunk": chunk, "engine": engine, "precision": precision, "device": device}
     with (
-        _sink(run, output, resume, how) as sink,
-        _crew(work, partial(load, run, device, engine, precision), 1 if lines.typed else workers, threads) as crew,
+        _sink(runs, output, resume, how) as sink,
+        _crew(work, make, 1 if lines.typed else workers, threads) as crew,
         LineTeller(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as teller,
     ):
         todo = remaining(chunks(lines, 1 if lines.typed else chunk), sink.mark, lines.name)
@@ -79,6 +142,21 @@ def translate(
         sink.finish()
 
 
+def _streamed(
+    make: Callable[[], Translator], lines: Lines, wish: Wish, search: dict[str, Any], others: list[str]
+) -> None:
+    """Print each translation while it is being written."""
+    if others:
+        raise UsageError(f"--stream and {', '.join(others)}: what is printed at once cannot be changed; leave one out")
+    translator = make()
+    told = {name: value for name, value in search.items() if value is not None}
+    for line in lines:
+        for more in translator.stream(line, wish, **told):
+            typer.echo(more, nl=False)
+            sys.stdout.flush()
+        typer.echo()
+
+
 def _crew(work: Work, make: Callable[[], Translator], workers: int, threads: int | None) -> Alone | Workers:
     """Who translates: this process, or several."""
     import torch
@@ -93,7 +171,7 @@ def _crew(work: Work, make: Callable[[], Translator], workers: int, threads: int
 
 
 @contextmanager
-def _sink(run: Path, output: Path | None, resume: bool, how: dict[str, Any]) -> Iterator[Stream | Part]:
+def _sink(runs: list[Path], output: Path | None, resume: bool, how: dict[str, Any]) -> Iterator[Stream | Part]:
     """Where results go; a file appears whole when all is done, and its part stays when something stopped the work."""
     from regard.checkpoint import fingerprints
     from regard.files import Part, Stream
@@ -109,8 +187,11 @@ def _sink(run: Path, output: Path | None, resume: bool, how: dict[str, Any]) -> 
         with _opened(output) as sink:
             yield sink
         return
+    files = fingerprints(runs[0])
+    for number, other in enumerate(runs[1:], 2):
+        files |= {f"{name} of model {number}": digest for name, digest in fingerprints(other).items()}
     options = {f"--{name.replace('_', '-')}": value for name, value in how.items()}
-    with Part(output, {"option": options, "file": fingerprints(run)}).open(resume) as part:
+    with Part(output, {"option": options, "file": files}).open(resume) as part:
         if resume:
             done = part.mark.lines
             say(f"going on after line {done:,}" if done else "there is nothing to go on with: beginning at line 1")

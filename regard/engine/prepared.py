@@ -15,7 +15,7 @@ from regard.engine import recurrent, transformer
 from regard.engine.native import missing
 from regard.engine.program import Builder, EncoderProgram, Precision, Program, Team, address, check_layout, padded
 from regard.engine.values import PreparedSource, PreparedState, addresses
-from regard.models import Batch, Model
+from regard.models import Batch, Ensemble, Model
 from regard.models.recurrent import PlainDecoder, RecurrentDecoder, RecurrentEncoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
@@ -26,8 +26,10 @@ ROWS = 512
 """About so many source pieces are encoded together: what they need stays in cache."""
 
 
-def unprepared(model: Model) -> str | None:
+def unprepared(model: Model | Ensemble) -> str | None:
     """Why this model cannot be prepared on this machine, in a sentence; None where it can."""
+    if isinstance(model, Ensemble):
+        return "PyTorch averages several models"
     if (reason := missing()) is not None:
         return f"the native kernels are not to be had: {reason}"
     if (device := model.device).type != "cpu":

@@ -34,7 +34,8 @@ def _text(number: int, translation: Translation, nbest: int) -> str:
 
 
 def _jsonl(number: int, translation: Translation) -> str:
-    values = {"line": number, **_values(translation), "nbest": [_values(each) for each in translation.nbest]}
+    nbest = [_values(each) for each in translation.nbest]
+    values = {"line": number, **_values(translation), "nbest": nbest, "repeats": _repeats(translation)}
     return json.dumps(values, ensure_ascii=False) + "\n"
 
 
@@ -45,3 +46,10 @@ def _values(translation: Translation) -> dict[str, Any]:
         "tokens": translation.tokens,
         "alignments": translation.alignments,
     }
+
+
+def _repeats(translation: Translation) -> dict[str, Any] | None:
+    if translation.repeats is None:
+        return None
+    text, times = translation.repeats
+    return {"text": text, "times": times}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.errors import LineWarning
+from regard.files.asking import PLAINLY, Asked
 from regard.files.chunks import Chunk
 from regard.files.results import Form
 from regard.pipeline import Translator
@@ -27,21 +28,25 @@ class Done:
 
 @dataclass(frozen=True)
 class Work:
-    """The same for every chunk: what its file is called, how results look, the options of `Translator.translate`."""
+    """The same for every chunk: what its file is called, how results look, the options of `Translator.translate`, and
+    what the lines ask for.
+    """
 
     name: str
     form: Form
     options: Mapping[str, Any]
+    asked: Asked = PLAINLY
 
     def __call__(self, translator: Translator, chunk: Chunk) -> Done:
         """Translate a chunk. What comes out depends on nothing that came before it."""
+        texts, wishes = self.asked(chunk)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", LineWarning)
-            found = translator.translate(chunk.lines, **self.options)
+            found = translator.translate(texts, wishes=wishes, **self.options)
         notes = [self._note(each.message, chunk) for each in heard]
-        strange, said = strangers(translator, self.name, chunk.lines, chunk.start)
+        strange, said = strangers(translator, self.name, texts, chunk.start)
         text = "".join(self.form(number, translation) for number, translation in enumerate(found, chunk.start))
-        known = sum(map(bool, map(str.strip, chunk.lines))) - strange
+        known = sum(map(bool, map(str.strip, texts))) - strange
         return Done(text, (*notes, *([said] if said else [])), known, strange)
 
     def _note(self, warning: Warning | str, chunk: Chunk) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -12,7 +13,6 @@ from regard.attention import Read
 from regard.engine.program import Builder, EncoderProgram, Precision, Program
 from regard.engine.reading import asked, attend, directed, heads_of, remembered, scale, unread
 from regard.layers.feedforward import FeedForward
-from regard.layers.positions import sinusoids
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
 __all__ = ["encoder_program", "memory_program", "step_program", "why_not"]
@@ -25,6 +25,8 @@ def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
     for name, part in module.named_modules():
         if isinstance(part, Read) and (reason := unread(part)) is not None:
             return f"{name} {reason}, which has no program"
+        if getattr(part, "window", None) is not None:
+            return f"{name} reads near positions only, and that has no program"
         if isinstance(part, FeedForward) and part.activation not in BENDS:
             return f"{name} has an activation that has no program"
     return None
@@ -84,11 +86,14 @@ def step_program(decoder: TransformerDecoder, precision: Precision) -> tuple[Pro
 
 def _entrance(b: Builder, side: TransformerEncoder | TransformerDecoder) -> int:
     entrance = side.entrance
+    if entrance.places is None:
+        return b.embed(entrance.embedding.weight, entrance.embedding.scale)
+    kept = copy.deepcopy(entrance.places)
 
     def places(count: int) -> Any:
-        return sinusoids(torch.arange(count)[None], entrance.size)[0].numpy()
+        return kept(torch.arange(count)[None])[0].detach().numpy()
 
-    return b.embed(entrance.embedding.weight, entrance.embedding.scale, places if entrance.positions else None)
+    return b.embed(entrance.embedding.weight, entrance.embedding.scale, places)
 
 
 def _exit(b: Builder, side: TransformerEncoder | TransformerDecoder, x: int) -> None:

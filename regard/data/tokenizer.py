@@ -91,6 +91,11 @@ class Vocabulary:
         runs = groupby(text, lambda character: character == " " or character in self._scores)
         return "".join("".join(run) if known else _STRANGE for known, run in runs)
 
+    @property
+    def kind(self) -> Literal["unigram", "bpe"]:
+        """How its pieces were chosen: BPE scores them by their rank, unigram by their probability."""
+        return "bpe" if all(score == int(score) for score in self._scores.values()) else "unigram"
+
     @cached_property
     def _scores(self) -> dict[str, float]:
         """How good each piece is that text can hold."""
@@ -203,7 +208,7 @@ class Tokenizer:
 
     def __init__(self, source: Vocabulary, target: Vocabulary, settings: TokenizerSettings) -> None:
         assert (source is target) == settings.joint or settings.numbers == "marian", (
-            "a joint tokenizer has one vocabulary, any other has two; only where a list numbers the pieces may both sides be cut in their own ways"
+            "a joint tokenizer has one vocabulary, any other has two, unless a list numbers the pieces of both"
         )
         self.source, self.target, self.settings = source, target, settings
 
@@ -251,9 +256,11 @@ class Tokenizer:
     @classmethod
     def load(cls, folder: str | Path, settings: TokenizerSettings) -> Tokenizer:
         """Read them back. Raises ModelFolderError when a file is missing or damaged."""
-        lists = [_listing(Path(folder) / name) for name in _listings(settings)] or [None]
+        lists = [_listing(Path(folder) / name) for name in _listings(settings)]
         paths = [Path(folder) / name for name in _names(settings)]
-        vocabularies = [_load(paths[0], lists[0]), *(_load(path, lists[-1]) for path in paths[1:])]
+        vocabularies = [
+            _load(path, lists[min(side, len(lists) - 1)] if lists else None) for side, path in enumerate(paths)
+        ]
         return cls(vocabularies[0], vocabularies[-1], settings)
 
 

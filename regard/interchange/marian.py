@@ -60,6 +60,7 @@ def config_of(settings: ModelSettings, tokenizer: Tokenizer, search: SearchSetti
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
         "is_encoder_decoder": True,
+        "is_decoder": False,
         "dtype": "float32",
         "vocab_size": _size(tokenizer.source),
         "decoder_vocab_size": _size(tokenizer.target),

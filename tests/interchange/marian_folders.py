@@ -15,7 +15,7 @@ from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
 from regard.data.samples import korean_english
 
-SIZES = {"train": 300, "valid": 0, "test": 40, "recombination": 0, "length": 0}
+SIZES = {"train": 200, "valid": 0, "test": 12, "recombination": 0, "length": 0}
 SAMPLE = korean_english(sizes=SIZES, short=1.0)
 KOREAN = [pair.source for pair in SAMPLE.splits["train"]]
 ENGLISH = [pair.target for pair in SAMPLE.splits["train"]]
@@ -75,7 +75,7 @@ def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
     model = MarianMTModel(config).eval()
     torch.nn.init.normal_(model.final_logits_bias)
     with torch.no_grad():
-        model.final_logits_bias[0, 0] += 3.0  # fond enough of ending
+        model.final_logits_bias[0, 0] += 4.5  # fond enough of ending
     model.generation_config.bad_words_ids = [[pad]]
     model.save_pretrained(path)
     vocabularies = {"target_vocab_file": str(path / "target_vocab.json"), "separate_vocabs": True} if separate else {}

@@ -41,7 +41,7 @@ def pieces_model(lines: Sequence[str], kind: str = "unigram") -> bytes:
     return model.getvalue()
 
 
-def listed(*models: bytes) -> dict[str, int]:
+def listed(*models: bytes, most: int | None = None) -> dict[str, int]:
     """Pieces in no order of theirs: end first, padding last, some left out, and a piece for a language."""
     pieces: list[str] = []
     for model in models:
@@ -49,7 +49,7 @@ def listed(*models: bytes) -> dict[str, int]:
         pieces += [processor.id_to_piece(i) for i in range(3, len(processor)) if i % 29]
     rest = sorted({*pieces, ">>eng<<"})
     random.Random(7).shuffle(rest)
-    return {piece: number for number, piece in enumerate(["</s>", "<unk>", *rest, "<pad>"])}
+    return {piece: number for number, piece in enumerate(["</s>", "<unk>", *rest[:most], "<pad>"])}
 
 
 def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
@@ -58,7 +58,7 @@ def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
     models = {"source": pieces_model(KOREAN), "target": pieces_model(ENGLISH, "bpe" if separate else "unigram")}
     for side, model in models.items():
         (path / f"{side}.spm").write_bytes(model)
-    lists = [listed(models["source"]), listed(models["target"])] if separate else [listed(*models.values())]
+    lists = [listed(model, most=240) for model in models.values()] if separate else [listed(*models.values())]
     files = ["vocab.json", "target_vocab.json"][: len(lists)]
     for name, one in zip(files, lists, strict=True):
         (path / name).write_text(json.dumps(one, indent=2), encoding="utf-8")
@@ -68,14 +68,17 @@ def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
         "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 2, "encoder_ffn_dim": 48,
         "decoder_ffn_dim": 64, "activation_function": "swish", "scale_embedding": True, "pad_token_id": pad,
         "decoder_start_token_id": pad, "eos_token_id": 0, "forced_eos_token_id": 0, "max_position_embeddings": 512,
-        "share_encoder_decoder_embeddings": not separate, "init_std": 0.3,
+        "share_encoder_decoder_embeddings": not separate, "init_std": 0.2,
     }  # fmt: skip
     config = MarianConfig(**{**kwargs, **changes})
     torch.manual_seed(11)
     model = MarianMTModel(config).eval()
     torch.nn.init.normal_(model.final_logits_bias)
     with torch.no_grad():
-        model.final_logits_bias[0, 0] += 4.5  # fond enough of ending
+        for layer in model.model.decoder.layers:  # what is read counts for more than what was written last
+            layer.encoder_attn.out_proj.weight.mul_(4)
+            layer.fc2.weight.mul_(4)
+        model.final_logits_bias[0, 0] += 3.0  # fond enough of ending
     model.generation_config.bad_words_ids = [[pad]]
     model.save_pretrained(path)
     vocabularies = {"target_vocab_file": str(path / "target_vocab.json"), "separate_vocabs": True} if separate else {}

@@ -71,7 +71,7 @@ def test_beams_find_the_same(there: Path, tmp_path: Path) -> None:
         if len(best.ids) < 23:  # else the end is forced, which Hugging Face counts as certain in every beam
             assert [rows[i] for i in (*best.ids, EOS)] == written.sequences[0, 1:].tolist()
             assert best.score == pytest.approx(float(written.sequences_scores[0]), abs=1e-3)
-    assert len(winners) > 2, "the translations differ"
+    assert len(winners) > 1, "the translations differ"
     assert min(map(len, winners)) < 23
 
 

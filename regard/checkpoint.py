@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
+from regard.attention.alignment import SYMMETRIES
 from regard.data.text import write_bytes
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.errors import ModelFolderError
@@ -28,6 +30,7 @@ __all__ = [
     "Folder",
     "FolderSettings",
     "check_weights",
+    "fingerprints",
     "load_alignment",
     "load_folder",
     "load_settings",
@@ -142,19 +145,37 @@ def load_settings(folder: Path) -> FolderSettings:
     return FolderSettings.parse(values, str(path))
 
 
+def fingerprints(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file that decides what a model says."""
+    kinds = (CONFIG, ALIGNMENT, "*.model", "*.safetensors")
+    return {path.name: _hashed(path) for kind in kinds for path in sorted(folder.glob(kind))}
+
+
+def _hashed(path: Path) -> str:
+    seen = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            seen.update(data)
+    return seen.hexdigest()
+
+
 def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
     """Note which layer and head show the alignment best."""
     write_bytes(folder / ALIGNMENT, (json.dumps(choice, indent=2) + "\n").encode())
 
 
 def load_alignment(folder: Path) -> dict[str, Any] | None:
-    """The layer, head and row chosen for alignments; None where nothing was chosen or the file is damaged."""
+    """The layer, head, row and symmetry chosen for alignments; None where nothing was chosen or the file is damaged."""
     path = folder / ALIGNMENT
     if not path.is_file():
         return None
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return {"layer": str(values["layer"]), "head": values["head"], "consumed": bool(values["consumed"])}
-    except (ValueError, KeyError, TypeError) as problem:
+        symmetry = values.get("symmetry")
+        if symmetry not in (None, *SYMMETRIES):
+            raise ValueError(f"symmetry: wanted {', '.join(SYMMETRIES)} or null, got {symmetry!r}")
+        choice = {"layer": str(values["layer"]), "head": values["head"], "consumed": bool(values["consumed"])}
+        return {**choice, "symmetry": symmetry}
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
         warnings.warn(f"{path}: damaged ({problem}) and not used; alignments come from the last layer", stacklevel=2)
         return None

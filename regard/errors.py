@@ -2,10 +2,12 @@
 
 RegardError                      anything Regard refuses; `exit_status` is what the command line answers with
 ├── UsageError (2)               the call itself is wrong: options, names, a text that cannot be meant
-│   └── ConfigurationError (2)   a settings file or --set: unknown keys, wrong values, contradictions
+│   ├── ConfigurationError (2)   a settings file or --set: unknown keys, wrong values, contradictions
+│   └── UnknownKey (2)           no key of a soft dictionary equals the query; a KeyError too
 ├── DataError (1)                a file of sentences that cannot be read or does not fit its partner
 ├── ModelFolderError (1)         a model folder with a missing or damaged file
 ├── TrainingError (1)            training cannot start or go on
+├── WorkerError (1)              one of several processes has died
 ├── ExportError (1)              a model cannot be taken to another toolkit, or does not do the same there
 └── MissingExtra (1)             an optional package is not installed; the message is the line that installs it
 
@@ -13,6 +15,8 @@ LineWarning                      no error: something to know about one of the li
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 __all__ = [
     "ConfigurationError",
@@ -23,7 +27,9 @@ __all__ = [
     "ModelFolderError",
     "RegardError",
     "TrainingError",
+    "UnknownKey",
     "UsageError",
+    "WorkerError",
 ]
 
 
@@ -37,6 +43,15 @@ class RegardError(Exception):
         super().__init__("\n".join(causes))
         self.causes = causes
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.causes)  # so that it can be sent from process to process
+
+
+def _again(kind: type[RegardError], causes: tuple[str, ...]) -> RegardError:
+    error = kind.__new__(kind)
+    RegardError.__init__(error, *causes)
+    return error
+
 
 class UsageError(RegardError):
     """The call itself is wrong."""
@@ -46,6 +61,12 @@ class UsageError(RegardError):
 
 class ConfigurationError(UsageError):
     """A setting is unknown, of the wrong kind, or contradicts another."""
+
+
+class UnknownKey(UsageError, KeyError):
+    """No key equals the query."""
+
+    __str__ = Exception.__str__  # a KeyError shows its message in quotation marks
 
 
 class DataError(RegardError):
@@ -58,6 +79,10 @@ class ModelFolderError(RegardError):
 
 class TrainingError(RegardError):
     """Training cannot start or cannot go on."""
+
+
+class WorkerError(RegardError):
+    """One of the processes that share the work has died."""
 
 
 class ExportError(RegardError):

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-import torch
+import numpy as np
 
-from regard.attention import Read, watch
-from regard.attention.alignment import Link, Readings, strongest
+from regard.attention import Read
+from regard.attention.alignment import Link, Readings, Symmetry, links_between
 from regard.checkpoint import ALIGNMENT, FolderSettings, load_alignment, load_folder
 from regard.data.text import clean
-from regard.data.tokenizer import BOS, EOS, Tokenizer
+from regard.data.tokenizer import EOS, Tokenizer, Vocabulary
 from regard.engine import Engine, EngineName, Job, Precision
 from regard.errors import LineWarning, UsageError
-from regard.models import Batch, Model, device_of
-from regard.search import Hypothesis, SearchSettings, Task
+from regard.models import Ensemble, Model
+from regard.search import (
+    NOTHING,
+    Hypothesis,
+    SearchSettings,
+    Task,
+    Wish,
+    Wording,
+    checked,
+    coverage,
+    likeness,
+    runaway,
+)
+from regard.search.forced import Forced, forced
 
-__all__ = ["AlignmentChoice", "Translation", "Translator", "load"]
+__all__ = ["AlignmentChoice", "Translation", "Translator", "last_layer", "load"]
 
 WHOLE = 2
 """A sentence so many times longer than the longest in training is still translated whole."""
@@ -30,11 +45,13 @@ _WORD = re.compile(r"[^ ]+ ?")
 
 @dataclass(frozen=True)
 class AlignmentChoice:
-    """Which read is taken for the alignment: a layer, one of its heads (None: their mean), and which row."""
+    """Which read is taken for the alignment: a layer, one of its heads (None: their mean), which row, and whether the
+    links of both directions of its weights are put together (None: each target word has one link)."""
 
     layer: str
     head: int | None
     consumed: bool
+    symmetry: Symmetry | None = None
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,7 @@ class Translation:
 
     `score` is the log-probability over the length penalty; a line that was cut has the sum of its parts, and no
     readings. `alignments` are links (source word, target word); `nbest` holds the hypotheses, best first, if asked for.
+    `repeats`: what was written again and again, and how often, where the model seems to have lost its way.
     """
 
     text: str
@@ -51,19 +69,48 @@ class Translation:
     alignments: tuple[Link, ...] | None = None
     readings: Readings | None = field(default=None, repr=False)
     nbest: tuple[Translation, ...] = ()
+    repeats: tuple[str, int] | None = None
 
 
 def load(
-    folder: str | Path, device: str = "cpu", engine: EngineName = "auto", precision: Precision = "float32"
+    folder: str | Path | Sequence[str | Path],
+    device: str = "cpu",
+    engine: EngineName = "auto",
+    precision: Precision = "float32",
 ) -> Translator:
-    """A translator from the folder that training wrote.
+    """A translator from the folder that training wrote; from several, one that averages the models' probabilities.
 
     `engine` and `precision` say who decodes and how exactly: `int8` is the quickest on a processor. Raises
-    ModelFolderError when a part is missing or damaged, UsageError when this machine lacks what is asked for.
+    ModelFolderError when a part is missing or damaged, UsageError when this machine lacks what is asked for, or when
+    models do not share a vocabulary.
     """
+    if not isinstance(folder, (str, Path)):
+        return _together([Path(each) for each in folder], device, engine, precision)
+    folder = Path(folder)
     found = load_folder(folder, device)
-    choice = _choice(Path(folder), found.model)
-    return Translator(found.model, found.tokenizer, found.settings, choice, Engine(found.model, engine, precision))
+    choice, decoder = _choice(folder, found.model), Engine(found.model, engine, precision, folder)
+    return Translator(found.model, found.tokenizer, found.settings, choice, decoder)
+
+
+def _together(folders: list[Path], device: str, engine: EngineName, precision: Precision) -> Translator:
+    """Models that write the same pieces, as one; the first says how to search, and which read shows alignments."""
+    if not folders:
+        raise UsageError("there is no model to load; give at least one folder")
+    if len(folders) == 1:
+        return load(folders[0], device, engine, precision)
+    found = [load_folder(folder, device) for folder in folders]
+    first = found[0]
+    strangers = [
+        f"{folder}: has another vocabulary than {folders[0]}; only models that share one can be averaged"
+        for folder, each in zip(folders, found, strict=True)
+        if each.tokenizer.fingerprint != first.tokenizer.fingerprint
+    ]
+    if strangers:
+        raise UsageError(*strangers)
+    model, choice = Ensemble([each.model for each in found]), _choice(folders[0], first.model)
+    if choice is not None:
+        choice = replace(choice, layer=f"models.0.{choice.layer}")
+    return Translator(model, first.tokenizer, first.settings, choice, Engine(model, engine, precision))
 
 
 def _choice(folder: Path, model: Model) -> AlignmentChoice | None:
@@ -82,12 +129,22 @@ def _choice(folder: Path, model: Model) -> AlignmentChoice | None:
     return None
 
 
+def last_layer(readings: Readings) -> AlignmentChoice:
+    """The mean of the heads of the highest layer. Raises UsageError for a model without attention."""
+    if not (layers := readings.layers()):
+        raise UsageError(
+            "this model has no attention (model.decoder.kind = plain): it looks at no word, so none can be aligned or "
+            "shown; use one that reads, such as the preset rnn-bahdanau"
+        )
+    return AlignmentChoice(layers[-1], None, False)
+
+
 class Translator:
     """Translates raw text: `regard.load(folder).translate("나는 집에 간다")`."""
 
     def __init__(
         self,
-        model: Model,
+        model: Model | Ensemble,
         tokenizer: Tokenizer,
         settings: FolderSettings,
         choice: AlignmentChoice | None = None,
@@ -95,6 +152,7 @@ class Translator:
     ) -> None:
         self.model, self.tokenizer, self.settings, self.choice = model, tokenizer, settings, choice
         self.engine = engine or Engine(model)
+        self._wording = Wording(tokenizer.target)
 
     def translate(
         self,
@@ -104,37 +162,76 @@ class Translator:
         length_penalty: float | None = None,
         alignments: bool = False,
         readings: bool = False,
+        wishes: Wish | Sequence[Wish] = NOTHING,
+        **search: Any,
     ) -> list[Translation]:
         """Translate a line or many; the result has one translation a line, in their order. Empty lines stay empty.
 
-        `readings` come from one more pass over the winner's own pieces, so they are those of the result whatever the
-        search did. Raises UsageError when more hypotheses are asked for than the beam holds.
+        `wishes` are words that a translation begins with, must hold, or must not: for all lines, or one a line.
+        `search` are other `SearchSettings`, such as sample=True. `readings` come from one more pass over the winner's
+        own pieces, so they are those of the result whatever the search did. Raises UsageError, with all reasons, for
+        what contradicts itself or cannot be had.
         """
         lines = [texts] if isinstance(texts, str) else list(texts)
-        settings = self._search(beam, nbest, length_penalty)
+        settings = self._search(nbest, beam=beam, length_penalty=length_penalty, **search)
         self.model.eval()
-        cuts = [self._cut(line, place) for place, line in enumerate(lines)]
-        sentences = [sentence for cut in cuts for sentence in cut]
-        found = iter(self._decode([self._encode(sentence) for sentence in sentences], settings))
+        asked = self._wishes(wishes, len(lines), settings)
+        cuts = [self._cut(line, place, wish) for place, (line, wish) in enumerate(zip(lines, asked, strict=True))]
+        sentences = [text for cut in cuts for text, _ in cut]
+        jobs = [self._job(text, wish, settings) for cut in cuts for text, wish in cut]
+        jobs = [replace(job, task=replace(job.task, name=name)) for name, job in enumerate(jobs)]
+        decoded = self.engine.decode(jobs, settings)
+        decoded = [self._ordered(text, some, settings) for text, some in zip(sentences, decoded, strict=True)]
+        seen: Sequence[Sequence[Readings]] = [()] * len(sentences)
+        if alignments or readings:
+            seen = self._seen(sentences, [hypotheses[:nbest] for hypotheses in decoded])
+        found = iter(zip(sentences, decoded, seen, strict=True))
         results = []
-        for cut in cuts:
-            parts = [self._translation(s, next(found), nbest, alignments, readings) for s in cut]
-            results.append(parts[0] if len(parts) == 1 else _joined(parts, cut, alignments))
+        for place, cut in enumerate(cuts):
+            parts = []
+            for _, wish in cut:
+                text, hypotheses, read = next(found)
+                parts.append(self._translation(text, hypotheses, read, nbest, alignments))
+                self._warn(place, parts[-1], hypotheses[0], wish)
+            texts_of_parts = [text for text, _ in cut]
+            results.append(parts[0] if len(parts) == 1 else _joined(parts, texts_of_parts, alignments))
         return results if readings else [_without_readings(result) for result in results]
+
+    def stream(self, text: str, wish: Wish = NOTHING, **search: Any) -> Iterator[str]:
+        """The translation of a line, word by word as it is written: put together it is that of a beam of 1.
+
+        It is greedy; with `sample=True`, drawn.
+        """
+        settings = self._search(1, **{**search, "beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0})
+        self.model.eval()
+        (asked,) = self._wishes(wish, 1, settings)
+        begun = False
+        for part, own in self._cut(text, 0, asked):
+            for number, more in enumerate(self._increments(self._job(part, own, settings), settings)):
+                yield f" {more}" if begun and number == 0 else more
+                begun = True
+
+    def _increments(self, job: Job, settings: SearchSettings) -> Iterator[str]:
+        """What a translation grows by: whole words, and in the end the rest."""
+        target, told = self.tokenizer.target, ""
+        ids: tuple[int, ...] = ()
+        for ids in self.engine.follow(job, settings):
+            words = target.words(target.pieces(ids))
+            whole = target.decode(ids[: words.index(words[-1])]) if words else ""
+            if len(whole) > len(told) and whole.startswith(told):
+                yield whole[len(told) :]
+                told = whole
+        if rest := target.decode(ids)[len(told) :]:
+            yield rest
 
     def readings(self, source: str, target: Sequence[int]) -> Readings:
         """What the model looks at when it is made to write these target pieces (without end of sentence)."""
-        ids, out = self._encode(source), [*target, EOS]
-        device = device_of(self.model)
-        self.model.eval()
-        with torch.inference_mode(), watch(self.model) as watched:
-            self.model(Batch(torch.tensor([ids], device=device)), torch.tensor([[BOS, *target]], device=device))
-        weights = {name: heard[0].cpu().numpy() for name, heard in watched.items()}
-        modules = dict(self.model.named_modules())
-        roles = {name: module.role for name in weights if isinstance(module := modules[name], Read)}
-        source_pieces, target_pieces = self.tokenizer.source.pieces(ids), self.tokenizer.target.pieces(out)
-        groups = self.tokenizer.source.words(source_pieces), self.tokenizer.target.words(target_pieces)
-        return Readings(tuple(source_pieces), tuple(target_pieces), tuple(groups[0]), tuple(groups[1]), weights, roles)
+        return self.read_all([source], [target])[0]
+
+    def read_all(self, sources: Sequence[str], targets: Sequence[Sequence[int]]) -> list[Readings]:
+        """The same for many, in batches."""
+        ids = [self._encode(source) for source in sources]
+        return [self._readings(*each) for each in zip(ids, targets, forced(self.model, ids, targets), strict=True)]
 
     def score(self, source: str, target: str) -> float:
         """The log-probability of a given target, end of sentence included."""
@@ -142,18 +239,30 @@ class Translator:
 
     def _forced(self, source: str, ids: Sequence[int]) -> float:
         """The log-probability of given target pieces and the end of sentence after them."""
-        device = device_of(self.model)
-        self.model.eval()
-        with torch.inference_mode():
-            features = self.model(
-                Batch(torch.tensor([self._encode(source)], device=device)), torch.tensor([[BOS, *ids]], device=device)
-            )
-            likely = self.model.project(features)[0].log_softmax(-1)
-            return float(likely.gather(1, torch.tensor([*ids, EOS], device=device)[:, None]).sum())
+        return float(forced(self.model, [self._encode(source)], [ids], watched=False)[0].likely.sum())
 
-    def _search(self, beam: int | None, nbest: int, length_penalty: float | None) -> SearchSettings:
-        asked = {"beam": beam, "length_penalty": length_penalty}
-        settings = self.settings.search.with_values(**{k: v for k, v in asked.items() if v is not None})
+    def _readings(self, source: Sequence[int], target: Sequence[int], found: Forced) -> Readings:
+        pieces = self.tokenizer.source.pieces(source), self.tokenizer.target.pieces([*target, EOS])
+        words = self.tokenizer.source.words(pieces[0]), self.tokenizer.target.words(pieces[1])
+        return Readings(
+            tuple(pieces[0]),
+            tuple(pieces[1]),
+            tuple(words[0]),
+            tuple(words[1]),
+            found.weights,
+            found.roles,
+            _texts(self.tokenizer.source, source, words[0]),
+            _texts(self.tokenizer.target, [*target, EOS], words[1]),
+        )
+
+    def _search(self, nbest: int, **asked: Any) -> SearchSettings:
+        """The settings of the folder with what is asked for now. Of samples there are as many as are wanted."""
+        told = {name: value for name, value in asked.items() if value is not None}
+        if told.get("sample") and not told.get("mbr") and "beam" not in told:
+            told["beam"] = nbest
+        settings = SearchSettings.parse({**self.settings.search.model_dump(), **told}, "search")
+        if settings.coverage_penalty and not self._cross:
+            raise UsageError("coverage_penalty: this model does not look at its source with attention; leave it at 0")
         if not 1 <= nbest <= settings.beam:
             raise UsageError(
                 f"nbest: {nbest} best of a beam of {settings.beam}: ask for 1 to {settings.beam}, or widen the beam"
@@ -166,17 +275,44 @@ class Translator:
     def _length(self, text: str) -> int:
         return len(self._encode(text))
 
-    def _cut(self, line: str, place: int = 0) -> list[str]:
+    @property
+    def _cross(self) -> list[str]:
+        """The reads of the source."""
+        modules = self.model.named_modules()
+        return [name for name, module in modules if isinstance(module, Read) and module.role == "cross"]
+
+    def _wishes(self, wishes: Wish | Sequence[Wish], lines: int, settings: SearchSettings) -> list[Wish]:
+        """A wish for each line. Raises UsageError with all that is wrong with them."""
+        each = [wishes] * lines if isinstance(wishes, Wish) else list(wishes)
+        if len(each) != lines:
+            raise UsageError(f"there are {len(each)} wishes for {lines} lines; give one a line, or one for all")
+        checked(each, self._wording)
+        if any(wish.terms for wish in each) and (settings.sample or settings.groups > 1):
+            other = "sample" if settings.sample else "groups"
+            raise UsageError(f"terms and {other}: the beam is shared out among the terms; leave one of them out")
+        return each
+
+    def _job(self, text: str, wish: Wish, settings: SearchSettings) -> Job:
+        """A sentence to decode, in pieces."""
+        source, wording = self._encode(text), self._wording
+        prefix, terms = wording.prefix(wish.prefix), wording.terms(wish.terms)
+        longest = settings.longest(len(source), self.model.limit, len(prefix) + sum(len(t.forms[0]) for t in terms))
+        key = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        return Job(source, Task(0, longest, prefix, terms, wording.words(wish.forbid), key))
+
+    def _cut(self, line: str, place: int, wish: Wish) -> list[tuple[str, Wish]]:
         """The parts of a line that is longer than anything seen in training; any other line whole. `place` is for
         warnings: where the line stands among those given.
 
-        Put together again, with nothing between, they are the line.
+        Put together again, with nothing between, they are the line. What is asked of its beginning is asked of the
+        first part; a line with terms stays whole, because nobody knows which part they belong to.
         """
         line, longest = clean(line), self.settings.search.longest_source
-        if not line or longest is None or self._length(line) <= longest:
-            return [line] if line else []
+        if not line or longest is None or self._length(line) <= longest or wish.terms:
+            return [(line, wish)] if line else []
         sentences = self._packed(_split(line, _SENTENCE_END), longest)
-        return [part for sentence in sentences for part in self._parts(sentence, longest, place)]
+        first, *others = [part for sentence in sentences for part in self._parts(sentence, longest, place)]
+        return [(first, wish), *((part, replace(wish, prefix="")) for part in others)]
 
     def _packed(self, parts: Iterable[str], longest: int) -> list[str]:
         """Neighbours put together as long as they are no longer than `longest` pieces."""
@@ -217,18 +353,51 @@ class Translator:
             word = word[end:]
         return parts
 
-    def _decode(self, sources: list[list[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
-        """Search for all sources; the results are in their order."""
-        longest = [settings.longest(len(source), self.model.limit) for source in sources]
-        jobs = [Job(source, Task(name, most)) for name, (source, most) in enumerate(zip(sources, longest, strict=True))]
-        return self.engine.decode(jobs, settings)
+    def _ordered(self, source: str, found: list[Hypothesis], settings: SearchSettings) -> list[Hypothesis]:
+        """Hypotheses in another order than that of their scores, if one is asked for."""
+        if settings.mbr:
+            texts = [self.tokenizer.target.decode(h.ids) for h in found]
+            # Samples come as often as they are likely; what a beam holds is weighed by its probability.
+            best = max(h.log_probability for h in found)
+            shares = [1.0 if settings.sample else math.exp(h.log_probability - best) for h in found]
+            worth = likeness(texts, shares)
+        elif settings.coverage_penalty:
+            read = self._coverage(source, found)
+            worth = [h.score + settings.coverage_penalty * r for h, r in zip(found, read, strict=True)]
+        else:
+            return found
+        order = sorted(range(len(found)), key=lambda i: (not found[i].complete, -worth[i]))
+        return [found[i] for i in order]
+
+    def _coverage(self, source: str, found: list[Hypothesis]) -> list[float]:
+        """How much of the source each hypothesis has left unread, by the mean of all reads of it."""
+        read = forced(self.model, [self._encode(source)] * len(found), [h.ids for h in found])
+        means = [np.stack([each.weights[name].mean(0) for name in self._cross]).mean(0) for each in read]
+        return [coverage(mean[:, :-1]) for mean in means]  # the end is no part of the text
+
+    def _warn(self, place: int, translation: Translation, best: Hypothesis, wish: Wish) -> None:
+        """Say what is wrong with a translation, if something is."""
+        if translation.repeats is not None:
+            text, times = translation.repeats
+            said = f"the translation repeats {text!r} {times} times and is probably wrong; no_repeat = 4 forbids that"
+            warnings.warn(LineWarning(place, said), stacklevel=4)
+        if not best.complete:
+            missing = ", ".join(map(repr, wish.terms))
+            said = f"not every term is in the translation ({missing}); a wider beam or more max_extra may find room"
+            warnings.warn(LineWarning(place, said), stacklevel=4)
+
+    def _seen(self, sentences: Sequence[str], found: Sequence[Sequence[Hypothesis]]) -> list[list[Readings]]:
+        """What the model looks at as it writes each hypothesis of each sentence."""
+        pairs = [(text, each.ids) for text, some in zip(sentences, found, strict=True) for each in some]
+        read = iter(self.read_all([text for text, _ in pairs], [ids for _, ids in pairs]))
+        return [[next(read) for _ in some] for some in found]
 
     def _translation(
-        self, source: str, found: list[Hypothesis], nbest: int, alignments: bool, readings: bool
+        self, source: str, found: list[Hypothesis], seen: Sequence[Readings], nbest: int, alignments: bool
     ) -> Translation:
-        some = [self._text(hypothesis) for hypothesis in found[:nbest]]
-        if alignments or readings:
-            seen = [self.readings(source, hypothesis.ids) for hypothesis in found[:nbest]]
+        ids = self._encode(source)
+        some = [self._text(hypothesis, ids) for hypothesis in found[:nbest]]
+        if seen:
             some = [
                 replace(text, readings=read, alignments=tuple(self.align(read)) if alignments else None)
                 for text, read in zip(some, seen, strict=True)
@@ -236,13 +405,27 @@ class Translator:
         return replace(some[0], nbest=tuple(map(_without_readings, some))) if nbest > 1 else some[0]
 
     def align(self, readings: Readings) -> list[Link]:
-        """The source word that each target word looked at most, in the layer and head that were chosen for it."""
-        choice = self.choice or AlignmentChoice(readings.layers()[-1], None, False)
-        return strongest(readings.words(choice.layer, choice.head, choice.consumed).weights)
+        """The links between words, from the layer, head and row that were chosen for them.
 
-    def _text(self, hypothesis: Hypothesis) -> Translation:
-        target = self.tokenizer.target
-        return Translation(target.decode(hypothesis.ids), tuple(target.pieces(hypothesis.ids)), hypothesis.score)
+        Raises UsageError for a model without attention.
+        """
+        choice = self.choice or last_layer(readings)
+        return links_between(readings.words(choice.layer, choice.head, choice.consumed).weights, choice.symmetry)
+
+    def _text(self, hypothesis: Hypothesis, source: Sequence[int]) -> Translation:
+        target, again = self.tokenizer.target, runaway(hypothesis.ids, source)
+        repeats = None if again is None else (target.decode(again.ids), again.times)
+        text, tokens = target.decode(hypothesis.ids), tuple(target.pieces(hypothesis.ids))
+        return Translation(text, tokens, hypothesis.score, repeats=repeats)
+
+
+def _texts(vocabulary: Vocabulary, ids: Sequence[int], words: Sequence[int]) -> tuple[str, ...]:
+    """The text of each word, whatever pieces it is spelt with."""
+    count = max(words, default=-1) + 1
+    return tuple(
+        vocabulary.decode([piece for piece, own in zip(ids, words, strict=True) if own == word])
+        for word in range(count)
+    )
 
 
 def _split(line: str, end: re.Pattern[str]) -> list[str]:
@@ -265,6 +448,7 @@ def _joined(parts: Sequence[Translation], cut: Sequence[str], alignments: bool) 
         sum((part.score for part in parts), 0.0),
         tuple(links) if alignments else None,
         nbest=tuple(_joined([_ranked(part, rank) for part in parts], cut, alignments) for rank in ranks),
+        repeats=next((part.repeats for part in parts if part.repeats is not None), None),
     )
 
 

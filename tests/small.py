@@ -9,7 +9,7 @@ import torch
 
 from regard.checkpoint import WEIGHTS, FolderSettings, save_folder, save_tensors, weights
 from regard.data.tokenizer import EOS, Tokenizer, TokenizerSettings
-from regard.models import ModelSettings, build
+from regard.models import DECODERS, ENCODERS, ModelSettings, build
 from regard.search import SearchSettings
 
 SENTENCES = [
@@ -20,9 +20,11 @@ SENTENCES = [
     "너는 책을 읽는다",
     "you read a book",
 ]
+PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e in ENCODERS for d in DECODERS]
 SIDES: dict[str, dict[str, Any]] = {
     "transformer": {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feedforward": 16, "dropout": 0.0},
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16, "dropout": 0.0},
+    "plain": {"kind": "plain", "size": 16, "embedding": 16, "dropout": 0.0},
 }
 
 

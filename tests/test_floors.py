@@ -26,6 +26,7 @@ FLOORS: dict[str, int] = {
     "evaluation": 6,
     "interchange": 6,
     "visualisation": 6,
+    "files": 6,
     "cli": 8,
 }
 # errors stands below everything; settings raises its errors, checkpoint writes down how a folder is searched, and

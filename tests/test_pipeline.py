@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import re
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from small import SENTENCES, SIDES, folder
+from sacrebleu import sentence_chrf
+from small import PAIRS, SENTENCES, folder
 
 from regard.attention import watch
-from regard.data.tokenizer import BOS
-from regard.errors import UsageError
+from regard.data.tokenizer import BOS, EOS, Tokenizer, TokenizerSettings
+from regard.errors import LineWarning, RegardError, UsageError
 from regard.models import Batch
-from regard.pipeline import Translator, load
-from regard.search import LengthPenalty
-
-PAIRS = [(encoder, decoder) for encoder in SIDES for decoder in SIDES]
+from regard.pipeline import Translation, Translator, load
+from regard.search import Hypothesis, LengthPenalty, Wish
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
@@ -74,7 +77,11 @@ def test_more_hypotheses_than_the_beam_holds_are_refused(translator: Translator)
         translator.translate(SENTENCES, nbest=4)
 
 
-def test_alignments_name_words_that_are_there(translator: Translator) -> None:
+def test_alignments_name_words_that_are_there_if_there_is_attention(translator: Translator) -> None:
+    if translator.settings.model.decoder.kind == "plain":
+        with pytest.raises(UsageError, match="this model has no attention"):
+            translator.translate(SENTENCES, alignments=True)
+        return
     for line, found in zip(SENTENCES, translator.translate(SENTENCES, alignments=True), strict=True):
         assert found.alignments is not None
         assert [target for _, target in found.alignments] == list(range(len(found.text.split())))
@@ -100,3 +107,186 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     save_tensors(path, tensors)
     with pytest.raises(ModelFolderError, match=r"decoder\.output\.bias hold values that are no numbers"):
         load(tmp_path)
+
+
+# --- what is asked of a search
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    """A model that is in no hurry to end."""
+    return load(folder(tmp_path_factory.mktemp("writer"), end=-0.5))
+
+
+ASKED: dict[str, dict[str, Any]] = {
+    "greedy": {"beam": 1},
+    "sampled": {"sample": True, "temperature": 1.5, "seed": 3},
+    "few likeliest": {"sample": True, "top_k": 5, "top_p": 0.9},
+    "no repeats": {"beam": 1, "no_repeat": 1, "min_length": 4},
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_stream_put_together_is_the_translation(translator: Translator, asked: str) -> None:
+    long = " ".join(SENTENCES[:2] * 8)  # longer than in training: it is cut
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LineWarning)
+        for line in (*SENTENCES, long, "", "   "):
+            (whole,) = translator.translate(line, **{"beam": 1, **ASKED[asked]})
+            grown = list(translator.stream(line, **ASKED[asked]))
+            assert "".join(grown) == whole.text
+            assert all(grown)
+
+
+def test_a_stream_comes_word_by_word_and_others_translate_meanwhile(writer: Translator) -> None:
+    found = {line: list(writer.stream(line, sample=True, temperature=2.0, min_length=8)) for line in SENTENCES}
+    assert max(map(len, found.values())) > 2
+    streams = {line: writer.stream(line, sample=True, temperature=2.0, min_length=8) for line in SENTENCES}
+    grown = {line: [next(stream)] for line, stream in streams.items()}
+    writer.translate(SENTENCES)
+    for line, stream in streams.items():
+        grown[line] += stream
+    assert grown == found
+
+
+def test_a_translation_begins_with_the_prefix_holds_the_terms_and_none_of_what_is_forbidden(writer: Translator) -> None:
+    plain = writer.translate(SENTENCES)
+    for line in SENTENCES:
+        wish = Wish("I was", ("book", "집에 간다"), ("bread", "read"))
+        (found,) = writer.translate(line, beam=6, wishes=wish)
+        assert found.text.startswith("I was")
+        assert " book" in found.text
+        assert "집에 간다" in found.text
+        assert found.score == pytest.approx(writer.score(line, found.text) / _penalty(writer, found), abs=1e-3) or (
+            list(found.tokens) != writer.tokenizer.target.pieces(writer.tokenizer.target.encode(found.text))
+        )
+    wishes = [Wish(prefix="you") if n == 2 else Wish() for n in range(len(SENTENCES))]
+    some = writer.translate(SENTENCES, wishes=wishes)
+    assert [s.text for n, s in enumerate(some) if n != 2] == [p.text for n, p in enumerate(plain) if n != 2]
+    assert some[2].text.startswith("you")
+
+
+def _penalty(translator: Translator, found: Translation) -> float:
+    return LengthPenalty(translator.settings.search.length_penalty)(len(found.tokens) + 1)
+
+
+def test_a_word_that_would_be_written_can_be_forbidden(writer: Translator) -> None:
+    changed = 0
+    for line in SENTENCES:
+        words = writer.translate(line, beam=1)[0].text.split(" ")
+        for word in {word for word in words if word.isalpha()}:
+            (other,) = writer.translate(line, beam=1, wishes=Wish(forbid=(word,)))
+            assert not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", other.text)
+            changed += 1
+    assert changed > 2
+
+
+def test_what_contradicts_itself_is_refused_with_all_reasons(writer: Translator) -> None:
+    with pytest.raises(UsageError) as refused:
+        writer.translate(SENTENCES, beam=4, groups=3, temperature=0.5, min_length=9, max_length=3)
+    for part in ("temperature: only sampling", "4 cannot be cut into 3 groups", "min_length 9 is more than"):
+        assert part in str(refused.value)
+    with pytest.raises(UsageError) as refused:
+        writer.translate(SENTENCES, wishes=Wish("a book", ("", "my bread"), ("bread", " ")))
+    assert [cause.split(":")[0] for cause in refused.value.causes] == ["term ''", "forbid ' '", "forbid 'bread'"]
+    with pytest.raises(UsageError, match="did you mean 'sample'"):
+        writer.translate(SENTENCES, sampel=True)
+    with pytest.raises(UsageError, match="2 wishes for 6 lines"):
+        writer.translate(SENTENCES, wishes=[Wish(), Wish()])
+
+
+def test_of_samples_there_are_as_many_as_are_wanted(writer: Translator) -> None:
+    for line, found in zip(SENTENCES, writer.translate(SENTENCES, nbest=4, sample=True, temperature=1.5), strict=True):
+        assert len(found.nbest) == 4
+        assert writer.translate(line, nbest=4, sample=True, temperature=1.5)[0] == found, "alone as in company"
+    assert writer.translate(SENTENCES[0], sample=True)[0].nbest == ()
+    assert writer.translate(SENTENCES, sample=True, seed=1) != writer.translate(SENTENCES, sample=True, seed=2)
+
+
+@pytest.mark.parametrize("search", [{"beam": 5}, {"beam": 6, "sample": True, "temperature": 1.5}])
+def test_mbr_takes_what_is_most_like_the_others(writer: Translator, search: dict[str, Any]) -> None:
+    different = 0
+    for line in SENTENCES:
+        (plain,) = writer.translate(line, nbest=search["beam"], **search)
+        (best,) = writer.translate(line, nbest=search["beam"], mbr=True, **search)
+        texts = [each.text for each in plain.nbest]
+        shares = [1.0] * len(texts)
+        if "sample" not in search:
+            totals = [each.score * _penalty(writer, each) for each in plain.nbest]
+            shares = [math.exp(total - max(totals)) for total in totals]
+        worth = {
+            text: sum(
+                share * sentence_chrf(text, [other]).score
+                for j, (other, share) in enumerate(zip(texts, shares, strict=True))
+                if i != j
+            )
+            for i, text in enumerate(texts)
+        }
+        assert sorted(each.text for each in best.nbest) == sorted(texts)
+        assert worth[best.text] == pytest.approx(max(worth.values()))
+        different += best.text != plain.text
+    assert different
+
+
+@pytest.mark.parametrize("beta", [0.3, 5.0])
+def test_the_coverage_penalty_is_the_published_one_and_changes_order_alone(translator: Translator, beta: float) -> None:
+    if not translator._cross:
+        with pytest.raises(UsageError, match="does not look at its source with attention"):
+            translator.translate(SENTENCES, coverage_penalty=beta)
+        return
+    for line in SENTENCES:
+        (plain,) = translator.translate(line, beam=5, nbest=5)
+        (found,) = translator.translate(line, beam=5, nbest=5, coverage_penalty=beta)
+        assert {(each.text, each.tokens) for each in found.nbest} == {(each.text, each.tokens) for each in plain.nbest}
+        worth = []
+        for each in found.nbest:
+            ids = [translator.tokenizer.target.id_of(token) for token in each.tokens]
+            readings = translator.readings(line, ids)
+            reads = [readings.weights[name].mean(0) for name in readings.layers("cross")]
+            total = np.mean(reads, 0)[:, :-1].sum(0)  # (S,) without the end of sentence
+            worth.append(each.score + beta * float(np.log(np.minimum(total, 1)).sum()))
+        assert worth == sorted(worth, reverse=True)
+
+
+def test_models_that_share_a_vocabulary_are_averaged(tmp_path: Path) -> None:
+    one = folder(tmp_path / "one")
+    same, alone = load([one, one]), load(one)
+    assert [t.text for t in same.translate(SENTENCES)] == [t.text for t in alone.translate(SENTENCES)]
+    other = folder(tmp_path / "other", "recurrent", "recurrent", end=0.3)
+    both = load([one, other])
+    members = [load(one), load(other)]
+    together = both.translate(SENTENCES)
+    for line, found in zip(SENTENCES, together, strict=True):
+        (alone_found,) = both.translate(line)
+        assert alone_found.tokens == found.tokens
+        assert alone_found.score == pytest.approx(found.score, abs=1e-4)
+        assert all(abs(found.score - member.translate(line)[0].score) > 1e-3 for member in members)
+    for line, found in zip(SENTENCES, both.translate(SENTENCES, alignments=True, readings=True), strict=True):
+        ids = [both.tokenizer.target.id_of(token) for token in found.tokens]
+        with torch.no_grad():
+            source, target = torch.tensor([both._encode(line)]), torch.tensor([[BOS, *ids]])
+            shares = [m.model.project(m.model(Batch(source), target))[0].softmax(-1) for m in members]
+        mean = (sum(shares) / 2).log().gather(1, torch.tensor([*ids, EOS])[:, None]).sum()
+        assert found.score == pytest.approx(float(mean) / _penalty(both, found), abs=1e-4)
+        assert found.alignments is not None
+        assert found.readings is not None
+        assert {name.split(".")[1] for name in found.readings.layers("cross")} == {"0", "1"}
+    assert "".join(both.stream(SENTENCES[0])) == both.translate(SENTENCES[0], beam=1)[0].text
+
+
+def test_models_with_other_vocabularies_are_refused(tmp_path: Path) -> None:
+    one, other = folder(tmp_path / "one"), folder(tmp_path / "other")
+    tokenizer = Tokenizer.train(["other words", "altogether"], ["other words", "altogether"], TokenizerSettings())
+    tokenizer.save(other)
+    with pytest.raises(RegardError, match="other"):
+        load([one, other])
+
+
+def test_a_translation_that_runs_away_is_reported(writer: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = writer.tokenizer.target.encode("I go home")
+    longer = Hypothesis(tuple(ids[:1] + ids[1:] * 20), -3.0, -1.0)
+    monkeypatch.setattr(writer.engine, "decode", lambda jobs, _: [[longer] for _ in jobs])
+    with pytest.warns(LineWarning, match="repeats 'go home' 20 times") as warned:
+        found = writer.translate(SENTENCES[:1])
+    assert found[0].repeats == ("go home", 20)
+    assert warned[0].message.place == 0  # type: ignore[union-attr]

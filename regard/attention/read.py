@@ -9,7 +9,7 @@ from torch import nn
 from regard.attention import heads as side_by_side
 from regard.attention.memory import Memory
 from regard.attention.products import read_by_products
-from regard.attention.scores import score
+from regard.attention.scores import SCORES, score
 from regard.attention.watch import listeners
 from regard.shapes import Bool, Float, Tensor
 
@@ -22,6 +22,7 @@ class Read(nn.Module):
     `role` says what is read ("encoder", "decoder", "cross") and travels with the readings. Queries have `query_size`,
     entries `entry_size`; both are projected to `size`, cut into `heads`. With `raw_values` (one head) the answer is
     the weighted sum of the entries themselves and nothing is projected after it: the lean read of recurrent decoders.
+    With `raw_keys` queries and entries are compared as they are; so one head reads by a score with weights of its own.
     """
 
     def __init__(
@@ -33,21 +34,27 @@ class Read(nn.Module):
         heads: int = 1,
         score_name: str = "scaled_dot",
         raw_values: bool = False,
+        raw_keys: bool = False,
     ) -> None:
         super().__init__()
-        assert size % heads == 0, f"size {size} cannot be cut into {heads} heads"
         assert not raw_values or heads == 1, "raw values are read with one head"
+        assert size % heads == 0, f"size {size} cannot be cut into {heads} heads"
+        linear = SCORES[score_name].linear
+        raw_keys = raw_keys or (linear and heads == 1)
+        assert not raw_keys or heads == 1, "raw keys are read with one head"
+        asked, answering = (query_size, entry_size) if raw_keys else (size, size)
         self.role, self.heads, self.size = role, heads, size
         self.value_size = entry_size if raw_values else size
-        self.score = score(score_name, heads, size // heads)
-        self.query = nn.Linear(query_size, size)
-        self.key = nn.Linear(entry_size, size)
+        self.score = score(score_name, heads, answering // heads, asked // heads)
+        self.query = nn.Identity() if raw_keys else nn.Linear(query_size, size, bias=not linear)
+        self.key = nn.Identity() if raw_keys else nn.Linear(entry_size, size, bias=not linear)
         self.value = nn.Identity() if raw_values else nn.Linear(entry_size, size)
         self.output = nn.Identity() if raw_values else nn.Linear(size, query_size)
         for layer in (self.query, self.key, self.value, self.output):
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_uniform_(layer.weight)
-                nn.init.zeros_(layer.bias)
+                if layer.bias is not None:
+                    nn.init.zeros_(layer.bias)
 
     def prepare(
         self,
@@ -68,8 +75,8 @@ class Read(nn.Module):
 
     def empty(self, rows: int) -> Memory:
         """A memory with nothing in it yet: the start of a cache."""
-        like = self.key.weight
-        keys = like.new_empty(rows, self.heads, 0, self.size // self.heads)
+        like = next(self.parameters())
+        keys = like.new_empty(rows, self.heads, 0, self.score.query_size)
         return Memory(keys, like.new_empty(rows, self.heads, 0, self.value_size // self.heads))
 
     def forward(
@@ -88,7 +95,7 @@ class Read(nn.Module):
         """The same between the projections: `asked` is the query after its own, and none comes after the answer."""
         N, T, _ = asked.shape
         assert not causal or memory.rows == N, "a causal read is of one's own past: a memory for each query row"
-        q = side_by_side.fold(side_by_side.split(asked, self.heads), memory.rows)
+        q = side_by_side.fold(side_by_side.split(asked.to(memory.keys.dtype), self.heads), memory.rows)
         keep = visible(memory, T, causal, window)
         if keep is not None and keep.shape[2] > 1 and memory.rows < N:
             keep = keep.repeat(1, 1, N // memory.rows, 1)  # each of the queries that share a row has its own T

@@ -1,13 +1,18 @@
-"""How training tells its progress: a live line on a terminal, plain lines elsewhere."""
+"""How long work tells its progress: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Iterable
 from typing import Any
 
 from regard.cli.app import quiet, say
 
-__all__ = ["Teller", "duration"]
+__all__ = ["LineTeller", "Teller", "duration"]
+
+EVERY = 30.0
+"""Seconds between two plain lines about a file that is being translated."""
 
 
 class Teller:
@@ -61,6 +66,56 @@ class Teller:
 
     def _end(self, v: dict[str, Any]) -> str:
         return f"training ended after {v['update']} updates and {duration(v['seconds'])}: {v['reason']}"
+
+
+class LineTeller:
+    """Told which line a translation has come to; says how quick it is and when it will end."""
+
+    def __init__(self, total: int | None, before: int, hidden: bool) -> None:
+        self._total, self._before, self._hidden = total, before, hidden
+        self._begin = self._last = time.monotonic()
+        self._lines, self._told = before, False
+
+    def __enter__(self) -> LineTeller:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._clear()
+        if self._told and kind is None:
+            spent = time.monotonic() - self._begin
+            say(f"{self._lines:,} lines in {duration(spent)} · {self._speed():,.0f} sentences/s")
+
+    def __call__(self, lines: int) -> None:
+        now, self._lines = time.monotonic(), lines
+        if self._hidden:
+            return
+        if _live():
+            self._clear()
+            sys.stderr.write(self._line())
+            sys.stderr.flush()
+        elif now - self._last >= EVERY:
+            say(self._line())
+            self._last, self._told = now, True
+
+    def notes(self, notes: Iterable[str]) -> None:
+        """Warn of something, above the live line."""
+        for note in notes:
+            self._clear()
+            say(f"warning: {note}")
+
+    def _line(self) -> str:
+        speed = self._speed()
+        of = f"/{self._total:,}" if self._total else ""
+        left = f" · {duration((self._total - self._lines) / speed)} left" if self._total and speed else ""
+        return f"line {self._lines:,}{of} · {speed:,.0f} sentences/s{left}"
+
+    def _speed(self) -> float:
+        return (self._lines - self._before) / max(1e-9, time.monotonic() - self._begin)
+
+    def _clear(self) -> None:
+        """Take the live line away."""
+        if _live() and not self._hidden:
+            sys.stderr.write("\r\x1b[K")
 
 
 def _live() -> bool:

@@ -66,12 +66,12 @@ def draw(translator: Translator, text: str, out: Path, beam: int | None = None) 
 
 def _alignments(translator: Translator, text: str, translation: Translation) -> list[Alignment]:
     """The chosen read first, then the mean and every head of each layer."""
-    from regard.pipeline import AlignmentChoice
+    from regard.pipeline import AlignmentChoice, last_layer
 
     readings = translation.readings
     assert readings is not None, "readings were asked for"
     layers = readings.layers("cross")
-    choices = [translator.choice or AlignmentChoice(layers[-1], None, False)]
+    choices = [translator.choice or last_layer(readings)]
     for layer in layers:
         heads = readings.weights[layer].shape[0]
         choices += [AlignmentChoice(layer, head, False) for head in ([None, *range(heads)] if heads > 1 else [0])]

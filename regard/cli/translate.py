@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from regard.cli.app import app, prepare
+from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Seed, Threads, device_named
-from regard.cli.strangers import warn_of_strangers
+from regard.cli.progress import LineTeller
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from regard.pipeline import Translation
+    from regard.files import Alone, Lines, Part, Stream, Work, Workers
+    from regard.pipeline import Translator
+    from regard.search import Wish
 
-__all__ = ["read_chunks", "translate"]
-
-CHUNK = 512  # lines translated together
+__all__ = ["translate"]
 
 
 @app.command()
@@ -34,7 +33,35 @@ def translate(
     length_penalty: Annotated[float | None, typer.Option(min=0, help="α of the length penalty.")] = None,
     format: Annotated[Literal["text", "jsonl"], typer.Option(help="Plain lines, or one JSON object a line.")] = "text",
     alignments: Annotated[bool, typer.Option("--alignments", help="Add word links as source-target.")] = False,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw each piece by its probability.")] = False,
+    temperature: Annotated[float | None, typer.Option(help="Of sampling; below 1: likely pieces get likelier.")] = None,
+    top_k: Annotated[int | None, typer.Option(min=1, help="Draw from so many likeliest pieces only.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Draw from the likeliest pieces with this share.")] = None,
+    groups: Annotated[int | None, typer.Option(min=1, help="Groups of beams that avoid each other's pieces.")] = None,
+    diversity: Annotated[float | None, typer.Option(min=0, help="How much they do.")] = None,
+    min_length: Annotated[int | None, typer.Option(min=0, help="Pieces of a translation at least.")] = None,
+    max_length: Annotated[int | None, typer.Option(min=1, help="Pieces of a translation at most.")] = None,
+    no_repeat: Annotated[int | None, typer.Option(min=0, help="No run of so many pieces twice.")] = None,
+    coverage_penalty: Annotated[float | None, typer.Option(min=0, help="β of the coverage penalty.")] = None,
+    mbr: Annotated[bool, typer.Option("--mbr", help="Take the hypothesis most like the others (chrF).")] = False,
+    prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
+    term: Annotated[list[str] | None, typer.Option(help="A word that must appear; as often as there are.")] = None,
+    forbid: Annotated[list[str] | None, typer.Option(help="A word that must not appear; likewise.")] = None,
+    with_: Annotated[
+        list[Path] | None,
+        typer.Option("--with", help="One more model of the same vocabulary, averaged with the first."),
+    ] = None,
+    input: Annotated[
+        Literal["text", "jsonl"],
+        typer.Option(help="Plain lines, or one JSON object a line: text, prefix, terms, forbid."),
+    ] = "text",
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Print words as they are written; greedy, or --sample.")
+    ] = False,
     output: Annotated[Path | None, typer.Option(help="Write here instead of standard output.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an --output that was stopped.")] = False,
+    chunk: Annotated[int, typer.Option(min=1, help="Lines translated, and put on the disk, together.")] = 2000,
+    workers: Annotated[int, typer.Option(min=1, max=1024, help="Processes that share the work.")] = 1,
     engine: Engine = "auto",
     precision: Precision = "float32",
     device: Device = "auto",
@@ -46,102 +73,145 @@ def translate(
     """Translate a file or standard input, line by line.
 
     As text: one line a line; with --nbest the line number, score and text, tab-separated; with --alignments the links
-    in a further column. Empty lines stay empty.
+    in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
     prepare(threads, quiet, debug, seed)
+    from regard.files import Asked, Form, Lines, Work, chunks, remaining
     from regard.pipeline import load
+    from regard.search import Wish
 
-    translator = load(run, device_named(device), engine, precision)
-    known = strange = 0
-    with _sink(output) as sink:
-        for start, lines in read_chunks(file):
-            found = translator.translate(lines, beam, nbest, length_penalty, alignments)
-            strangers = warn_of_strangers(translator, _named(file), lines, start)
-            known, strange = known + sum(map(bool, map(str.strip, lines))) - strangers, strange + strangers
-            for number, translation in enumerate(found, start):
-                sink.write(_jsonl(number, translation) if format == "jsonl" else _text(number, translation, nbest))
-            sink.flush()
-        if strange and not known:
+    lines, device, runs = Lines(file), device_named(device), [run, *(with_ or ())]
+    if workers > 1 and device != "cpu":
+        raise UsageError(f"--workers {workers}: only the processor can be shared; give --device cpu, or one worker")
+    total = lines.checked()
+    search = {
+        "beam": beam,
+        "length_penalty": length_penalty,
+        "coverage_penalty": coverage_penalty,
+        "sample": sample or None,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "seed": seed if sample else None,
+        "groups": groups,
+        "diversity": diversity,
+        "mbr": mbr or None,
+        "min_length": min_length,
+        "max_length": max_length,
+        "no_repeat": no_repeat,
+    }
+    wish = Wish(prefix, tuple(term or ()), tuple(forbid or ()))
+    make = partial(load, runs if len(runs) > 1 else run, device, engine, precision)
+    options = {"nbest": nbest, "alignments": alignments, **search}
+    if stream:
+        others = {
+            "nbest": nbest > 1,
+            "alignments": alignments,
+            "format": format != "text",
+            "output": output is not None,
+        }
+        others |= {
+            "workers": workers > 1,
+            "resume": resume,
+            "mbr": mbr,
+            "beam": (beam or 1) > 1,
+            "input": input != "text",
+        }
+        others |= {"groups": (groups or 1) > 1, "coverage_penalty": bool(coverage_penalty)}
+        _streamed(make, lines, wish, search, [f"--{name.replace('_', '-')}" for name, told in others.items() if told])
+        return
+    work = Work(lines.name, Form(format == "jsonl", nbest), options, Asked(wish, input == "jsonl", lines.name))
+    how = {**options, "prefix": prefix, "term": list(wish.terms), "forbid": list(wish.forbid), "input": input}
+    how |= {"format": format, "chunk": chunk, "engine": engine, "precision": precision, "device": device}
+    with (
+        _sink(runs, output, resume, how) as sink,
+        _crew(work, make, 1 if lines.typed else workers, threads) as crew,
+        LineTeller(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as teller,
+    ):
+        todo = remaining(chunks(lines, 1 if lines.typed else chunk), sink.mark, lines.name)
+        for each, done in crew.results(todo):
+            teller.notes(done.notes)
+            sink.add(done.text, sink.mark.after(each.end, each.digest, done.known, done.strange))
+            teller(each.end)
+        if sink.mark.strange and not sink.mark.known:
+            sink.discard()
             raise DataError(
-                f"{_named(file)}: no line is in a script that {run} has seen in training, so no translation can be "
+                f"{lines.name}: no line is in a script that {run} has seen in training, so no translation can be "
                 "right; check that this is the model for these lines"
             )
+        sink.finish()
 
 
-def read_chunks(file: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines in chunks, each with the number of its first line (from 1). Raises DataError for what is not text."""
-    from regard.data.text import read_lines
+def _streamed(
+    make: Callable[[], Translator], lines: Lines, wish: Wish, search: dict[str, Any], others: list[str]
+) -> None:
+    """Print each translation while it is being written."""
+    if others:
+        raise UsageError(f"--stream and {', '.join(others)}: what is printed at once cannot be changed; leave one out")
+    translator = make()
+    told = {name: value for name, value in search.items() if value is not None}
+    for line in lines:
+        for more in translator.stream(line, wish, **told):
+            typer.echo(more, nl=False)
+            sys.stdout.flush()
+        typer.echo()
 
-    lines: Iterable[str] = _stdin() if file == "-" else read_lines(file)
-    size, number, stream = (1 if file == "-" and sys.stdin.isatty() else CHUNK), 1, iter(lines)
-    while chunk := list(islice(stream, size)):
-        yield number, chunk
-        number += len(chunk)
 
+def _crew(work: Work, make: Callable[[], Translator], workers: int, threads: int | None) -> Alone | Workers:
+    """Who translates: this process, or several."""
+    import torch
 
-def _named(file: str) -> str:
-    return "standard input" if file == "-" else file
+    from regard.files import Alone, Workers
 
-
-def _stdin() -> Iterator[str]:
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as problem:
-            raise DataError(
-                f"standard input: line {number} is not UTF-8 (byte 0x{line[problem.start]:02X}, the line's byte number "
-                f"{problem.start + 1}); convert it to UTF-8"
-            ) from None
-        if "\0" in text:
-            raise DataError(f"standard input: line {number} holds a NUL character; remove it")
-        yield text.removesuffix("\n").removesuffix("\r")
+    if workers == 1:
+        return Alone(work, make)
+    each = threads or max(1, torch.get_num_threads() // workers)
+    torch.set_num_threads(1)  # until the processes are there: see Workers
+    return Workers(work, make, workers, each)
 
 
 @contextmanager
-def _sink(output: Path | None) -> Iterator[TextIO]:
-    """Where results go; a file appears whole when all is done, and not at all when something failed."""
-    if output is None:
-        yield sys.stdout
-        return
+def _sink(runs: list[Path], output: Path | None, resume: bool, how: dict[str, Any]) -> Iterator[Stream | Part]:
+    """Where results go; a file appears whole when all is done, and its part stays when something stopped the work."""
+    from regard.checkpoint import fingerprints
+    from regard.files import Part, Stream
+
     # What is no ordinary file, such as /dev/null, cannot be replaced: it is written to.
-    ordinary = output.is_file() or not output.exists()
-    beside = output.with_name(output.name + ".part") if ordinary else output
+    ordinary = output is not None and (output.is_file() or not output.exists())
+    if resume and not ordinary:
+        raise UsageError("--resume: only what goes into a file can be gone on with; give --output as before")
+    if output is None:
+        yield Stream(sys.stdout)
+        return
+    if not ordinary:
+        with _opened(output) as sink:
+            yield sink
+        return
+    files = fingerprints(runs[0])
+    for number, other in enumerate(runs[1:], 2):
+        files |= {f"{name} of model {number}": digest for name, digest in fingerprints(other).items()}
+    options = {f"--{name.replace('_', '-')}": value for name, value in how.items()}
+    with Part(output, {"option": options, "file": files}).open(resume) as part:
+        if resume:
+            done = part.mark.lines
+            say(f"going on after line {done:,}" if done else "there is nothing to go on with: beginning at line 1")
+        try:
+            yield part
+        except BaseException:
+            if part.kept:
+                say(f"{part.path} holds lines 1 to {part.kept:,}; the same command with --resume goes on after them")
+            raise
+
+
+@contextmanager
+def _opened(output: Path) -> Iterator[Stream]:
+    from regard.files import Stream
+
     try:
-        file = beside.open("w", encoding="utf-8", newline="\n")
+        file = output.open("w", encoding="utf-8", newline="\n")
     except OSError as problem:
         raise UsageError(
             f"--output {output}: cannot be written ({problem.strerror}); choose a file in a folder of yours"
         ) from None
-    try:
-        with file:
-            yield file
-        if ordinary:
-            beside.replace(output)
-    finally:
-        if ordinary:
-            beside.unlink(missing_ok=True)
-
-
-def _text(number: int, translation: Translation, nbest: int) -> str:
-    from regard.attention.alignment import pharaoh
-
-    lines = []
-    for each in (translation.nbest or (translation,)) if nbest > 1 else (translation,):
-        place = f"{number}\t{each.score:.4f}\t" if nbest > 1 else ""
-        links = f"\t{pharaoh(each.alignments)}" if each.alignments is not None else ""
-        lines.append(f"{place}{each.text}{links}\n")
-    return "".join(lines)
-
-
-def _jsonl(number: int, translation: Translation) -> str:
-    values = {"line": number, **_values(translation), "nbest": [_values(each) for each in translation.nbest]}
-    return json.dumps(values, ensure_ascii=False) + "\n"
-
-
-def _values(translation: Translation) -> dict[str, Any]:
-    return {
-        "text": translation.text,
-        "score": round(translation.score, 6),
-        "tokens": translation.tokens,
-        "alignments": translation.alignments,
-    }
+    with file:
+        yield Stream(file)

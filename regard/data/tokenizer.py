@@ -140,6 +140,24 @@ class Vocabulary:
                 ids.append(UNK)
         return ids
 
+    def id_of(self, piece: str) -> int:
+        """The id of a piece; UNK where there is no such piece."""
+        return int(self._processor.piece_to_id(piece))
+
+    @cached_property
+    def surfaces(self) -> list[bytes]:
+        """What each piece adds to a text, as UTF-8; nothing for PAD, UNK, BOS and EOS."""
+        p = self._processor
+        found = []
+        for index, piece in enumerate(p.id_to_piece(list(range(len(self))))):
+            if p.is_control(index) or p.is_unknown(index):
+                found.append(b"")
+            elif p.is_byte(index):
+                found.append(bytes([int(piece[3:5], 16)]))
+            else:
+                found.append(piece.replace(_SPACE, " ").encode())
+        return found
+
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """What each id stands for; "▁" at a piece's start is a space before it."""
         if self.listing is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ from regard.models import Batch
 from regard.search import Forbid, Hypothesis, Rule, SearchSettings, Task
 from regard.search.front import Best, Front
 
-__all__ = ["Job", "Reader", "Room", "decode"]
+__all__ = ["Job", "Reader", "Room", "decode", "follow"]
 
 
 class Reader(Protocol):
@@ -76,6 +76,21 @@ def decode(
                 waiting.stop()
                 raise
     return [found[job.task.name] for job in jobs]
+
+
+def follow(
+    reader: Reader, job: Job, settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)
+) -> Iterator[tuple[int, ...]]:
+    """What is written of one sentence after each step, its end not counted: greedy, or one sample."""
+    assert settings.beam == 1, "of several beams none can be told before all are done"
+    found: dict[int, list[Hypothesis]] = {}
+    with torch.inference_mode():
+        now = _begun(reader, [job], settings, rules, found)
+    while now is not None:
+        yield now.front.written(0)
+        with torch.inference_mode():
+            now = _stepped(reader, now, found)
+    yield found[job.task.name][0].ids
 
 
 class _Waiting:

@@ -27,7 +27,7 @@ typedef int32_t whole __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum { FLOAT32, BFLOAT16, INT8 };
 enum { NONE, RELU, GELU, SILU, TANH };
-enum { EMBED, NORM, LINEAR, COPY, STORE, MEMORISE, ATTEND_SENTENCE, ATTEND_SOURCE, ATTEND_PAST, ADDITIVE, STATE, GRU, LSTM, TANH_CELL, RECUR, BEST };
+enum { EMBED, NORM, LINEAR, COPY, STORE, MEMORISE, ATTEND_SENTENCE, ATTEND_SOURCE, ATTEND_PAST, ADDITIVE, STATE, GRU, LSTM, TANH_CELL, RECUR, UNIT, BEST };
 
 typedef struct { /* a weight (K, V) packed in panels of columns, with what turns its products into numbers */
   int32_t precision, inputs, outputs, padded; /* inputs are padded to a multiple of what one instruction takes */
@@ -383,6 +383,21 @@ static void normalise(const Operation *o, const Worker *w) {
     for (i = 0; i + LANES <= D; i += LANES) store(y + i, (load(x + i) - mean) * scale * load(o->table + i) + load(o->second + i));
     for (; i < D; i++) y[i] = (x[i] - mean) * scale * o->table[i] + o->second[i];
   }
+}
+
+/* Parts of a register, one for each head, to length one, times a scale of the head. */
+static void unit(const Operation *o, const Worker *w) {
+  const Context *c = w->c;
+  int64_t first, last;
+  share(w, c->rows, &first, &last);
+  int E = o->size / o->heads;
+  for (int64_t n = first; n < last; n++)
+    for (int h = 0; h < o->heads; h++) {
+      float *x = reg(c, o->from, n) + o->at + h * E, squares = 0;
+      for (int i = 0; i < E; i++) squares += x[i] * x[i];
+      float length = sqrtf(squares), scale = o->table[h] / (length > 1e-12f ? length : 1e-12f);
+      for (int i = 0; i < E; i++) x[i] *= scale;
+    }
 }
 
 /* Columns of a register, times a weight, bent, plus what `extra` holds, into columns of another. */
@@ -866,6 +881,7 @@ static void compute(Team *t, Worker *w) {
       case STATE: state(o, w); break;
       case GRU: case LSTM: case TANH_CELL: gates(o, w); break;
       case RECUR: recur(o, w); break;
+      case UNIT: unit(o, w); break;
       case BEST: best(o, w); meet(t); gather_best(w); break;
     }
     meet(t);

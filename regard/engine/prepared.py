@@ -15,8 +15,8 @@ from regard.engine import recurrent, transformer
 from regard.engine.native import missing
 from regard.engine.program import Builder, EncoderProgram, Precision, Program, Team, address, check_layout, padded
 from regard.engine.values import PreparedSource, PreparedState, addresses
-from regard.models import Batch, Model
-from regard.models.recurrent import RecurrentDecoder, RecurrentEncoder
+from regard.models import Batch, Ensemble, Model
+from regard.models.recurrent import PlainDecoder, RecurrentDecoder, RecurrentEncoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
 __all__ = ["Prepared", "prepare", "unprepared"]
@@ -26,15 +26,17 @@ ROWS = 512
 """About so many source pieces are encoded together: what they need stays in cache."""
 
 
-def unprepared(model: Model) -> str | None:
+def unprepared(model: Model | Ensemble) -> str | None:
     """Why this model cannot be prepared on this machine, in a sentence; None where it can."""
+    if isinstance(model, Ensemble):
+        return "PyTorch averages several models"
     if (reason := missing()) is not None:
         return f"the native kernels are not to be had: {reason}"
     if (device := model.device).type != "cpu":
         return f"the model is on {device}, and the native kernels run on the processor"
     if isinstance(model.decoder, TransformerDecoder):
         return transformer.why_not(model.decoder)
-    if isinstance(model.decoder, RecurrentDecoder):
+    if isinstance(model.decoder, RecurrentDecoder | PlainDecoder):
         return recurrent.why_not(model.decoder)
     return f"a {type(model.decoder).__name__} has no program for the native kernels"
 
@@ -50,7 +52,7 @@ def prepare(model: Model, precision: Precision = "float32", threads: int = 1) ->
     with torch.inference_mode():
         decoder: Any = model.decoder
         kind = transformer if isinstance(decoder, TransformerDecoder) else recurrent
-        memory, entry = kind.memory_program(decoder, model.encoder.shape.size, precision)
+        memory = kind.memory_program(decoder, model.encoder.shape.size, precision)
         step, features, block = kind.step_program(decoder, precision)
         encoder = _encoder_program(model, precision)
         output = decoder.output
@@ -59,9 +61,9 @@ def prepare(model: Model, precision: Precision = "float32", threads: int = 1) ->
         best.best(best.register(size), output.weight, output.bias)
         told = logits.linear(logits.register(size), output.weight, output.bias)
         shaped, first = model.encoder.shape, None
-        if isinstance(decoder, RecurrentDecoder):
+        if kind is recurrent:
             first = recurrent.first_program(decoder, shaped.rows, shaped.size, precision)
-        shape = _Shape(entry, block, features, told, output.weight.shape[0], kind is recurrent)
+        shape = _Shape(block, features, told, output.weight.shape[0], kind is recurrent)
     programs = _Programs(encoder, memory, first, step, best.program(), logits.program())
     return Prepared(model, precision, threads, programs, shape)
 
@@ -78,7 +80,7 @@ def _encoder_program(model: Model, precision: Precision) -> EncoderProgram | Non
 @dataclass(frozen=True)
 class _Programs:
     encoder: EncoderProgram | None  # None: PyTorch encodes
-    memory: Program
+    memory: tuple[Program, int] | None  # and the numbers of one entry; None: nothing is read
     first: Program | None  # of decoders that begin in a state
     step: Program
     best: Program
@@ -87,7 +89,6 @@ class _Programs:
 
 @dataclass(frozen=True)
 class _Shape:
-    entry: int  # numbers of one entry of a memory
     block: int  # numbers that a step leaves behind
     features: int  # register
     logits: int  # register
@@ -235,10 +236,12 @@ class Prepared:
 
     def _remember(self, outputs: Array, counts: Array) -> PreparedSource:
         """The memories of sentences whose entries (M, D) stand one after another."""
-        program, rows = self._programs.memory, len(outputs)
-        counts = np.ascontiguousarray(counts, np.int64)
+        counts, none = np.ascontiguousarray(counts, np.int64), np.zeros(len(counts), np.int64)
+        if self._programs.memory is None:
+            return PreparedSource(none, counts, none, ())
+        (program, entry), rows = self._programs.memory, len(outputs)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        ends = np.cumsum(padded(counts)) * self._shape.entry
+        ends = np.cumsum(padded(counts)) * entry
         room = np.empty(int(ends[-1]), np.float32)
         memories = address(room) + 4 * np.concatenate([[0], ends[:-1]]).astype(np.int64)
         registers = program.room(rows)
@@ -246,14 +249,14 @@ class Prepared:
         program.run(
             self._team, rows, starts=address(starts), sentences=len(counts), memories=address(memories)
         )  # fmt: skip
-        return PreparedSource(memories, counts, np.zeros(len(counts), np.int64), (room,))
+        return PreparedSource(memories, counts, none, (room,))
 
     def _with_first(self, source: PreparedSource, summary: Array) -> PreparedSource:
         """With the state that the decoder begins in, where it has one; the summary is (B, L, D)."""
         program = self._programs.first
         if program is None:
             return source
-        rows, blocks = len(summary), np.empty((len(summary), self._shape.block), np.float32)
+        rows, blocks = len(summary), np.zeros((len(summary), self._shape.block), np.float32)
         program.register(program.room(rows), 0, rows)[:] = summary.reshape(rows, -1)
         program.run(self._team, rows, blocks=address(blocks), block=self._shape.block)
         return PreparedSource(source.memories, source.entries, addresses(blocks), (*source.kept, blocks))

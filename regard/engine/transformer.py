@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from regard.attention import Read
-from regard.attention.scores import ScaledDot
 from regard.engine.program import Builder, EncoderProgram, Precision, Program
+from regard.engine.reading import asked, attend, directed, heads_of, remembered, scale, unread
 from regard.layers.feedforward import FeedForward
 from regard.layers.positions import sinusoids
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
@@ -24,8 +23,8 @@ BENDS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu"}
 def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
     """What of this encoder or decoder the programs cannot do; None where they can do all."""
     for name, part in module.named_modules():
-        if isinstance(part, Read) and type(part.score) is not ScaledDot:
-            return f"{name} reads by {type(part.score).__name__}, and only scaled dot products have a program"
+        if isinstance(part, Read) and (reason := unread(part)) is not None:
+            return f"{name} {reason}, which has no program"
         if isinstance(part, FeedForward) and part.activation not in BENDS:
             return f"{name} has an activation that has no program"
     return None
@@ -40,8 +39,8 @@ def encoder_program(encoder: TransformerEncoder, precision: Precision) -> Encode
     for layer in encoder.layers:
         own: Any = layer
         z = _enter(b, own.around_self, x, y)
-        b.linear(z, *_beside(own.self_read), to=asked)
-        b.add("attend_sentence", asked, read, size=D, heads=own.self_read.heads, scale=_scale(own.self_read))
+        _ask_itself(b, own.self_read, z, asked)
+        b.add("attend_sentence", asked, read, size=D, heads=own.self_read.heads, scale=scale(own.self_read))
         _leave(b, own.around_self, x, read, own.self_read.output)
         _feedforward(b, own, x, y, inner)
     _exit(b, encoder, x)
@@ -50,16 +49,11 @@ def encoder_program(encoder: TransformerEncoder, precision: Precision) -> Encode
 
 def memory_program(decoder: TransformerDecoder, size: int, precision: Precision) -> tuple[Program, int]:
     """What an encoder says into the memories of all layers; and the numbers that one entry takes."""
-    b = Builder(precision)
-    said, place = b.register(size), 0
+    b, place = Builder(precision), 0
+    said = b.register(size)
     for layer in decoder.layers:
         own: Any = layer
-        read: Read = own.cross_read
-        D = read.size
-        weight = torch.cat([read.key.weight, read.value.weight])  # type: ignore[list-item]
-        both = b.linear(said, weight, torch.cat([read.key.bias, read.value.bias]))  # type: ignore[list-item]
-        b.add("memorise", both, extra=both, at=D, size=D, entry=D, place=place)
-        place += 2 * D
+        place += remembered(b, own.cross_read, said, place)
     return b.program(), place
 
 
@@ -68,19 +62,20 @@ def step_program(decoder: TransformerDecoder, precision: Precision) -> tuple[Pro
     b = Builder(precision)
     x = _entrance(b, decoder)
     D = b.widths[x]
-    y, asked, read, query, inner = (b.register(n) for n in (D, 3 * D, D, D, _inner(decoder)))
+    y, own_past, read, inner = (b.register(n) for n in (D, 3 * D, D, _inner(decoder)))
+    place = 0
     for i, layer in enumerate(decoder.layers):
         own: Any = layer
         z = _enter(b, own.around_self, x, y)
-        b.linear(z, *_beside(own.self_read), to=asked)
-        heads, scale = own.self_read.heads, _scale(own.self_read)
-        b.add("store", asked, at=D, size=2 * D, place=2 * D * i)
-        b.add("attend_past", asked, read, size=D, heads=heads, scale=scale, place=2 * D * i)
+        _ask_itself(b, own.self_read, z, own_past)
+        heads = own.self_read.heads
+        b.add("store", own_past, at=D, size=2 * D, place=2 * D * i)
+        b.add("attend_past", own_past, read, size=D, heads=heads, scale=scale(own.self_read), place=2 * D * i)
         _leave(b, own.around_self, x, read, own.self_read.output)
         z = _enter(b, own.around_cross, x, y)
-        b.linear(z, own.cross_read.query.weight, own.cross_read.query.bias, to=query)
-        heads, scale = own.cross_read.heads, _scale(own.cross_read)
-        b.add("attend_source", query, read, size=D, entry=D, heads=heads, scale=scale, place=2 * D * i)
+        query = asked(b, own.cross_read, z, 0, D)
+        attend(b, own.cross_read, query, read, 0, D, place)
+        place += b.widths[query] + D
         _leave(b, own.around_cross, x, read, own.cross_read.output)
         _feedforward(b, own, x, y, inner)
     _exit(b, decoder, x)
@@ -118,16 +113,14 @@ def _feedforward(b: Builder, layer: Any, x: int, y: int, inner: int) -> None:
     _leave(b, layer.around_feedforward, x, inner, network.narrow)
 
 
-def _beside(read: Read) -> tuple[torch.Tensor, torch.Tensor]:
-    """Query, key and value projections as one."""
-    layers: Any = (read.query, read.key, read.value)
-    return torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers])
+def _ask_itself(b: Builder, read: Read, source: int, to: int) -> None:
+    """Query, key and value side by side in one register."""
+    b.linear(source, *heads_of(read), to=to)
+    D = read.size
+    directed(b, read, to, 0, D, asking=True)
+    directed(b, read, to, D, D)
 
 
 def _inner(side: TransformerEncoder | TransformerDecoder) -> int:
     first: Any = side.layers[0]
     return int(first.feedforward.widen.out_features)
-
-
-def _scale(read: Read) -> float:
-    return float(1 / np.sqrt(read.size // read.heads))

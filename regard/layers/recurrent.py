@@ -1,6 +1,6 @@
 """One step of a recurrent network, with the input's share computed beforehand for all positions at once.
 
-Gates stand in PyTorch's order and formulas are PyTorch's, so `torch.nn.GRU` and `torch.nn.LSTM` are oracles.
+Gates stand in PyTorch's order and formulas are PyTorch's, so `torch.nn.RNN`, `GRU` and `LSTM` are oracles.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from torch.autograd.function import once_differentiable
 
 from regard.shapes import Float, Tensor
 
-__all__ = ["CELLS", "GRU", "LSTM", "Cell", "CellName"]
+__all__ = ["CELLS", "GRU", "LSTM", "Cell", "CellName", "Elman"]
 
-CellName = Literal["gru", "lstm"]
+CellName = Literal["gru", "lstm", "tanh"]
 States = tuple[Tensor, ...]
 Layer = Callable[[Tensor], Tensor]
 
@@ -27,6 +27,7 @@ class Cell(nn.Module):
 
     gates: int
     states: int
+    network: Callable[..., Any]  # the same over a whole sequence, fused
 
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
@@ -48,10 +49,22 @@ class Cell(nn.Module):
         raise NotImplementedError
 
 
+class Elman(Cell):
+    """tanh of what input and hidden state say (Elman 1990): no gates, and a short memory."""
+
+    gates, states = 1, 1
+    network = staticmethod(torch.rnn_tanh)
+
+    @staticmethod
+    def bend(projected: Float[Tensor, "N G"], said: Float[Tensor, "N G"], states: States) -> States:
+        return ((projected + said).to(states[0].dtype).tanh(),)
+
+
 class GRU(Cell):
     """A gated recurrent unit (Cho et al. 2014); its one state is the hidden one."""
 
     gates, states = 3, 1
+    network = staticmethod(torch.gru)
 
     @staticmethod
     def bend(projected: Float[Tensor, "N G"], said: Float[Tensor, "N G"], states: States) -> States:
@@ -62,6 +75,7 @@ class LSTM(Cell):
     """A long short-term memory (Hochreiter and Schmidhuber 1997); its states are the hidden one and the cell."""
 
     gates, states = 4, 2
+    network = staticmethod(torch.lstm)
 
     @staticmethod
     def bend(projected: Float[Tensor, "N G"], said: Float[Tensor, "N G"], states: States) -> States:
@@ -104,4 +118,4 @@ class _GRU(torch.autograd.Function):
         return by_input.to(ctx.dtype[0]), by_said, by_h
 
 
-CELLS: dict[str, type[Cell]] = {"gru": GRU, "lstm": LSTM}
+CELLS: dict[str, type[Cell]] = {"gru": GRU, "lstm": LSTM, "tanh": Elman}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -13,11 +13,12 @@ from regard.layers.recurrent import Cell, CellName
 from regard.layers.repeated import Repeated
 from regard.shapes import Bool, Float, Tensor
 
-__all__ = ["NETWORKS", "run"]
+__all__ = ["NETWORKS", "go_on", "run"]
 
-NETWORKS: dict[CellName, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM}
+NETWORKS: dict[CellName, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "tanh": nn.RNN}
 _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
-Said = tuple[Float[Tensor, "B S D"], tuple[Tensor, ...]]  # outputs, and the last states (B, D)
+States = tuple[Tensor, ...]
+Said = tuple[Float[Tensor, "B S D"], States]  # outputs, and the last states (B, D)
 
 
 def run(network: nn.RNNBase, cell: type[Cell], x: Float[Tensor, "B S Dk"], keep: Bool[Tensor, "B S"] | None) -> Said:
@@ -29,6 +30,24 @@ def run(network: nn.RNNBase, cell: type[Cell], x: Float[Tensor, "B S Dk"], keep:
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         return _step_by_step(network, cell, x, keep)
     return _fused(network, x, keep)
+
+
+def go_on(cell: Cell, x: Float[Tensor, "N T Dk"], states: States) -> Said:
+    """The outputs of a cell at T further positions, and its states after the last.
+
+    Nothing is fed back from one position to the next but the states, so many positions are one call.
+    """
+    if x.shape[1] == 1:
+        states = cell(cell.input(x[:, 0]), states)
+        return states[0].unsqueeze(1), states
+    if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+        outputs, states = _loop(cell, cell.input(x).unbind(1), Repeated.of(cell.hidden), states)
+        return torch.stack(outputs, 1), states
+    weights = (cell.input.weight, cell.hidden.weight, cell.input.bias, cell.hidden.bias)
+    begun = [state.unsqueeze(0) for state in states]
+    with torch.autocast(x.device.type, enabled=False):
+        told = cell.network(x.float(), begun if len(begun) > 1 else begun[0], weights, True, 1, 0.0, False, False, True)
+    return told[0], tuple(state[0] for state in told[1:])
 
 
 def _fused(network: nn.RNNBase, x: Tensor, keep: Tensor | None) -> Said:
@@ -53,18 +72,33 @@ def _step_by_step(network: nn.RNNBase, cell: type[Cell], x: Tensor, keep: Tensor
 
 def _one_way(network: nn.RNNBase, way: str, cell: type[Cell], x: Tensor, keep: Tensor | None) -> Said:
     weight, bias, hidden_weight, hidden_bias = (getattr(network, name + way) for name in _WEIGHTS)
-    hidden = Repeated(hidden_weight, hidden_bias)
+    backwards = way.endswith("reverse")
     projected = F.linear(x, weight, bias).unbind(1)
-    places = range(len(projected))
-    states = tuple(hidden_weight.new_zeros(len(x), network.hidden_size) for _ in range(cell.states))
-    outputs: dict[int, Tensor] = {}
-    for t in reversed(places) if way.endswith("reverse") else places:
-        new = cell.bend(projected[t], hidden(states[0]), states)
-        if keep is None:
-            states = new
-        else:  # past its end, and before it backwards, a sentence's states stay as they are
-            here = keep[:, t, None]
-            states = tuple(torch.where(here, a, b) for a, b in zip(new, states, strict=True))
-        outputs[t] = states[0]
-    told = torch.stack([outputs[t] for t in places], 1)
+    keeps = None if keep is None else keep.unsqueeze(-1).unbind(1)
+    if backwards:
+        projected, keeps = projected[::-1], keeps and keeps[::-1]
+    begun = tuple(hidden_weight.new_zeros(len(x), network.hidden_size) for _ in range(cell.states))
+    outputs, states = _loop(cell, projected, Repeated(hidden_weight, hidden_bias), begun, keeps)
+    told = torch.stack(outputs[::-1] if backwards else outputs, 1)
     return told if keep is None else told * keep.unsqueeze(-1), states
+
+
+def _loop(
+    cell: Cell | type[Cell],
+    projected: Sequence[Tensor],
+    hidden: Callable[[Tensor], Tensor],
+    states: States,
+    keeps: Sequence[Tensor] | None = None,
+) -> tuple[list[Tensor], States]:
+    """The hidden state after each step, and all states after the last.
+
+    Past its end, and before it backwards, a sentence's states stay as they are: its `keeps` (B, 1) are False there.
+    """
+    outputs = []
+    for t, now in enumerate(projected):
+        new = cell.bend(now, hidden(states[0]), states)
+        if keeps is not None:
+            new = tuple(torch.where(keeps[t], a, b) for a, b in zip(new, states, strict=True))
+        states = new
+        outputs.append(states[0])
+    return outputs, states

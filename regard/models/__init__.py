@@ -2,6 +2,7 @@
 
 from regard.models.build import DECODERS, ENCODERS, ModelSettings, build, count, device_of
 from regard.models.elsewhere import why_not_ctranslate2, why_not_huggingface
+from regard.models.ensemble import Ensemble, Together
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, Model, Shape, Source, State, best_of
 
 __all__ = [
@@ -11,11 +12,13 @@ __all__ = [
     "Decoder",
     "Encoded",
     "Encoder",
+    "Ensemble",
     "Model",
     "ModelSettings",
     "Shape",
     "Source",
     "State",
+    "Together",
     "best_of",
     "build",
     "count",

@@ -10,6 +10,8 @@ from pydantic import Field
 from regard.errors import ConfigurationError
 from regard.models.interface import Decoder, Encoder, Model
 from regard.models.recurrent import (
+    PlainDecoder,
+    PlainDecoderSettings,
     RecurrentDecoder,
     RecurrentDecoderSettings,
     RecurrentEncoder,
@@ -33,6 +35,7 @@ ENCODERS: dict[type[Settings], Any] = {
 DECODERS: dict[type[Settings], Any] = {
     TransformerDecoderSettings: TransformerDecoder,
     RecurrentDecoderSettings: RecurrentDecoder,
+    PlainDecoderSettings: PlainDecoder,
 }
 
 
@@ -40,7 +43,9 @@ class ModelSettings(Settings):
     """An encoder, a decoder, and what they share."""
 
     encoder: Annotated[TransformerEncoderSettings | RecurrentEncoderSettings, Field(discriminator="kind")]
-    decoder: Annotated[TransformerDecoderSettings | RecurrentDecoderSettings, Field(discriminator="kind")]
+    decoder: Annotated[
+        TransformerDecoderSettings | RecurrentDecoderSettings | PlainDecoderSettings, Field(discriminator="kind")
+    ]
     share: Literal["auto", "all", "target", "none"] = Field(
         "auto",
         description="which embeddings are one matrix with the output layer: of both sides (all), of the target, none; "

@@ -3,9 +3,12 @@
 from regard.search.drive import find, search
 from regard.search.front import Best, Finished, Front, Moved
 from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Term, Verbs, Word
+from regard.search.ranking import Repetition, coverage, likeness, runaway
 from regard.search.rules import Bans, Forbid, LengthPenalty, Rule
+from regard.search.wording import NOTHING, Wish, Wording, checked
 
 __all__ = [
+    "NOTHING",
     "Bans",
     "Best",
     "Finished",
@@ -14,12 +17,19 @@ __all__ = [
     "Hypothesis",
     "LengthPenalty",
     "Moved",
+    "Repetition",
     "Rule",
     "SearchSettings",
     "Task",
     "Term",
     "Verbs",
+    "Wish",
     "Word",
+    "Wording",
+    "checked",
+    "coverage",
     "find",
+    "likeness",
+    "runaway",
     "search",
 ]

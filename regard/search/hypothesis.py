@@ -92,8 +92,8 @@ class Term:
 class Word:
     """A word or phrase that must not be written: the pieces that would complete it, by the bytes that stand before.
 
-    `surfaces`: what each piece of the vocabulary stands for. `endings`: the bytes before, the piece, and whether the
-    word's own beginning is among those bytes (else it is in the piece, and anything may stand before).
+    `surfaces`: what each piece of the vocabulary stands for. `endings`: the bytes before, the piece, and whether no
+    letter may stand before those bytes (else the word begins inside the piece, after what is no letter).
     """
 
     surfaces: Sequence[bytes] = field(repr=False)

@@ -107,7 +107,7 @@ def test_a_read_equals_a_loop_over_rows_heads_and_queries(name: str, raw: bool) 
         answers = []
         for h in range(heads):
             pair = [x[None, None] for x in (q[None, h], k[:, h])]
-            score = type(ours.score)(1, q.shape[-1])
+            score = type(ours.score)(1, k.shape[-1], q.shape[-1])
             score.load_state_dict({n: p[h : h + 1] for n, p in ours.score.state_dict().items()})
             weights = score(pair[0], score.prepare(pair[1]))[0, 0, 0].exp()
             answers.append((weights / weights.sum()) @ v[:, h])
@@ -205,7 +205,7 @@ def test_with_nothing_to_read_the_answer_is_zero_and_gradients_are_finite(name: 
     assert torch.equal(found[1], torch.zeros(4, D))
     assert bool(found.isfinite().all())
     assert torch.equal(readings[""][1], torch.zeros_like(readings[""][1]))
-    for gradient in gradients(found, [query, keys, values, ours.query.weight, ours.key.weight]):
+    for gradient in gradients(found, [query, keys, values, *ours.parameters()]):
         assert bool(gradient.isfinite().all())
     assert all(
         float(g[1].abs().max()) == 0 for g in gradients(ours(query, ours.prepare(keys, values, keep)), [keys, values])

@@ -57,13 +57,21 @@ def test_json_says_the_same_as_text(regard: Command, model: Path, korean: bytes)
     text = regard("translate", model, "--alignments", stdin=korean).lines
     lines = regard("translate", model, "--alignments", "--format", "jsonl", stdin=korean).lines
     rows = [json.loads(line) for line in lines]
-    assert [list(row) for row in rows] == [["line", "text", "score", "tokens", "alignments", "nbest"]] * 5
+    assert [list(row) for row in rows] == [["line", "text", "score", "tokens", "alignments", "nbest", "repeats"]] * 5
     assert [row["line"] for row in rows] == [1, 2, 3, 4, 5]
     told = ["\t".join([row["text"], " ".join(f"{s}-{t}" for s, t in sorted(row["alignments"]))]) for row in rows]
     assert told == text
     assert all(row["nbest"] == [] for row in rows)
     assert all(row["score"] < 0 for row in rows if row["text"])
-    assert rows[3] == {"line": 4, "text": "", "score": 0.0, "tokens": [], "alignments": [], "nbest": []}
+    assert rows[3] == {
+        "line": 4,
+        "text": "",
+        "score": 0.0,
+        "tokens": [],
+        "alignments": [],
+        "nbest": [],
+        "repeats": None,
+    }
     assert {
         json.loads(line)["alignments"] for line in regard("translate", model, "--format", "jsonl", stdin=korean).lines
     } == {None}
@@ -130,13 +138,10 @@ def test_threads_seed_and_quiet_change_no_result(regard: Command, transformer: P
     assert regard("translate", transformer, "--threads", 1, "--seed", 3, "--quiet", stdin=korean) == plain
 
 
-def test_many_lines_keep_their_order_across_chunks(
-    regard: Command, transformer: Path, monkeypatch: pytest.MonkeyPatch, data: Path
-) -> None:
+def test_many_lines_keep_their_order_across_chunks(regard: Command, transformer: Path, data: Path) -> None:
     whole = regard("translate", transformer, data / "test.ko", "--beam", 1)
-    monkeypatch.setattr("regard.cli.translate.CHUNK", 5)
-    assert regard("translate", transformer, data / "test.ko", "--beam", 1) == whole
-    rows = regard("translate", transformer, data / "test.ko", "--beam", 1, "--format", "jsonl").lines
+    assert regard("translate", transformer, data / "test.ko", "--beam", 1, "--chunk", 5) == whole
+    rows = regard("translate", transformer, data / "test.ko", "--beam", 1, "--format", "jsonl", "--chunk", 5).lines
     assert [json.loads(row)["line"] for row in rows] == list(range(1, 13))
 
 
@@ -174,7 +179,6 @@ def test_an_output_that_cannot_be(regard: Command, transformer: Path, output: st
 def test_an_output_file_is_whole_or_not_there(
     regard: Command, transformer: Path, korean: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.cli.translate.CHUNK", 2)
     Path("old.txt").write_text("old")
     bad = korean + b"\xff\n"
     done = regard.fails(
@@ -185,7 +189,7 @@ def test_an_output_file_is_whole_or_not_there(
     regard.fails("translate", transformer, "--output", "new.txt", stdin=korean, status=130, because="stopped")
 
 
-def _interrupted(*_: object) -> None:
+def _interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 

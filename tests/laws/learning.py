@@ -78,7 +78,7 @@ def accuracy(model: Model, task: Task) -> float:
 def best_head(model: Model, task: Task) -> float:
     """Of all heads, the largest share of target pieces that looked most at the source piece they are made from.
 
-    A piece may look when it is predicted, or, a row later, when it was written and goes in.
+    A piece may look when it is predicted, or, a row later, when it was written and goes in. 0 where nothing looks.
     """
     shares: dict[tuple[str, int, int], list[bool]] = {}
     roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Read)}
@@ -93,4 +93,4 @@ def best_head(model: Model, task: Task) -> float:
                 for later in (0, 1):
                     hits = row[later : later + len(one)] == wanted
                     shares.setdefault((name, head, later), []).extend(hits.tolist())
-    return max(sum(hits) / len(hits) for hits in shares.values())
+    return max((sum(hits) / len(hits) for hits in shares.values()), default=0.0)

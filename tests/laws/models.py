@@ -32,14 +32,15 @@ GAIN = 2.0
 
 
 def variants(kind: type[Settings], count: int = 4) -> list[Settings]:
-    """Small settings of one kind, different in layers and in every switch; four show each pair of values of two switches."""
+    """Small settings of one kind, different in layers and in every switch, the defaults first; there are as many as
+    are wanted, and more where a switch has more values. Four show each pair of values of two switches of two."""
     small = {name: value for name, value in SMALL.items() if name in kind.model_fields}
     switches = {"layers": LAYERS} if "layers" in kind.model_fields else {}
     for name, field in kind.model_fields.items():
         values = (True, False) if field.annotation is bool else typing.get_args(field.annotation)
         is_switch = field.annotation is bool or typing.get_origin(field.annotation) is typing.Literal
         if is_switch and len(values) > 1 and name not in SMALL:
-            switches[name] = values
+            switches[name] = sorted(values, key=lambda value, default=field.default: value != default)
     rows = max([count, *map(len, switches.values())]) if count > 1 else 1
     chosen = ({name: _pick(v, i, j) for j, (name, v) in enumerate(switches.items())} for i in range(rows))
     return list(dict.fromkeys(kind.parse({**small, **choice}, "a law") for choice in chosen))
@@ -48,7 +49,7 @@ def variants(kind: type[Settings], count: int = 4) -> list[Settings]:
 def _pick(values: Sequence[Any], i: int, j: int) -> Any:
     if len(values) == 2:
         return values[(i & (1, 2, 3)[j % 3]).bit_count() % 2]
-    return values[(i + j) % len(values)]
+    return values[(i + j * (i // len(values))) % len(values)]
 
 
 def label(settings: Settings) -> str:
@@ -60,12 +61,14 @@ def label(settings: Settings) -> str:
 
 
 def pairs(count: int = 4, share: str = "none") -> list[Any]:
-    """Every encoder with every decoder, `count` variants of each, as parameters of a test."""
-    encoders = [settings for kind in ENCODERS for settings in variants(kind, count)]
-    decoders = [settings for kind in DECODERS for settings in variants(kind, count)]
+    """Every kind of encoder with every kind of decoder, and with each of them every variant of both at least once."""
+    chosen = []
+    for (i, one), (j, other) in itertools.product(enumerate(ENCODERS), enumerate(DECODERS)):
+        encoders, decoders = variants(one, count), variants(other, count)
+        for k in range(max(len(encoders), len(decoders))):
+            chosen.append((encoders[(k + j) % len(encoders)], decoders[(k + i) % len(decoders)]))
     return [
-        pytest.param(ModelSettings(encoder=e, decoder=d, share=share), id=f"{label(e)}+{label(d)}")
-        for e, d in itertools.product(encoders, decoders)
+        pytest.param(ModelSettings(encoder=e, decoder=d, share=share), id=f"{label(e)}+{label(d)}") for e, d in chosen
     ]
 
 

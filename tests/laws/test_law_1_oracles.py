@@ -13,6 +13,8 @@ from laws.models import SOURCE_PIECES, alone, entries, make, sentences, targets,
 from regard.attention import Read
 from regard.models import Batch, ModelSettings, Shape
 from regard.models.recurrent import (
+    PlainDecoder,
+    PlainDecoderSettings,
     RecurrentDecoder,
     RecurrentDecoderSettings,
     RecurrentEncoder,
@@ -26,6 +28,8 @@ from regard.models.transformer import (
 )
 
 D, HEADS, INNER = 16, 4, 24
+NETWORKS = {"gru": nn.GRU, "lstm": nn.LSTM, "tanh": nn.RNN}
+CELLS = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "tanh": nn.RNNCell}
 CLOSE: dict[str, Any] = {"rtol": 0, "atol": 1e-5}
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
@@ -110,13 +114,13 @@ def test_a_layer_of_the_decoder_equals_torch(norm: str, activation: str) -> None
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("cell", NETWORKS)
 def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
     cell: str, layers: int, bidirectional: bool
 ) -> None:
     chosen = {"cell": cell, "layers": layers, "bidirectional": bidirectional, "size": 6, "embedding": 5, "dropout": 0.0}
     encoder = shaken(RecurrentEncoder(RecurrentEncoderSettings(**chosen), SOURCE_PIECES))
-    theirs = (nn.GRU if cell == "gru" else nn.LSTM)(5, 6, layers, batch_first=True, bidirectional=bidirectional)
+    theirs = NETWORKS[cell](5, 6, layers, batch_first=True, bidirectional=bidirectional)
     theirs.load_state_dict(
         {
             name.replace("_l0", f"_l{i}"): weight
@@ -140,56 +144,91 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
     assert encoded.summary.shape == (5, encoder.shape.rows, encoder.shape.size)
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
-@pytest.mark.parametrize("score", ["additive", "scaled_dot"])
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(cell: str, score: str, layers: int) -> None:
-    """One sentence and one step at a time: attend with the state before, step on piece and context, then tell."""
-    chosen = {"cell": cell, "layers": layers, "score": score, "size": 6, "embedding": 5, "attention": 4, "dropout": 0.0}
-    kind = nn.GRUCell if cell == "gru" else nn.LSTMCell
-    settings = ModelSettings(
-        encoder=variants(RecurrentEncoderSettings)[0], decoder=RecurrentDecoderSettings(**chosen), share="none"
-    )
-    model = make(settings)
+def torch_cells(decoder: RecurrentDecoder | PlainDecoder, cell: str, fed: Tensor | None = None) -> list[nn.RNNCellBase]:
+    """PyTorch's cells with the decoder's weights; `fed` are those for what is fed back, beside the lowest's inputs."""
+    cells = []
+    for i, own in enumerate(decoder.cells):
+        from_input = torch.cat([own.input.weight, fed], 1) if i == 0 and fed is not None else own.input.weight
+        made = CELLS[cell](from_input.shape[1], 6)
+        weights = {"weight_ih": from_input.detach(), "bias_ih": own.input.bias}
+        made.load_state_dict({**weights, "weight_hh": own.hidden.weight, "bias_hh": own.hidden.bias})
+        cells.append(made)
+    return cells
+
+
+def advance(cells: list[nn.RNNCellBase], x: Tensor, states: list[tuple[Tensor, ...]]) -> None:
+    """One step of one sentence, layer upon layer; `states` are replaced."""
+    for i, one in enumerate(cells):
+        before = tuple(s[None] for s in states[i])
+        new = one(x[None], before if len(before) > 1 else before[0])
+        states[i] = tuple(s[0] for s in new) if len(before) > 1 else (new[0],)
+        x = states[i][0]
+
+
+SCORES = {
+    "additive": lambda read, h, s: torch.tanh(read.query(h) + read.key(s)) @ read.score.vector[0],
+    "dot": lambda read, h, s: read.key(s) @ read.query(h),
+    "scaled_dot": lambda read, h, s: read.key(s) @ read.query(h) / 2,
+    "general": lambda read, h, s: h @ read.score.matrix[0] @ s.T,
+    "cosine": lambda read, h, s: F.cosine_similarity(read.query(h), read.key(s), -1) / read.score.log_temperature.exp(),
+    "cosine_fixed": lambda read, h, s: F.cosine_similarity(read.query(h), read.key(s), -1) * 10,
+}
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("order", ["bahdanau", "luong", "luong_fed"])
+def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(order: str, cell: str, score: str, layers: int) -> None:
+    """One sentence and one step at a time, as the papers say it."""
+    sizes = {"size": 6, "embedding": 5, "attention": 4, "dropout": 0.0}
+    settings = RecurrentDecoderSettings(order=order, cell=cell, layers=layers, score=score, **sizes)
+    model = make(ModelSettings(encoder=variants(RecurrentEncoderSettings)[0], decoder=settings, share="none"))
     decoder = model.decoder
     assert isinstance(decoder, RecurrentDecoder)
     batch, target = sentences(5, 1, 3), targets(3, 6)
     found = model(batch, target)
-
-    cells = []
-    for i, own in enumerate(decoder.cells):
-        inputs = 5 + model.encoder.shape.size if i == 0 else 6
-        made = kind(inputs, 6)
-        from_input = torch.cat([own.input.weight, decoder.context.weight], 1) if i == 0 else own.input.weight
-        made.load_state_dict(
-            {
-                "weight_ih": from_input.detach(),
-                "bias_ih": own.input.bias,
-                "weight_hh": own.hidden.weight,
-                "bias_hh": own.hidden.bias,
-            }
-        )
-        cells.append(made)
-
+    cells = torch_cells(decoder, cell, None if order == "luong" else decoder.context.weight)
     for row in range(3):
         encoded = model.encoder(alone(batch, row))
         memory = encoded.outputs[0]  # (S, D)
         states = first_states(decoder, encoded.summary[0], layers, cell == "lstm")
+        wanted = torch.zeros(5)
         for t, piece in enumerate(target[row].tolist()):
-            query, keys = decoder.read.query(states[-1][0]), decoder.read.key(memory)
-            scores = {
-                "additive": lambda q, k: torch.tanh(q + k) @ decoder.read.score.vector[0],
-                "scaled_dot": lambda q, k: k @ q / 2,
-            }
-            context = scores[score](query, keys).softmax(0) @ memory
             embedded = decoder.embedding.weight[piece]
-            x = torch.cat([embedded, context])
-            for i, one in enumerate(cells):
-                new = one(x[None], tuple(s[None] for s in states[i]) if cell == "lstm" else states[i][0][None])
-                states[i] = tuple(s[0] for s in new) if cell == "lstm" else (new[0],)
-                x = states[i][0]
-            wanted = torch.tanh(decoder.readout(torch.cat([x, context, embedded])))
+            if order == "luong":
+                advance(cells, embedded, states)
+            elif order == "luong_fed":
+                advance(cells, torch.cat([embedded, wanted]), states)
+            context = SCORES[score](decoder.read, states[-1][0], memory).softmax(0) @ memory
+            if order == "bahdanau":
+                advance(cells, torch.cat([embedded, context]), states)
+            told = [states[-1][0], context, embedded] if order == "bahdanau" else [states[-1][0], context]
+            wanted = torch.tanh(decoder.readout(torch.cat(told)))
             torch.testing.assert_close(found[row, t], wanted, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("context", ["first", "every"])
+def test_a_decoder_without_attention_equals_a_loop_over_torch_cells(context: str, cell: str, layers: int) -> None:
+    settings = PlainDecoderSettings(context=context, cell=cell, layers=layers, size=6, embedding=5, dropout=0.0)
+    model = make(ModelSettings(encoder=variants(RecurrentEncoderSettings)[0], decoder=settings, share="none"))
+    decoder = model.decoder
+    assert isinstance(decoder, PlainDecoder)
+    batch, target = sentences(5, 1, 3), targets(3, 6)
+    found, cells = model(batch, target), torch_cells(decoder, cell)
+    for row in range(3):
+        summary = model.encoder(alone(batch, row)).summary[0].flatten()
+        begun = [torch.tanh(bridge(summary)) for bridge in decoder.bridges]
+        states = [tuple(begun[i::layers]) for i in range(layers)]
+        last = states[-1][0]
+        for t, piece in enumerate(target[row].tolist()):
+            embedded = decoder.embedding.weight[piece]
+            x = torch.cat([embedded, last]) if context == "every" else embedded
+            advance(cells, x, states)
+            told = torch.cat([states[-1][0], x]) if context == "every" else states[-1][0]
+            torch.testing.assert_close(found[row, t], torch.tanh(decoder.readout(told)), rtol=0, atol=1e-4)
 
 
 def first_states(decoder: RecurrentDecoder, summary: Tensor, layers: int, cells: bool) -> list[tuple[Tensor, ...]]:

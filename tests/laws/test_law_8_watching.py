@@ -12,7 +12,7 @@ from laws.models import alone, entries, make, pairs, sentences, targets
 from laws.searching import beam, greedy
 from regard.attention import Read, watch
 from regard.data.batching import pad
-from regard.data.tokenizer import BOS
+from regard.data.tokenizer import BOS, EOS
 from regard.models import Model, ModelSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.search import LengthPenalty
@@ -106,6 +106,7 @@ def test_readings_step_by_step_are_those_of_all_at_once(settings: ModelSettings)
 @pytest.mark.parametrize("settings", pairs(1))
 def test_readings_of_a_greedy_search_are_those_of_teacher_forcing_its_own_output(settings: ModelSettings) -> None:
     model, sentence = make(settings, ends=0.05), alone(BATCH, 3)
+    model.decoder.output.bias[EOS] -= 2
     source = model.encode(sentence)
     with watch(model) as searched:
         (best,) = greedy(model, source, torch.tensor([6]), LengthPenalty(1.0))

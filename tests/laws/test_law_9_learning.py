@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from laws.learning import SYMBOLS, TASKS, Task, accuracy, best_head, learnt
-from regard.attention import SCORES
+from regard.attention import SCORES, Read
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
 from regard.models.recurrent import RecurrentDecoderSettings, RecurrentEncoderSettings
 from regard.settings import Settings
@@ -34,7 +34,8 @@ def check(encoder: Settings, decoder: Settings, task: Task, updates: int = 600, 
     settings = ModelSettings(encoder=encoder, decoder=decoder, share="none")
     model = learnt(settings, task, updates, rate)
     assert accuracy(model, task) >= 0.95
-    assert best_head(model, task) >= 0.9
+    looks = any(isinstance(module, Read) and module.role == "cross" for module in model.modules())
+    assert not looks or best_head(model, task) >= 0.9
 
 
 def test_reversing_is_learnt_and_the_attention_shows_it() -> None:

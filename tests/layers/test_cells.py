@@ -8,7 +8,7 @@ from torch import nn
 
 from regard.layers.recurrent import CELLS
 
-TORCH = {"gru": nn.GRUCell, "lstm": nn.LSTMCell}
+TORCH = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "tanh": nn.RNNCell}
 
 
 def test_every_cell_has_its_oracle_here() -> None:

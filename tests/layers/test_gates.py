@@ -25,7 +25,11 @@ def lstm(projected: Tensor, said: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor,
     return o.sigmoid() * c.tanh(), c
 
 
-FORMULAS = {"gru": gru, "lstm": lstm}
+def tanh(projected: Tensor, said: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+    return ((projected + said).tanh(),)
+
+
+FORMULAS = {"gru": gru, "lstm": lstm, "tanh": tanh}
 
 
 def inputs(name: str, N: int = 4, size: int = 5, dtype: torch.dtype = torch.float32) -> list[Tensor]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.layers import sequence
 from regard.layers.recurrent import CELLS
-from regard.layers.sequence import NETWORKS, _fused, _step_by_step, run
+from regard.layers.sequence import NETWORKS, _fused, _step_by_step, go_on, run
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
 SIZE, INPUTS = 6, 5
@@ -154,3 +154,38 @@ def test_only_autocast_on_a_cpu_goes_step_by_step(monkeypatch: pytest.MonkeyPatc
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         run(network("gru"), CELLS["gru"], *inputs(None))
     assert taken == ["_step_by_step" if autocast else "_fused"]
+
+
+# --- a cell that goes on from where it stands
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("T", [1, 2, 6])
+@pytest.mark.parametrize("name", CELLS)
+def test_many_steps_of_a_cell_are_one_call(name: str, T: int, autocast: bool) -> None:
+    cell, x = CELLS[name](INPUTS, SIZE), torch.randn(3, T, INPUTS, requires_grad=True)
+    begun = tuple(torch.randn(3, SIZE, requires_grad=True) for _ in range(cell.states))
+    learnt, results = [x, *begun, *cell.parameters()], []
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        outputs, states = go_on(cell, x, begun)
+    one_by_one, last = [], begun
+    for now in x.unbind(1):
+        last = cell(cell.input(now), last)
+        one_by_one.append(last[0])
+    for said in ((outputs, states), (torch.stack(one_by_one, 1), last)):
+        assert said[0].dtype == torch.float32
+        results.append([said[0], *said[1], *torch.autograd.grad(told(said), learnt)])
+    for found, wanted in zip(*results, strict=True):
+        torch.testing.assert_close(found, wanted, **({"rtol": 0.05, "atol": 0.1} if autocast else CLOSE))
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_cell_may_stop_and_go_on_anywhere(name: str) -> None:
+    cell, x = CELLS[name](INPUTS, SIZE), torch.randn(3, 6, INPUTS)
+    begun = tuple(torch.randn(3, SIZE) for _ in range(cell.states))
+    wanted, last = go_on(cell, x, begun)
+    parts, states = [], begun
+    for part in x.split([2, 1, 3], 1):
+        outputs, states = go_on(cell, part, states)
+        parts.append(outputs)
+    assert_same([torch.cat(parts, 1), *states], [wanted, *last])

@@ -19,7 +19,10 @@ class Table:
 
     logits: Tensor  # (T, V, V), or (B, T, V, V)
     limit: int | None = None
-    device: torch.device = torch.device("cpu")
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
 
     def begin(self, source: Source) -> State:
         rows = source.summary.shape[0]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from regard.data.batching import Example, PairBatch, collate
 from regard.data.tokenizer import EOS
-from regard.models import DECODERS, Model, ModelSettings
+from regard.models import DECODERS, ENCODERS, Model, ModelSettings
 from regard.training.crew import Crew, precision
 from regard.training.loss import Loss, Objective
 
@@ -29,7 +29,10 @@ PAIRS = [
 EXAMPLES = [[Example([*source, EOS], [*target, EOS]) for source, target in some] for some in PAIRS]
 BATCHES = [(collate(some), f"1/1/{number}") for number, some in enumerate(EXAMPLES)]
 TOKENS = sum(batch.tokens for batch, _ in BATCHES)
-DIAGONAL = pairs(1, "target")[:: 1 + len(DECODERS)]  # every encoder and every decoder, not every pair
+DIAGONAL = [
+    pairs(1, "target")[i % len(ENCODERS) * len(DECODERS) + i % len(DECODERS)]
+    for i in range(max(len(ENCODERS), len(DECODERS)))
+]  # every encoder and every decoder, not every pair
 Gradients = list[Tensor | None]
 
 

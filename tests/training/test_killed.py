@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -18,12 +19,13 @@ from regard.training.journal import read
 
 pytestmark = pytest.mark.slow
 
-PAIRS = [(encoder, decoder) for encoder in SIDES for decoder in SIDES]
+KINDS = [[kind.model_fields["kind"].default for kind in kinds] for kinds in (ENCODERS, DECODERS)]
+PAIRS = list(itertools.product(*KINDS))
 BEHAVIOUR = {"updates": 200, "validate_every": 100, "log_every": 1}
 
 
 def test_every_registered_kind_is_killed_here() -> None:
-    assert {kind.model_fields["kind"].default for kind in [*ENCODERS, *DECODERS]} == set(SIDES)
+    assert {kind for kinds in KINDS for kind in kinds} == set(SIDES)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from regard.checkpoint import load_tensors, weights
 from regard.data.batching import Batches, BatchingSettings, Example, collate
 from regard.data.tokenizer import EOS
 from regard.errors import ConfigurationError, TrainingError
-from regard.models import Model, ModelSettings, build
+from regard.models import DECODERS, ENCODERS, Model, ModelSettings, build
 from regard.training import Recipe, Trainer
 from regard.training.journal import read
 from regard.training.schedule import ScheduleSettings, rate
@@ -23,8 +23,9 @@ from regard.training.schedule import ScheduleSettings, rate
 SIDES = {
     "transformer": {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2},
     "recurrent": {"kind": "recurrent", "size": 8, "embedding": 8, "dropout": 0.2},
+    "plain": {"kind": "plain", "size": 8, "embedding": 8, "dropout": 0.2},
 }
-PAIRS = [(encoder, decoder) for encoder in SIDES for decoder in SIDES]
+PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e in ENCODERS for d in DECODERS]
 
 
 def _model_values(encoder: str, decoder: str) -> dict[str, Any]:

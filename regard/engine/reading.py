@@ -1,0 +1,98 @@
+"""A read as operations: what its score asks of keys and queries, and the read itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.attention import Read
+from regard.attention.scores import Additive, Cosine, CosineFixed, Dot, General, ScaledDot
+from regard.engine.program import Builder
+
+__all__ = ["asked", "attend", "directed", "heads_of", "keyed", "remembered", "scale", "unread"]
+
+DOTS = (Dot, ScaledDot, General, Cosine, CosineFixed)
+
+
+def unread(read: Read) -> str | None:
+    """Why this read has no operations; None where it has."""
+    kind = type(read.score)
+    if kind in DOTS or (kind is Additive and read.role == "cross" and read.heads == 1):
+        return None
+    return f"reads with {read.heads} heads by {kind.__name__}"
+
+
+def keyed(read: Read) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """The weight and bias that make an entry a key, with what the score does to keys; no weight: it is one as it is."""
+    weight, bias = _of(read.key)
+    if not isinstance(read.score, General):
+        return weight, bias
+    matrix: torch.Tensor = read.score.matrix  # (H, Eq, E)
+    if weight is None:
+        return matrix[0], None
+    parts = weight.view(read.heads, -1, weight.shape[1])
+    return torch.matmul(matrix, parts).flatten(0, 1), None
+
+
+def remembered(b: Builder, read: Read, said: int, place: int) -> int:
+    """What an encoder says, prepared for this read, into its part of a memory; gives the numbers of an entry."""
+    weight, bias = keyed(read)
+    keys = said if weight is None else b.linear(said, weight, bias)
+    directed(b, read, keys)
+    value, value_bias = _of(read.value)
+    values = said if value is None else b.linear(said, value, value_bias)
+    entry, size = b.widths[keys], b.widths[values]
+    b.add("memorise", keys, extra=values, at=0, size=size, entry=entry, place=place)
+    return entry + size
+
+
+def asked(b: Builder, read: Read, source: int, place: int, size: int) -> int:
+    """`size` columns of a register from `place` on, as a query."""
+    weight, bias = _of(read.query)
+    if weight is None:
+        query = b.register(size)
+        b.add("copy", source, query, place=place, at=0, size=size)
+    else:
+        query = b.linear(source, weight, bias, place=place)
+    directed(b, read, query, asking=True)
+    return query
+
+
+def directed(b: Builder, read: Read, register: int, at: int = 0, size: int | None = None, asking: bool = False) -> None:
+    """Cosines compare directions: their keys and queries have length one, queries times the sharpness of their head."""
+    if not isinstance(read.score, Cosine | CosineFixed):
+        return
+    scales = torch.ones(read.heads)
+    if asking and isinstance(read.score, Cosine):
+        scales = torch.exp(-read.score.log_temperature)
+    b.add("unit", register, register, at=at, size=size or b.widths[register], heads=read.heads, table=scales)
+
+
+def attend(b: Builder, read: Read, query: int, to: int, at: int, size: int, place: int) -> None:
+    """Read the source's memory, whose part for this read begins at `place`: values of `size` into columns from `at`."""
+    values: dict[str, Any] = {"at": at, "size": size, "entry": b.widths[query], "place": place}
+    if isinstance(read.score, Additive):
+        b.add("additive", query, to, table=read.score.vector, **values)
+    else:
+        b.add("attend_source", query, to, scale=scale(read), heads=read.heads, **values)
+
+
+def scale(read: Read) -> float:
+    """What dot products are multiplied by."""
+    return float(read.score.as_dot(torch.zeros(1, read.heads, 1, read.score.query_size))[1])  # type: ignore[index]
+
+
+def heads_of(read: Read) -> tuple[torch.Tensor, torch.Tensor]:
+    """The weights and biases of query, key and value as one layer."""
+    key, key_bias = keyed(read)
+    layers = [_of(read.query), (key, key_bias), _of(read.value)]
+    weights = [weight for weight, _ in layers if weight is not None]
+    assert len(weights) == 3, "a read of a sequence by itself has projections"
+    biases = [w.new_zeros(len(w)) if bias is None else bias for w, (_, bias) in zip(weights, layers, strict=True)]
+    return torch.cat(weights), torch.cat(biases)
+
+
+def _of(layer: nn.Module) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    return (layer.weight, layer.bias) if isinstance(layer, nn.Linear) else (None, None)

@@ -1,0 +1,63 @@
+"""What the lines of a file ask for: as plain text all the same, as JSON lines each what it says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from regard.errors import DataError
+from regard.files.chunks import Chunk
+from regard.search import NOTHING, Wish
+
+__all__ = ["PLAINLY", "Asked"]
+
+_KEYS = {"text": "a text", "prefix": "a text", "terms": "a list of texts", "forbid": "a list of texts"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of every line of a file; lines of JSON may ask for more: {"text": …, "terms": [ … ]}."""
+
+    wish: Wish = NOTHING
+    jsonl: bool = False
+    name: str = "the input"
+
+    def __call__(self, chunk: Chunk) -> tuple[list[str], Wish | list[Wish]]:
+        """The texts to translate, and what is asked of each. Raises DataError with all that cannot be read."""
+        if not self.jsonl:
+            return list(chunk.lines), self.wish
+        read = [self._read(line, f"{self.name}, line {n}") for n, line in enumerate(chunk.lines, chunk.start)]
+        if causes := [cause for found, _, _ in read for cause in found]:
+            raise DataError(*causes)
+        return [text for _, text, _ in read], [wish for _, _, wish in read]
+
+    def _read(self, line: str, where: str) -> tuple[list[str], str, Wish]:
+        """What is wrong with a line of JSON, its text, and its wish."""
+        if not line.strip():
+            return [], "", self.wish
+        try:
+            values = json.loads(line)
+        except ValueError as problem:
+            return [f'{where}: not JSON ({problem}); wanted {{"text": …}}'], "", self.wish
+        if not isinstance(values, dict) or "text" not in values:
+            return [f'{where}: wanted a JSON object with the key text, such as {{"text": …}}'], "", self.wish
+        causes = [f"{where}: unknown key {key!r}; known are {', '.join(_KEYS)}" for key in values if key not in _KEYS]
+        causes += [
+            f"{where}: {key}: wanted {_KEYS[key]}, got {value!r}"
+            for key, value in values.items()
+            if key in _KEYS and not _fits(key, value)
+        ]
+        if causes:
+            return causes, "", self.wish
+        terms, forbid = ((*getattr(self.wish, key), *values.get(key, ())) for key in ("terms", "forbid"))
+        return [], values["text"], Wish(values.get("prefix", self.wish.prefix), terms, forbid)
+
+
+PLAINLY = Asked()
+
+
+def _fits(key: str, value: Any) -> bool:
+    if _KEYS[key] == "a text":
+        return isinstance(value, str)
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -1,0 +1,78 @@
+"""Several models as one: the mean of their probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.models.interface import Batch, Model, best_of
+from regard.shapes import Float, Int, Tensor
+
+__all__ = ["Ensemble", "Together"]
+
+
+@dataclass(frozen=True)
+class Together:
+    """The sources, or the states, of several models: what happens to one happens to all."""
+
+    parts: tuple[Any, ...]
+
+    def select(self, rows: Int[Tensor, " M"]) -> Together:
+        return Together(tuple(part.select(rows) for part in self.parts))
+
+    def join(self, other: Together) -> Together:
+        return Together(tuple(mine.join(theirs) for mine, theirs in zip(self.parts, other.parts, strict=True)))
+
+
+class Ensemble(nn.Module):
+    """The verbs of a model, over tuples: each model reads and steps by itself, and they agree on what comes next."""
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        super().__init__()
+        self.models = nn.ModuleList(models)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    @property
+    def limit(self) -> int | None:
+        """The longest target that all can write."""
+        return min((model.limit for model in self._all if model.limit is not None), default=None)
+
+    @property
+    def _all(self) -> list[Any]:
+        return list(self.models)
+
+    def encode(self, batch: Batch) -> Together:
+        return Together(tuple(model.encode(batch) for model in self._all))
+
+    def begin(self, source: Together) -> Together:
+        return Together(tuple(model.begin(own) for model, own in zip(self._all, source.parts, strict=True)))
+
+    def step(
+        self, tokens: Int[Tensor, "N T"], state: Together, source: Together
+    ) -> tuple[tuple[Tensor, ...], Together]:
+        each = zip(self._all, state.parts, source.parts, strict=True)
+        features, states = zip(*(model.step(tokens, mine, own) for model, mine, own in each), strict=True)
+        return features, Together(states)
+
+    def project(self, features: tuple[Tensor, ...]) -> Float[Tensor, "N T V"]:
+        """The logarithm of the mean probability: it serves as logits, and is already normalised."""
+        logits = (model.project(own).float() for model, own in zip(self._all, features, strict=True))
+        likely = torch.stack([some.log_softmax(-1) for some in logits])
+        return likely.logsumexp(0) - math.log(len(self._all))
+
+    def best(
+        self, features: tuple[Tensor, ...], k: int, never: Sequence[int] = ()
+    ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
+        return best_of(self.project(tuple(some[:, -1:] for some in features))[:, 0], k, never)
+
+    def forward(self, batch: Batch, target_in: Int[Tensor, "B T"]) -> tuple[Tensor, ...]:
+        """Teacher forcing: the features of each model, to be projected together."""
+        return tuple(model(batch, target_in) for model in self._all)

@@ -1,0 +1,419 @@
+"""Files of any length: whatever happens on the way, the result is that of a run that nothing happened to."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command import Command
+from small import SENTENCES, folder
+
+import regard as package
+from regard.files import Mark
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(package.__file__).parent.parent)}
+CHUNK = 5
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder with random weights, which says much and means nothing."""
+    return folder(tmp_path_factory.mktemp("random") / "run", end=3.0)
+
+
+@pytest.fixture(scope="session")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of many chunks, the last one not whole."""
+    chance = random.Random(3)
+    words = " ".join(SENTENCES).split()
+    lines = (" ".join(chance.choices(words, k=chance.randint(0, 5))) for _ in range(40 * CHUNK + 2))
+    path = tmp_path_factory.mktemp("long") / "long.ko"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def whole(run: Path, long: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What comes out when nothing happens."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    _finished(*_arguments(run, long, out))
+    assert len({json.loads(line)["text"] for line in out.read_bytes().splitlines()}) > 30, (
+        "a test of order needs lines that differ"
+    )
+    return out.read_bytes()
+
+
+def _arguments(run: Path, file: object, output: object, *more: object) -> list[str]:
+    given = ["translate", run, file, "--output", output, "--beam", 1, "--chunk", CHUNK, "--format", "jsonl", *more]
+    return list(map(str, given))
+
+
+def _process(*arguments: str, before: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+    line = [sys.executable, "-m", "regard", *arguments]
+    return subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, preexec_fn=before)
+
+
+def _finished(*arguments: str) -> str:
+    """What a run that is to succeed said on stderr; quicker as a process of its own, where no annotation is checked."""
+    with _process(*arguments) as command:
+        _, said = command.communicate()
+    assert command.returncode == 0, said
+    return said
+
+
+def _mark(output: Path) -> Mark:
+    """How far the work has come."""
+    with contextlib.suppress(FileNotFoundError):
+        return Mark(**json.loads(output.with_name(output.name + ".part.json").read_text())["mark"])
+    return Mark()
+
+
+def _until(command: subprocess.Popen[str], output: Path, chunks: int) -> None:
+    """Wait till so many chunks are done, and a moment more."""
+    while command.poll() is None and _mark(output).chunks < chunks:
+        time.sleep(0.001)
+    time.sleep(random.uniform(0, 0.01))
+
+
+def _left() -> list[str]:
+    return sorted(path.name for path in Path.cwd().iterdir())
+
+
+# Stopped and gone on with
+
+
+@pytest.mark.parametrize(("workers", "kills"), [(1, (1, 15, 30)), (2, (30,))])
+def test_killed_at_any_instant_it_ends_as_if_it_never_was(
+    regard: Command, run: Path, long: Path, whole: bytes, workers: int, kills: tuple[int, ...]
+) -> None:
+    output = Path("out")
+    for chunks in kills:
+        with _process(*_arguments(run, long, output, "--workers", workers, "--resume")) as command:
+            _until(command, output, chunks)
+            command.kill()
+        assert command.returncode == -signal.SIGKILL, "the work was done before it could be killed"
+        assert not output.exists()
+    said = _finished(*_arguments(run, long, output, "--resume"))
+    assert f"going on after line {_at_least(30, said) * CHUNK:,}\n" in said
+    assert output.read_bytes() == whole
+    assert _left() == ["out"]
+
+
+def _at_least(chunks: int, said: str) -> int:
+    found = int(said.split("going on after line ")[1].split("\n")[0].replace(",", "")) // CHUNK
+    assert found >= chunks
+    return found
+
+
+@pytest.mark.parametrize(("number", "status", "workers"), [(signal.SIGINT, 130, 1), (signal.SIGTERM, 143, 2)])
+def test_stopped_by_a_signal_it_says_how_to_go_on(
+    regard: Command, run: Path, long: Path, whole: bytes, number: signal.Signals, status: int, workers: int
+) -> None:
+    output = Path("out")
+    with _process(*_arguments(run, long, output, "--workers", workers)) as command:
+        _until(command, output, 5)
+        command.send_signal(number)
+        assert command.stderr is not None
+        said = command.stderr.read()
+        assert command.wait() == status
+    done = _mark(output).lines
+    assert f"out.part holds lines 1 to {done}; the same command with --resume goes on after them\n" in said
+    assert "Traceback" not in said
+    assert _left() == ["out.part", "out.part.json"]
+    assert f"going on after line {done}\n" in _finished(*_arguments(run, long, output, "--resume"))
+    assert output.read_bytes() == whole
+
+
+@pytest.fixture
+def stopped(regard: Command, run: Path, long: Path) -> Path:
+    """An output of which three chunks are there."""
+    output = Path("out")
+    lines = long.read_bytes().splitlines(keepends=True)[: 3 * CHUNK]
+    Path("long.ko").write_bytes(long.read_bytes())
+    regard.ended(*_arguments(run, "-", output), stdin=b"".join(lines) + b"\xff\n")
+    assert _mark(output).lines == 3 * CHUNK
+    return output
+
+
+def test_a_bad_line_is_named_and_what_came_before_it_is_kept(
+    regard: Command, run: Path, long: Path, whole: bytes, stopped: Path
+) -> None:
+    bad = b"".join(long.read_bytes().splitlines(keepends=True)[: 4 * CHUNK]) + b"a \xff\n"
+    done = regard.ended(*_arguments(run, "-", stopped, "--resume"), stdin=bad)
+    assert done.status == 1
+    assert done.causes == [
+        f"standard input: line {4 * CHUNK + 1} is not UTF-8 (byte 0xFF, the line's byte number 3); convert it to UTF-8"
+    ]
+    assert f"out.part holds lines 1 to {4 * CHUNK}; the same command" in done.err
+    Path("bad.ko").write_bytes(bad)
+    because = f"bad.ko: line {4 * CHUNK + 1} is not UTF-8"
+    regard.fails(*_arguments(run, "bad.ko", "other"), status=1, because=because)  # and nothing is done in vain
+    _finished(*_arguments(run, long, stopped, "--resume"))
+    assert stopped.read_bytes() == whole
+
+
+def test_a_file_may_have_grown_and_be_packed(
+    regard: Command, run: Path, long: Path, whole: bytes, stopped: Path
+) -> None:
+    Path("long.ko.gz").write_bytes(gzip.compress(long.read_bytes().replace(b"\n", b"\r\n")))
+    _finished(*_arguments(run, "long.ko.gz", stopped, "--resume"))
+    assert stopped.read_bytes() == whole
+
+
+def test_nothing_to_go_on_with_is_a_beginning(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+    said = _finished(*_arguments(run, long, "out", "--resume"))
+    assert said == "there is nothing to go on with: beginning at line 1\n"
+    assert Path("out").read_bytes() == whole
+
+
+def test_an_earlier_result_stays_until_the_next_is_whole(
+    regard: Command, run: Path, stopped: Path, whole: bytes
+) -> None:
+    stopped.write_bytes(b"earlier")
+    _finished(*_arguments(run, "long.ko", stopped, "--resume"))
+    assert stopped.read_bytes() == whole
+
+
+def test_work_that_was_stopped_is_not_thrown_away_unasked(
+    regard: Command, run: Path, whole: bytes, stopped: Path
+) -> None:
+    because = f"--output out: out.part holds lines 1 to {3 * CHUNK} of work that was stopped; add --resume"
+    regard.fails(*_arguments(run, "long.ko", stopped), status=2, because=because)
+    Path("out.part").unlink()
+    assert _finished(*_arguments(run, "long.ko", stopped)) == ""
+    assert (stopped.read_bytes(), _left()) == (whole, ["long.ko", "out"])
+
+
+# What has changed is refused
+
+
+def test_other_options_are_refused_all_at_once(regard: Command, run: Path, stopped: Path) -> None:
+    other = ["--resume", "--beam", 2, "--nbest", 2, "--format", "text", "--alignments", "--chunk", CHUNK + 1]
+    causes = [
+        "--resume: option --beam: was 1, is 2",
+        "--resume: option --nbest: was 1, is 2",
+        "--resume: option --alignments: was False, is True",
+        "--resume: option --format: was jsonl, is text",
+        f"--resume: option --chunk: was {CHUNK}, is {CHUNK + 1}",
+        "what is in out.part was made otherwise: give the same again, or another --output",
+    ]
+    regard.fails(*_arguments(run, "long.ko", stopped, *other), status=2, because=causes)
+
+
+def test_another_model_is_refused(regard: Command, run: Path, stopped: Path, tmp_path: Path) -> None:
+    other = folder(tmp_path / "other", decoder="recurrent")
+    done = regard.ended(*_arguments(other, "long.ko", stopped, "--resume"))
+    assert done.status == 2
+    assert [cause.split(":")[:2] for cause in done.causes[:-1]] == [
+        ["--resume", f" file {name}"] for name in ("config.json", "model.safetensors")
+    ]
+    same = Path(shutil.copytree(run, "same"))
+    (same / "README.md").write_text("what is said of a model changes nothing")
+    _finished(*_arguments(same, "long.ko", stopped, "--resume"))
+
+
+CHANGES: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "a word": lambda lines: [lines[0], b"I go\n", *lines[2:]],
+    "a line more before": lambda lines: [b"\n", *lines],
+    "too few lines": lambda lines: lines[: 3 * CHUNK - 1],
+    "no lines": lambda lines: lines[:1],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_other_lines_are_refused(regard: Command, run: Path, long: Path, stopped: Path, change: str) -> None:
+    Path("long.ko").write_bytes(b"".join(CHANGES[change](long.read_bytes().splitlines(keepends=True))))
+    because = f"long.ko: lines 1 to {3 * CHUNK}, which are translated already, are not what they were; give the file"
+    regard.fails(*_arguments(run, "long.ko", stopped, "--resume"), status=1, because=because)
+
+
+@pytest.mark.parametrize(
+    "harm", [lambda data: data[:-1], lambda data: b"x" + data[1:], lambda data: data[:0]], ids=["cut", "other", "empty"]
+)
+def test_a_damaged_part_is_not_built_upon(
+    regard: Command, run: Path, stopped: Path, harm: Callable[[bytes], bytes]
+) -> None:
+    Path("out.part").write_bytes(harm(Path("out.part").read_bytes()))
+    because = "out.part: damaged, or not what out.part.json speaks of; delete both"
+    regard.fails(*_arguments(run, "long.ko", stopped, "--resume"), status=1, because=because)
+
+
+@pytest.mark.parametrize("journal", ["", "{", "[]", '{"mark": {"chunk": 1}, "conditions": {}}'])
+def test_a_damaged_journal_is_told(regard: Command, run: Path, stopped: Path, journal: str) -> None:
+    Path("out.part.json").write_text(journal)
+    because = "out.part.json: damaged, not a journal; delete it and begin again without --resume"
+    regard.fails(*_arguments(run, "long.ko", stopped, "--resume"), status=1, because=because)
+    regard.fails(*_arguments(run, "long.ko", stopped), status=1, because=because)
+
+
+def test_only_a_file_can_be_gone_on_with(regard: Command, run: Path) -> None:
+    because = "--resume: only what goes into a file can be gone on with; give --output"
+    regard.fails("translate", run, "--resume", stdin=b"I\n", status=2, because=because)
+    regard.fails(*_arguments(run, "-", os.devnull, "--resume"), stdin=b"I\n", status=2, because=because)
+
+
+def test_two_processes_do_not_write_one_file(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+    output = Path("out")
+    with _process(*_arguments(run, long, output)) as command:
+        _until(command, output, 1)
+        command.send_signal(signal.SIGSTOP)
+        before = _left()
+        done = regard.ended(*_arguments(run, long, output, "--resume"))
+        assert (done.status, done.causes) == (
+            2,
+            ["--output out: another process is writing it; wait for that, or choose another file"],
+        )
+        assert _left() == before
+        command.send_signal(signal.SIGCONT)
+        assert command.wait() == 0
+    assert output.read_bytes() == whole
+
+
+# The disk
+
+
+def test_a_full_disk_keeps_what_is_there(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000))
+
+    output = Path("out")
+    with _process(*_arguments(run, long, output), before=small) as command:
+        assert command.stderr is not None
+        said = command.stderr.read()
+        assert command.wait() == 1
+    mark = _mark(output)
+    assert 0 < mark.written == Path("out.part").stat().st_size <= 5_000
+    assert "regard: out.part: cannot be written (File too large); make room on the disk, or" in said
+    assert f"out.part holds lines 1 to {mark.lines}; the same command with --resume" in said
+    assert _left() == ["out.part", "out.part.json"]
+    _finished(*_arguments(run, long, output, "--resume"))
+    assert output.read_bytes() == whole
+
+
+def test_an_output_can_be_packed(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+    _finished(*_arguments(run, long, "out.gz"))
+    assert gzip.decompress(Path("out.gz").read_bytes()) == whole
+
+
+# Several processes
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--format", "text", "--nbest", 2, "--beam", 2, "--alignments"]], ids=["json", "text"]
+)
+def test_workers_change_nothing(regard: Command, run: Path, long: Path, options: list[object]) -> None:
+    Path("some").write_bytes(b"".join(long.read_bytes().splitlines(keepends=True)[: 6 * CHUNK + 1]))
+    given = ["translate", run, "some", "--beam", 1, "--chunk", CHUNK, *options]
+    alone = regard(*given)
+    assert regard(*given, "--workers", 3) == alone
+    assert regard(*given[:2], "-", *given[3:], "--workers", 2, stdin=Path("some").read_bytes()) == alone
+
+
+def test_a_worker_that_dies_is_told_and_nothing_is_lost(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+    output = Path("out")
+    with _process(*_arguments(run, long, output, "--workers", 2)) as command:
+        _until(command, output, 5)
+        os.kill(_children(command.pid)[0], signal.SIGKILL)
+        assert command.stderr is not None
+        said = command.stderr.read()
+        assert command.wait() == 1
+    assert "was ended by SIGKILL at lines " in said
+    assert "; if nobody did that, memory ran out: take fewer workers\n" in said
+    assert f"out.part holds lines 1 to {_mark(output).lines}; the same command with --resume" in said
+    _finished(*_arguments(run, long, output, "--workers", 2, "--resume"))
+    assert output.read_bytes() == whole
+
+
+def test_workers_end_with_the_first_process(run: Path, long: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    with _process(*_arguments(run, long, output, "--workers", 3)) as command:
+        _until(command, output, 5)
+        children = _children(command.pid)
+        command.kill()
+    assert len(children) == 3
+    until = time.monotonic() + 60
+    while any(map(_runs, children)):
+        assert time.monotonic() < until, "a worker lives on"
+        time.sleep(0.01)
+
+
+def _children(process: int) -> list[int]:
+    return [int(number) for number in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_what_goes_wrong_in_a_worker_is_told_as_ever(regard: Command, run: Path, long: Path) -> None:
+    because = "nbest: 4 best of a beam of 3: ask for 1 to 3, or widen the beam"
+    regard.fails("translate", run, long, "--nbest", 4, "--workers", 2, "--output", "out", status=2, because=because)
+    lines = long.read_bytes().splitlines(keepends=True)[: 2 * CHUNK]
+    done = regard.ended(
+        "translate", run, "--chunk", CHUNK, "--beam", 1, "--workers", 2, stdin=b"".join(lines) + b"\xff\n"
+    )
+    assert (done.status, len(done.lines)) == (1, 2 * CHUNK), "what came before a bad line is done first"
+
+
+# Warnings
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_warnings_name_the_line_in_the_file(regard: Command, run: Path, workers: int) -> None:
+    lines = ["I go"] * 10
+    lines[4] = "나는 집에 " * 30
+    lines[7] = "我们今天去公园吧"
+    Path("file").write_text("\n".join(lines), encoding="utf-8")
+    done = regard("translate", run, "file", "--chunk", 3, "--beam", 1, "--workers", workers)
+    long, strange = done.warnings
+    assert long.startswith("file, line 5: a sentence of ")
+    assert strange.startswith("file, line 8: most characters were never seen")
+
+
+def test_what_was_strange_before_the_stop_counts(regard: Command, run: Path) -> None:
+    foreign = "我们今天去公园吧\n" * 4
+    regard.ended(*_arguments(run, "-", "out", "--chunk", 2), stdin=foreign.encode() + b"\xff")
+    assert (_mark(Path("out")).known, _mark(Path("out")).strange) == (0, 4)
+    done = regard.ended(*_arguments(run, "-", "out", "--chunk", 2, "--resume"), stdin=foreign.encode())
+    assert done.causes[0].startswith("standard input: no line is in a script")
+    assert _left() == []
+
+
+# Any length
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """A pipe, as a shell makes one of <(…)."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    return path
+
+
+def test_a_pipe_is_read_as_it_comes(regard: Command, run: Path, endless: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "regard", "translate", str(run), str(endless), "--chunk", "2"],
+        stdout=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as command:
+        with endless.open("wb", buffering=0) as pipe:
+            assert command.stdout is not None
+            for _ in range(3):
+                pipe.write(b"I go\nI go\n")
+                assert command.stdout.readline() == command.stdout.readline()
+        assert command.wait() == 0

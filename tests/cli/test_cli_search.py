@@ -1,0 +1,140 @@
+"""regard translate: what can be asked of a search, on the command line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from command import Command
+
+DOCS = Path(__file__).parent.parent.parent / "docs" / "translation.md"
+
+
+@pytest.fixture
+def place(transformer: Path, data: Path, regard: Command) -> Path:
+    """A folder as the documentation has it: two runs that share a vocabulary, a text, lines with wishes."""
+    for name in ("first", "second"):
+        shutil.copytree(transformer, Path("runs") / name)
+    text = (data / "test.ko").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("test.ko").write_text("".join(text[:3]), encoding="utf-8")
+    (wishes,) = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    Path("wishes.jsonl").write_text(wishes, encoding="utf-8")
+    return Path.cwd()
+
+
+COMMANDS = [
+    line.strip().removeprefix("regard ")
+    for line in DOCS.read_text(encoding="utf-8").splitlines()
+    if line.startswith("    regard translate")
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_commands_of_the_page_do_what_it_says(regard: Command, place: Path, command: str) -> None:
+    words = shlex.split(command)
+    done = regard(*words)
+    options = dict(itertools.pairwise(words))
+    nbest, count = int(options.get("--nbest", 1)), 2 if "wishes.jsonl" in words else 3
+    texts = [line.split("\t")[2] for line in done.lines] if nbest > 1 else done.lines
+    assert count <= len(texts) <= count * nbest
+    for asked, present in (("--term", True), ("--forbid", False)):
+        for word in (after for name, after in itertools.pairwise(words) if name == asked):
+            assert all(bool(re.search(rf"(?<!\w){word}(?!\w)", text)) == present for text in texts)
+    assert all(text.startswith(options.get("--prefix", "")) for text in texts)
+    assert regard(*words) == done, "the same again"
+
+
+def test_the_python_of_the_page_runs(place: Path, regard: Command) -> None:
+    names: dict[str, object] = {}
+    codes = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(codes) == 2
+    for code in codes:
+        exec(compile(code, str(DOCS), "exec"), names)
+
+
+def test_lines_of_json_have_wishes_of_their_own(regard: Command, transformer: Path, data: Path) -> None:
+    texts = (data / "test.ko").read_text(encoding="utf-8").splitlines()[:4]
+    asked = [{"text": texts[0]}, {"text": texts[1], "prefix": "the bread"}, {"text": texts[2], "terms": ["home"]}]
+    rows = [json.dumps(row) for row in asked] + ["", json.dumps({"text": texts[3], "prefix": ""})]
+    stdin = "\n".join(rows).encode()
+    plain = regard("translate", transformer, stdin="\n".join(texts).encode()).lines
+    found = regard("translate", transformer, "--input", "jsonl", stdin=stdin).lines
+    assert found[0] == plain[0]
+    assert found[1].startswith("the bread")
+    assert re.search(r"\bhome\b", found[2])
+    assert found[3] == ""
+    assert found[4] == plain[3]
+    every = regard("translate", transformer, "--input", "jsonl", "--prefix", "you", stdin=stdin).lines
+    assert every[0].startswith("you")
+    assert every[1].startswith("the bread"), "a line's own prefix counts"
+    assert every[4] == plain[3], "also where it asks for none"
+
+
+def test_lines_of_json_that_cannot_be_read_are_named(regard: Command, transformer: Path) -> None:
+    rows = [
+        '{"text": "나는"}',
+        "나는",
+        '{"txt": "나는"}',
+        '{"text": 3, "terms": "bread"}',
+        '{"text": "나는", "trems": []}',
+    ]
+    wanted = ["line 2: not JSON", "line 3: wanted a JSON object with the key text"]
+    wanted += ["line 4: text: wanted a text, got 3", "line 4: terms: wanted a list of texts"]
+    wanted += ["line 5: unknown key 'trems'; known are text, prefix, terms, forbid"]
+    regard.fails("translate", transformer, "--input", "jsonl", status=1, because=wanted, stdin="\n".join(rows).encode())
+
+
+def test_options_that_contradict_each_other_are_refused_with_all_reasons(regard: Command, transformer: Path) -> None:
+    options = ["--temperature", 0.5, "--beam", 4, "--groups", 3, "--min-length", 9, "--max-length", 3]
+    because = "search: temperature: only sampling looks at it; set sample too, or leave it out; a beam of 4 cannot"
+    regard.fails("translate", transformer, *options, status=2, because=because, stdin="나는\n".encode())
+    options = ["--term", "bread", "--forbid", "bread", "--term", " "]
+    regard.fails(
+        "translate", transformer, *options, status=2, because=["term ' '", "forbid 'bread'"], stdin="나는\n".encode()
+    )
+    for option in ("--sample", "--groups=2"):
+        options = ["--term", "bread", "--beam", 2, option]
+        because = f"terms and {option.strip('-').split('=')[0]}: "
+        regard.fails("translate", transformer, *options, status=2, because=because, stdin="나는\n".encode())
+    regard.fails(
+        *("translate", transformer, "--stream", "--nbest", 2, "--mbr", "--format", "jsonl"),
+        status=2,
+        because="--stream and --nbest, --format, --mbr",
+        stdin="나는\n".encode(),
+    )
+
+
+def test_a_stream_is_a_beam_of_one(regard: Command, model: Path, data: Path) -> None:
+    greedy = regard("translate", model, data / "test.ko", "--beam", 1)
+    assert regard("translate", model, data / "test.ko", "--stream").out == greedy.out
+    drawn = [*("--sample", "--seed", 5, "--temperature", 1.5)]
+    sampled = regard("translate", model, data / "test.ko", *drawn)
+    assert regard("translate", model, data / "test.ko", *drawn, "--stream").out == sampled.out
+    assert sampled.out != greedy.out
+
+
+def test_a_translation_that_runs_away_is_told(regard: Command, transformer: Path, data: Path) -> None:
+    line = (data / "test.ko").read_bytes().splitlines()[0]
+    options = ["--beam", 1, "--min-length", 120, "--no-repeat", 0, "--format", "jsonl"]
+    done = regard("translate", transformer, *options, stdin=b"\n" + line + b"\n")
+    empty, row = map(json.loads, done.lines)
+    assert empty["repeats"] is None
+    assert row["repeats"]["times"] >= 5, "so small a model has nothing to say at such length"
+    assert row["repeats"]["text"] in row["text"]
+    assert len(done.warnings) == 1
+    assert done.warnings[0].startswith("standard input, line 2: the translation repeats ")
+
+
+def test_models_that_share_a_vocabulary_are_averaged(regard: Command, transformer: Path, recurrent: Path) -> None:
+    text = "아이와 민지는 걷고\n".encode()
+    one = regard("translate", transformer, "--format", "jsonl", stdin=text).lines
+    same = regard("translate", transformer, "--with", transformer, "--format", "jsonl", stdin=text).lines
+    assert json.loads(same[0])["tokens"] == json.loads(one[0])["tokens"]
+    assert json.loads(same[0])["score"] == pytest.approx(json.loads(one[0])["score"], abs=1e-4)
+    both = regard("translate", transformer, "--with", recurrent, "--format", "jsonl", stdin=text).lines
+    assert json.loads(both[0])["score"] != pytest.approx(json.loads(one[0])["score"], abs=1e-4)

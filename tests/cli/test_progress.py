@@ -1,0 +1,50 @@
+"""What is told while a long file is translated."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.cli import progress
+from regard.cli.progress import LineTeller
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that is set by hand."""
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_plain_lines_now_and_then(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with LineTeller(10_000, 2_000, hidden=False) as teller:
+        for second in range(1, 81):
+            clock[0] = 100.0 + second
+            teller(2_000 + 100 * second)
+        teller.notes(["in, line 5: long"])
+    assert capsys.readouterr().err.splitlines() == [
+        "line 5,000/10,000 · 100 sentences/s · 50 s left",
+        "line 8,000/10,000 · 100 sentences/s · 20 s left",
+        "warning: in, line 5: long",
+        "10,000 lines in 1 min 20 s · 100 sentences/s",
+    ]
+
+
+def test_nothing_is_said_of_short_work(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with LineTeller(100, 0, hidden=False) as teller:
+        clock[0] += 20
+        teller(100)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_live_line_on_a_terminal(
+    clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_live", lambda: True)
+    with LineTeller(None, 0, hidden=False) as teller:
+        clock[0] += 2
+        teller(3_000)
+    assert capsys.readouterr().err == "\r\x1b[Kline 3,000 · 1,500 sentences/s\r\x1b[K"
+    with LineTeller(None, 0, hidden=True) as teller:
+        teller(3_000)
+    assert capsys.readouterr().err == "", "results are on the same terminal"

@@ -1,0 +1,36 @@
+"""Every example of a page runs, and prints what the page says."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+import regard.attention.dictionary
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    page for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")] if ">>> " in page.read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_says_what_is_so(page: Path) -> None:
+    blocks = re.findall(r"```py(?:thon|con)\n(>>> .*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    script = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
+    assert len(script.examples) == page.read_text(encoding="utf-8").count(">>> ")
+    told = list[str]()
+    result = doctest.DocTestRunner(verbose=False).run(script, out=told.append)
+    assert result.failed == 0, "".join(told)
+
+
+def test_the_docstring_of_the_soft_dictionary_says_what_is_so() -> None:
+    result = doctest.testmod(regard.attention.dictionary)
+    assert result.attempted >= 4
+    assert result.failed == 0
+
+
+def test_there_are_pages_with_examples() -> None:
+    assert {"README.md", "attention.md"} <= {page.name for page in PAGES}

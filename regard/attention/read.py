@@ -84,7 +84,8 @@ class Read(nn.Module):
     ) -> Float[Tensor, "N T Dv"]:
         """Read `memory` with each query; K = N // R queries in a row share one of its R rows.
 
-        `causal`: query t of T sees the entries up to S − T + t. `window`: and none farther than so many entries away.
+        `causal`: query t of T sees the entries up to S − T + t. `window`: and none farther than so many entries away,
+        counting those that may be read.
         """
         result: Tensor = self.output(self.answer(self.query(query), memory, causal, window))
         return result
@@ -131,10 +132,13 @@ def visible(memory: Memory, T: int, causal: bool, window: int | None = None) -> 
         return keep
     S, device = memory.entries, memory.keys.device
     ahead = torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]  # (T, S)
-    seen = ahead <= 0 if causal else torch.ones_like(ahead, dtype=torch.bool)
+    seen = (ahead <= 0 if causal else torch.ones_like(ahead, dtype=torch.bool))[None, None]
     if window is not None:
-        seen &= ahead.abs() <= window
-    return seen[None, None] if keep is None else keep & seen
+        if memory.keep is not None and S:  # what may not be read stands between nobody
+            places = memory.keep.cumsum(1)
+            ahead = (places[:, None, :] - places[:, S - T :, None]).unsqueeze(1)  # (R, 1, T, S)
+        seen = seen & (ahead.abs() <= window)
+    return seen if keep is None else keep & seen
 
 
 def weigh(scores: Float[Tensor, "R H T S"], keep: Bool[Tensor, "#R 1 #T S"] | None) -> Float[Tensor, "R H T S"]:

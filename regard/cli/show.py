@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,16 +17,25 @@ from regard.errors import UsageError
 if TYPE_CHECKING:
     from regard.pipeline import Translation, Translator
     from regard.story import Told
-    from regard.visualisation import Alignment
+    from regard.visualisation import Alignment, Heads
+    from regard.visualisation.story import Mattered
 
-__all__ = ["draw", "show"]
+__all__ = ["Look", "draw", "show"]
 
 
 @app.command()
 def show(
     run: Annotated[Path, typer.Argument(help="A model or run folder.")],
     text: Annotated[str, typer.Argument(help="The line to translate.")],
-    out: Annotated[Path, typer.Option(help="The picture to write: .html, .svg or .png.")] = Path("attention.html"),
+    out: Annotated[Path, typer.Option(help="The picture: .html, .svg, .png or .gif.")] = Path("attention.html"),
+    view: Annotated[
+        Literal["heat", "heads", "player"] | None,
+        typer.Option(help="The chosen read; every head of its layer; or how the translation was written, moving."),
+    ] = None,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Say how far attention agrees with what mattered; pages always do."),
+    ] = False,
     beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept side by side; 1 is greedy search.")] = None,
     device: Device = "auto",
     threads: Threads = None,
@@ -35,38 +45,76 @@ def show(
 ) -> None:
     """Translate a line and draw which source word each target word looked at.
 
-    An .html page lets you choose among layers and heads; .svg and .png show the one that aligns best.
+    An .html page lets you choose among layers and heads and plays how the translation was written; .svg and .png show
+    the read that aligns best; .gif (or .svg with --view player) moves.
     """
     prepare(threads, quiet, debug, seed)
     from regard.pipeline import load
     from regard.visualisation.files import SUFFIXES
 
-    if out.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--out {out}: a picture is written as {', '.join(SUFFIXES)}")
+    suffix = out.suffix.lower()
+    if suffix not in (*SUFFIXES, ".gif"):
+        raise UsageError(f"--out {out}: a picture is written as {', '.join(SUFFIXES)}, .gif")
+    view = view or ("player" if suffix in (".gif", ".html") else "heat")
+    if (suffix == ".gif" and view != "player") or (suffix == ".png" and view == "player"):
+        raise UsageError(f"--view {view}: cannot be written as {suffix}; the player moves, all else stands still")
     if not text.strip():
         raise UsageError("there is nothing to translate: give a line of text")
     translator = load(run, device_named(device))
     warn_of_strangers(translator, "the text", [text])
-    typer.echo(draw(translator, text, out, beam).text)
+    typer.echo(draw(translator, text, out, Look(view, beam, trust)).text)
     say(f"wrote {out}")
 
 
-def draw(translator: Translator, text: str, out: Path, beam: int | None = None, mattered: bool = False) -> Translation:
+@dataclass(frozen=True)
+class Look:
+    """What is to be seen, and how the translation is searched for."""
+
+    view: str = "player"
+    beam: int | None = None
+    trust: bool = False
+
+
+def draw(translator: Translator, text: str, out: Path, look: Look = Look()) -> Translation:
     """Translate a line, write its picture, and give the translation back; a page tells all there is to tell."""
     from regard.story import tell
     from regard.visualisation import Meta, save
 
     is_page = out.suffix.lower() == ".html"
-    told = tell(translator, text, beam, mattered=is_page or mattered, played=is_page)
-    if is_page:
-        save(
-            told.story,
-            out,
-            Meta(facts={"decoding": translator.engine.describe(), "drawn by": f"regard {regard.__version__}"}),
-        )
+    told = tell(translator, text, look.beam, mattered=is_page or look.trust, played=look.view == "player")
+    facts = {"decoding": translator.engine.describe(), "drawn by": f"regard {regard.__version__}"}
+    if look.view == "player" or is_page:
+        save(told.story, out, Meta(facts=facts))
+    elif look.view == "heads":
+        save(_heads(translator, told), out)
     else:
         save(_alignment(translator, told), out)
+    if look.trust and told.story.mattered is not None:
+        say(f"rank correlation with what mattered: {_agreement(told.story.mattered)}")
     return told.translation
+
+
+def _heads(translator: Translator, told: Told) -> Heads:
+    """Every head of the chosen layer."""
+    from regard.story import choice_of, name_of
+    from regard.visualisation import Alignment, Heads
+
+    readings = told.translation.readings
+    assert readings is not None, "readings were asked for"
+    choice = choice_of(translator, readings)
+    heads = range(len(readings.weights[choice.layer]))
+    words = [readings.words(choice.layer, head, choice.consumed) for head in heads]
+    found = [
+        Alignment(
+            readings.source_text,
+            readings.target_text,
+            each.weights,
+            caption=f"head {number}",
+            elsewhere=each.elsewhere,
+        )
+        for number, each in enumerate(words, 1)
+    ]
+    return Heads(tuple(found), name_of(replace(choice, head=None), readings).replace("mean of heads", "all heads"))
 
 
 def _alignment(translator: Translator, told: Told) -> Alignment:
@@ -80,9 +128,12 @@ def _alignment(translator: Translator, told: Told) -> Alignment:
     words, mattered = readings.words(choice.layer, choice.head, choice.consumed), told.story.mattered
     caption = name_of(choice, readings)
     if mattered is not None:
-        pairs = zip(mattered.names, mattered.agreement, strict=True)
-        agreement = ", ".join(f"{name} {value:+.2f}" for name, value in pairs)
-        caption += f" · rank correlation with what mattered: {agreement}".replace("-", "−")
+        caption += f" · rank correlation with what mattered: {_agreement(mattered)}"
     return Alignment(
         readings.source_text, readings.target_text, words.weights, caption=caption, elsewhere=words.elsewhere
     )
+
+
+def _agreement(mattered: Mattered) -> str:
+    pairs = zip(mattered.names, mattered.agreement, strict=True)
+    return ", ".join(f"{name} {value:+.2f}".replace("-", "−") for name, value in pairs)

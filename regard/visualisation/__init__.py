@@ -3,8 +3,9 @@
 from regard.visualisation.curves import Curves, Panel, Series
 from regard.visualisation.figures import png, svg
 from regard.visualisation.files import save
+from regard.visualisation.heads import Heads
 from regard.visualisation.heatmap import Alignment
 from regard.visualisation.page import Meta
 from regard.visualisation.story import Story
 
-__all__ = ["Alignment", "Curves", "Meta", "Panel", "Series", "Story", "png", "save", "svg"]
+__all__ = ["Alignment", "Curves", "Heads", "Meta", "Panel", "Series", "Story", "png", "save", "svg"]

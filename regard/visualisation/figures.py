@@ -15,7 +15,7 @@ from regard.visualisation.heatmap import Alignment, layout
 from regard.visualisation.layout import Box, Group, Line, Mark, Picture, Text
 from regard.visualisation.words import is_korean
 
-__all__ = ["draw_png", "draw_svg", "png", "svg"]
+__all__ = ["draw_png", "draw_svg", "paint", "png", "style_of", "svg", "svg_group"]
 
 MOST_PIXELS = 50_000_000  # a PNG past this is drawn at a smaller scale
 FINER = 4  # times, where edges are to be smooth
@@ -44,14 +44,14 @@ def draw_svg(picture: Picture, inline: bool = False) -> str:
             f'<svg{name} role="img" {size}>',
             *([] if inline else [f"<title>{escape(picture.title)}</title>"]),  # a page has no use for its tooltip
             f"<desc>{escape(picture.description)}</desc>",
-            *([] if inline else [f"<style>{_style(picture)}</style>"]),
-            *(_svg_group(group, inline) for group in picture.groups),
+            *([] if inline else [f"<style>{style_of(picture)}</style>"]),
+            *(svg_group(group, inline) for group in picture.groups),
             "</svg>\n",
         ]
     )
 
 
-def _svg_group(group: Group, inline: bool) -> str:
+def svg_group(group: Group, inline: bool) -> str:
     drawn = [_svg_mark(mark, not inline) for mark in group.marks if inline or not _is_blank(mark)]
     crisp = ' shape-rendering="crispEdges"' if any(isinstance(mark, Box) for mark in group.marks) else ""
     return "\n".join([f'<g class="{group.name}"{crisp}>', *drawn, "</g>"])
@@ -100,7 +100,7 @@ def _css_class(mark: Mark) -> str:
     return f"{mark.paint}-line" if drawn_round else mark.paint
 
 
-def _style(picture: Picture) -> str:
+def style_of(picture: Picture) -> str:
     """Rules for the paints that occur: light, and dark where the reader's system is."""
     classes = {_css_class(mark) for mark in picture.marks()}
     light, dark = ("".join(_rule(name, theme) for name in sorted(classes)) for theme in THEMES)
@@ -121,6 +121,14 @@ def _rule(name: str, theme: Theme) -> str:
 
 def draw_png(picture: Picture, scale: int | float = 2, theme: Theme = "light") -> bytes:
     """A picture as a PNG file, drawn with the bundled font."""
+    image, scale = paint(picture, scale, theme)
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True, dpi=(96 * scale, 96 * scale))
+    return file.getvalue()
+
+
+def paint(picture: Picture, scale: int | float, theme: Theme) -> tuple[Image.Image, float]:
+    """A picture in pixels, and the scale that it could be given."""
     if not scale > 0:
         raise UsageError(f"a picture's scale must be above nought; got {scale}")
     scale = min(float(scale), math.sqrt(MOST_PIXELS / (picture.width * picture.height)))
@@ -134,9 +142,7 @@ def draw_png(picture: Picture, scale: int | float = 2, theme: Theme = "light") -
             _png_line(draw, mark, scale, theme)
         else:
             _png_text(draw, mark, scale, theme)
-    file = io.BytesIO()
-    image.save(file, "PNG", optimize=True, dpi=(96 * scale, 96 * scale))
-    return file.getvalue()
+    return image, scale
 
 
 def _png_box(draw: ImageDraw.ImageDraw, box: Box, scale: float, theme: Theme) -> None:

@@ -9,25 +9,29 @@ from pathlib import Path
 from typing import TypeAlias
 
 from regard.errors import UsageError
+from regard.visualisation.animation import draw_gif, draw_moving_svg
 from regard.visualisation.curves import Curves, curves_page, layout_curves
 from regard.visualisation.figures import draw_png, draw_svg
+from regard.visualisation.heads import Heads, layout_heads
 from regard.visualisation.heatmap import Alignment, layout
 from regard.visualisation.layout import Picture
 from regard.visualisation.page import Meta, page
+from regard.visualisation.player import frames
 from regard.visualisation.story import Story
 
-__all__ = ["SUFFIXES", "save", "write"]
+__all__ = ["MOVING", "SUFFIXES", "save", "write"]
 
 SUFFIXES = (".svg", ".png", ".html")
+MOVING = (".html", ".gif", ".svg")  # what a story is written as
 
 
-Drawable: TypeAlias = Alignment | Story | Curves | Sequence[Alignment]
+Drawable: TypeAlias = Alignment | Story | Curves | Heads | Sequence[Alignment]
 
 
 def save(told: Drawable, path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
     """Write a picture as .svg, .png or .html; of several heatmaps, a still shows the first, a page lets one choose.
 
-    A story is written as a page.
+    A story is written as a page, or as its player: .gif, or .svg that moves.
     """
     path = Path(path)
     write(path, _drawn(told, path, meta))
@@ -36,12 +40,18 @@ def save(told: Drawable, path: str | os.PathLike[str], meta: Meta | None = None)
 
 def _drawn(told: Drawable, path: Path, meta: Meta | None) -> bytes:
     suffix = path.suffix.lower()
-    kinds = (".html",) if isinstance(told, Story) else SUFFIXES
+    kinds = MOVING if isinstance(told, Story) else SUFFIXES
     if suffix not in kinds:
         wanted = " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
         raise UsageError(f"a picture is written as {wanted}; got {path.name!r}")
     if isinstance(told, Curves):
         return curves_page(told).encode() if suffix == ".html" else _still(layout_curves(told), suffix)
+    if isinstance(told, Heads):
+        return page(told.heads, meta).encode() if suffix == ".html" else _still(layout_heads(told), suffix)
+    if isinstance(told, Story) and suffix == ".gif":
+        return draw_gif(frames(told))
+    if isinstance(told, Story) and suffix == ".svg":
+        return draw_moving_svg(frames(told)).encode()
     if isinstance(told, Story) or suffix == ".html":
         return page([told] if isinstance(told, Alignment) else told, meta).encode()
     readings = [told] if isinstance(told, Alignment) else list(told)

@@ -20,7 +20,7 @@ from regard.errors import UsageError
 from regard.visualisation.heatmap import Alignment
 from regard.visualisation.words import clean, is_korean
 
-__all__ = ["Chosen", "Layer", "Mattered", "Node", "Step", "Story", "data", "layers_of"]
+__all__ = ["Chosen", "Layer", "Mattered", "Node", "Step", "Story", "data", "layers_of", "shown"]
 
 Role = Literal["cross", "encoder", "decoder", "mattered"]
 FINE, COARSE, MANY = 1000, 250, 2_000_000  # steps of a weight; the coarse ones fit in a byte, for so many numbers
@@ -226,3 +226,8 @@ def _language(word: str) -> str:
 def _is_right_to_left(words: Sequence[str]) -> bool:
     kinds = [unicodedata.bidirectional(character) for word in words for character in word]
     return sum(kind in {"R", "AL"} for kind in kinds) > kinds.count("L")
+
+
+def shown(piece: str) -> str:
+    """A piece by itself, without the mark for a space; the end of the sentence as (end)."""
+    return "(end)" if piece == "</s>" else _shown(piece).strip()

@@ -11,6 +11,7 @@ import typer
 import regard
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.pictures import RUN_VIEWS, picture_of_run
 from regard.cli.strangers import warn_of_strangers
 from regard.errors import UsageError
 
@@ -26,11 +27,14 @@ __all__ = ["Look", "draw", "show"]
 @app.command()
 def show(
     run: Annotated[Path, typer.Argument(help="A model or run folder.")],
-    text: Annotated[str, typer.Argument(help="The line to translate.")],
+    text: Annotated[str | None, typer.Argument(help="The line to translate; a picture of the run needs none.")] = None,
     out: Annotated[Path, typer.Option(help="The picture: .html, .svg, .png or .gif.")] = Path("attention.html"),
     view: Annotated[
-        Literal["heat", "heads", "player"] | None,
-        typer.Option(help="The chosen read; every head of its layer; or how the translation was written, moving."),
+        Literal["heat", "heads", "player", "curve", "schedule", "positions"] | None,
+        typer.Option(
+            help="The chosen read; every head of its layer; how the translation was written, moving. Of a run: its "
+            "learning curve, its learning rate, its positional encoding."
+        ),
     ] = None,
     trust: Annotated[
         bool,
@@ -58,7 +62,13 @@ def show(
     view = view or ("player" if suffix in (".gif", ".html") else "heat")
     if (suffix == ".gif" and view != "player") or (suffix == ".png" and view == "player"):
         raise UsageError(f"--view {view}: cannot be written as {suffix}; the player moves, all else stands still")
-    if not text.strip():
+    if view in RUN_VIEWS:
+        from regard.visualisation import save
+
+        save(picture_of_run(run, view), out)
+        say(f"wrote {out}")
+        return
+    if text is None or not text.strip():
         raise UsageError("there is nothing to translate: give a line of text")
     translator = load(run, device_named(device))
     warn_of_strangers(translator, "the text", [text])

@@ -6,6 +6,8 @@ import io
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
+import numpy as np
+import numpy.typing as npt
 from PIL import Image, ImageColor
 
 from regard.visualisation.colours import LEVELS, ROLES, Theme, colour
@@ -21,26 +23,37 @@ BLENDS = 20  # of each colour of text with the paper, for smooth edges
 def draw_gif(pictures: Sequence[Picture], scale: float = 1.5, theme: Theme = "light") -> bytes:
     """Pictures of one size as a GIF that begins again when it is through."""
     painted = [paint(picture, scale, theme)[0] for picture in pictures]
-    palette = _palette(theme)  # one for all: nothing flickers
-    frames = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in painted]
+    palette = _palette(theme)
+    frames = [_indexed(image, palette) for image in painted]
     file = io.BytesIO()
     durations = [EACH] * (len(frames) - 1) + [LAST]
     frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=False)
     return file.getvalue()
 
 
-def _palette(theme: Theme) -> Image.Image:
-    """The colours that occur: every place of the scale, the roles, and text blended with the paper."""
-    paper = ImageColor.getrgb(colour("paper", theme))[:3]
-    found = [ImageColor.getrgb(colour(f"w{place}", theme))[:3] for place in range(LEVELS + 1)]
+def _palette(theme: Theme) -> npt.NDArray[np.int64]:
+    """The colours that occur: every place of the scale, the roles, and text blended with the paper. One palette for
+    all frames, so that nothing flickers."""
+
+    def rgb(paint: str) -> npt.NDArray[np.int64]:
+        return np.array(ImageColor.getrgb(colour(paint, theme))[:3])
+
+    found = [rgb(f"w{place}") for place in range(LEVELS + 1)]
     for role in ROLES:
-        ink = ImageColor.getrgb(colour(role, theme))[:3]
         steps = range(BLENDS + 1) if role in ("ink", "muted", "link") else [BLENDS]
-        found += [tuple(round(p + (i - p) * n / BLENDS) for p, i in zip(paper, ink, strict=True)) for n in steps]
-    flat = [channel for each in dict.fromkeys(found) for channel in each][: 3 * 256]
-    palette = Image.new("P", (1, 1))
-    palette.putpalette(flat + flat[:3] * (256 - len(flat) // 3))
-    return palette
+        found += [np.rint(rgb("paper") + (rgb(role) - rgb("paper")) * n / BLENDS).astype(np.int64) for n in steps]
+    return np.unique(np.stack(found), axis=0)
+
+
+def _indexed(image: Image.Image, palette: npt.NDArray[np.int64]) -> Image.Image:
+    """The same with each colour replaced by the nearest of the palette."""
+    pixels = np.asarray(image, np.int64) @ np.array([1 << 16, 1 << 8, 1])
+    colours, places = np.unique(pixels, return_inverse=True)
+    channels = np.stack([colours >> 16, (colours >> 8) & 255, colours & 255], 1)
+    nearest = ((channels[:, None] - palette[None]) ** 2).sum(2).argmin(1).astype(np.uint8)
+    indexed = Image.fromarray(nearest[places].reshape(pixels.shape), "L")
+    indexed.putpalette(palette.reshape(-1).tolist())
+    return indexed
 
 
 def draw_moving_svg(pictures: Sequence[Picture]) -> str:

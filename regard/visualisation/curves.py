@@ -18,7 +18,7 @@ from regard.visualisation.figures import draw_svg
 from regard.visualisation.fonts import STACK, measure, wrap
 from regard.visualisation.layout import ASCENT, LINE_HEIGHT, MIDDLE, Box, Group, Line, Mark, Picture, Text, text_lines
 
-__all__ = ["Curves", "Panel", "Series", "curves_page", "layout_curves"]
+__all__ = ["Curves", "Panel", "Series", "curves_page", "layout_curves", "picture_page"]
 
 MARGIN, GAP = 16.0, 26.0
 WIDE, HIGH = 300.0, 210.0  # pixels of a panel's inside
@@ -88,6 +88,11 @@ def layout_curves(curves: Curves) -> Picture:
 
 def curves_page(curves: Curves) -> str:
     """The picture and its table as one page that fetches nothing."""
+    return picture_page(layout_curves(curves), f"<pre>{escape(curves.table)}</pre>")
+
+
+def picture_page(picture: Picture, below: str = "") -> str:
+    """A picture as a page that fetches nothing, with some HTML below it."""
     light, dark = (f":root{{--paper:{colour('paper', theme)};--ink:{colour('ink', theme)}}}" for theme in THEMES)
     style = (
         f"{light}@media (prefers-color-scheme:dark){{{dark}}}body{{background:var(--paper);color:var(--ink);"
@@ -98,8 +103,8 @@ def curves_page(curves: Curves) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
         'font-src data:">\n'
-        f"<title>{escape(curves.title or 'Curves')}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"{draw_svg(layout_curves(curves))}<pre>{escape(curves.table)}</pre>\n</body>\n</html>\n"
+        f"<title>{escape(picture.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"{draw_svg(picture)}{below}\n</body>\n</html>\n"
     )
 
 

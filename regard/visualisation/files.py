@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 from regard.errors import UsageError
 from regard.visualisation.animation import draw_gif, draw_moving_svg
-from regard.visualisation.curves import Curves, curves_page, layout_curves
+from regard.visualisation.charts import Chart, layout_chart
+from regard.visualisation.curves import Curves, curves_page, layout_curves, picture_page
 from regard.visualisation.figures import draw_png, draw_svg
 from regard.visualisation.heads import Heads, layout_heads
 from regard.visualisation.heatmap import Alignment, layout
@@ -25,7 +26,7 @@ SUFFIXES = (".svg", ".png", ".html")
 MOVING = (".html", ".gif", ".svg")  # what a story is written as
 
 
-Drawable: TypeAlias = Alignment | Story | Curves | Heads | Sequence[Alignment]
+Drawable: TypeAlias = Alignment | Story | Curves | Chart | Heads | Picture | Sequence[Alignment]
 
 
 def save(told: Drawable, path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
@@ -46,6 +47,9 @@ def _drawn(told: Drawable, path: Path, meta: Meta | None) -> bytes:
         raise UsageError(f"a picture is written as {wanted}; got {path.name!r}")
     if isinstance(told, Curves):
         return curves_page(told).encode() if suffix == ".html" else _still(layout_curves(told), suffix)
+    if isinstance(told, (Chart, Picture)):
+        picture = layout_chart(told) if isinstance(told, Chart) else told
+        return picture_page(picture).encode() if suffix == ".html" else _still(picture, suffix)
     if isinstance(told, Heads):
         return page(told.heads, meta).encode() if suffix == ".html" else _still(layout_heads(told), suffix)
     if isinstance(told, Story) and suffix == ".gif":

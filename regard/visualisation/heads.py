@@ -42,13 +42,14 @@ def layout_heads(heads: Heads) -> Picture:
     """Panels in rows of four; words at the left of each row and above each column of panels, where there is room."""
     first, ceiling = heads.heads[0], ceiling_of(heads.heads)
     T, S = len(first.target), len(first.source)
-    cell = min(LARGEST, max(SMALLEST, math.floor(SIDE / max(S, T))))
+    cell = min(LARGEST, max(SMALLEST, SIDE // max(S, T)))
     size = min(12.0, 0.8 * cell)
     has_words = cell >= LEGIBLE
     beside = max(_width(word, size) for word in first.target) + 6 if has_words else 0.0
     above = max(_width(word, size) for word in first.source) + 6 if has_words else 0.0
     left, top = MARGIN + beside, MARGIN + (24.0 if heads.title else 0.0) + above + NAME + 6
-    wide, high = S * cell + GAP, T * cell + NAME + GAP
+    wide = max([S * cell, *(measure(head.caption, NAME) for head in heads.heads)]) + GAP
+    high = T * cell + NAME + GAP
     groups = []
     for number, head in enumerate(heads.heads):
         row, column = divmod(number, ACROSS)
@@ -60,7 +61,7 @@ def layout_heads(heads: Heads) -> Picture:
             marks += _above(head.source, x, y - NAME - 8, cell, size)
         groups.append(Group(f"head-{number + 1}", tuple(marks)))
     rows, columns = -(-len(heads.heads) // ACROSS), min(ACROSS, len(heads.heads))
-    width = math.ceil(left + columns * wide - GAP + MARGIN)
+    width = math.ceil(max(left + columns * wide - GAP, MARGIN + min(400.0, measure(heads.title, 16.0))) + MARGIN)
     height = math.ceil(top + rows * high - GAP - NAME + MARGIN + 4)
     title = (Text(MARGIN, MARGIN + 14, elide(heads.title, 16.0, width - 2 * MARGIN), 16.0),) if heads.title else ()
     paper = Group("paper", (Box(0.0, 0.0, float(width), float(height), "paper"),))

@@ -36,7 +36,7 @@ def _frame(story: Story, t: int) -> Picture:
     """Parts below one another; each takes the same room in every frame."""
     words = _wrapped([(word, SIZE) for word in story.source])
     pieces = [(shown(piece) or "␣", SIZE) for piece in story.pieces[:-1]]
-    top, groups = MARGIN, [Group("paper", (Box(0, 0, WIDTH, _height(story), "paper"),))]
+    top, groups = MARGIN, [Group("paper", (Box(0.0, 0.0, WIDTH, _height(story), "paper"),))]
     for name, marks, height in (
         ("looks", _looks(story, t, words), _lines(words) * ROW),
         ("context", _context(story, t), 38.0),
@@ -65,7 +65,7 @@ def _height(story: Story) -> float:
     pieces = [(shown(piece) or "␣", SIZE) for piece in story.pieces[:-1]]
     lines = _lines(_wrapped([(word, SIZE) for word in story.source])) + _lines(_wrapped(pieces))
     own = lines * ROW + 38 + OPTIONS * ROW * 0.8 + _rows(story) * ROW * 0.85
-    return math.ceil(own + 5 * (SMALL * LINE_HEIGHT + 17) + 2 * MARGIN - 8)
+    return float(math.ceil(own + 5 * (SMALL * LINE_HEIGHT + 17) + 2 * MARGIN - 8))
 
 
 def _rows(story: Story) -> int:
@@ -113,12 +113,12 @@ def _looks(story: Story, t: int, words: Sequence[Place]) -> Iterator[Mark]:
 def _context(story: Story, t: int) -> Iterator[Mark]:
     """One bar of what is read, in the order of the sentence; the rest stays empty."""
     width, x = WIDTH - 2 * MARGIN, MARGIN
-    yield Box(MARGIN, 0, width, 32, "rule", outline=1.0)
+    yield Box(MARGIN, 0.0, width, 32.0, "rule", outline=1.0)
     for word, weight in zip(story.source, story.read()[t], strict=True):
         if weight < LEAST:
             continue
         part, place = float(weight) * width, max(12, level(float(weight)))
-        yield Box(x, 1, max(1.0, part - 1), 30, f"w{place}")
+        yield Box(x, 1.0, max(1.0, part - 1), 30.0, f"w{place}")
         label = f"{word} {weight:.2f}"
         if measure(label, 12.0) < part:
             yield Text(x + part / 2, 16 + MIDDLE * 12, label, 12.0, f"v{place}", "middle")
@@ -129,9 +129,9 @@ def _options(story: Story, t: int) -> Iterator[Mark]:
     left, bar = MARGIN + 130, WIDTH - 2 * MARGIN - 200
     for i, (piece, chance, taken) in enumerate(story.steps[t].options[:OPTIONS]):
         y = i * ROW * 0.8
-        text = elide(shown(piece) or "␣", SIZE, 120)
+        text = elide(shown(piece) or "␣", SIZE, 120.0)
         yield Text(left - 8, y + 8 + MIDDLE * SIZE, text, SIZE, "ink" if taken else "muted", "end")
-        yield Box(left, y + 1, max(1.0, chance * bar), 14, "w70" if taken else "w30")
+        yield Box(left, y + 1, max(1.0, chance * bar), 14.0, "w70" if taken else "w30")
         yield Text(left + bar + 60, y + 8 + MIDDLE * 12, f"{100 * chance:.1f} %", 12.0, "muted", "end")
 
 
@@ -157,7 +157,7 @@ def _tree(story: Story, t: int) -> Iterator[Mark]:
             paint = "muted" if node.fate == "pruned" and not node.wins else "ink"
             yield Text(x, y + MIDDLE * 12, text, 12.0, paint)
             if node.wins:
-                yield Box(x - 3, y + 9, measure(text, 12.0) / 1.1 + 6, 2, "link")
+                yield Box(x - 3, y + 9, measure(text, 12.0) / 1.1 + 6, 2.0, "link")
 
 
 def _spot(column: int, row: int) -> tuple[float, float]:

@@ -34,7 +34,7 @@ def test_ranks_are_correlated_as_by_hand() -> None:
 def test_gradients_are_those_of_small_changes(kind: str, tmp_path: Path) -> None:
     folder(tmp_path / "run", kind, kind)
     translator = regard.load(tmp_path / "run")
-    model, source = translator.model.double(), translator.encode(LINE)
+    model, source = translator.model, translator.encode(LINE)
     target = translator.tokenizer.target.encode("I was")
     found = gradient_times_input(model, source, target)  # type: ignore[arg-type]
     assert found.shape == (len(target) + 1, len(source))
@@ -60,8 +60,8 @@ def test_gradients_are_those_of_small_changes(kind: str, tmp_path: Path) -> None
         return [float(told[t, piece]) for t, piece in enumerate(wanted)]
 
     for s in range(len(source)):
-        slopes = [abs(a - b) / 2e-3 for a, b in zip(likely(s, 1e-3), likely(s, -1e-3), strict=True)]
-        np.testing.assert_allclose(found[:, s], slopes, rtol=2e-2, atol=2e-3)
+        slopes = [abs(a - b) / 2e-2 for a, b in zip(likely(s, 1e-2), likely(s, -1e-2), strict=True)]
+        np.testing.assert_allclose(found[:, s], slopes, rtol=2e-2, atol=3e-3)
 
 
 def test_leaving_out_is_scored_by_teacher_forcing_without_the_word(tmp_path: Path) -> None:

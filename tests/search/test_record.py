@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
-
 from laws.models import entries, make, pairs, sentences
+
 from regard.data.tokenizer import EOS
 from regard.models import ModelSettings
 from regard.search import SearchSettings, Task, find
@@ -22,7 +24,7 @@ def test_recording_changes_nothing_and_tells_all(settings: ModelSettings, width:
     (plain,) = find(model, source, [task], search)
     found, moments = record(model, source, task, search)
     assert found == plain
-    for before, after in zip(moments, moments[1:], strict=False):
+    for before, after in pairwise(moments):
         kept = {(*before.written[c.beam], c.piece) for c in before.candidates if c.fate == "kept"}
         assert kept == set(after.written), "what was kept is what is open next"
         assert len(after.written) <= width

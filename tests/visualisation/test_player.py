@@ -1,6 +1,5 @@
 """The player as a GIF and as an SVG that moves, and heads side by side."""
 
-import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

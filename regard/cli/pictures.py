@@ -1,0 +1,84 @@
+"""Pictures of a run as a whole: what it learnt, how its learning rate went, and how it tells positions apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import ModelFolderError, UsageError
+
+if TYPE_CHECKING:
+    from regard.visualisation import Chart
+    from regard.visualisation.layout import Picture
+
+__all__ = ["RUN_VIEWS", "picture_of_run"]
+
+RUN_VIEWS = ("curve", "schedule", "positions")
+POSITIONS = 100
+
+
+def picture_of_run(run: Path, view: str) -> Chart | Picture:
+    """One of RUN_VIEWS. Raises ModelFolderError where the run folder does not hold what it shows."""
+    if view == "positions":
+        return _positions(run)
+    return _curve(run) if view == "curve" else _schedule(run)
+
+
+def _curve(run: Path) -> Chart:
+    """Losses of training and validation above, validation scores below, against updates."""
+    from regard.visualisation import Chart, Trace
+
+    path = run / "journal.jsonl"
+    if not path.is_file():
+        raise ModelFolderError(
+            f"{path}: missing, so nobody knows what was learnt when; give a folder of `regard train`"
+        )
+    events = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    train = [each for each in events if each.get("event") == "train"]
+    valid = [each for each in events if each.get("event") == "valid"]
+
+    def trace(name: str, some: list[dict[str, Any]], key: str) -> tuple[Trace, ...]:
+        points = tuple((float(each["update"]), float(each[key])) for each in some if each.get(key) is not None)
+        return (Trace(name, points),) if points else ()
+
+    panels = [
+        ("loss in nats per piece", trace("training", train, "entropy") + trace("validation", valid, "loss")),
+        ("validation score", trace("chrF", valid, "chrf") + trace("BLEU", valid, "bleu")),
+    ]
+    return Chart(f"Learning curve of {run.name}", "updates", tuple(panel for panel in panels if panel[1]))
+
+
+def _schedule(run: Path) -> Chart:
+    """The learning rate of each update: up in the warm-up, then down."""
+    from regard.checkpoint import load_folder
+    from regard.settings import read_toml
+    from regard.training.recipe import Recipe
+    from regard.training.schedule import rate
+    from regard.visualisation import Chart, Trace
+
+    path = run / "train.toml"
+    if not path.is_file():
+        raise ModelFolderError(f"{path}: missing, so the schedule is not known; give a folder of `regard train`")
+    recipe = Recipe.parse(read_toml(path), str(path))
+    schedule, size = recipe.schedule, load_folder(run).model.decoder.output.weight.shape[1]
+    last = recipe.training.updates or 10 * schedule.warmup
+    updates = sorted({max(1, round(last * n / 400)) for n in range(401)} | {min(last, schedule.warmup)})
+    points = tuple((float(update), rate(schedule, update, size)) for update in updates)
+    caption = f"{schedule.kind.replace('_', ' ')}, warm-up of {schedule.warmup:,} updates"
+    return Chart("Learning rate", "updates", (("rate", (Trace("rate", points),)),), caption)
+
+
+def _positions(run: Path) -> Picture:
+    """The waves that are added to the embeddings."""
+    import torch
+
+    from regard.checkpoint import load_settings
+    from regard.layers.positions import sinusoids
+    from regard.visualisation.charts import layout_positions
+
+    size = getattr(load_settings(run).model.encoder, "size", 0)
+    if load_settings(run).model.encoder.kind != "transformer":
+        raise UsageError("only a Transformer adds waves for positions; this encoder knows order by itself")
+    waves = sinusoids(torch.arange(POSITIONS)[None], size)[0].numpy()
+    return layout_positions(waves, f"Sinusoidal positional encoding, {size} dimensions")

@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,11 @@ class Translation:
     readings: Readings | None = field(default=None, repr=False)
     nbest: tuple[Translation, ...] = ()
     repeats: tuple[str, int] | None = None
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text, its score, and what was looked at where that was asked for."""
+        seen = "" if self.readings is None else self.readings._repr_html_()
+        return f"<p>{escape(self.text)} <small>{self.score:.3f}</small></p>{seen}"
 
 
 def load(

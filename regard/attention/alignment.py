@@ -10,6 +10,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from regard.attention.notebook import table
+
 __all__ = [
     "SYMMETRIES",
     "Link",
@@ -70,6 +72,14 @@ class Readings:
         if role == "decoder":
             return merge_words(matrix, (-1, *self.target_words[:-1]), self.target_words)
         return merge_words(matrix, self.source_words, self.target_words)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the mean of the heads of the highest layer, between words."""
+        layers = self.layers("cross")
+        if not layers:
+            return "<p>This model has no attention over its source.</p>"
+        words = self.words(layers[-1])
+        return table(self.source_text, self.target_text, words.weights, f"{layers[-1]}, mean of heads")
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def _panel(name: str, traces: Sequence[Trace], across: _Axis, top: float) -> lis
         while any(abs(y - other) < 14 for other in ends):  # names stand below one another
             y += 14
         ends.append(y)
-        marks.append(Text(across.at(trace.points[-1][0]) + 9, y, trace.name, SIZE, f"s{number}"))
+        marks.append(Text(across.end + 9, y, trace.name, SIZE, f"s{number}"))
     return marks
 
 
@@ -171,4 +171,4 @@ def layout_positions(waves: np.ndarray, title: str = "Positional encoding") -> P
 
 
 def _some(count: int) -> range:
-    return range(0, count, max(1, 10 ** (len(str(count)) - 1) if count >= 20 else 5))
+    return range(0, count, next((step for step in (1, 2, 5, 10, 20, 50, 100) if count / step <= 8), count))

@@ -39,16 +39,41 @@ def test_a_page_is_written_where_nothing_is_said(regard: Command, transformer: P
     assert os.listdir() == ["attention.html"]
 
 
+@pytest.mark.parametrize("arguments", [["a.gif"], ["a.svg", "--view", "player"], ["a.png", "--view", "heads"]])
+def test_the_player_and_all_heads(regard: Command, model: Path, arguments: list[str]) -> None:
+    done = regard("show", model, LINE, "--beam", 2, "--out", *arguments)
+    assert done.out == regard("translate", model, "--beam", 2, stdin=f"{LINE}\n".encode()).out
+    assert os.listdir() == arguments[:1]
+    assert Path(arguments[0]).stat().st_size > 1000
+
+
+def test_trust_is_said_on_request(regard: Command, model: Path) -> None:
+    done = regard("show", model, LINE, "--out", "a.svg", "--trust")
+    assert "rank correlation with what mattered: gradient × input " in done.err
+    assert "rank correlation with what mattered" in Path("a.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("view", ["curve", "schedule", "positions"])
+def test_pictures_of_a_run(regard: Command, transformer: Path, view: str) -> None:
+    assert regard("show", transformer, "--view", view, "--out", "a.svg").err == "wrote a.svg\n"
+    text = Path("a.svg").read_text(encoding="utf-8")
+    assert {"curve": "validation score", "schedule": "warm-up of 10 updates", "positions": "24 dimensions"}[
+        view
+    ] in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "because"),
     [
+        ([LINE, "--out", "a.gif", "--view", "heat"], 2, "--view heat: cannot be written as .gif"),
+        ([LINE, "--out", "a.png", "--view", "player"], 2, "--view player: cannot be written as .png"),
         ([LINE, "--out", "a.pdf"], 2, "--out a.pdf: a picture is written as .svg, .png, .html"),
         ([LINE, "--out", "a"], 2, "--out a: a picture is written as"),
         ([LINE, "--out", "no/a.svg"], 2, "no/a.svg: No such file or directory"),
         ([LINE, "--out", "folder.svg"], 2, "folder.svg: "),
         ([""], 2, "there is nothing to translate: give a line of text"),
         ([" \t "], 2, "there is nothing to translate: give a line of text"),
-        ([], 2, "text"),
+        ([], 2, "there is nothing to translate: give a line of text"),
         ([LINE, "--beams", "2"], 2, "no such option: --beams"),
         ([LINE, "more"], 2, "more"),
         (["나는 집에 간다. " * 30], 2, "the line is longer than any in training and was cut; show a shorter one"),

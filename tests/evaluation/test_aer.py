@@ -18,6 +18,7 @@ from regard.attention.alignment import (
     symmetrise,
 )
 from regard.evaluation.aer import Gold, agreeing_choices, alignment_scores, best_choice, links_of, share_on_gold
+from regard.pipeline import Translation
 
 
 def _readings(weights: dict[str, np.ndarray]) -> Readings:
@@ -138,3 +139,16 @@ def test_self_attention_is_merged_into_words_too() -> None:
     past = reading.words("d")  # x and y are one word: it reads the beginning, then the beginning and x
     np.testing.assert_allclose(past.weights, [[0.25, 0.0], [2 / 3, 0.0]], atol=1e-6)
     np.testing.assert_allclose(past.elsewhere, [0.75, 1 / 3], atol=1e-6)
+
+
+def test_a_notebook_shows_words_and_weights() -> None:
+    weights = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]][None]
+    reading = replace(_readings({"f": weights}), source_text=("<a>", "bc"), target_text=("xy", "z"))
+    html = reading._repr_html_()
+    assert "&lt;a&gt;" in html
+    assert "<a>" not in html
+    assert 'title="xy ← bc 1.000"' in html
+    assert html.count("<tr>") == 3
+    assert "no attention" in replace(reading, weights={}, roles={})._repr_html_()
+    translation = Translation("a < b", ("a",), -1.5, readings=reading)
+    assert translation._repr_html_().startswith("<p>a &lt; b <small>-1.500</small></p><table>")

@@ -60,7 +60,7 @@ def test_gradients_are_those_of_small_changes(kind: str, tmp_path: Path) -> None
         return [float(told[t, piece]) for t, piece in enumerate(wanted)]
 
     for s in range(len(source)):
-        slopes = [abs(a - b) / 2e-2 for a, b in zip(likely(s, 1e-2), likely(s, -1e-2), strict=True)]
+        slopes = [abs(a - b) / 2e-3 for a, b in zip(likely(s, 1e-3), likely(s, -1e-3), strict=True)]
         np.testing.assert_allclose(found[:, s], slopes, rtol=2e-2, atol=3e-3)
 
 

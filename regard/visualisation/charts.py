@@ -146,7 +146,7 @@ def _description(chart: Chart) -> str:
 def layout_positions(waves: np.ndarray, title: str = "Positional encoding") -> Picture:
     """The encoding of positions (rows) in all dimensions (columns), from −1 (light) over 0 to 1 (dark)."""
     T, D = waves.shape
-    cell, high = max(1.0, min(8.0, math.floor(560 / D))), max(2.0, min(10.0, math.floor(400 / T)))
+    cell, high = max(1.0, min(8.0, 560.0 // D)), max(2.0, min(10.0, 400.0 // T))
     left, top = MARGIN + LEFT, MARGIN + 56
     marks: list[Mark] = []
     for t in range(T):

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from regard.attention import heads as side_by_side
+from regard.attention import near
 from regard.attention.memory import Memory
 from regard.attention.products import read_by_products
 from regard.attention.scores import SCORES, score
@@ -97,11 +98,17 @@ class Read(nn.Module):
         N, T, _ = asked.shape
         assert not causal or memory.rows == N, "a causal read is of one's own past: a memory for each query row"
         q = side_by_side.fold(side_by_side.split(asked.to(memory.keys.dtype), self.heads), memory.rows)
-        keep = visible(memory, T, causal, window)
-        if keep is not None and keep.shape[2] > 1 and memory.rows < N:
-            keep = keep.repeat(1, 1, N // memory.rows, 1)  # each of the queries that share a row has its own T
-        answer, weights = self._answer(q, memory, keep)
-        if watching := listeners():
+        watching, own = listeners(), memory.rows == N and memory.entries == T
+        if window is not None and own and near.pays(T, window) and near.in_a_row(memory.keep):
+            keep = visible(memory, T, causal, window) if watching else None
+            blocks, _ = self._answer(*near.into_blocks(q, memory, causal, window))
+            answer, weights = near.out_of_blocks(blocks, N, T), None
+        else:
+            keep = visible(memory, T, causal, window)
+            if keep is not None and keep.shape[2] > 1 and memory.rows < N:
+                keep = keep.repeat(1, 1, N // memory.rows, 1)  # each of the queries that share a row has its own T
+            answer, weights = self._answer(q, memory, keep)
+        if watching:
             if weights is None:
                 with torch.autocast(q.device.type, enabled=False):
                     weights = weigh(self.score(q.float(), memory.keys.float()), keep)

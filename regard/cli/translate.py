@@ -83,7 +83,8 @@ def translate(
     lines, device, runs = Lines(file), device_named(device), [run, *(with_ or ())]
     if workers > 1 and device != "cpu":
         raise UsageError(f"--workers {workers}: only the processor can be shared; give --device cpu, or one worker")
-    total = lines.checked()
+    if engine == "auto" and (workers > 1 or not (run / "exports").is_dir()):
+        engine = "native"  # several processes would each measure which is quicker, and find different things
     search = {
         "beam": beam,
         "length_penalty": length_penalty,
@@ -101,6 +102,8 @@ def translate(
         "no_repeat": no_repeat,
     }
     wish = Wish(prefix, tuple(term or ()), tuple(forbid or ()))
+    asked = Asked(wish, input == "jsonl", lines.name)
+    total = lines.checked(asked)
     make = partial(load, runs if len(runs) > 1 else run, device, engine, precision)
     options = {"nbest": nbest, "alignments": alignments, **search}
     if stream:
@@ -120,7 +123,7 @@ def translate(
         others |= {"groups": (groups or 1) > 1, "coverage_penalty": bool(coverage_penalty)}
         _streamed(make, lines, wish, search, [f"--{name.replace('_', '-')}" for name, told in others.items() if told])
         return
-    work = Work(lines.name, Form(format == "jsonl", nbest), options, Asked(wish, input == "jsonl", lines.name))
+    work = Work(lines.name, Form(format == "jsonl", nbest), options, asked)
     how = {**options, "prefix": prefix, "term": list(wish.terms), "forbid": list(wish.forbid), "input": input}
     how |= {"format": format, "chunk": chunk, "engine": engine, "precision": precision, "device": device}
     with (

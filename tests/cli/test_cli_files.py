@@ -202,9 +202,9 @@ def test_work_that_was_stopped_is_not_thrown_away_unasked(
 def test_other_options_are_refused_all_at_once(regard: Command, run: Path, stopped: Path) -> None:
     other = ["--resume", "--beam", 2, "--nbest", 2, "--format", "text", "--alignments", "--chunk", CHUNK + 1]
     causes = [
-        "--resume: option --beam: was 1, is 2",
         "--resume: option --nbest: was 1, is 2",
         "--resume: option --alignments: was False, is True",
+        "--resume: option --beam: was 1, is 2",
         "--resume: option --format: was jsonl, is text",
         f"--resume: option --chunk: was {CHUNK}, is {CHUNK + 1}",
         "what is in out.part was made otherwise: give the same again, or another --output",
@@ -380,7 +380,9 @@ def test_warnings_name_the_line_in_the_file(regard: Command, run: Path, workers:
     lines[7] = "我们今天去公园吧"
     Path("file").write_text("\n".join(lines), encoding="utf-8")
     done = regard("translate", run, "file", "--chunk", 3, "--beam", 1, "--workers", workers)
-    long, strange = done.warnings
+    assert all(each.startswith("file, line ") for each in done.warnings)
+    (long,) = (each for each in done.warnings if "a sentence of " in each)
+    (strange,) = (each for each in done.warnings if "most characters" in each)
     assert long.startswith("file, line 5: a sentence of ")
     assert strange.startswith("file, line 8: most characters were never seen")
 
@@ -417,3 +419,24 @@ def test_a_pipe_is_read_as_it_comes(regard: Command, run: Path, endless: Path) -
                 pipe.write(b"I go\nI go\n")
                 assert command.stdout.readline() == command.stdout.readline()
         assert command.wait() == 0
+
+
+def test_lines_of_json_are_read_through_before_anything_is_done(regard: Command, run: Path) -> None:
+    Path("in.jsonl").write_text('{"text": "I go"}\n' * 7 + '{"txt": "I go"}\n')
+    because = 'in.jsonl, line 8: wanted a JSON object with the key text, such as {"text": …}'
+    given = _arguments(run, "in.jsonl", "out", "--input", "jsonl")
+    regard.fails(*given, status=1, because=because)
+
+
+@pytest.mark.slow
+def test_workers_by_another_engine(run: Path, long: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ctranslate2", reason="the extra `fast` is not installed")
+    monkeypatch.chdir(tmp_path)
+    folder = shutil.copytree(run, "exported")
+    _finished("export", str(folder), "--to", "ctranslate2")
+    Path("some").write_bytes(b"".join(long.read_bytes().splitlines(keepends=True)[: 8 * CHUNK]))
+    given = _arguments(folder, "some", "out", "--engine", "ctranslate2")
+    _finished(*given)
+    alone = Path("out").read_bytes()
+    _finished(*given, "--workers", "2")
+    assert Path("out").read_bytes() == alone

@@ -10,7 +10,7 @@ from regard.search.rules import Array
 
 __all__ = ["draw", "uniform"]
 
-SOME = 128
+SOME = 512
 """So many of the likeliest pieces nearly always have the share of top_p; sorting all takes long."""
 
 

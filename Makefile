@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow check fix clean bench-train bench-million
+.PHONY: demo test slow check fix clean bench-train bench-translate bench-million
 
 demo: .venv/ready  ## everything set up, and the main job done on the sample that ships with the package
 	$(BIN)/regard demo
@@ -24,6 +24,10 @@ fix: .venv/ready
 
 bench-train: .venv/ready  ## how fast training is beside other toolkits; DATA: the folder with multi30k/ in it
 	$(BIN)/python benchmarks/train.py $(if $(DATA),--data "$(DATA)")
+
+bench-translate: .venv/ready  ## how fast translation is beside others; DATA as above, RUN_TINY, RUN_BASE: trained models
+	$(BIN)/python benchmarks/translate.py $(if $(DATA),--data "$(DATA)") $(if $(QUICK),--quick) \
+	  $(if $(RUN_TINY),--run-tiny "$(RUN_TINY)") $(if $(RUN_BASE),--run-base "$(RUN_BASE)")
 
 bench-million: .venv/ready  ## a million lines: flat memory, killed and resumed; OPTIONS: see benchmarks/million.py --help
 	$(BIN)/python benchmarks/million.py $(OPTIONS)

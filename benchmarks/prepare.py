@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shapes import VOCABULARY
 
-__all__ = ["EOS", "PAD", "MissingData", "pieces", "prepare", "read_ids", "training_files"]
+__all__ = ["EOS", "PAD", "MissingData", "pieces", "prepare", "read_ids", "test_files", "training_files"]
 
 PAD, UNK, BOS, EOS = range(4)
 SIDES = ("en", "de")
@@ -23,12 +23,21 @@ class MissingData(Exception):
 
 def training_files(given: str | None) -> list[Path]:
     """The two training files below the given folder, else REGARD_DATA, else shared/data beside the checkout."""
+    return _found(given, "train", "29,000 pairs, train.en and train.de")
+
+
+def test_files(given: str | None) -> list[Path]:
+    """The two files of the 1,000 pairs that are translated, in the same folder."""
+    return _found(given, "test_2016_flickr", "its test pairs of 2016, test_2016_flickr.en and test_2016_flickr.de")
+
+
+def _found(given: str | None, name: str, what: str) -> list[Path]:
     folder = Path(given or os.environ.get("REGARD_DATA") or ROOT.parent / "shared" / "data")
-    files = [folder.expanduser().resolve() / "multi30k" / f"train.{side}" for side in SIDES]
+    files = [folder.expanduser().resolve() / "multi30k" / f"{name}.{side}" for side in SIDES]
     absent = [str(file) for file in files if not file.is_file()]
     if absent:
         raise MissingData(
-            f"{' and '.join(absent)} not found: put Multi30k (29,000 pairs, train.en and train.de) there, "
+            f"{' and '.join(absent)} not found: put Multi30k ({what}) there, "
             "or name the folder that holds multi30k/ with --data, DATA= or REGARD_DATA"
         )
     return files

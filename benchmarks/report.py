@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from runs import table
 from shapes import SHAPES, useful_flops
 from systems import OURS, SYSTEMS, System
 
@@ -77,15 +78,12 @@ def _table(measured: Measured, shape: str) -> str:
     rows = _rows(measured, shape)
     ours = rows.get(OURS)
     cells = [HEADS, *(_cells(row, ours, measured["machine"]["matrix_rate"]) for row in rows.values())]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["| " + " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) + " |" for line in cells]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     notes = []
     if any(row.disturbed for row in rows.values()):
         notes.append("\\* others used the processor in one of its runs, and again when it was repeated")
     if ours is not None:
         notes += [note for row in rows.values() if (note := _parameters_apart(row, ours))]
-    return "\n".join([f"## {shape}", "", *lines, *(["", *notes] if notes else [])])
+    return "\n".join([f"## {shape}", "", table(cells), *(["", *notes] if notes else [])])
 
 
 def _cells(row: Row, ours: Row | None, matrix_rate: dict[str, float]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 ENVIRONMENTS = HERE / ".envs"
 PYTHON = (3, 11)  # the pinned versions are wheels for this one
 LINES_SHOWN = 12
+TORCH = "torch==2.13.0"
 
 
 class SetupError(Exception):
@@ -39,6 +40,7 @@ class Peer:
 
 PEERS = {
     "hf": Peer("transformers"),
+    "ctranslate2": Peer("ctranslate2"),  # without torch, which it imports where there is one
     # Optional transforms import these, and every transform is imported at start; fasttext would have to be compiled.
     "opennmt": Peer("onmt.bin.train", stubs=("fasttext", "spacy")),
     "eole": Peer("eole.bin.main", stubs=("fasttext",)),
@@ -81,8 +83,9 @@ def _install(name: str, peer: Peer) -> None:
     if peer.built_first:
         _pip(name, "-c", str(pins), *peer.building)
         _pip(name, "--no-deps", "--no-build-isolation", "-c", str(pins), *peer.built_first)
-    # torch by this very requirement and before all else: any other brings the CUDA libraries, gigabytes of them.
-    _pip(name, "-c", str(pins), "torch==2.13.0")
+    if TORCH in pins.read_text().splitlines():
+        # By this very requirement and before all else: any other brings the CUDA libraries, gigabytes of them.
+        _pip(name, "-c", str(pins), TORCH)
     # The pins are whole, so nothing is resolved: several peers declare versions of torch that they do not need.
     _pip(name, "--no-deps", "-r", str(pins))
     packages = next((ENVIRONMENTS / name / "lib").glob("python*/site-packages"))

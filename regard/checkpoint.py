@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
+from regard.attention.alignment import SYMMETRIES
 from regard.data.text import write_bytes
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.errors import ModelFolderError
@@ -164,13 +165,17 @@ def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
 
 
 def load_alignment(folder: Path) -> dict[str, Any] | None:
-    """The layer, head and row chosen for alignments; None where nothing was chosen or the file is damaged."""
+    """The layer, head, row and symmetry chosen for alignments; None where nothing was chosen or the file is damaged."""
     path = folder / ALIGNMENT
     if not path.is_file():
         return None
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return {"layer": str(values["layer"]), "head": values["head"], "consumed": bool(values["consumed"])}
-    except (ValueError, KeyError, TypeError) as problem:
+        symmetry = values.get("symmetry")
+        if symmetry not in (None, *SYMMETRIES):
+            raise ValueError(f"symmetry: wanted {', '.join(SYMMETRIES)} or null, got {symmetry!r}")
+        choice = {"layer": str(values["layer"]), "head": values["head"], "consumed": bool(values["consumed"])}
+        return {**choice, "symmetry": symmetry}
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
         warnings.warn(f"{path}: damaged ({problem}) and not used; alignments come from the last layer", stacklevel=2)
         return None

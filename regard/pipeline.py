@@ -11,17 +11,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
-from regard.attention import Read, watch
-from regard.attention.alignment import Link, Readings, strongest
+from regard.attention import Read
+from regard.attention.alignment import Link, Readings, Symmetry, links_between
 from regard.checkpoint import ALIGNMENT, FolderSettings, load_alignment, load_folder
-from regard.data.batching import pad
 from regard.data.text import clean
-from regard.data.tokenizer import BOS, EOS, Tokenizer
+from regard.data.tokenizer import EOS, Tokenizer, Vocabulary
 from regard.engine import Engine, EngineName, Job, Precision
 from regard.errors import LineWarning, UsageError
-from regard.models import Batch, Ensemble, Model, device_of
+from regard.models import Ensemble, Model
 from regard.search import (
     NOTHING,
     Hypothesis,
@@ -34,6 +33,7 @@ from regard.search import (
     likeness,
     runaway,
 )
+from regard.search.forced import Forced, forced
 
 __all__ = ["AlignmentChoice", "Translation", "Translator", "last_layer", "load"]
 
@@ -45,11 +45,13 @@ _WORD = re.compile(r"[^ ]+ ?")
 
 @dataclass(frozen=True)
 class AlignmentChoice:
-    """Which read is taken for the alignment: a layer, one of its heads (None: their mean), and which row."""
+    """Which read is taken for the alignment: a layer, one of its heads (None: their mean), which row, and whether the
+    links of both directions of its weights are put together (None: each target word has one link)."""
 
     layer: str
     head: int | None
     consumed: bool
+    symmetry: Symmetry | None = None
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,10 @@ def load(
     """
     if not isinstance(folder, (str, Path)):
         return _together([Path(each) for each in folder], device, engine, precision)
+    folder = Path(folder)
     found = load_folder(folder, device)
-    choice = _choice(Path(folder), found.model)
-    return Translator(found.model, found.tokenizer, found.settings, choice, Engine(found.model, engine, precision))
+    choice, decoder = _choice(folder, found.model), Engine(found.model, engine, precision, folder)
+    return Translator(found.model, found.tokenizer, found.settings, choice, decoder)
 
 
 def _together(folders: list[Path], device: str, engine: EngineName, precision: Precision) -> Translator:
@@ -174,15 +177,21 @@ class Translator:
         self.model.eval()
         asked = self._wishes(wishes, len(lines), settings)
         cuts = [self._cut(line, place, wish) for place, (line, wish) in enumerate(zip(lines, asked, strict=True))]
+        sentences = [text for cut in cuts for text, _ in cut]
         jobs = [self._job(text, wish, settings) for cut in cuts for text, wish in cut]
         jobs = [replace(job, task=replace(job.task, name=name)) for name, job in enumerate(jobs)]
-        found = iter(self.engine.decode(jobs, settings))
+        decoded = self.engine.decode(jobs, settings)
+        decoded = [self._ordered(text, some, settings) for text, some in zip(sentences, decoded, strict=True)]
+        seen: Sequence[Sequence[Readings]] = [()] * len(sentences)
+        if alignments or readings:
+            seen = self._seen(sentences, [hypotheses[:nbest] for hypotheses in decoded])
+        found = iter(zip(sentences, decoded, seen, strict=True))
         results = []
         for place, cut in enumerate(cuts):
             parts = []
-            for text, wish in cut:
-                hypotheses = self._ordered(text, next(found), settings)
-                parts.append(self._translation(text, hypotheses, nbest, alignments, readings))
+            for _, wish in cut:
+                text, hypotheses, read = next(found)
+                parts.append(self._translation(text, hypotheses, read, nbest, alignments))
                 self._warn(place, parts[-1], hypotheses[0], wish)
             texts_of_parts = [text for text, _ in cut]
             results.append(parts[0] if len(parts) == 1 else _joined(parts, texts_of_parts, alignments))
@@ -217,17 +226,12 @@ class Translator:
 
     def readings(self, source: str, target: Sequence[int]) -> Readings:
         """What the model looks at when it is made to write these target pieces (without end of sentence)."""
-        ids, out = self._encode(source), [*target, EOS]
-        device = device_of(self.model)
-        self.model.eval()
-        with torch.inference_mode(), watch(self.model) as watched:
-            self.model(Batch(torch.tensor([ids], device=device)), torch.tensor([[BOS, *target]], device=device))
-        weights = {name: heard[0].cpu().numpy() for name, heard in watched.items()}
-        modules = dict(self.model.named_modules())
-        roles = {name: module.role for name in weights if isinstance(module := modules[name], Read)}
-        source_pieces, target_pieces = self.tokenizer.source.pieces(ids), self.tokenizer.target.pieces(out)
-        groups = self.tokenizer.source.words(source_pieces), self.tokenizer.target.words(target_pieces)
-        return Readings(tuple(source_pieces), tuple(target_pieces), tuple(groups[0]), tuple(groups[1]), weights, roles)
+        return self.read_all([source], [target])[0]
+
+    def read_all(self, sources: Sequence[str], targets: Sequence[Sequence[int]]) -> list[Readings]:
+        """The same for many, in batches."""
+        ids = [self._encode(source) for source in sources]
+        return [self._readings(*each) for each in zip(ids, targets, forced(self.model, ids, targets), strict=True)]
 
     def score(self, source: str, target: str) -> float:
         """The log-probability of a given target, end of sentence included."""
@@ -235,14 +239,21 @@ class Translator:
 
     def _forced(self, source: str, ids: Sequence[int]) -> float:
         """The log-probability of given target pieces and the end of sentence after them."""
-        device = device_of(self.model)
-        self.model.eval()
-        with torch.inference_mode():
-            features = self.model(
-                Batch(torch.tensor([self._encode(source)], device=device)), torch.tensor([[BOS, *ids]], device=device)
-            )
-            likely = self.model.project(features)[0].log_softmax(-1)
-            return float(likely.gather(1, torch.tensor([*ids, EOS], device=device)[:, None]).sum())
+        return float(forced(self.model, [self._encode(source)], [ids], watched=False)[0].likely.sum())
+
+    def _readings(self, source: Sequence[int], target: Sequence[int], found: Forced) -> Readings:
+        pieces = self.tokenizer.source.pieces(source), self.tokenizer.target.pieces([*target, EOS])
+        words = self.tokenizer.source.words(pieces[0]), self.tokenizer.target.words(pieces[1])
+        return Readings(
+            tuple(pieces[0]),
+            tuple(pieces[1]),
+            tuple(words[0]),
+            tuple(words[1]),
+            found.weights,
+            found.roles,
+            _texts(self.tokenizer.source, source, words[0]),
+            _texts(self.tokenizer.target, [*target, EOS], words[1]),
+        )
 
     def _search(self, nbest: int, **asked: Any) -> SearchSettings:
         """The settings of the folder with what is asked for now. Of samples there are as many as are wanted."""
@@ -360,15 +371,9 @@ class Translator:
 
     def _coverage(self, source: str, found: list[Hypothesis]) -> list[float]:
         """How much of the source each hypothesis has left unread, by the mean of all reads of it."""
-        ids, device = self._encode(source), device_of(self.model)
-        rows, real = pad([[BOS, *h.ids] for h in found])
-        sources = torch.tensor([ids] * len(found), device=device)
-        with torch.inference_mode(), watch(self.model) as watched:
-            self.model(Batch(sources), rows.to(device))
-        weights = torch.stack([watched[name].mean(1) for name in self._cross]).mean(0)  # (K, T, S)
-        if real is not None:
-            weights = weights * real.to(device)[:, :, None]
-        return [coverage(row) for row in weights[:, :, :-1].cpu().numpy()]  # the end is no part of the text
+        read = forced(self.model, [self._encode(source)] * len(found), [h.ids for h in found])
+        means = [np.stack([each.weights[name].mean(0) for name in self._cross]).mean(0) for each in read]
+        return [coverage(mean[:, :-1]) for mean in means]  # the end is no part of the text
 
     def _warn(self, place: int, translation: Translation, best: Hypothesis, wish: Wish) -> None:
         """Say what is wrong with a translation, if something is."""
@@ -381,13 +386,18 @@ class Translator:
             said = f"not every term is in the translation ({missing}); a wider beam or more max_extra may find room"
             warnings.warn(LineWarning(place, said), stacklevel=4)
 
+    def _seen(self, sentences: Sequence[str], found: Sequence[Sequence[Hypothesis]]) -> list[list[Readings]]:
+        """What the model looks at as it writes each hypothesis of each sentence."""
+        pairs = [(text, each.ids) for text, some in zip(sentences, found, strict=True) for each in some]
+        read = iter(self.read_all([text for text, _ in pairs], [ids for _, ids in pairs]))
+        return [[next(read) for _ in some] for some in found]
+
     def _translation(
-        self, source: str, found: list[Hypothesis], nbest: int, alignments: bool, readings: bool
+        self, source: str, found: list[Hypothesis], seen: Sequence[Readings], nbest: int, alignments: bool
     ) -> Translation:
         ids = self._encode(source)
         some = [self._text(hypothesis, ids) for hypothesis in found[:nbest]]
-        if alignments or readings:
-            seen = [self.readings(source, hypothesis.ids) for hypothesis in found[:nbest]]
+        if seen:
             some = [
                 replace(text, readings=read, alignments=tuple(self.align(read)) if alignments else None)
                 for text, read in zip(some, seen, strict=True)
@@ -395,18 +405,27 @@ class Translator:
         return replace(some[0], nbest=tuple(map(_without_readings, some))) if nbest > 1 else some[0]
 
     def align(self, readings: Readings) -> list[Link]:
-        """The source word that each target word looked at most, in the layer and head that were chosen for it.
+        """The links between words, from the layer, head and row that were chosen for them.
 
         Raises UsageError for a model without attention.
         """
         choice = self.choice or last_layer(readings)
-        return strongest(readings.words(choice.layer, choice.head, choice.consumed).weights)
+        return links_between(readings.words(choice.layer, choice.head, choice.consumed).weights, choice.symmetry)
 
     def _text(self, hypothesis: Hypothesis, source: Sequence[int]) -> Translation:
         target, again = self.tokenizer.target, runaway(hypothesis.ids, source)
         repeats = None if again is None else (target.decode(again.ids), again.times)
         text, tokens = target.decode(hypothesis.ids), tuple(target.pieces(hypothesis.ids))
         return Translation(text, tokens, hypothesis.score, repeats=repeats)
+
+
+def _texts(vocabulary: Vocabulary, ids: Sequence[int], words: Sequence[int]) -> tuple[str, ...]:
+    """The text of each word, whatever pieces it is spelt with."""
+    count = max(words, default=-1) + 1
+    return tuple(
+        vocabulary.decode([piece for piece, own in zip(ids, words, strict=True) if own == word])
+        for word in range(count)
+    )
 
 
 def _split(line: str, end: re.Pattern[str]) -> list[str]:

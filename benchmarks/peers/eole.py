@@ -19,12 +19,13 @@ def main() -> None:
 
     watch(Trainer, "_process_accumulated_batches", recorder)
     config = options.work / "config.yaml"
-    config.write_text(yaml.safe_dump(_settings(options)))
+    config.write_text(yaml.safe_dump(settings(options)))
     sys.argv = ["eole", "train", "-config", str(config)]
     command()
 
 
-def _settings(options: Options) -> dict[str, Any]:
+def settings(options: Options) -> dict[str, Any]:
+    """The configuration of a run."""
     recurrent = options.shape.kind == "gru"
     tied = {"share_embeddings": True, "share_decoder_embeddings": True}
     start_values = {"param_init_method": "uniform", "param_init": 0.1} if recurrent else _xavier()

@@ -20,9 +20,6 @@ ENDLESS = 10**9
 def main() -> None:
     """Train until the recorder has seen enough."""
     options, recorder = start("joeynmt")
-    vocabulary = options.work / "vocabulary.txt"
-    vocabulary.write_text("\n".join(SPECIALS + pieces(options.data)) + "\n", "utf-8")
-
     import yaml
     from joeynmt.training import TrainManager
 
@@ -36,7 +33,7 @@ def main() -> None:
 
     TrainManager._train_step = watched
     config = options.work / "config.yaml"
-    config.write_text(yaml.safe_dump(_settings(options, str(vocabulary))))
+    config.write_text(yaml.safe_dump(settings(options)))
 
     from joeynmt.__main__ import main as command
 
@@ -44,8 +41,11 @@ def main() -> None:
     command()
 
 
-def _settings(options: Options, vocabulary: str) -> dict[str, Any]:
-    side = {"level": "word", "voc_file": vocabulary, "max_length": 200, "min_length": 1, "lowercase": False}
+def settings(options: Options) -> dict[str, Any]:
+    """The configuration of a run, beside the vocabulary that it names."""
+    vocabulary = options.work / "vocabulary.txt"
+    vocabulary.write_text("\n".join(SPECIALS + pieces(options.data)) + "\n", "utf-8")
+    side = {"level": "word", "voc_file": str(vocabulary), "max_length": 200, "min_length": 1, "lowercase": False}
     names = ("unk", "pad", "bos", "eos")
     specials = {f"{name}_token": piece for name, piece in zip(names, SPECIALS, strict=True)}
     specials |= {f"{name}_id": place for place, name in enumerate(names)}

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from peers.observe import Counts, Options, Recorder, trainable
+from peers.translating import FEW_TOKENS
 from prepare import pieces
 from shapes import TOKENS, VOCABULARY
 
-__all__ = ["counts", "data_settings", "training_settings", "watch"]
+__all__ = ["ONE_UPDATE", "counts", "data_settings", "training_settings", "watch"]
 
 ENDLESS = 10**6
 SPECIALS = ["<unk>", "<blank>", "<s>", "</s>"]
+ONE_UPDATE = {"train_steps": 1, "save_checkpoint_steps": 1, "batch_size": FEW_TOKENS}
+"""Settings that make a model to translate with."""
 
 
 def watch(trainer: type, update: str, recorder: Recorder) -> None:

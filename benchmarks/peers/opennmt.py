@@ -19,12 +19,13 @@ def main() -> None:
 
     watch(Trainer, "_gradient_accumulation", recorder)
     config = options.work / "config.yaml"
-    config.write_text(yaml.safe_dump(_settings(options)))
+    config.write_text(yaml.safe_dump(settings(options)))
     sys.argv = ["onmt_train", "-config", str(config)]
     command()
 
 
-def _settings(options: Options) -> dict[str, Any]:
+def settings(options: Options) -> dict[str, Any]:
+    """The configuration of a run."""
     return {
         **data_settings(options),
         **training_settings(options),

@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Link", "Readings", "WordWeights", "merge_words", "pharaoh", "read_pharaoh", "strongest"]
+__all__ = [
+    "SYMMETRIES",
+    "Link",
+    "Readings",
+    "Symmetry",
+    "WordWeights",
+    "links_between",
+    "merge_words",
+    "pharaoh",
+    "read_gold",
+    "read_pharaoh",
+    "strongest",
+    "symmetrise",
+]
 
 Array = npt.NDArray[np.float32]
 Link = tuple[int, int]  # source word, target word
+Symmetry = Literal["intersection", "grow-diag", "grow-diag-final", "union"]
+SYMMETRIES: tuple[Symmetry, ...] = get_args(Symmetry)
+_PAIR = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Readings:
     """What a model looked at while it wrote one target: plain data, one array (heads, target, source) for each layer.
 
-    Row t of a cross-attention is the read made while target piece t was predicted, end of sentence last.
-    `source_words` and `target_words` say which word each piece belongs to; −1 is end of sentence.
+    Row t of a cross-attention is the read made while target piece t was predicted, end of sentence last; a decoder's
+    own is (heads, target, target), its column t the piece that went in at row t, the beginning of the sentence first;
+    an encoder's is (heads, source, source). `source_words` and `target_words` say which word each piece belongs to; −1
+    is end of sentence. `source_text` and `target_text` are the words themselves, where they are known.
     """
 
     source: tuple[str, ...]
@@ -28,26 +48,34 @@ class Readings:
     target_words: tuple[int, ...]
     weights: dict[str, Array] = field(repr=False)
     roles: dict[str, str] = field(repr=False)
+    source_text: tuple[str, ...] = ()
+    target_text: tuple[str, ...] = ()
 
     def layers(self, role: str = "cross") -> list[str]:
         """The names of the layers that read in this role, lowest first."""
         return [name for name in self.weights if self.roles[name] == role]
 
     def words(self, layer: str, head: int | None = None, consumed: bool = False) -> WordWeights:
-        """The weights between words of one head of a cross-attention, or of the mean of its heads.
+        """The weights between words of one head of a layer, or of the mean of its heads.
 
         `consumed`: take the read made when the piece had been written and went in, not the one that predicted it.
         """
         weights = self.weights[layer]
         matrix = weights.mean(0) if head is None else weights[head]
-        if consumed:
+        role = self.roles[layer]
+        if consumed and role != "encoder":
             matrix = np.concatenate([matrix[1:], matrix[-1:]])
+        if role == "encoder":
+            return merge_words(matrix, self.source_words, self.source_words)
+        if role == "decoder":
+            return merge_words(matrix, (-1, *self.target_words[:-1]), self.target_words)
         return merge_words(matrix, self.source_words, self.target_words)
 
 
 @dataclass(frozen=True)
 class WordWeights:
-    """Weights between words (target words, source words), and what went to the end of the sentence (target words)."""
+    """Weights between words (target words, source words), and what went to where no word is: the end of the source, or
+    the beginning of the target (target words)."""
 
     weights: Array
     elsewhere: Array
@@ -66,15 +94,73 @@ def strongest(weights: Array) -> list[Link]:
     return [(int(row.argmax()), target) for target, row in enumerate(weights)] if weights.size else []
 
 
+def links_between(weights: Array, symmetry: Symmetry | None = None) -> list[Link]:
+    """Links from weights between words (target words, source words).
+
+    Each target word is linked to the source word that it looked at most; with a `symmetry`, that is one direction, and
+    the other is the target word that looked most at each source word.
+    """
+    forward = strongest(weights)
+    if symmetry is None:
+        return forward
+    backward = [(source, target) for target, source in strongest(weights.T)]
+    return symmetrise(forward, backward, symmetry)
+
+
+def symmetrise(forward: Iterable[Link], backward: Iterable[Link], symmetry: Symmetry) -> list[Link]:
+    """One alignment from those of two directions (Koehn et al. 2003; Och and Ney 2003).
+
+    Links of both; or, beginning there, links of one of them next to a link that is in already, where that leaves a
+    word no longer alone ("grow-diag"), and then those between two words that are still alone ("-final"); or all.
+    """
+    one, other = set(forward), set(backward)
+    links, union = one & other, one | other
+    if symmetry == "union":
+        return sorted(union)
+    if symmetry == "intersection":
+        return sorted(links)
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    todo = sorted(links)
+    for source, target in todo:  # what is added on the way has neighbours too
+        for link in ((source + i, target + j) for i in (-1, 0, 1) for j in (-1, 0, 1)):
+            if link in union and link not in links and (link[0] not in sources or link[1] not in targets):
+                todo.append(link)
+                _add(link, links, sources, targets)
+    if symmetry == "grow-diag-final":
+        for link in sorted(union):
+            if link[0] not in sources and link[1] not in targets:
+                _add(link, links, sources, targets)
+    return sorted(links)
+
+
+def _add(link: Link, links: set[Link], sources: set[int], targets: set[int]) -> None:
+    links.add(link)
+    sources.add(link[0])
+    targets.add(link[1])
+
+
 def pharaoh(links: Iterable[Link]) -> str:
     """Links as `source-target` pairs, counted from 0, as alignment tools write them."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
 def read_pharaoh(line: str) -> frozenset[Link]:
-    """The links of a line such as `0-0 1-2`."""
-    pairs = (pair.split("-") for pair in line.split())
-    return frozenset((int(source), int(target)) for source, target in pairs)
+    """The links of a line such as `0-0 1-2`. Raises ValueError for anything else."""
+    sure, possible = read_gold(line)
+    if sure != possible:
+        raise ValueError(f"wanted pairs such as 0-0, got {line!r}")
+    return sure
+
+
+def read_gold(line: str) -> tuple[frozenset[Link], frozenset[Link]]:
+    """The sure links of a line such as `0-0 1p2`, and all of them: `p` or `?` for `-` makes a link merely possible."""
+    links: dict[str, set[Link]] = {"-": set(), "p": set(), "?": set()}
+    for pair in line.split():
+        found = _PAIR.fullmatch(pair)
+        if not found:
+            raise ValueError(f"wanted pairs such as 0-0, or 0p0 where a link is merely possible; got {pair!r}")
+        links[found[2]].add((int(found[1]), int(found[3])))
+    return frozenset(links["-"]), frozenset().union(*links.values())
 
 
 def _groups(words: Sequence[int]) -> Array:

@@ -96,7 +96,7 @@ def _files(direction: Direction) -> list[tuple[str, str, str]]:
 def _train(direction: Direction, out: Path, device: str, seed: int) -> Translator:
     from regard.checkpoint import save_alignment
     from regard.cli.train import Start, run
-    from regard.evaluation.aer import best_choice
+    from regard.evaluation.aer import Gold, best_choice
     from regard.pipeline import load
 
     folder = out / direction.name
@@ -104,7 +104,8 @@ def _train(direction: Direction, out: Path, device: str, seed: int) -> Translato
     outcome = run(recipe(direction, out / "data", seed), folder, Start((folder / "journal.jsonl").exists()), device)
     if outcome.stopped is not None:
         sys.exit(128 + outcome.stopped)
-    choice, _ = best_choice(*_gold(load(folder, device), direction.sample.splits["valid"]))
+    readings, gold = _gold(load(folder, device), direction.sample.splits["valid"])
+    choice, _ = best_choice(readings, [Gold.of(links) for links in gold])
     save_alignment(folder, asdict(choice))
     return load(folder, device)
 

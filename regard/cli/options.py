@@ -13,7 +13,8 @@ __all__ = ["Debug", "Device", "Engine", "Precision", "Quiet", "Seed", "Threads",
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda or mps.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="Processor threads; as many as cores if not given.")]
 Engine = Annotated[
-    Literal["auto", "native"], typer.Option(help="What decodes; auto: the fastest here that can do what is asked.")
+    Literal["auto", "native", "ctranslate2"],
+    typer.Option(help="What decodes; auto: the fastest here that can do what is asked."),
 ]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],

@@ -104,7 +104,7 @@ class CTranslate2:
             raise UsageError(*(f"CTranslate2 cannot do {cause}; use the native engine" for cause in causes))
         if not sources:
             return []
-        longest = [min(settings.longest(len(source), None), self._positions) for source in sources]
+        longest = [min(settings.longest(len(source), None), self.positions) for source in sources]
         found = self._within(sources, max(longest), settings)
         for i, source in enumerate(sources):
             if any(len(h.ids) >= longest[i] - 1 for h in found[i]):
@@ -124,13 +124,14 @@ class CTranslate2:
         return [list(result.log_probs) for result in results]
 
     @property
-    def _positions(self) -> int:
+    def positions(self) -> int:
+        """Pieces of the longest source it can read."""
         return int(self.notes["positions"])
 
     def _tokens(self, source: Sequence[int]) -> list[str]:
-        if len(source) > self._positions:
+        if len(source) > self.positions:
             raise UsageError(
-                f"a source of {len(source):,} pieces is longer than the {self._positions:,} that this export has "
+                f"a source of {len(source):,} pieces is longer than the {self.positions:,} that this export has "
                 "positions for; use the native engine"
             )
         return [self._source[i] for i in source]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,36 +14,47 @@ import torch
 
 from regard.data.tokenizer import EOS
 from regard.engine.company import Job, Reader, Room, decode, follow
+from regard.engine.ctranslate2 import CTranslate2, exports, up_to_date
 from regard.engine.prepared import Prepared, prepare, unprepared
 from regard.engine.program import Precision
 from regard.engine.tuning import quickest, remembered, seconds
-from regard.errors import UsageError
+from regard.errors import MissingExtra, ModelFolderError, UsageError
 from regard.models import Batch, Ensemble, Model
 from regard.search import Forbid, Hypothesis, Rule, SearchSettings
 
 __all__ = ["Engine", "EngineName"]
 
-EngineName = Literal["auto", "native"]
+EngineName = Literal["auto", "native", "ctranslate2"]
 PLAIN = Room(rows=160, pieces=4096)
 """What PyTorch decodes together."""
 ROWS = (96, 48, 192)
 SMALL = 8_000_000
 """Weights of a model whose steps are over before a second thread has woken."""
+TOGETHER = 32
+"""Sentences in one batch of CTranslate2, and in the trial that decides between it and our own kernels."""
 
 
 class Engine:
     """Decodes sentences by the fastest means that can: native kernels where they are to be had, PyTorch elsewhere.
 
-    Raises UsageError for a precision that only the kernels have, where there are none.
+    `auto` takes CTranslate2 where the model's `folder` holds an export for it and it is found to be quicker;
+    `ctranslate2` takes nothing else, `native` never does. Raises UsageError for what this machine or this model lacks.
     """
 
-    def __init__(self, model: Model | Ensemble, name: EngineName = "auto", precision: Precision = "float32") -> None:
+    def __init__(
+        self,
+        model: Model | Ensemble,
+        name: EngineName = "auto",
+        precision: Precision = "float32",
+        folder: Path | None = None,
+    ) -> None:
         self.model, self.name, self.precision = model, name, precision
+        self._exported = None if name == "native" else _exported(folder, precision, wanted=name == "ctranslate2")
         self._readers: dict[int, Reader] = {}
         self._made: tuple[int, ...] = ()
         self._lock = threading.Lock()
         self.reason = unprepared(model)
-        if self.reason is not None and precision != "float32":
+        if self.reason is not None and precision != "float32" and self._exported is None:
             raise UsageError(
                 f"precision {precision} needs the native kernels, and {self.reason}; leave --precision at float32"
             )
@@ -49,10 +62,13 @@ class Engine:
     def decode(
         self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each job, best first, in the order of the jobs. Callers in other threads take turns."""
-        if self.reason is not None:
-            return decode([self.model], jobs, settings, rules, PLAIN)
+        """The hypotheses of each job, best first, in the order of the jobs. Callers in other threads take turns.
+
+        Raises UsageError for a search that only our own can do, where CTranslate2 was asked for.
+        """
         with self._lock:
+            if self._exported is not None and self._elsewhere(jobs, settings, rules):
+                return _by_ctranslate2(self._exported, jobs, settings)
             return self._decode(jobs, settings, rules)
 
     def follow(
@@ -75,7 +91,36 @@ class Engine:
                 return
             yield ids
 
+    def _elsewhere(self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule]) -> bool:
+        """Whether CTranslate2 is to do this."""
+        exported = self._exported
+        assert exported is not None
+        causes = exported.why_not(settings, rules)
+        if any(_special(job, settings, self.model.limit) for job in jobs):
+            causes = [*causes, "prefixes, terms and forbidden words"]
+        if self.name == "ctranslate2":
+            if causes:
+                raise UsageError(*(f"CTranslate2 cannot do {cause}; leave --engine at auto" for cause in causes))
+            return True
+        if causes or any(len(job.source) > exported.positions for job in jobs):
+            return False
+        if self.reason is not None:
+            return True
+        if len(jobs) < TOGETHER:
+            return False
+        trial, what = jobs[:TOGETHER], f"engine {self._key()} {settings.beam} {torch.get_num_threads()}"
+        return bool(remembered(what, lambda: self._trial(trial, settings, rules)))
+
+    def _trial(self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule]) -> bool:
+        """Whether CTranslate2 is the quicker for these sentences."""
+        exported = self._exported
+        assert exported is not None
+        ours, theirs = lambda: self._decode(jobs, settings, rules), lambda: _by_ctranslate2(exported, jobs, settings)
+        return quickest((0, 1), lambda choice: seconds((ours, theirs)[choice])) == 1
+
     def _decode(self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule]) -> list[list[Hypothesis]]:
+        if self.reason is not None:
+            return decode([self.model], jobs, settings, rules, PLAIN)
         self._renew()
         threads = torch.get_num_threads()
         if threads == 1 or len(jobs) == 1:
@@ -91,6 +136,8 @@ class Engine:
 
     def describe(self) -> str:
         """What decodes, in a few words for a person."""
+        if self.name == "ctranslate2" or (self._exported is not None and self.reason is not None):
+            return f"CTranslate2, {self.precision}"
         if self.reason is None:
             return f"native kernels, {self.precision}"
         return f"PyTorch, {self.precision} ({self.reason})"
@@ -157,3 +204,43 @@ def _steps(reader: Any, rows: int, count: int) -> float:
             reader.best(features, 1)
 
     return seconds(run)
+
+
+def _exported(folder: Path | None, precision: Precision, wanted: bool) -> CTranslate2 | None:
+    """The model's export for CTranslate2. Raises UsageError, or MissingExtra, where it is `wanted` and not there."""
+    if folder is None:
+        if wanted:
+            raise UsageError("engine ctranslate2 needs one model folder with its export; leave --engine at auto")
+        return None
+    export = exports(folder, precision)
+    if not up_to_date(export, folder):
+        if wanted:
+            raise UsageError(
+                f"{folder}: has no export for CTranslate2 in {precision} that is of its weights; make one with: regard "
+                f"export {folder} --to ctranslate2 --precision {precision}"
+            )
+        return None
+    try:
+        return CTranslate2(export, workers=torch.get_num_threads(), threads=1)
+    except (MissingExtra, ModelFolderError):
+        if wanted:
+            raise
+        return None
+
+
+def _special(job: Job, settings: SearchSettings, limit: int | None) -> bool:
+    """Whether more is asked of this sentence than to be translated."""
+    task = job.task
+    return bool(task.prefix or task.terms or task.without) or task.longest != settings.longest(len(job.source), limit)
+
+
+def _by_ctranslate2(exported: CTranslate2, jobs: Sequence[Job], settings: SearchSettings) -> list[list[Hypothesis]]:
+    """Sentences of like lengths together, as many batches at a time as there are threads."""
+    order = sorted(range(len(jobs)), key=lambda i: -len(jobs[i].source))
+    groups = [order[i : i + TOGETHER] for i in range(0, len(order), TOGETHER)]
+    found: dict[int, list[Hypothesis]] = {}
+    with ThreadPoolExecutor(torch.get_num_threads(), "regard-ctranslate2") as threads:
+        searched = threads.map(lambda group: exported.search([jobs[i].source for i in group], settings), groups)
+        for group, some in zip(groups, searched, strict=True):
+            found |= dict(zip(group, some, strict=True))
+    return [found[i] for i in range(len(jobs))]

@@ -1,43 +1,159 @@
-"""How well attention aligns words: the layer and head that do it best, and how often they are right."""
+"""How well attention aligns words: the layer and head that do it best, and how often their links are right."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 
-from regard.attention.alignment import Link, Readings, strongest
+import numpy as np
+import numpy.typing as npt
+
+from regard.attention.alignment import SYMMETRIES, Link, Readings, links_between, strongest
 from regard.pipeline import AlignmentChoice, Translator
 
-__all__ = ["best_choice", "read_all", "share_on_gold"]
+__all__ = [
+    "AlignmentScores",
+    "Gold",
+    "agreeing_choices",
+    "alignment_scores",
+    "best_choice",
+    "choices",
+    "links_of",
+    "read_all",
+    "share_on_gold",
+]
 
-Gold = Sequence[frozenset[Link]]
+Links = frozenset[Link]
+
+
+@dataclass(frozen=True)
+class Gold:
+    """The links of one pair of sentences as people see them: sure ones, and all that are possible."""
+
+    sure: Links
+    possible: Links
+
+    @classmethod
+    def of(cls, links: Iterable[Link]) -> Gold:
+        """All of them sure."""
+        return cls(frozenset(links), frozenset(links))
+
+
+@dataclass(frozen=True)
+class AlignmentScores:
+    """Alignment error rate, precision and recall (Och and Ney 2003), over all links of all sentences.
+
+    With found links A, sure ones S and possible ones P ⊇ S: AER = 1 − (|A∩S| + |A∩P|) / (|A| + |S|), precision
+    |A∩P| / |A|, recall |A∩S| / |S|.
+    """
+
+    aer: float
+    precision: float
+    recall: float
+
+
+def alignment_scores(found: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> AlignmentScores:
+    """How far links are from the gold ones of the same sentences."""
+    counts = np.zeros(4)
+    for links, each in zip(map(frozenset, found), gold, strict=True):
+        counts += len(links & each.sure), len(links & (each.possible | each.sure)), len(links), len(each.sure)
+    sure, possible, all_found, all_sure = map(float, counts)
+    together = all_found + all_sure
+    return AlignmentScores(
+        1 - (sure + possible) / together if together else 0.0,
+        possible / all_found if all_found else 1.0,
+        sure / all_sure if all_sure else 1.0,
+    )
 
 
 def read_all(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Readings]:
     """What the model looks at while it is made to write the given targets."""
-    encode = translator.tokenizer.target.encode
-    return [translator.readings(source, encode(target)) for source, target in zip(sources, targets, strict=True)]
+    return translator.read_all(sources, [translator.tokenizer.target.encode(target) for target in targets])
 
 
-def best_choice(readings: Sequence[Readings], gold: Gold) -> tuple[AlignmentChoice, float]:
-    """The layer, head (or mean of heads) and row whose strongest source word is most often a gold link."""
-    found = [(share_on_gold(readings, gold, choice), choice) for choice in _choices(readings[0])]
-    share, choice = max(found, key=lambda pair: pair[0])
-    return choice, share
+def links_of(readings: Iterable[Readings], choice: AlignmentChoice) -> list[list[Link]]:
+    """The links that this choice makes of each reading."""
+    return [links_between(_words(each, choice), choice.symmetry) for each in readings]
 
 
-def share_on_gold(readings: Iterable[Readings], gold: Gold, choice: AlignmentChoice) -> float:
+def choices(reading: Readings) -> list[AlignmentChoice]:
+    """Every layer with every head and the mean of its heads, by the row that predicted and by the one that consumed."""
+    found = []
+    for layer in reading.layers("cross"):
+        heads = reading.weights[layer].shape[0]
+        for head, consumed in product([*range(heads), *([None] if heads > 1 else [])], (False, True)):
+            found.append(AlignmentChoice(layer, head, consumed))
+    return found
+
+
+def best_choice(readings: Sequence[Readings], gold: Sequence[Gold]) -> tuple[AlignmentChoice, AlignmentScores]:
+    """The read with the lowest alignment error rate, and then the best way to put its two directions together."""
+    best, _ = _best(choices(readings[0]), readings, gold)
+    return _best([best, *(replace(best, symmetry=symmetry) for symmetry in SYMMETRIES)], readings, gold)
+
+
+def _best(
+    some: Iterable[AlignmentChoice], readings: Sequence[Readings], gold: Sequence[Gold]
+) -> tuple[AlignmentChoice, AlignmentScores]:
+    found = [(choice, alignment_scores(links_of(readings, choice), gold)) for choice in some]
+    return min(found, key=lambda pair: pair[1].aer)
+
+
+def agreeing_choices(
+    forward: Sequence[Readings], backward: Sequence[Readings] | None = None
+) -> tuple[AlignmentChoice, AlignmentChoice | None, float]:
+    """Without gold: the choices of two translators, one for each direction, whose links agree most, and how far.
+
+    Agreement is 2·|A∩B| / (|A| + |B|) over all links. What both see is seldom wrong, and rows that are one word off go
+    apart in opposite directions. With one translator, a read agrees with itself read from the other side, which says
+    nothing of the row: the one that predicted is taken.
+    """
+    if backward is None:
+        found = [(_agreement_with_itself(forward, choice), choice) for choice in choices(forward[0])]
+        agreement, choice = max(((a, c) for a, c in found if not c.consumed), key=lambda pair: pair[0])
+        return choice, None, agreement
+    one, other = choices(forward[0]), choices(backward[0])
+    ours = _table(forward, one, turned=False)
+    theirs = _table(backward, other, turned=True)
+    sums = ours.sum(1)[:, None] + theirs.sum(1)[None]
+    agreement = 2 * (ours @ theirs.T) / np.maximum(sums, 1)
+    i, j = np.unravel_index(int(agreement.argmax()), agreement.shape)
+    return one[i], other[j], float(agreement[i, j])
+
+
+def _agreement_with_itself(readings: Iterable[Readings], choice: AlignmentChoice) -> float:
+    both = total = 0
+    for reading in readings:
+        weights = _words(reading, choice)
+        one, other = set(strongest(weights)), {(s, t) for t, s in strongest(weights.T)}
+        both, total = both + 2 * len(one & other), total + len(one) + len(other)
+    return both / max(total, 1)
+
+
+def _table(readings: Sequence[Readings], some: Sequence[AlignmentChoice], turned: bool) -> npt.NDArray[np.float32]:
+    """A row for each choice, a column for each pair of words of each sentence: is there a link?"""
+    rows = []
+    for choice in some:
+        cells = []
+        for reading in readings:
+            weights = _words(reading, choice)
+            links = np.zeros(weights.shape, np.float32)
+            links[np.arange(len(weights)), weights.argmax(1)] = 1
+            cells.append((links.T if turned else links).reshape(-1))
+        rows.append(np.concatenate(cells))
+    return np.stack(rows)
+
+
+def share_on_gold(readings: Iterable[Readings], gold: Iterable[Links], choice: AlignmentChoice) -> float:
     """The share of target words whose strongest source word is a gold link (source word, target word)."""
     right = total = 0
     for reading, links in zip(readings, gold, strict=True):
-        found = strongest(reading.words(choice.layer, choice.head, choice.consumed).weights)
+        found = strongest(_words(reading, choice))
         right += sum(link in links for link in found)
         total += len(found)
     return right / max(total, 1)
 
 
-def _choices(reading: Readings) -> Iterable[AlignmentChoice]:
-    for layer in reading.layers("cross"):
-        heads = reading.weights[layer].shape[0]
-        for head in [*range(heads), *([None] if heads > 1 else [])]:
-            for consumed in (False, True):
-                yield AlignmentChoice(layer, head, consumed)
+def _words(reading: Readings, choice: AlignmentChoice) -> npt.NDArray[np.float32]:
+    return reading.words(choice.layer, choice.head, choice.consumed).weights

@@ -17,7 +17,7 @@ from regard.checkpoint import load_tensors
 from regard.cli.app import app
 from regard.errors import DataError
 
-COMMANDS = ["demo", "doctor", "evaluate", "export", "show", "train", "translate"]
+COMMANDS = ["align", "demo", "doctor", "evaluate", "export", "show", "train", "translate"]
 
 
 def process(*arguments: object, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:

@@ -105,3 +105,49 @@ def test_without_the_extra_the_line_that_installs_it_is_told(
 def _written(name: str) -> str:
     Path(name).write_text("".join(line + "\n" for line in LINES), encoding="utf-8")
     return name
+
+
+def test_translation_by_the_export(regard: Command, transformer: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(transformer, run)
+    lines = tmp_path / "lines"
+    lines.write_text("\n".join(LINES), encoding="utf-8")
+    asked = ("translate", run, lines, "--engine", "ctranslate2", "--threads", "1")
+    regard.fails(*asked, status=2, because=f"regard export {run} --to ctranslate2 --precision float32")
+    regard("export", run, "--to", "ctranslate2", "--threads", "1")
+    native = regard(
+        "translate", run, lines, "--engine", "native", "--threads", "1", "--alignments", "--format", "jsonl"
+    )
+    found = regard(*asked, "--alignments", "--format", "jsonl")
+    for mine, theirs in zip(map(json.loads, native.lines), map(json.loads, found.lines), strict=True):
+        assert mine.pop("score") == pytest.approx(theirs.pop("score"), abs=1e-4)
+        assert mine == theirs
+    regard.fails(*asked, "--sample", status=2, because="search.sample")
+    regard.fails(*asked, "--forbid", "house", status=2, because="forbidden words")
+    told = regard(
+        "evaluate", run, "--source", lines, "--reference", lines, "--engine", "ctranslate2", "--format", "json"
+    )
+    assert json.loads(told.out)["engine"] == "CTranslate2, float32"
+
+
+def test_auto_takes_the_export_where_it_is_quicker(
+    transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from regard.engine import engine
+    from regard.pipeline import load
+
+    run = tmp_path / "run"
+    shutil.copytree(transformer, run)
+    ctranslate2.kept(run, "float32")
+    lines = LINES * engine.TOGETHER
+    wanted = [one.text for one in load(run, engine="native").translate(lines)]
+    called: list[bool] = []
+    original = engine._by_ctranslate2
+    monkeypatch.setattr(engine, "_by_ctranslate2", lambda *given: called.append(True) or original(*given))
+    for quicker in (False, True):
+        monkeypatch.setattr(engine, "remembered", lambda *_, quicker=quicker: quicker)
+        called.clear()
+        assert [one.text for one in load(run).translate(lines)] == wanted
+        assert bool(called) == quicker
+    monkeypatch.setattr(engine, "unprepared", lambda _: "this is a test")
+    assert load(run).engine.describe() == "CTranslate2, float32"

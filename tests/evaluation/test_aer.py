@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
-from regard.attention.alignment import Readings, merge_words, pharaoh, read_pharaoh, strongest
-from regard.evaluation.aer import best_choice, share_on_gold
+import numpy as np
+import pytest
+
+from regard.attention.alignment import (
+    Readings,
+    links_between,
+    merge_words,
+    pharaoh,
+    read_gold,
+    read_pharaoh,
+    strongest,
+    symmetrise,
+)
+from regard.evaluation.aer import Gold, agreeing_choices, alignment_scores, best_choice, links_of, share_on_gold
 
 
 def _readings(weights: dict[str, np.ndarray]) -> Readings:
@@ -28,14 +40,14 @@ def test_source_pieces_are_summed_and_target_pieces_averaged() -> None:
 
 
 def test_the_best_head_is_found_wherever_it_is() -> None:
-    gold = [frozenset({(1, 0), (0, 1)})]
+    links = [frozenset({(1, 0), (0, 1)})]
     wrong, right = np.zeros((4, 4), np.float32), np.zeros((4, 4), np.float32)
     wrong[:, 3] = 1
     right[0:2, 1], right[2:, 0] = 1, 1
     reading = _readings({"low": np.stack([wrong, wrong]), "high": np.stack([wrong, right])})
-    choice, share = best_choice([reading], gold)
-    assert (choice.layer, choice.head, share) == ("high", 1, 1.0)
-    assert share_on_gold([reading], gold, choice) == 1.0
+    choice, scores = best_choice([reading], [Gold.of(each) for each in links])
+    assert (choice.layer, choice.head, scores.aer) == ("high", 1, 0.0)
+    assert share_on_gold([reading], links, choice) == 1.0
 
 
 def test_a_consumed_read_is_that_of_the_next_row() -> None:
@@ -50,3 +62,79 @@ def test_links_are_written_and_read_in_pharaoh_format() -> None:
     assert pharaoh(links) == "0-1 1-0"
     assert read_pharaoh("0-1 1-0") == frozenset(links)
     assert read_pharaoh("") == frozenset()
+
+
+def test_the_error_rate_is_that_of_the_paper() -> None:
+    """Counted by hand with the formula of Och and Ney 2003: |A∩S| = 1, |A∩P| = 2, |A| = 3, |S| = 2."""
+    sure, possible = read_gold("0-0 1-1 2p1")
+    assert (sure, possible) == ({(0, 0), (1, 1)}, {(0, 0), (1, 1), (2, 1)})
+    scores = alignment_scores([[(0, 0), (2, 1), (2, 2)]], [Gold(sure, possible)])
+    assert scores.aer == pytest.approx(1 - 3 / 5)
+    assert (scores.precision, scores.recall) == (pytest.approx(2 / 3), 0.5)
+    assert alignment_scores([[]], [Gold.of([])]).aer == 0
+
+
+@pytest.mark.parametrize("line", ["0-", "1", "a-b", "0-0,1-1", "0~1", "²-0"])
+def test_what_is_no_link_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match="wanted pairs such as 0-0"):
+        read_gold(line)
+    with pytest.raises(ValueError, match="wanted pairs such as 0-0"):
+        read_pharaoh("0p0")
+
+
+def test_two_directions_make_one_alignment() -> None:
+    forward, backward = {(0, 0), (1, 1), (2, 1), (4, 3)}, {(0, 0), (1, 1), (1, 2), (3, 4)}
+    assert symmetrise(forward, backward, "intersection") == [(0, 0), (1, 1)]
+    assert symmetrise(forward, backward, "union") == sorted(forward | backward)
+    # (2, 1) and (1, 2) stand next to (1, 1), and each has a word that was alone; (4, 3) touches nothing that is in.
+    assert symmetrise(forward, backward, "grow-diag") == [(0, 0), (1, 1), (1, 2), (2, 1)]
+    # Of the rest in order: (3, 4) joins two words alone, and so does (4, 3).
+    assert symmetrise(forward, backward, "grow-diag-final") == sorted(forward | backward)
+
+
+def test_a_read_can_be_linked_from_both_its_sides() -> None:
+    weights = np.array([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1]], np.float32)
+    assert links_between(weights) == [(0, 0), (0, 1)]
+    assert links_between(weights, "intersection") == [(0, 0)]
+    assert links_between(weights, "union") == [(0, 0), (0, 1), (1, 1), (2, 0)]
+    assert links_between(np.zeros((0, 0), np.float32), "union") == []
+
+
+def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> None:
+    right, wrong = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]], np.eye(4, dtype=np.float32)[[0, 0, 1, 3]]
+    forward = _readings({"f": np.stack([wrong, right])})  # x y → b c, z → a
+    turned = Readings(
+        forward.target,
+        forward.source,
+        forward.target_words,
+        forward.source_words,
+        {"g": np.stack([np.eye(4, dtype=np.float32)[[2, 0, 0, 3]], np.eye(4, dtype=np.float32)[[3, 3, 3, 3]]])},
+        {"g": "cross"},
+    )
+    one, other, agreement = agreeing_choices([forward], [turned])
+    assert (one.layer, one.head, one.consumed) == ("f", 1, False)
+    assert other is not None
+    assert (other.layer, other.head, agreement) == ("g", 0, 1.0)
+    assert links_of([forward], one) == [[(1, 0), (0, 1)]]
+
+
+def test_with_one_model_a_read_agrees_with_itself() -> None:
+    sharp, flat = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]], np.eye(4, dtype=np.float32)[[0, 0, 0, 3]]
+    one, other, agreement = agreeing_choices([_readings({"f": np.stack([flat, sharp])})])
+    assert (one.head, one.consumed, other, agreement) == (1, False, None, 1.0)
+
+
+def test_self_attention_is_merged_into_words_too() -> None:
+    encoder, decoder = np.full((1, 4, 4), 0.25, np.float32), np.tril(np.ones((4, 4), np.float32))[None]
+    decoder /= decoder.sum(-1, keepdims=True)
+    reading = replace(
+        _readings({"e": encoder, "d": decoder}),
+        roles={"e": "encoder", "d": "decoder"},
+        weights={"e": encoder, "d": decoder},
+    )
+    own = reading.words("e")
+    np.testing.assert_allclose(own.weights, [[0.25, 0.5], [0.25, 0.5]])
+    np.testing.assert_allclose(own.elsewhere, 0.25)
+    past = reading.words("d")  # x and y are one word: it reads the beginning, then the beginning and x
+    np.testing.assert_allclose(past.weights, [[0.25, 0.0], [2 / 3, 0.0]], atol=1e-6)
+    np.testing.assert_allclose(past.elsewhere, [0.75, 1 / 3], atol=1e-6)

@@ -1,0 +1,135 @@
+"""Hugging Face transformers, by `generate`, with the weights of a Regard folder.
+
+A Transformer that normalises before its sublayers is an M2M100 there, but for the waves of its positions, which are put
+in, and the bias of its output layer, which is added.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from peers.translating import Pieces, Translate, TranslationOptions, by_length, measure, start
+from prepare import BOS, EOS, PAD, UNK
+
+POSITIONS = 512
+NAMES = {
+    "entrance.embedding": "embed_tokens",
+    "self_read.query": "self_attn.q_proj",
+    "self_read.key": "self_attn.k_proj",
+    "self_read.value": "self_attn.v_proj",
+    "self_read.output": "self_attn.out_proj",
+    "cross_read.query": "encoder_attn.q_proj",
+    "cross_read.key": "encoder_attn.k_proj",
+    "cross_read.value": "encoder_attn.v_proj",
+    "cross_read.output": "encoder_attn.out_proj",
+    "around_self.norm": "self_attn_layer_norm",
+    "around_cross.norm": "encoder_attn_layer_norm",
+    "around_feedforward.norm": "final_layer_norm",
+    "feedforward.widen": "fc1",
+    "feedforward.narrow": "fc2",
+    "norm": "layer_norm",
+}
+"""What each part is called here and there."""
+
+
+def main() -> None:
+    """Measure in float32."""
+    options = start("hf_translate")
+    import torch
+
+    torch.set_num_threads(options.threads)
+    measure(options, _translator(options))
+
+
+def _translator(options: TranslationOptions) -> Translate:
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
+
+    model, pieces = _model(options), json.loads((options.folder / "pieces.json").read_text("utf-8"))
+    ids = {piece: i for i, piece in enumerate(pieces)}
+    steps = {"max_new_tokens": options.longest} | ({"min_new_tokens": options.forced} if options.forced else {})
+    ranking = {"length_penalty": 0.0} if options.beam > 1 else {}
+
+    @torch.inference_mode()
+    def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
+        rows = [torch.tensor([*(ids.get(piece, UNK) for piece in sentence), EOS]) for sentence in sentences]
+        source = pad_sequence(rows, batch_first=True, padding_value=PAD)
+        keep = source.ne(PAD).long()
+        found = model.generate(source, attention_mask=keep, num_beams=options.beam, do_sample=False, **ranking, **steps)
+        return [[pieces[i] for i in row[1:] if i not in (PAD, EOS)] for row in found.tolist()]
+
+    return lambda sentences: by_length(sentences, translate)
+
+
+def _model(options: TranslationOptions) -> Any:
+    import torch
+    from safetensors.torch import load_file
+    from transformers import M2M100Config, M2M100ForConditionalGeneration
+
+    settings = json.loads((options.folder / "regard" / "config.json").read_text("utf-8"))["model"]
+    tensors = load_file(options.folder / "regard" / "model.safetensors")
+    bias = tensors["decoder.output.bias"]
+    sides = {side: settings[side] for side in ("encoder", "decoder")}
+    if any(side["norm"] != "pre" for side in sides.values()):
+        raise SystemExit("an M2M100 normalises before its sublayers, and this model after them")
+    shape = {f"{name}_layers": side["layers"] for name, side in sides.items()}
+    shape |= {f"{name}_attention_heads": side["heads"] for name, side in sides.items()}
+    shape |= {f"{name}_ffn_dim": side["feedforward"] for name, side in sides.items()}
+    config = M2M100Config(
+        vocab_size=len(bias),
+        d_model=settings["encoder"]["size"],
+        **shape,
+        activation_function=settings["encoder"]["activation"],
+        max_position_embeddings=POSITIONS,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        decoder_start_token_id=BOS,
+        scale_embedding=True,
+        tie_word_embeddings=True,
+    )
+    model = M2M100ForConditionalGeneration(config).eval()
+    model.lm_head.bias = torch.nn.Parameter(bias)
+    _fill(model, tensors)
+    return model
+
+
+def _fill(model: Any, tensors: dict[str, Any]) -> None:
+    """Put our weights in, each in its place, and our waves."""
+    import torch
+
+    own = dict(model.model.named_parameters(remove_duplicate=False))
+    shared = next(tensor for name, tensor in tensors.items() if name.endswith("embedding.weight"))
+    filled = {"shared.weight"}
+    with torch.no_grad():
+        own["shared.weight"].copy_(shared)
+        for name, tensor in tensors.items():
+            place = name
+            for ours, theirs in NAMES.items():
+                if f".{ours}." in f".{place}":
+                    place = f".{place}".replace(f".{ours}.", f".{theirs}.")[1:]
+                    break
+            if place in own:
+                own[place].copy_(tensor)
+                filled.add(place)
+        for side in (model.model.encoder, model.model.decoder):
+            side.embed_positions.weights.copy_(_waves(*side.embed_positions.weights.shape))
+    missing = {name for name in own if "embed_tokens" not in name} - filled
+    assert not missing, f"nothing was put into {sorted(missing)}"
+
+
+def _waves(positions: int, size: int) -> Any:
+    """Sines and cosines (Vaswani et al. 2017, section 3.5), the first position after the padding's."""
+    import torch
+
+    steps = torch.exp(torch.arange(size // 2) * (-2 * torch.log(torch.tensor(10000.0)) / size))
+    angles = (torch.arange(positions)[:, None] - 1 - PAD) * steps
+    waves = torch.cat([angles.sin(), angles.cos()], 1)
+    waves[PAD] = 0
+    return waves
+
+
+if __name__ == "__main__":
+    main()

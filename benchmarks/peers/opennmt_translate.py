@@ -1,0 +1,61 @@
+"""OpenNMT-py, by its own inference engine, with a model of its own that was trained for one update."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from peers.onmt_family import ONE_UPDATE
+from peers.opennmt import settings
+from peers.translating import BATCH, Pieces, Translate, TranslationOptions, as_training, measure, start, tell
+
+# The checkpoints that it saves it cannot load again under this torch otherwise.
+os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"
+
+
+def main() -> None:
+    """Make a model, or measure with it."""
+    options = start("opennmt_translate")
+    import torch
+
+    torch.set_num_threads(options.threads)
+    if options.task == "make":
+        _make(options)
+    measure(options, _translator(options))
+
+
+def _make(options: TranslationOptions) -> None:
+    import yaml
+    from onmt.bin.train import main as command
+
+    config = options.folder / "config.yaml"
+    config.write_text(yaml.safe_dump({**settings(as_training(options)), **ONE_UPDATE}))
+    sys.argv = ["onmt_train", "-config", str(config)]
+    command()
+    tell({"made": str(next(options.folder.glob("model_step_*.pt"))), "other_cores": 0.0})
+
+
+def _translator(options: TranslationOptions) -> Translate:
+    import onmt.opts
+    from onmt.inference_engine import InferenceEnginePY
+    from onmt.utils.parse import ArgumentParser
+
+    parser = ArgumentParser()
+    onmt.opts.translate_opts(parser)
+    given = {"model": next(options.folder.glob("model_step_*.pt")), "src": "-", "beam_size": options.beam, "gpu": -1}
+    given |= {"batch_size": BATCH, "batch_type": "sents", "max_length": options.longest, "max_length_ratio": 0}
+    given |= {"min_length": options.forced or 0, "log_file": os.devnull}
+    found = parser.parse_args([word for name, value in given.items() for word in (f"-{name}", str(value))])
+    ArgumentParser.validate_translate_opts(found)
+    ArgumentParser._get_all_transform_translate(found)
+    engine = InferenceEnginePY(found)
+
+    def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
+        return [best[0].split() for best in engine.infer_list([" ".join(pieces) for pieces in sentences])[1]]
+
+    return translate
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Regard, by the engine that `regard translate` uses, with as many rows and threads as that finds best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from peers.translating import END, Pieces, Translate, TranslationOptions, measure, start
+
+
+def main() -> None:
+    """Measure one precision."""
+    options = start("regard_translate")
+    import torch
+
+    torch.set_num_threads(options.threads)
+    measure(options, _translator(options))
+
+
+def _translator(options: TranslationOptions) -> Translate:
+    from regard.checkpoint import load_folder
+    from regard.data.tokenizer import BOS, EOS, PAD, UNK
+    from regard.engine import Engine, Job
+    from regard.search import Forbid, SearchSettings, Task
+
+    found = load_folder(options.folder / "regard")
+    engine = Engine(found.model, precision=options.precision)
+    print(engine.describe())
+    settings = SearchSettings(beam=options.beam, length_penalty=0.0)
+    # Where the end is forbidden, it is written with the last piece that a target may have and not before.
+    never = (PAD, UNK, BOS, EOS) if options.forced else (PAD, UNK, BOS)
+    sides = found.tokenizer.source, found.tokenizer.target
+    source, target = (side.pieces(range(len(side))) for side in sides)
+    ids = {piece: i for i, piece in enumerate(source)}
+
+    def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
+        jobs = [
+            Job([*(ids.get(piece, UNK) for piece in sentence), EOS], Task(name, options.longest))
+            for name, sentence in enumerate(sentences)
+        ]
+        found = engine.decode(jobs, settings, (Forbid(never),))
+        end = [END] if options.forced else []
+        return [[*(target[i] for i in hypotheses[0].ids), *end] for hypotheses in found]
+
+    return translate
+
+
+if __name__ == "__main__":
+    main()

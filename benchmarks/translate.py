@@ -1,0 +1,277 @@
+"""Speed of translation of Regard and others on this machine: `make bench-translate`, or with the options below.
+
+Every run is a process of its own. The systems take turns in rounds and the median of the rounds counts, so that a
+machine that slows down slows all of them. README.md says what is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from models import texts
+from prepare import MissingData, prepare, test_files, training_files
+from runs import ROOT, WORK, Run, ends_tidily, environments, failure, names, noise, quiet, run_adapter, settings, write
+from shapes import SHAPES
+from translators import FORCED, MODELS, NATURAL, TRANSLATORS, Translator
+from translators_report import RESULTS, report
+
+SPINE = "811e636"
+"""The last commit before training was made fast: the search that recurrent models are compared with."""
+MODES = ("forced", "natural")
+BEAMS = (1, 5)
+
+
+class Cell(NamedTuple):
+    """One run."""
+
+    round: int
+    mode: str
+    model: str
+    beam: int
+    name: str
+
+    @property
+    def translator(self) -> Translator:
+        """What is measured."""
+        return TRANSLATORS[self.name]
+
+    def __str__(self) -> str:
+        return f"{self.mode}-{self.model}-beam{self.beam}-{self.name}"
+
+
+def main() -> int:
+    """Measure what the command line asks for and print the tables."""
+    options = _options()
+    try:
+        bench = Bench(options)
+    except MissingData as missing:
+        print(missing, file=sys.stderr)
+        return 2
+    measured: dict[str, Any] = {"settings": settings(options), "runs": []}
+    for place, cell in enumerate(plan := list(_plan(options)), 1):
+        print(f"{place}/{len(plan)}  round {cell.round + 1}, {cell}: ", end="", flush=True)
+        run = bench.measure(cell) if options.once else quiet(lambda cell=cell: bench.measure(cell), _line)
+        print(_line(run), flush=True)
+        measured["runs"].append({**cell._asdict(), **run})
+        write(measured, RESULTS)
+    measured["quality"] = bench.quality()
+    write(measured, RESULTS)
+    print("\n" + report(measured))
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> Iterator[Cell]:
+    """The runs in their order: forced in every round, natural in the first; every other round backwards."""
+    for number in range(options.rounds):
+        cells = [
+            Cell(number, mode, model, beam, name)
+            for mode in options.modes
+            for model in options.models
+            for beam in options.beams
+            for name in options.systems
+            if _wanted(options, number, mode, model, TRANSLATORS[name])
+        ]
+        yield from cells if number % 2 == 0 else reversed(cells)
+
+
+def _wanted(options: argparse.Namespace, number: int, mode: str, model: str, translator: Translator) -> bool:
+    """Whether a system has a run in this place."""
+    if model not in translator.models or (translator.rounds or number + 1) <= number:
+        return False
+    if mode == "natural":
+        return number == 0 and translator.natural and _run_of(options, model) is not None
+    return number == 0 or model in SHAPES
+
+
+def _run_of(options: argparse.Namespace, model: str) -> Path | None:
+    run: Path | None = getattr(options, "run_" + model.replace("-", "_"))
+    return run
+
+
+class Bench:
+    """What has been made and found out for the runs to come."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.data = prepare(training_files(options.data), WORK / "data")
+        self.source, self.reference = test_files(options.data)
+        peers = {TRANSLATORS[name].peer for name in options.systems} - {None}
+        self.broken = environments(peer for peer in peers if peer)
+        self._made: dict[tuple[str, ...], Run] = {}
+        self._settings: dict[tuple[str, str, int], Run] = {}
+
+    def measure(self, cell: Cell) -> Run:
+        """One run of one system."""
+        translator = cell.translator
+        if translator.peer in self.broken:
+            return {"error": self.broken[translator.peer]}
+        ready = self._prepared(cell)
+        if "error" in ready:
+            return ready
+        given = self._given(cell) | {"whole": int(translator.whole or (cell.mode == "natural" and self._scored(cell)))}
+        if cell.mode == "natural":
+            given["out"] = self._out(cell)
+        if translator.adapter == "ctranslate2_translate":
+            tried = self._tried(cell)
+            if "error" in tried:
+                return tried
+            given["setting"] = json.dumps(tried[translator.precision])
+        return self._run(cell, str(cell), given)
+
+    def quality(self) -> dict[str, Any]:
+        """BLEU of what was translated at natural length, and how often the pieces are those of Regard in float32."""
+        from sacrebleu.metrics import BLEU
+
+        references = self.reference.read_text("utf-8").removesuffix("\n").split("\n")
+        scores: dict[str, Any] = {}
+        for cell in _plan(self.options):
+            if cell.mode == "forced" or not self._out(cell).is_file():
+                continue
+            ours = _sentences(self._out(cell._replace(name="regard-float32")))
+            found = _sentences(self._out(cell))
+            same = sum(a == b for a, b in zip(ours, found, strict=False)) / len(found) if ours else None
+            bleu = None
+            if len(found) == len(references[: self.options.sentences]):
+                text = texts(self._folder(cell) / "regard", found)
+                bleu = BLEU().corpus_score(text, [references[: self.options.sentences]]).score
+            scores[f"{cell.model} {cell.beam} {cell.name}"] = {"bleu": bleu, "same": same, "sentences": len(found)}
+        return scores
+
+    def _scored(self, cell: Cell) -> bool:
+        return cell.name.startswith(("regard", "ctranslate2"))
+
+    def _out(self, cell: Cell) -> Path:
+        return WORK / "translations" / f"{cell}.txt"
+
+    def _folder(self, cell: Cell) -> Path:
+        """Of Regard's model; or, for systems that have their own, of theirs."""
+        own = not (cell.translator.natural or cell.name == "spine")
+        return WORK / "models" / (f"{cell.name}-{cell.model}" if own else f"{cell.mode}-{cell.model}")
+
+    def _source(self, cell: Cell) -> Path:
+        return WORK / "models" / f"{cell.mode}-{cell.model}" / "source.txt"
+
+    def _prepared(self, cell: Cell) -> Run:
+        """Make the models of a run, once; the run itself where that failed."""
+        made = self._once(("model", cell.mode, cell.model), lambda: self._make_ours(cell))
+        if "error" not in made and not cell.translator.natural and cell.name != "spine":
+            made = self._once(("peer", cell.name, cell.model), lambda: self._make_theirs(cell))
+        if cell.name == "spine":
+            _check_out(SPINE)
+        return made
+
+    def _once(self, key: tuple[str, ...], make: Any) -> Run:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def _make_ours(self, cell: Cell) -> Run:
+        run = _run_of(self.options, cell.model) if cell.mode == "natural" else None
+        given = {"model": cell.model, "data": self.data, "lines": self.source, "run": run}
+        given |= {"folder": self._source(cell).parent, "sentences": self.options.sentences}
+        log = WORK / "logs" / f"make-{cell.mode}-{cell.model}.txt"
+        return run_adapter("models", None, given, log, self.options.threads, self.options.timeout)
+
+    def _make_theirs(self, cell: Cell) -> Run:
+        folder = self._folder(cell)
+        if (folder / "ready").is_file():
+            return {}
+        folder.mkdir(parents=True, exist_ok=True)
+        made = self._run(cell, f"make-{cell.name}-{cell.model}", {**self._given(cell), "task": "make"})
+        if "error" not in made:
+            (folder / "ready").touch()
+        return made
+
+    def _tried(self, cell: Cell) -> Run:
+        """The best settings of CTranslate2 for a model and a beam, found at forced length and kept for all rounds."""
+        key = (
+            ("forced", cell.model, cell.beam) if "forced" in self.options.modes else (cell.mode, cell.model, cell.beam)
+        )
+        if key not in self._settings:
+            given = {**self._given(cell._replace(mode=key[0])), "task": "try"}
+            self._settings[key] = self._run(cell, f"try-{key[0]}-{cell.model}-beam{cell.beam}", given)
+        return self._settings[key]
+
+    def _given(self, cell: Cell) -> dict[str, Any]:
+        """What every adapter is told."""
+        options = self.options
+        return {
+            "model": cell.model,
+            "folder": self._folder(cell),
+            "source": self._source(cell),
+            "data": self.data,
+            "precision": cell.translator.precision,
+            "beam": cell.beam,
+            "forced": FORCED if cell.mode == "forced" else None,
+            "most": NATURAL,
+            "threads": options.threads,
+            "seconds": options.seconds,
+        }
+
+    def _run(self, cell: Cell, name: str, given: dict[str, Any]) -> Run:
+        log, translator = WORK / "logs" / f"{name}.txt", cell.translator
+        path = WORK / "code" / SPINE if cell.name == "spine" else ROOT
+        module = f"peers.{translator.adapter}"
+        return run_adapter(module, translator.peer, given, log, self.options.threads, self.options.timeout, path)
+
+
+def _check_out(commit: str) -> None:
+    """Put Regard as it was at a commit into .work/code/COMMIT."""
+    folder = WORK / "code" / commit
+    if not (folder / "regard").is_dir():
+        packed = subprocess.run(["git", "archive", commit, "regard"], cwd=ROOT, check=True, stdout=subprocess.PIPE)
+        with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+            archive.extractall(folder)
+
+
+def _sentences(file: Path) -> list[list[str]]:
+    """Translations as pieces; none where there is no file."""
+    return [line.split() for line in file.read_text("utf-8").split("\n")[:-1]] if file.is_file() else []
+
+
+def _line(run: Run) -> str:
+    """What is said of a run as it ends."""
+    if "error" in run:
+        return failure(run)
+    speed = f"{run['sentences_s']:,.1f} sentences/s of {run['sentences']}, {run['p50_ms']:,.2f} ms alone"
+    return f"{speed}, {run['peak_rss_mb']:,} MB{noise(run)}"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Speed of translation of Regard and others on this machine.")
+    quick = [name for name, translator in TRANSLATORS.items() if translator.quick]
+    parser.add_argument("--data", help="folder with multi30k/ in it (REGARD_DATA, else ../shared/data)")
+    parser.add_argument("--quick", action="store_true", help="one round of tiny and base, Regard and CTranslate2 only")
+    parser.add_argument("--models", type=names(MODELS), help=",".join(MODELS))
+    parser.add_argument("--systems", type=names(TRANSLATORS), help=",".join(TRANSLATORS))
+    parser.add_argument("--beams", type=lambda text: [int(beam) for beam in text.split(",")], default=list(BEAMS))
+    parser.add_argument("--modes", type=names(MODES), help="forced (15 pieces each), natural (needs a run)")
+    for model in MODELS:
+        parser.add_argument(f"--run-{model}", type=Path, metavar="RUN", help=f"a trained {model}, for natural length")
+    parser.add_argument("--rounds", type=int, help="of Regard and CTranslate2 at forced length; all else is run once")
+    parser.add_argument("--once", action="store_true", help="do not repeat runs that others disturbed")
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=6, help="slow systems translate as much as takes so long")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--timeout", type=float, default=900, help="seconds after which a run has failed")
+    options = parser.parse_args()
+    options.models = options.models or (list(SHAPES.keys() & MODELS.keys()) if options.quick else list(MODELS))
+    options.models.sort(key=list(MODELS).index)
+    options.systems = options.systems or (quick if options.quick else list(TRANSLATORS))
+    options.modes = options.modes or (["forced"] if options.quick else list(MODES))
+    options.rounds = options.rounds or (1 if options.quick else 3)
+    if min(options.rounds, options.threads, options.sentences, *options.beams) < 1:
+        parser.error("--rounds, --threads, --sentences and --beams are 1 or more")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(ends_tidily(main))

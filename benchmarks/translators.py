@@ -1,0 +1,69 @@
+"""What translates in `translate.py`: the models, and the systems that decode them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+__all__ = ["FORCED", "MODELS", "NATURAL", "TABLES", "TRANSLATORS", "Translator"]
+
+FORCED = 15
+"""Steps for every sentence where all have the same work: Multi30k's references have 14.3 pieces and an end."""
+
+NATURAL = 60
+"""The most pieces where the model decides, end of sentence included."""
+
+MODELS = {
+    "tiny": "Transformer, 4 + 4 layers of 128",
+    "base": "Transformer, 6 + 6 layers of 512",
+    "hybrid-tiny": "encoder of tiny, GRU decoder of 256",
+    "hybrid-base": "encoder of base, GRU decoder of 512",
+    "rnn": "rnn-bahdanau: GRU encoder of 2 × 256, GRU decoder of 512",
+}
+
+
+@dataclass(frozen=True)
+class Translator:
+    """An adapter of peers/, and what it is asked for."""
+
+    label: str
+    adapter: str
+    peer: str | None = None  # the environment; None: Regard's own
+    precision: str = "float32"
+    models: tuple[str, ...] = ("tiny", "base")
+    natural: bool = False  # whether it takes the weights of a run
+    quick: bool = False  # whether it is in --quick
+    whole: bool = False  # every sentence is translated, however long that takes
+    rounds: int | None = None  # at most
+
+    @property
+    def ours(self) -> bool:
+        """Whether this is Regard as it is in this checkout."""
+        return self.adapter == "regard_translate"
+
+
+def _ours(precision: str, whole: bool = False) -> Translator:
+    return Translator("Regard", "regard_translate", None, precision, tuple(MODELS), True, True, whole)
+
+
+def _ctranslate2(precision: str, whole: bool = False) -> Translator:
+    return Translator(
+        "CTranslate2", "ctranslate2_translate", "ctranslate2", precision, natural=True, quick=True, whole=whole
+    )
+
+
+TRANSLATORS = {
+    "regard": _ours("int8", whole=True),
+    "regard-bfloat16": replace(_ours("bfloat16"), models=("tiny", "base")),
+    "regard-float32": _ours("float32"),
+    "ctranslate2": _ctranslate2("best", whole=True),
+    "ctranslate2-float32": _ctranslate2("float32"),
+    "hf": Translator("transformers generate", "hf_translate", "hf", natural=True, rounds=1),
+    "opennmt": Translator("OpenNMT-py", "opennmt_translate", "opennmt", rounds=1),
+    "eole": Translator("eole", "eole_translate", "eole", rounds=1),
+    "joeynmt": Translator("JoeyNMT", "joeynmt_translate", "joeynmt", rounds=1),
+    "spine": Translator("Regard's first search", "spine_translate", models=("rnn",), rounds=1),
+}
+"""In the order they run in the first round; the next runs backwards. Slow ones run once."""
+
+TABLES = {"tiny": ("tiny", "hybrid-tiny"), "base": ("base", "hybrid-base"), "rnn": ("rnn",)}
+"""Which models are side by side in a table."""

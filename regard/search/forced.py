@@ -1,0 +1,95 @@
+"""Made to write given targets: what a model looks at meanwhile, and how likely it finds each piece.
+
+One pass of teacher forcing over the very pieces, so that what is read is right whatever search found them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from regard.attention import Read, watch
+from regard.data.batching import pad
+from regard.data.tokenizer import BOS, EOS
+from regard.models import Batch, Ensemble, Model
+
+__all__ = ["Forced", "forced"]
+
+MOST = 2**14  # entries of a batch, sources times targets: what is read of them is held at once
+
+
+@dataclass(frozen=True, eq=False)
+class Forced:
+    """What a model did while it was made to write one target: T pieces, end of sentence last."""
+
+    likely: npt.NDArray[np.float32]  # (T,) the log-probability of each piece
+    weights: dict[str, npt.NDArray[np.float32]]  # (H, T, S), by layer; encoder: (H, S, S), decoder: (H, T, T)
+    roles: dict[str, str]  # of these layers: "encoder", "decoder", "cross"
+
+
+def forced(
+    model: Model | Ensemble, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], watched: bool = True
+) -> list[Forced]:
+    """Make a model write each target (without end of sentence) after its source (with it); in their order.
+
+    Sentences of like lengths go together; `watched` says whether what is looked at is wanted.
+    """
+    order = sorted(range(len(sources)), key=lambda i: (len(targets[i]), len(sources[i])))
+    found: dict[int, Forced] = {}
+    model.eval()
+    for rows in _batches(order, sources, targets):
+        some = _batch(model, [sources[i] for i in rows], [targets[i] for i in rows], watched)
+        found |= zip(rows, some, strict=True)
+    return [found[i] for i in range(len(sources))]
+
+
+def _batches(
+    order: Sequence[int], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> Iterator[list[int]]:
+    """Neighbours together, as many as keep within MOST."""
+    rows: list[int] = []
+    S = T = 0
+    for i in order:
+        S, T = max(S, len(sources[i])), max(T, len(targets[i]) + 1)
+        if rows and (len(rows) + 1) * max(S, T) ** 2 > MOST:
+            yield rows
+            rows, S, T = [], len(sources[i]), len(targets[i]) + 1
+        rows.append(i)
+    if rows:
+        yield rows
+
+
+@torch.inference_mode()
+def _batch(
+    model: Model | Ensemble, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], watched: bool
+) -> list[Forced]:
+    device = model.device
+    ids, keep = pad(sources)
+    target_in, target_out = pad([[BOS, *ids] for ids in targets])[0], pad([[*ids, EOS] for ids in targets])[0]
+    batch = Batch(ids.to(device), None if keep is None else keep.to(device))
+    with ExitStack() as stack:
+        heard: Mapping[str, torch.Tensor] = stack.enter_context(watch(model)) if watched else {}
+        features = model(batch, target_in.to(device))
+    likely = model.project(features).float().log_softmax(-1).gather(2, target_out.to(device)[..., None])[..., 0]
+    roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Read) and name in heard}
+    weights = {name: heard[name].float().cpu().numpy() for name in roles}
+    sizes = [(len(source), len(target) + 1) for source, target in zip(sources, targets, strict=True)]
+    return [
+        Forced(
+            likely[row, :T].cpu().numpy(),
+            {name: _own(weights[name][row], roles[name], S, T) for name in roles},
+            roles,
+        )
+        for row, (S, T) in enumerate(sizes)
+    ]
+
+
+def _own(weights: npt.NDArray[np.float32], role: str, S: int, T: int) -> npt.NDArray[np.float32]:
+    """One sentence's own rows and columns, without what its company made room for."""
+    rows, columns = {"encoder": (S, S), "decoder": (T, T)}.get(role, (T, S))
+    return weights[:, :rows, :columns].copy()

@@ -1,0 +1,72 @@
+"""regard align: links of given pairs, and the read they come from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from command import Command
+
+
+@pytest.fixture
+def run(model: Path, tmp_path: Path) -> Path:
+    """A model folder of one's own: choosing writes into it."""
+    return Path(shutil.copytree(model, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints")))
+
+
+@pytest.fixture
+def pairs(data: Path) -> list[object]:
+    return ["--source", data / "test.ko", "--target", data / "test.en"]
+
+
+def test_links_come_line_by_line(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
+    lines = [(data / f"test.{side}").read_text(encoding="utf-8").splitlines() for side in ("ko", "en")]
+    links = regard("align", run, *pairs, "--quiet").lines
+    assert len(links) == len(lines[0])
+    for korean, english, line in zip(*lines, links, strict=True):
+        found = [tuple(map(int, pair.split("-"))) for pair in line.split()]
+        assert sorted(t for _, t in found) == list(range(len(english.split()))), "each target word has one link"
+        assert all(0 <= s < len(korean.split()) for s, _ in found)
+    assert regard("align", run, *pairs, "--output", "links").out == ""
+    assert Path("links").read_text(encoding="utf-8").splitlines() == links
+
+
+def test_what_is_chosen_is_stored_and_used(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
+    chosen = regard("align", run, *pairs, "--gold", data / "test.align", "--choose")
+    assert "chosen by gold links, AER" in chosen.err
+    best, last = chosen.lines
+    assert best.startswith("AER ")
+    assert last.endswith("last layer, mean of heads")
+    assert float(best.split()[1].rstrip("%")) <= float(last.split()[1].rstrip("%"))
+    stored = json.loads((run / "alignment.json").read_text(encoding="utf-8"))
+    assert set(stored) == {"layer", "head", "consumed", "symmetry"}
+    assert regard("align", run, *pairs, "--gold", data / "test.align").lines == chosen.lines, "it is used from now on"
+
+
+def test_without_gold_agreement_chooses(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
+    assert "chosen by agreement of the read from its two sides" in regard("align", run, *pairs, "--choose").err
+    backwards = Path(shutil.copytree(run, "backwards"))
+    (backwards / "alignment.json").unlink()
+    done = regard("align", run, *pairs, "--reverse", backwards, "--choose", "--output", "links")
+    assert "chosen by agreement of both directions" in done.err
+    assert (backwards / "alignment.json").is_file()
+    assert len(Path("links").read_text().splitlines()) == 12
+    some = regard("align", run, *pairs, "--reverse", backwards, "--symmetry", "intersection").lines
+    more = regard("align", run, *pairs, "--reverse", backwards, "--symmetry", "union").lines
+    assert all(set(few.split()) <= set(many.split()) for few, many in zip(some, more, strict=True))
+
+
+def test_what_cannot_be_aligned(regard: Command, transformer: Path, data: Path) -> None:
+    Path("short").write_text("하나\n", encoding="utf-8")
+    Path("empty").write_text("\n", encoding="utf-8")
+    Path("bad").write_text("0-0 1:1\n", encoding="utf-8")
+    uneven = "test.en has 12 lines and short has 1; give files whose lines belong together"
+    regard.fails("align", transformer, "--source", "short", "--target", data / "test.en", status=1, because=uneven)
+    both = ["--source", "short", "--target", "short"]
+    regard.fails(
+        "align", transformer, *both, "--gold", "bad", status=1, because="bad, line 1: wanted pairs such as 0-0"
+    )
+    both = ["--source", "short", "--target", "empty"]
+    regard.fails("align", transformer, *both, status=1, because="line 1 is empty on a side; leave such pairs out")

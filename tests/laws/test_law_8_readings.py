@@ -1,0 +1,70 @@
+"""Law 8, of winners: what a search's result is said to have looked at is what its own teacher forcing reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from laws.models import alone, entries, make, pairs, sentences
+from regard.attention import Read, watch
+from regard.data.tokenizer import BOS
+from regard.models import Model, ModelSettings
+from regard.search import SearchSettings, Task, find
+from regard.search.forced import forced
+
+EXACT = 1e-5
+BATCHES = [(5,), (6, 1, 4, 8, 3)]
+
+
+@torch.no_grad()
+def calm(settings: ModelSettings) -> Model:
+    """A model whose weights are half as large as in other laws: recurrent ones are not chaotic then, so that rounding
+    stays rounding."""
+    model = make(settings, ends=0.01)
+    for parameter in model.parameters():
+        parameter.mul_(0.5)
+    return model
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("batch", BATCHES, ids=["one", "many"])
+@pytest.mark.parametrize("width", [1, 5], ids=["greedy", "beam5"])
+@pytest.mark.parametrize("settings", pairs())
+def test_readings_of_winners_are_those_of_teacher_forcing_each_alone(
+    settings: ModelSettings, width: int, batch: tuple[int, ...]
+) -> None:
+    model, data = calm(settings), sentences(*batch)
+    tasks = [Task(row, n + 3) for row, n in enumerate(batch)]
+    found = find(model, model.encode(data), tasks, SearchSettings(beam=width, min_length=2))
+    winners = [hypotheses[0].ids for hypotheses in found]
+    rows = [alone(data, row) for row in range(len(batch))]
+    read = forced(model, [row.data[0].tolist() for row in rows], winners)
+    assert min(map(len, winners)) >= 2
+    for own, ids, S, seen in zip(rows, winners, entries(data), read, strict=True):
+        with watch(model) as wanted:
+            features = model(own, torch.tensor([[BOS, *ids]]))
+        assert set(seen.weights) == set(seen.roles) == set(wanted)
+        T, total = len(ids) + 1, model.project(features)[0].log_softmax(-1)[: len(ids)]
+        likely = total.gather(1, torch.tensor([*ids])[:, None])[:, 0].numpy() if ids else np.zeros(0)
+        np.testing.assert_allclose(seen.likely[:-1], likely, rtol=0, atol=1e-4)
+        for name, weights in seen.weights.items():
+            size = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}[seen.roles[name]]
+            assert weights.shape[1:] == size, "nothing of the padding is left"
+            np.testing.assert_allclose(weights, wanted[name][0].numpy(), rtol=0, atol=EXACT)
+            np.testing.assert_allclose(weights.sum(-1), 1, rtol=0, atol=EXACT)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("settings", pairs(1))
+def test_padding_gets_exactly_nothing(settings: ModelSettings) -> None:
+    model, data = make(settings), sentences(6, 1, 4)
+    targets = torch.tensor([[BOS, 5, 6, 7], [BOS, 6, 5, 4], [BOS, 7, 7, 5]])
+    with watch(model) as heard:
+        model(data, targets)
+    roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Read)}
+    for name, weights in heard.items():
+        for row, S in enumerate(entries(data)):
+            if roles[name] != "decoder":
+                queries = S if roles[name] == "encoder" else 4
+                assert float(weights[row, :, :queries, S:].abs().sum()) == 0

@@ -23,6 +23,25 @@ if TYPE_CHECKING:
 
 __all__ = ["translate"]
 
+SEARCH = (
+    *("beam", "length_penalty", "coverage_penalty", "sample", "temperature", "top_k", "top_p", "seed", "groups"),
+    *("diversity", "mbr", "min_length", "max_length", "no_repeat"),
+)
+"""The options that are settings of the search."""
+NOT_STREAMED = {
+    "nbest": 1,
+    "alignments": False,
+    "format": "text",
+    "output": None,
+    "workers": 1,
+    "resume": False,
+    "mbr": False,
+    "groups": None,
+    "coverage_penalty": None,
+    "input": "text",
+}
+"""The options that --stream cannot be given with, and what they are otherwise."""
+
 
 @app.command()
 def translate(
@@ -75,6 +94,7 @@ def translate(
     As text: one line a line; with --nbest the line number, score and text, tab-separated; with --alignments the links
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
+    given = dict(locals())
     prepare(threads, quiet, debug, seed)
     from regard.files import Asked, Form, Lines, Work, chunks, remaining
     from regard.pipeline import load
@@ -84,44 +104,16 @@ def translate(
     if workers > 1 and device != "cpu":
         raise UsageError(f"--workers {workers}: only the processor can be shared; give --device cpu, or one worker")
     total = lines.checked()
-    search = {
-        "beam": beam,
-        "length_penalty": length_penalty,
-        "coverage_penalty": coverage_penalty,
-        "sample": sample or None,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "seed": seed if sample else None,
-        "groups": groups,
-        "diversity": diversity,
-        "mbr": mbr or None,
-        "min_length": min_length,
-        "max_length": max_length,
-        "no_repeat": no_repeat,
-    }
+    search = {name: None if given[name] is False else given[name] for name in SEARCH}
     wish = Wish(prefix, tuple(term or ()), tuple(forbid or ()))
     make = partial(load, runs if len(runs) > 1 else run, device, engine, precision)
-    options = {"nbest": nbest, "alignments": alignments, **search}
     if stream:
-        others = {
-            "nbest": nbest > 1,
-            "alignments": alignments,
-            "format": format != "text",
-            "output": output is not None,
-        }
-        others |= {
-            "workers": workers > 1,
-            "resume": resume,
-            "mbr": mbr,
-            "beam": (beam or 1) > 1,
-            "input": input != "text",
-        }
-        others |= {"groups": (groups or 1) > 1, "coverage_penalty": bool(coverage_penalty)}
-        _streamed(make, lines, wish, search, [f"--{name.replace('_', '-')}" for name, told in others.items() if told])
+        _refuse_to_stream(given)
+        _streamed(make, lines, wish, search)
         return
-    work = Work(lines.name, Form(format == "jsonl", nbest), options, Asked(wish, input == "jsonl", lines.name))
-    how = {**options, "prefix": prefix, "term": list(wish.terms), "forbid": list(wish.forbid), "input": input}
+    asked = {"nbest": nbest, "alignments": alignments, **search}
+    work = Work(lines.name, Form(format == "jsonl", nbest), asked, Asked(wish, input == "jsonl", lines.name))
+    how = {**asked, "prefix": prefix, "term": list(wish.terms), "forbid": list(wish.forbid), "input": input}
     how |= {"format": format, "chunk": chunk, "engine": engine, "precision": precision, "device": device}
     with (
         _sink(runs, output, resume, how) as sink,
@@ -142,12 +134,17 @@ def translate(
         sink.finish()
 
 
-def _streamed(
-    make: Callable[[], Translator], lines: Lines, wish: Wish, search: dict[str, Any], others: list[str]
-) -> None:
-    """Print each translation while it is being written."""
+def _refuse_to_stream(given: dict[str, Any]) -> None:
+    """Raise UsageError for options that need the whole of a translation before anything can be printed."""
+    others = [name for name, default in NOT_STREAMED.items() if given[name] != default]
+    others += ["beam"] if given["beam"] not in (None, 1) else []
     if others:
-        raise UsageError(f"--stream and {', '.join(others)}: what is printed at once cannot be changed; leave one out")
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        raise UsageError(f"--stream and {named}: what is printed at once cannot be changed; leave one out")
+
+
+def _streamed(make: Callable[[], Translator], lines: Lines, wish: Wish, search: dict[str, Any]) -> None:
+    """Print each translation while it is being written."""
     translator = make()
     told = {name: value for name, value in search.items() if value is not None}
     for line in lines:

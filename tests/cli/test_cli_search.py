@@ -104,7 +104,7 @@ def test_options_that_contradict_each_other_are_refused_with_all_reasons(regard:
     regard.fails(
         *("translate", transformer, "--stream", "--nbest", 2, "--mbr", "--format", "jsonl"),
         status=2,
-        because="--stream and --nbest, --format, --mbr",
+        because="--stream and --nbest, --format, --mbr: what is printed",
         stdin="나는\n".encode(),
     )
 

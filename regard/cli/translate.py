@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +15,7 @@ import typer
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Seed, Threads, device_named
 from regard.cli.progress import LineTeller
-from regard.errors import DataError, UsageError
+from regard.errors import DataError, LineWarning, UsageError
 
 if TYPE_CHECKING:
     from regard.files import Alone, Lines, Part, Stream, Work, Workers
@@ -147,11 +148,15 @@ def _streamed(make: Callable[[], Translator], lines: Lines, wish: Wish, search: 
     """Print each translation while it is being written."""
     translator = make()
     told = {name: value for name, value in search.items() if value is not None}
-    for line in lines:
-        for more in translator.stream(line, wish, **told):
-            typer.echo(more, nl=False)
-            sys.stdout.flush()
-        typer.echo()
+    for number, line in enumerate(lines, 1):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", LineWarning)
+            for more in translator.stream(line, wish, **told):
+                typer.echo(more, nl=False)
+                sys.stdout.flush()
+            typer.echo()
+        for each in heard:
+            say(f"warning: {lines.name}, line {number}: {each.message}")
 
 
 def _crew(work: Work, make: Callable[[], Translator], workers: int, threads: int | None) -> Alone | Workers:

@@ -367,9 +367,10 @@ class Front:
 
 
 def _asked(settings: SearchSettings) -> Iterator[Rule]:
-    """The rules that follow from what settings and tasks can ask for."""
-    yield from (Prefix(), Without(), Terms())
+    """The rules that follow from what settings and tasks can ask for; a prefix has the last word."""
+    yield from (Without(), Terms())
     if settings.min_length:
         yield Shortest(settings.min_length)
     if settings.no_repeat:
         yield NoRepeat(settings.no_repeat)
+    yield Prefix()

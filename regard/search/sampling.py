@@ -42,7 +42,9 @@ def draw(choice: Array, chance: Array, settings: SearchSettings) -> Array:
     Probabilities are those of `choice` / temperature; of them the top_k largest; of them the fewest that together have
     a share of top_p (Holtzman et al. 2020), at least one. −∞ is never drawn, unless a row holds nothing else.
     """
-    scaled, top_k, top_p = choice / settings.temperature, settings.top_k, settings.top_p
+    top_k, top_p = settings.top_k, settings.top_p
+    with np.errstate(over="ignore"):
+        scaled = choice / settings.temperature
     most = scaled.max(1, keepdims=True)
     shares = np.exp(scaled - np.where(most > -np.inf, most, 0))
     if top_k is None and top_p is None:

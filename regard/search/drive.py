@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
-from regard.models import Source
+from regard.models import Source, Together
 from regard.search.front import Best, Front
 from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Verbs
 from regard.search.rules import Forbid, Rule
-from regard.shapes import Float, Tensor
 
 __all__ = ["find", "search"]
 
@@ -25,7 +25,11 @@ def search(
 
 @torch.inference_mode()
 def find(
-    verbs: Verbs, source: Source, tasks: Sequence[Task], settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)
+    verbs: Verbs,
+    source: Source | Together,
+    tasks: Sequence[Task],
+    settings: SearchSettings,
+    rules: Sequence[Rule] = (Forbid(),),
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each task, 1 to `beam` of them, best first; row b of the source is that of task b.
 
@@ -48,7 +52,7 @@ def find(
     return [results[task.name] for task in tasks]
 
 
-def best(verbs: Verbs, features: Float[Tensor, "N T D"], front: Front) -> Best:
+def best(verbs: Verbs, features: Any, front: Front) -> Best:
     """What the model says may come next, as much of it as the front wants to know."""
     if front.wanted is None:
         return Best(verbs.project(features)[:, -1].float().log_softmax(-1).cpu().numpy())

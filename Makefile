@@ -27,7 +27,7 @@ bench-train: .venv/ready  ## how fast training is beside other toolkits; DATA: t
 
 bench-translate: .venv/ready  ## how fast translation is beside others; DATA as above, RUN_TINY, RUN_BASE: trained models
 	$(BIN)/python benchmarks/translate.py $(if $(DATA),--data "$(DATA)") $(if $(QUICK),--quick) \
-	  $(if $(RUN_TINY),--run-tiny "$(RUN_TINY)") $(if $(RUN_BASE),--run-base "$(RUN_BASE)")
+	  $(if $(RUN_TINY),--run-tiny "$(RUN_TINY)") $(if $(RUN_BASE),--run-base "$(RUN_BASE)") $(OPTIONS)
 
 bench-million: .venv/ready  ## a million lines: flat memory, killed and resumed; OPTIONS: see benchmarks/million.py --help
 	$(BIN)/python benchmarks/million.py $(OPTIONS)

@@ -120,7 +120,8 @@ def noise(run: Run) -> str:
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
     """What was asked for, and when."""
-    kept = {k: str(v) if isinstance(v, Path) else v for k, v in vars(options).items() if k != "data"}
+    given = {key: value for key, value in vars(options).items() if key != "data"}
+    kept: dict[str, Any] = json.loads(json.dumps(given, default=str))
     return {**kept, "began": datetime.now(timezone.utc).isoformat(timespec="seconds")}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -25,6 +26,7 @@ from translators_report import RESULTS, report
 
 SPINE = "811e636"
 """The last commit before training was made fast: the search that recurrent models are compared with."""
+TRANSLATIONS = WORK / "translations"
 MODES = ("forced", "natural")
 BEAMS = (1, 5)
 
@@ -96,13 +98,22 @@ def _run_of(options: argparse.Namespace, model: str) -> Path | None:
     return run
 
 
+def _runs(options: argparse.Namespace) -> list[Path]:
+    return [run for model in MODELS if (run := _run_of(options, model)) is not None]
+
+
 class Bench:
     """What has been made and found out for the runs to come."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
+        absent = [str(path) for path in (*(options.test or ()), *_runs(options)) if not path.exists()]
+        if absent:
+            raise MissingData(f"{' and '.join(absent)} not found: name files and run folders that are there")
+        shutil.rmtree(TRANSLATIONS, ignore_errors=True)  # so that nothing of another time is scored
         self.data = prepare(training_files(options.data), WORK / "data")
-        self.source, self.reference = test_files(options.data)
+        self.lines = test_files(options.data)[0]
+        self.source, self.reference = options.test or test_files(options.data)
         peers = {TRANSLATORS[name].peer for name in options.systems} - {None}
         self.broken = environments(peer for peer in peers if peer)
         self._made: dict[tuple[str, ...], Run] = {}
@@ -149,7 +160,7 @@ class Bench:
         return cell.name.startswith(("regard", "ctranslate2"))
 
     def _out(self, cell: Cell) -> Path:
-        return WORK / "translations" / f"{cell}.txt"
+        return TRANSLATIONS / f"{cell}.txt"
 
     def _folder(self, cell: Cell) -> Path:
         """Of Regard's model; or, for systems that have their own, of theirs."""
@@ -175,7 +186,8 @@ class Bench:
 
     def _make_ours(self, cell: Cell) -> Run:
         run = _run_of(self.options, cell.model) if cell.mode == "natural" else None
-        given = {"model": cell.model, "data": self.data, "lines": self.source, "run": run}
+        lines = self.source if cell.mode == "natural" else self.lines
+        given = {"model": cell.model, "data": self.data, "lines": lines, "run": run}
         given |= {"folder": self._source(cell).parent, "sentences": self.options.sentences}
         log = WORK / "logs" / f"make-{cell.mode}-{cell.model}.txt"
         return run_adapter("models", None, given, log, self.options.threads, self.options.timeout)
@@ -256,6 +268,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--modes", type=names(MODES), help="forced (15 pieces each), natural (needs a run)")
     for model in MODELS:
         parser.add_argument(f"--run-{model}", type=Path, metavar="RUN", help=f"a trained {model}, for natural length")
+    parser.add_argument("--test", type=Path, nargs=2, metavar="FILE", help="other sentences and references for runs")
     parser.add_argument("--rounds", type=int, help="of Regard and CTranslate2 at forced length; all else is run once")
     parser.add_argument("--once", action="store_true", help="do not repeat runs that others disturbed")
     parser.add_argument("--sentences", type=int, default=1000)

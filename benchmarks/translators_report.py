@@ -101,7 +101,7 @@ def _table(measured: Measured, rows: list[Row], mode: str, title: str, beam: int
     wrong = [row for row in rows if not row.valid]
     notes += [f"{_label(row)}: not valid, as it did not write {FORCED} pieces for every sentence" for row in wrong]
     if any(row.disturbed for row in rows):
-        notes.append("\\* others used the processor in one of its runs, and again when it was repeated")
+        notes.append("\\* others used the processor in a run that is counted")
     return "\n".join([f"## {title}", "", table(cells), "", *notes])
 
 

@@ -25,6 +25,7 @@ SIDES: dict[str, dict[str, Any]] = {
     "transformer": {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feedforward": 16, "dropout": 0.0},
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16, "dropout": 0.0},
     "plain": {"kind": "plain", "size": 16, "embedding": 16, "dropout": 0.0},
+    "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16, "dropout": 0.0},
 }
 
 

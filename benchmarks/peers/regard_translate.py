@@ -23,7 +23,7 @@ def _translator(options: TranslationOptions) -> Translate:
     from regard.search import Forbid, SearchSettings, Task
 
     found = load_folder(options.folder / "regard")
-    engine = Engine(found.model, precision=options.precision)
+    engine = Engine(found.model, "native", options.precision)
     print(engine.describe())
     settings = SearchSettings(beam=options.beam, length_penalty=0.0)
     # Where the end is forbidden, it is written with the last piece that a target may have and not before.

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from regard.attention import heads as side_by_side
+from regard.attention import near
 from regard.attention.memory import Memory
 from regard.attention.products import read_by_products
 from regard.attention.scores import SCORES, score
@@ -84,7 +85,8 @@ class Read(nn.Module):
     ) -> Float[Tensor, "N T Dv"]:
         """Read `memory` with each query; K = N // R queries in a row share one of its R rows.
 
-        `causal`: query t of T sees the entries up to S − T + t. `window`: and none farther than so many entries away.
+        `causal`: query t of T sees the entries up to S − T + t. `window`: and none farther than so many entries away,
+        counting those that may be read.
         """
         result: Tensor = self.output(self.answer(self.query(query), memory, causal, window))
         return result
@@ -96,11 +98,17 @@ class Read(nn.Module):
         N, T, _ = asked.shape
         assert not causal or memory.rows == N, "a causal read is of one's own past: a memory for each query row"
         q = side_by_side.fold(side_by_side.split(asked.to(memory.keys.dtype), self.heads), memory.rows)
-        keep = visible(memory, T, causal, window)
-        if keep is not None and keep.shape[2] > 1 and memory.rows < N:
-            keep = keep.repeat(1, 1, N // memory.rows, 1)  # each of the queries that share a row has its own T
-        answer, weights = self._answer(q, memory, keep)
-        if watching := listeners():
+        watching = listeners()
+        if window is not None and memory.rows == N and memory.entries == T and near.pays(T, window):
+            keep = visible(memory, T, causal, window) if watching else None
+            blocks, _ = self._answer(*near.into_blocks(q, memory, causal, window))
+            answer, weights = near.out_of_blocks(blocks, N, T), None
+        else:
+            keep = visible(memory, T, causal, window)
+            if keep is not None and keep.shape[2] > 1 and memory.rows < N:
+                keep = keep.repeat(1, 1, N // memory.rows, 1)  # each of the queries that share a row has its own T
+            answer, weights = self._answer(q, memory, keep)
+        if watching:
             if weights is None:
                 with torch.autocast(q.device.type, enabled=False):
                     weights = weigh(self.score(q.float(), memory.keys.float()), keep)
@@ -131,10 +139,13 @@ def visible(memory: Memory, T: int, causal: bool, window: int | None = None) -> 
         return keep
     S, device = memory.entries, memory.keys.device
     ahead = torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]  # (T, S)
-    seen = ahead <= 0 if causal else torch.ones_like(ahead, dtype=torch.bool)
+    seen = (ahead <= 0 if causal else torch.ones_like(ahead, dtype=torch.bool))[None, None]
     if window is not None:
-        seen &= ahead.abs() <= window
-    return seen[None, None] if keep is None else keep & seen
+        if memory.keep is not None and S:  # what may not be read stands between nobody
+            places = memory.keep.cumsum(1)
+            ahead = (places[:, None, :] - places[:, S - T :, None]).unsqueeze(1)  # (R, 1, T, S)
+        seen = seen & (ahead.abs() <= window)
+    return seen if keep is None else keep & seen
 
 
 def weigh(scores: Float[Tensor, "R H T S"], keep: Bool[Tensor, "#R 1 #T S"] | None) -> Float[Tensor, "R H T S"]:

@@ -1,6 +1,16 @@
 """The command line."""
 
-from regard.cli import align, demo, doctor, evaluate, interchange, show, train, translate  # noqa: F401 (each adds its command)
+from regard.cli import (  # noqa: F401 (each adds its command)
+    align,
+    costs,
+    demo,
+    doctor,
+    evaluate,
+    interchange,
+    show,
+    train,
+    translate,
+)
 from regard.cli.app import app, main
 
 __all__ = ["app", "main"]

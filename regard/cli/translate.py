@@ -104,17 +104,20 @@ def translate(
     lines, device, runs = Lines(file), device_named(device), [run, *(with_ or ())]
     if workers > 1 and device != "cpu":
         raise UsageError(f"--workers {workers}: only the processor can be shared; give --device cpu, or one worker")
-    total = lines.checked()
+    if engine == "auto" and (workers > 1 or not (run / "exports").is_dir()):
+        engine = "native"  # several processes would each measure which is quicker, and find different things
     search = {name: None if given[name] is False else given[name] for name in SEARCH}
     wish = Wish(prefix, tuple(term or ()), tuple(forbid or ()))
+    asked = Asked(wish, input == "jsonl", lines.name)
+    total = lines.checked(asked)
     make = partial(load, runs if len(runs) > 1 else run, device, engine, precision)
     if stream:
         _refuse_to_stream(given)
         _streamed(make, lines, wish, search)
         return
-    asked = {"nbest": nbest, "alignments": alignments, **search}
-    work = Work(lines.name, Form(format == "jsonl", nbest), asked, Asked(wish, input == "jsonl", lines.name))
-    how = {**asked, "prefix": prefix, "term": list(wish.terms), "forbid": list(wish.forbid), "input": input}
+    options = {"nbest": nbest, "alignments": alignments, **search}
+    work = Work(lines.name, Form(format == "jsonl", nbest), options, asked)
+    how = {**options, "prefix": prefix, "term": list(wish.terms), "forbid": list(wish.forbid), "input": input}
     how |= {"format": format, "chunk": chunk, "engine": engine, "precision": precision, "device": device}
     with (
         _sink(runs, output, resume, how) as sink,

@@ -49,9 +49,12 @@ class Engine:
         folder: Path | None = None,
     ) -> None:
         self.model, self.name, self.precision = model, name, precision
-        self._exported = None if name == "native" else _exported(folder, precision, wanted=name == "ctranslate2")
+        self._folder = folder
+        self._exported = self._open()
         self._readers: dict[int, Reader] = {}
-        self._made: tuple[int, ...] = ()
+        self._left: list[Any] = []
+        self._versions: tuple[int, ...] = ()
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self.reason = unprepared(model)
         if self.reason is not None and precision != "float32" and self._exported is None:
@@ -67,6 +70,7 @@ class Engine:
         Raises UsageError for a search that only our own can do, where CTranslate2 was asked for.
         """
         with self._lock:
+            self._wake()
             if self._exported is not None and self._elsewhere(jobs, settings, rules):
                 return _by_ctranslate2(self._exported, jobs, settings)
             return self._decode(jobs, settings, rules)
@@ -82,6 +86,7 @@ class Engine:
             yield from follow(self.model, job, settings, rules)
             return
         with self._lock:
+            self._wake()
             self._renew()
             steps = follow(self._together(torch.get_num_threads()), job, settings, rules)
         while True:
@@ -129,6 +134,10 @@ class Engine:
             readers = [self._reader(number) for number in range(threads)]
         return decode(readers, jobs, settings, rules, self._room(len(jobs) * settings.beam))
 
+    def _open(self) -> CTranslate2 | None:
+        wanted = self.name == "ctranslate2"
+        return None if self.name == "native" else _exported(self._folder, self.precision, wanted)
+
     def ready(self) -> None:
         """Prepare now what the first sentence would have to wait for; copies of this process then share it."""
         if self.reason is None:
@@ -143,11 +152,21 @@ class Engine:
         return f"PyTorch, {self.precision} ({self.reason})"
 
     def _renew(self) -> None:
-        """Pack the weights anew where they have been learning since, or where a fork has left the threads behind."""
-        made = (os.getpid(), *(parameter._version for parameter in self.model.parameters()))
+        """Pack the weights anew where they have been learning since."""
+        versions = tuple(parameter._version for parameter in self.model.parameters())
         assert isinstance(self.model, Model), "an ensemble is not prepared"
-        if made != self._made:
-            self._readers, self._made = {0: prepare(self.model, self.precision)}, made
+        if versions != self._versions:
+            self._readers, self._versions = {0: prepare(self.model, self.precision)}, versions
+
+    def _wake(self) -> None:
+        """In a fork of the process that prepared the weights: use them, but nothing that has threads. These were left
+        behind, and who waits for their end, be it to tidy up, waits for ever.
+        """
+        if self._process != os.getpid():
+            self._left = [*self._left, self._readers, self._exported]
+            first = self._readers.get(0)
+            self._readers = {0: first.another()} if isinstance(first, Prepared) else {}
+            self._exported, self._process = self._open(), os.getpid()
 
     def _reader(self, number: int) -> Reader:
         if number not in self._readers:

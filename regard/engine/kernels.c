@@ -27,7 +27,7 @@ typedef int32_t whole __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum { FLOAT32, BFLOAT16, INT8 };
 enum { NONE, RELU, GELU, SILU, TANH };
-enum { EMBED, NORM, LINEAR, COPY, STORE, MEMORISE, ATTEND_SENTENCE, ATTEND_SOURCE, ATTEND_PAST, ADDITIVE, STATE, GRU, LSTM, TANH_CELL, RECUR, UNIT, BEST };
+enum { EMBED, NORM, LINEAR, COPY, STORE, MEMORISE, ATTEND_SENTENCE, ATTEND_SOURCE, ATTEND_PAST, ADDITIVE, STATE, GRU, LSTM, TANH_CELL, RECUR, UNIT, GLU, MIX, NEAR, NEAR_PAST, BEST };
 
 typedef struct { /* a weight (K, V) packed in panels of columns, with what turns its products into numbers */
   int32_t precision, inputs, outputs, padded; /* inputs are padded to a multiple of what one instruction takes */
@@ -400,6 +400,68 @@ static void unit(const Operation *o, const Worker *w) {
     }
 }
 
+/* One half of a register gated by the other: swiglu (`bend` SILU) bends the first, a gated linear unit the second. */
+static void glu(const Operation *o, const Worker *w) {
+  const Context *c = w->c;
+  int64_t first, last;
+  share(w, c->rows, &first, &last);
+  int D = o->size;
+  for (int64_t n = first; n < last; n++) {
+    const float *a = reg(c, o->from, n), *b = a + D;
+    float *to = reg(c, o->to, n);
+    for (int i = 0; i < D; i += LANES) {
+      int some = D - i < LANES ? D - i : LANES;
+      float pa[LANES] = {0}, pb[LANES] = {0};
+      memcpy(pa, a + i, some * sizeof(float)), memcpy(pb, b + i, some * sizeof(float));
+      vector x = load(pa), y = load(pb);
+      store(pa, o->bend == SILU ? x * sigmoid(x) * y : x * sigmoid(y));
+      memcpy(to + i, pa, some * sizeof(float));
+    }
+  }
+}
+
+/* The sum of two registers, times a scale. */
+static void mix(const Operation *o, const Worker *w) {
+  const Context *c = w->c;
+  int64_t first, last;
+  share(w, c->rows, &first, &last);
+  for (int64_t n = first; n < last; n++) {
+    const float *a = reg(c, o->from, n), *b = reg(c, o->extra, n);
+    float *to = reg(c, o->to, n);
+    for (int i = 0; i < o->size; i++) to[i] = (a[i] + b[i]) * o->scale;
+  }
+}
+
+/* `entry` neighbours of each piece side by side, `at` of them before it; beyond the sentence there are zeros. */
+static void near(const Operation *o, const Worker *w) {
+  const Context *c = w->c;
+  int64_t first, last;
+  share(w, c->sentences, &first, &last);
+  for (int64_t b = first; b < last; b++)
+    for (int64_t n = c->starts[b]; n < c->starts[b + 1]; n++)
+      for (int k = 0; k < o->entry; k++) {
+        int64_t from = n + k - o->at;
+        float *to = reg(c, o->to, n) + k * o->size;
+        if (from < c->starts[b] || from >= c->starts[b + 1]) memset(to, 0, o->size * sizeof(float));
+        else memcpy(to, reg(c, o->from, from), o->size * sizeof(float));
+      }
+}
+
+/* The same of what a decoder has written: the newest in the register, those before it in blocks. */
+static void near_past(const Operation *o, const Worker *w) {
+  const Context *c = w->c;
+  int64_t first, last;
+  share(w, c->rows, &first, &last);
+  for (int64_t n = first; n < last; n++)
+    for (int k = 0; k < o->entry; k++) {
+      int64_t from = c->lengths[n] + k + 1 - o->entry;
+      float *to = reg(c, o->to, n) + k * o->size;
+      if (from < 0) memset(to, 0, o->size * sizeof(float));
+      else if (from == c->lengths[n]) memcpy(to, reg(c, o->from, n), o->size * sizeof(float));
+      else memcpy(to, c->past[n * c->stride + from] + o->place, o->size * sizeof(float));
+    }
+}
+
 /* Columns of a register, times a weight, bent, plus what `extra` holds, into columns of another. */
 static void linear(const Operation *o, Worker *w) {
   const Context *c = w->c;
@@ -533,7 +595,8 @@ static void weighed(const float *weights, const float *values, int64_t step, int
   }
 }
 
-/* Self-attention of an encoder: queries, keys and values stand side by side in one register. */
+/* Self-attention of an encoder: queries, keys and values stand side by side in one register. A piece reads those at most
+   `entry` places away, or all where that is 0. */
 static void attend_sentence(const Operation *o, Worker *w) {
   const Context *c = w->c;
   int D = o->size, E = D / o->heads;
@@ -550,6 +613,9 @@ static void attend_sentence(const Operation *o, Worker *w) {
         for (int64_t s = S; s < P; s++) keys[e * P + s] = 0;
       for (int64_t s = 0; s < S; s++) {
         scores_by_columns(own + s * step, keys, E, P, o->scale, scores);
+        if (o->entry)
+          for (int64_t i = 0; i < S; i++)
+            if (i < s - o->entry || i > s + o->entry) scores[i] = -INFINITY;
         softmax(scores, S, P);
         weighed(scores, own + 2 * D, step, S, E, reg(c, o->to, from + s) + o->at + h * E);
       }
@@ -571,7 +637,10 @@ static void attend_source(const Operation *o, Worker *w) {
     for (int h = 0; h < o->heads; h++) {
       scores_by_columns(q + h * E, keys + h * E * P, E, P, o->scale, scores);
       softmax(scores, S, P);
-      weighed(scores, values + h * V, D, S, V, reg(c, o->to, n) + o->at + h * V);
+      float *to = reg(c, o->to, n) + o->at + h * V;
+      weighed(scores, values + h * V, D, S, V, to);
+      if (o->bend) /* a mean of S entries, as large as one of them */
+        for (int i = 0; i < V; i++) to[i] *= sqrtf((float)S);
     }
   }
 }
@@ -585,15 +654,16 @@ static inline float dot(const float *a, const float *b, int E) {
   return total;
 }
 
-/* Self-attention of a decoder: the pieces before lie in blocks, the newest in the register. */
+/* Self-attention of a decoder: the pieces before lie in blocks, the newest in the register; of those before, the last
+   `entry` are read, or all where that is 0. */
 static void attend_past(const Operation *o, Worker *w) {
   const Context *c = w->c;
   int D = o->size, E = D / o->heads;
   int64_t first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++) {
-    int64_t t = c->lengths[n], P = padded(t + 1);
-    float *const *past = c->past + n * c->stride;
+    int64_t all = c->lengths[n], t = o->entry && all > o->entry ? o->entry : all, P = padded(t + 1);
+    float *const *past = c->past + n * c->stride + (all - t);
     const float *own = reg(c, o->from, n);
     float *scores = room(&w->scores, P * sizeof(float)), *to = reg(c, o->to, n) + o->at;
     for (int h = 0; h < o->heads; h++) {
@@ -631,7 +701,10 @@ static void attend_additive(const Operation *o, Worker *w) {
       store(scores + s, total);
     }
     softmax(scores, S, P);
-    weighed(scores, values, o->size, S, o->size, reg(c, o->to, n) + o->at);
+    float *to = reg(c, o->to, n) + o->at;
+    weighed(scores, values, o->size, S, o->size, to);
+    if (o->bend)
+      for (int i = 0; i < o->size; i++) to[i] *= sqrtf((float)S);
   }
 }
 
@@ -882,6 +955,10 @@ static void compute(Team *t, Worker *w) {
       case GRU: case LSTM: case TANH_CELL: gates(o, w); break;
       case RECUR: recur(o, w); break;
       case UNIT: unit(o, w); break;
+      case GLU: glu(o, w); break;
+      case MIX: mix(o, w); break;
+      case NEAR: near(o, w); break;
+      case NEAR_PAST: near_past(o, w); break;
       case BEST: best(o, w); meet(t); gather_best(w); break;
     }
     meet(t);

@@ -11,11 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 from regard.data.tokenizer import EOS
-from regard.engine import recurrent, transformer
+from regard.engine import convolutional, recurrent, transformer
 from regard.engine.native import missing
 from regard.engine.program import Builder, EncoderProgram, Precision, Program, Team, address, check_layout, padded
 from regard.engine.values import PreparedSource, PreparedState, addresses
 from regard.models import Batch, Ensemble, Model
+from regard.models.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 from regard.models.recurrent import PlainDecoder, RecurrentDecoder, RecurrentEncoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
@@ -34,11 +35,10 @@ def unprepared(model: Model | Ensemble) -> str | None:
         return f"the native kernels are not to be had: {reason}"
     if (device := model.device).type != "cpu":
         return f"the model is on {device}, and the native kernels run on the processor"
-    if isinstance(model.decoder, TransformerDecoder):
-        return transformer.why_not(model.decoder)
-    if isinstance(model.decoder, RecurrentDecoder | PlainDecoder):
-        return recurrent.why_not(model.decoder)
-    return f"a {type(model.decoder).__name__} has no program for the native kernels"
+    family = _family(model)
+    if family is None:
+        return f"a {type(model.decoder).__name__} has no program for the native kernels"
+    return family.why_not(model.decoder)  # type: ignore[no-any-return]
 
 
 def prepare(model: Model, precision: Precision = "float32", threads: int = 1) -> Prepared:
@@ -51,8 +51,8 @@ def prepare(model: Model, precision: Precision = "float32", threads: int = 1) ->
     check_layout()
     with torch.inference_mode():
         decoder: Any = model.decoder
-        kind = transformer if isinstance(decoder, TransformerDecoder) else recurrent
-        memory = kind.memory_program(decoder, model.encoder.shape.size, precision)
+        kind, shaped, first = _family(model), model.encoder.shape, None
+        memory = kind.memory_program(decoder, shaped.size, shaped.embedded, precision)
         step, features, block = kind.step_program(decoder, precision)
         encoder = _encoder_program(model, precision)
         output = decoder.output
@@ -60,12 +60,22 @@ def prepare(model: Model, precision: Precision = "float32", threads: int = 1) ->
         size = output.weight.shape[1]
         best.best(best.register(size), output.weight, output.bias)
         told = logits.linear(logits.register(size), output.weight, output.bias)
-        shaped, first = model.encoder.shape, None
         if kind is recurrent:
             first = recurrent.first_program(decoder, shaped.rows, shaped.size, precision)
-        shape = _Shape(block, features, told, output.weight.shape[0], kind is recurrent)
+        shape = _Shape(block, features, told, output.weight.shape[0], kind is recurrent, kind is convolutional)
     programs = _Programs(encoder, memory, first, step, best.program(), logits.program())
     return Prepared(model, precision, threads, programs, shape)
+
+
+def _family(model: Model) -> Any:
+    """The programs of a decoder's family."""
+    families = {
+        TransformerDecoder: transformer,
+        RecurrentDecoder: recurrent,
+        PlainDecoder: recurrent,
+        ConvolutionalDecoder: convolutional,
+    }
+    return families.get(type(model.decoder))
 
 
 def _encoder_program(model: Model, precision: Precision) -> EncoderProgram | None:
@@ -74,6 +84,8 @@ def _encoder_program(model: Model, precision: Precision) -> EncoderProgram | Non
         return transformer.encoder_program(encoder, precision)
     if isinstance(encoder, RecurrentEncoder) and recurrent.encoder_why_not(encoder) is None:
         return recurrent.encoder_program(encoder, precision)
+    if isinstance(encoder, ConvolutionalEncoder):
+        return convolutional.encoder_program(encoder, precision)
     return None
 
 
@@ -94,6 +106,7 @@ class _Shape:
     logits: int  # register
     vocabulary: int
     replaces: bool  # a step's block stands for all before it
+    embedded: bool  # the decoder reads what the encoder began with
 
 
 class Prepared:
@@ -127,12 +140,15 @@ class Prepared:
         counts = np.full(len(batch.data), batch.data.shape[1]) if keep is None else keep.sum(1).numpy()
         if self._programs.encoder is None:
             encoded = self.model.encoder(batch)
-            told = encoded.outputs.flatten(0, 1) if encoded.keep is None else encoded.outputs[encoded.keep]
+            told, began = (
+                x.flatten(0, 1) if encoded.keep is None else x[encoded.keep]
+                for x in (encoded.outputs, encoded.embedded)
+            )
             entries = counts if encoded.outputs.shape[1] == batch.data.shape[1] else None
             if entries is None:
                 kept = encoded.keep
                 entries = np.full(len(told), encoded.outputs.shape[1]) if kept is None else kept.sum(1).numpy()
-            source = self._remember(told.float().numpy(), entries)
+            source = self._remember(told.float().numpy(), began.float().numpy(), entries)
             return self._with_first(source, encoded.summary.float().numpy())
         pieces = (batch.data.flatten() if keep is None else batch.data[keep]).numpy()
         return self.read(pieces, counts)
@@ -229,13 +245,14 @@ class Prepared:
             self._team, rows, tokens=address(pieces), positions=address(positions), starts=address(starts),
             sentences=len(counts),
         )  # fmt: skip
-        source = self._remember(program.register(registers, encoder.told, rows), counts)
+        told, embedded = (program.register(registers, number, rows) for number in (encoder.told, encoder.embedded))
+        source = self._remember(told, embedded, counts)
         if self._programs.first is None:
             return source
         return self._with_first(source, encoder.summary(registers, starts))
 
-    def _remember(self, outputs: Array, counts: Array) -> PreparedSource:
-        """The memories of sentences whose entries (M, D) stand one after another."""
+    def _remember(self, outputs: Array, embedded: Array, counts: Array) -> PreparedSource:
+        """The memories of sentences whose entries (M, D), and what they began as, stand one after another."""
         counts, none = np.ascontiguousarray(counts, np.int64), np.zeros(len(counts), np.int64)
         if self._programs.memory is None:
             return PreparedSource(none, counts, none, ())
@@ -246,6 +263,8 @@ class Prepared:
         memories = address(room) + 4 * np.concatenate([[0], ends[:-1]]).astype(np.int64)
         registers = program.room(rows)
         program.register(registers, 0, rows)[:] = outputs
+        if self._shape.embedded:
+            program.register(registers, 1, rows)[:] = embedded
         program.run(
             self._team, rows, starts=address(starts), sentences=len(counts), memories=address(memories)
         )  # fmt: skip

@@ -23,7 +23,7 @@ BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
 BENDS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3, "tanh": 4}
 KINDS = (
     "embed", "norm", "linear", "copy", "store", "memorise", "attend_sentence", "attend_source", "attend_past",
-    "additive", "state", "gru", "lstm", "tanh", "recur", "unit", "best",
+    "additive", "state", "gru", "lstm", "tanh", "recur", "unit", "glu", "mix", "near", "near_past", "best",
 )  # fmt: skip
 PANEL, LANES = 64, 16
 FIRST_PLACES = 256
@@ -121,7 +121,15 @@ class Builder:
     def add(self, kind: str, source: int = -1, to: int = -1, **values: Any) -> None:
         """Any other operation; tensors among the values are kept."""
         given = {k: self._numbers(v) if isinstance(v, torch.Tensor) else v for k, v in values.items()}
+        if isinstance(bend := given.get("bend"), str):
+            given["bend"] = BENDS[bend]
         self._add(kind, source, to, **given)
+
+    def mix(self, one: int, other: int, scale: float, to: int | None = None) -> int:
+        """The sum of two registers, times a scale."""
+        to = self.register(self.widths[one]) if to is None else to
+        self._add("mix", one, to, extra=other, size=self.widths[one], scale=scale)
+        return to
 
     def recur(self, cell: str, source: int, hidden: Layer, *, to: int, cells: int, at: int, backwards: bool) -> None:
         """A recurrent network over whole sentences: hidden states into `to`, cells into `cells`, from `at`."""
@@ -220,7 +228,8 @@ class Program:
 
 @dataclass(frozen=True)
 class EncoderProgram:
-    """What reads sentences: the register of what it says of each piece, and those whose ends make the summary.
+    """What reads sentences: the registers of what it says of each piece, of what it begins with, and those whose ends
+    make the summary.
 
     The summary's rows are the last states of the registers in `states`, whose columns come from a sentence
     in turn: `way` columns of its last piece, then of its first; without any, the mean of what is said.
@@ -228,6 +237,7 @@ class EncoderProgram:
 
     program: Program
     told: int
+    embedded: int
     states: tuple[int, ...] = ()
     way: int = 0
 

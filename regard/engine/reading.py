@@ -36,13 +36,20 @@ def keyed(read: Read) -> tuple[torch.Tensor | None, torch.Tensor | None]:
     return torch.matmul(matrix, parts).flatten(0, 1), None
 
 
-def remembered(b: Builder, read: Read, said: int, place: int) -> int:
-    """What an encoder says, prepared for this read, into its part of a memory; gives the numbers of an entry."""
+def remembered(b: Builder, read: Read, said: int, place: int, values: int | None = None) -> int:
+    """What an encoder says, prepared for this read, into its part of a memory; gives the numbers of an entry.
+
+    `values`: what is answered with, where that is not what is compared.
+    """
+    values = said if values is None else values
     weight, bias = keyed(read)
     keys = said if weight is None else b.linear(said, weight, bias)
+    if keys == said and _compares_directions(read):
+        keys = b.register(b.widths[said])
+        b.add("copy", said, keys, place=0, at=0, size=b.widths[said])
     directed(b, read, keys)
     value, value_bias = _of(read.value)
-    values = said if value is None else b.linear(said, value, value_bias)
+    values = values if value is None else b.linear(values, value, value_bias)
     entry, size = b.widths[keys], b.widths[values]
     b.add("memorise", keys, extra=values, at=0, size=size, entry=entry, place=place)
     return entry + size
@@ -62,7 +69,7 @@ def asked(b: Builder, read: Read, source: int, place: int, size: int) -> int:
 
 def directed(b: Builder, read: Read, register: int, at: int = 0, size: int | None = None, asking: bool = False) -> None:
     """Cosines compare directions: their keys and queries have length one, queries times the sharpness of their head."""
-    if not isinstance(read.score, Cosine | CosineFixed):
+    if not _compares_directions(read):
         return
     scales = torch.ones(read.heads)
     if asking and isinstance(read.score, Cosine):
@@ -70,13 +77,20 @@ def directed(b: Builder, read: Read, register: int, at: int = 0, size: int | Non
     b.add("unit", register, register, at=at, size=size or b.widths[register], heads=read.heads, table=scales)
 
 
-def attend(b: Builder, read: Read, query: int, to: int, at: int, size: int, place: int) -> None:
-    """Read the source's memory, whose part for this read begins at `place`: values of `size` into columns from `at`."""
-    values: dict[str, Any] = {"at": at, "size": size, "entry": b.widths[query], "place": place}
+def attend(b: Builder, read: Read, query: int, to: int, at: int, size: int, place: int, as_large: bool = False) -> None:
+    """Read the source's memory, whose part for this read begins at `place`: values of `size` into columns from `at`.
+
+    `as_large`: times the root of the number of entries.
+    """
+    values: dict[str, Any] = {"at": at, "size": size, "entry": b.widths[query], "place": place, "bend": int(as_large)}
     if isinstance(read.score, Additive):
         b.add("additive", query, to, table=read.score.vector, **values)
     else:
         b.add("attend_source", query, to, scale=scale(read), heads=read.heads, **values)
+
+
+def _compares_directions(read: Read) -> bool:
+    return isinstance(read.score, Cosine | CosineFixed)
 
 
 def scale(read: Read) -> float:

@@ -32,7 +32,8 @@ def encoder_why_not(encoder: RecurrentEncoder) -> str | None:
 def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderProgram:
     """Pieces of many sentences, one after another, into the states at each."""
     b = Builder(precision)
-    x, states, H = b.embed(encoder.embedding.weight, encoder.embedding.scale), list[tuple[int, ...]](), 0
+    embedded = x = b.embed(encoder.embedding.weight, encoder.embedding.scale)
+    states, H = list[tuple[int, ...]](), 0
     for layer in encoder.networks:
         network: Any = layer
         ways = ("_l0", "_l0_reverse") if network.bidirectional else ("_l0",)
@@ -45,10 +46,15 @@ def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderP
         x = hidden
         states.append((hidden, cells)[: encoder.cell.states])
     order = tuple(layer[s] for s in range(encoder.cell.states) for layer in states)
-    return EncoderProgram(b.program(), x, order, H)
+    return EncoderProgram(b.program(), x, embedded, order, H)
 
 
-def memory_program(decoder: AnyDecoder, size: int, precision: Precision) -> tuple[Program, int] | None:
+def memory_program(
+    decoder: AnyDecoder,
+    size: int,
+    embedded: int,  # noqa: ARG001
+    precision: Precision,
+) -> tuple[Program, int] | None:
     """What an encoder says into the memory, and the numbers that one entry takes; None where nothing is read."""
     if not isinstance(decoder, RecurrentDecoder):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -11,13 +12,12 @@ from torch import nn
 from regard.attention import Read
 from regard.engine.program import Builder, EncoderProgram, Precision, Program
 from regard.engine.reading import asked, attend, directed, heads_of, remembered, scale, unread
-from regard.layers.feedforward import FeedForward
-from regard.layers.positions import sinusoids
+from regard.layers.feedforward import FeedForward, swiglu
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
 __all__ = ["encoder_program", "memory_program", "step_program", "why_not"]
 
-BENDS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu"}
+BENDS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", swiglu: "none"}
 
 
 def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
@@ -35,19 +35,20 @@ def encoder_program(encoder: TransformerEncoder, precision: Precision) -> Encode
     b = Builder(precision)
     x = _entrance(b, encoder)
     D = b.widths[x]
-    y, asked, read, inner = b.register(D), b.register(3 * D), b.register(D), b.register(_inner(encoder))
+    embedded, y, own_all, read = (b.register(n) for n in (D, D, 3 * D, D))
+    b.add("copy", x, embedded, place=0, at=0, size=D)
     for layer in encoder.layers:
         own: Any = layer
         z = _enter(b, own.around_self, x, y)
-        _ask_itself(b, own.self_read, z, asked)
-        b.add("attend_sentence", asked, read, size=D, heads=own.self_read.heads, scale=scale(own.self_read))
+        _ask_itself(b, own.self_read, z, own_all)
+        b.add("attend_sentence", own_all, read, entry=own.window or 0, size=D, **_products(own.self_read))
         _leave(b, own.around_self, x, read, own.self_read.output)
-        _feedforward(b, own, x, y, inner)
+        _feedforward(b, own, x, y)
     _exit(b, encoder, x)
-    return EncoderProgram(b.program(), x)
+    return EncoderProgram(b.program(), x, embedded)
 
 
-def memory_program(decoder: TransformerDecoder, size: int, precision: Precision) -> tuple[Program, int]:
+def memory_program(decoder: TransformerDecoder, size: int, embedded: int, precision: Precision) -> tuple[Program, int]:  # noqa: ARG001
     """What an encoder says into the memories of all layers; and the numbers that one entry takes."""
     b, place = Builder(precision), 0
     said = b.register(size)
@@ -62,33 +63,36 @@ def step_program(decoder: TransformerDecoder, precision: Precision) -> tuple[Pro
     b = Builder(precision)
     x = _entrance(b, decoder)
     D = b.widths[x]
-    y, own_past, read, inner = (b.register(n) for n in (D, 3 * D, D, _inner(decoder)))
+    y, own_past, read = (b.register(n) for n in (D, 3 * D, D))
     place = 0
     for i, layer in enumerate(decoder.layers):
         own: Any = layer
         z = _enter(b, own.around_self, x, y)
         _ask_itself(b, own.self_read, z, own_past)
-        heads = own.self_read.heads
         b.add("store", own_past, at=D, size=2 * D, place=2 * D * i)
-        b.add("attend_past", own_past, read, size=D, heads=heads, scale=scale(own.self_read), place=2 * D * i)
+        read_by = _products(own.self_read)
+        b.add("attend_past", own_past, read, entry=own.window or 0, size=D, place=2 * D * i, **read_by)
         _leave(b, own.around_self, x, read, own.self_read.output)
         z = _enter(b, own.around_cross, x, y)
         query = asked(b, own.cross_read, z, 0, D)
         attend(b, own.cross_read, query, read, 0, D, place)
         place += b.widths[query] + D
         _leave(b, own.around_cross, x, read, own.cross_read.output)
-        _feedforward(b, own, x, y, inner)
+        _feedforward(b, own, x, y)
     _exit(b, decoder, x)
     return b.program(), x, 2 * D * len(decoder.layers)
 
 
 def _entrance(b: Builder, side: TransformerEncoder | TransformerDecoder) -> int:
     entrance = side.entrance
+    if entrance.places is None:
+        return b.embed(entrance.embedding.weight, entrance.embedding.scale)
+    kept = copy.deepcopy(entrance.places)
 
     def places(count: int) -> Any:
-        return sinusoids(torch.arange(count)[None], entrance.size)[0].numpy()
+        return kept(torch.arange(count)[None])[0].detach().numpy()
 
-    return b.embed(entrance.embedding.weight, entrance.embedding.scale, places if entrance.positions else None)
+    return b.embed(entrance.embedding.weight, entrance.embedding.scale, places)
 
 
 def _exit(b: Builder, side: TransformerEncoder | TransformerDecoder, x: int) -> None:
@@ -106,11 +110,18 @@ def _leave(b: Builder, around: Any, x: int, change: int, layer: nn.Linear) -> No
         b.norm(x, around.norm, x)
 
 
-def _feedforward(b: Builder, layer: Any, x: int, y: int, inner: int) -> None:
+def _feedforward(b: Builder, layer: Any, x: int, y: int) -> None:
     network: FeedForward = layer.feedforward
     z = _enter(b, layer.around_feedforward, x, y)
-    b.linear(z, network.widen.weight, network.widen.bias, bend=BENDS[network.activation], to=inner)
+    inner = b.linear(z, network.widen.weight, network.widen.bias, bend=BENDS[network.activation])
+    if network.activation is swiglu:
+        both, inner = inner, b.register(b.widths[inner] // 2)
+        b.add("glu", both, inner, size=b.widths[inner], bend="silu")
     _leave(b, layer.around_feedforward, x, inner, network.narrow)
+
+
+def _products(read: Read) -> dict[str, Any]:
+    return {"heads": read.heads, "scale": scale(read)}
 
 
 def _ask_itself(b: Builder, read: Read, source: int, to: int) -> None:
@@ -119,8 +130,3 @@ def _ask_itself(b: Builder, read: Read, source: int, to: int) -> None:
     D = read.size
     directed(b, read, to, 0, D, asking=True)
     directed(b, read, to, D, D)
-
-
-def _inner(side: TransformerEncoder | TransformerDecoder) -> int:
-    first: Any = side.layers[0]
-    return int(first.feedforward.widen.out_features)

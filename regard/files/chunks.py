@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -62,12 +62,17 @@ class Lines:
         self.name = "standard input" if file == "-" else file
         self.typed = file == "-" and sys.stdin.isatty()  # by a person, who waits for an answer to each line
 
-    def checked(self) -> int | None:
+    def checked(self, check: Callable[[Chunk], object] = lambda _: None) -> int | None:
         """How many there are, known by reading them all once, so that what is wrong with line 900,000 is told before
-        hours of work; None for what can be read only once. Raises DataError.
+        hours of work; None for what can be read only once. Raises DataError, and what `check` raises of some lines.
         """
-        once = self.file == "-" or Path(self.file).is_fifo() or Path(self.file).is_char_device()
-        return None if once else sum(1 for _ in self._read())
+        if self.file == "-" or Path(self.file).is_fifo() or Path(self.file).is_char_device():
+            return None
+        total = 0
+        for chunk in chunks(self, 1000):
+            check(chunk)
+            total = chunk.end
+        return total
 
     def __iter__(self) -> Iterator[str]:
         return _typed() if self.file == "-" else self._read()

@@ -215,7 +215,7 @@ def _fill_side(part: Any, spec: Any, settings: Any) -> None:
     """What encoder and decoder have in common: scale, positions, layers, the last norm."""
     spec.scale_embeddings = settings.scaled
     waves = sinusoids(torch.arange(POSITIONS)[None], settings.size)[0]
-    spec.position_encodings.encodings = waves if settings.positions else torch.zeros_like(waves)
+    spec.position_encodings.encodings = torch.zeros_like(waves) if settings.positions == "none" else waves
     if settings.norm == "pre":
         _norm(spec.layer_norm, part.norm)
     for layer, other in zip(part.layers, spec.layer, strict=True):

@@ -10,7 +10,7 @@ from torch import nn
 from regard.layers.dropout import Dropout
 from regard.shapes import Float, Tensor
 
-__all__ = ["Norm", "Residual", "lowered"]
+__all__ = ["Norm", "Residual", "lowered", "mean"]
 
 Norm = Literal["pre", "post"]
 
@@ -39,3 +39,11 @@ def lowered(x: Tensor) -> Tensor:
     """In the precision of matrix products: cast once, where several products would each do it."""
     device = x.device.type
     return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
+
+
+def mean(x: Float[Tensor, "B S D"], keep: Tensor | None) -> Float[Tensor, "B 1 D"]:
+    """The mean over the entries that are real."""
+    if keep is None:
+        return x.mean(1, keepdim=True)
+    weights = keep.to(x.dtype) / keep.sum(1, keepdim=True)
+    return (x.masked_fill(~keep.unsqueeze(-1), 0) * weights.unsqueeze(-1)).sum(1, keepdim=True)

@@ -12,16 +12,30 @@ from regard.shapes import Float, Tensor
 
 __all__ = ["Activation", "FeedForward"]
 
-Activation = Literal["relu", "gelu", "silu"]
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+Activation = Literal["relu", "gelu", "silu", "swiglu"]
+
+
+def swiglu(x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T Dv"]:
+    """One half bent and the gate of the other (Shazeer 2020, equation 6)."""
+    bent, gated = x.chunk(2, -1)
+    return F.silu(bent) * gated
+
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "swiglu": swiglu,
+}
 
 
 class FeedForward(nn.Module):
-    """Widen, bend, narrow (Vaswani et al. 2017, equation 2)."""
+    """Widen, bend, narrow (Vaswani et al. 2017, equation 2); swiglu widens twice as far, one half for the gate."""
 
     def __init__(self, size: int, inner: int, activation: Activation) -> None:
         super().__init__()
-        self.widen, self.narrow = nn.Linear(size, inner), nn.Linear(inner, size)
+        self.widen = nn.Linear(size, 2 * inner if activation == "swiglu" else inner)
+        self.narrow = nn.Linear(inner, size)
         self.activation = _ACTIVATIONS[activation]
         for layer in (self.widen, self.narrow):
             nn.init.xavier_uniform_(layer.weight)

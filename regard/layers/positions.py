@@ -1,14 +1,16 @@
-"""Where a piece stands, as waves: attention alone cannot tell one order of its entries from another."""
+"""Where a piece stands: attention alone cannot tell one order of its entries from another."""
 
 from __future__ import annotations
 
 import math
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["sinusoids"]
+__all__ = ["Places", "Sinusoids", "sinusoids"]
 
 
 def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"]:
@@ -20,3 +22,28 @@ def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"
     steps = torch.arange(half, dtype=torch.float32, device=positions.device)
     angles = positions.unsqueeze(-1) * torch.exp(steps * (-2 * math.log(10000) / size))  # (N, T, half)
     return torch.cat([angles.sin(), angles.cos()[..., : size // 2]], -1)
+
+
+class Sinusoids(nn.Module):
+    """Positions as waves: nothing is learnt, and there is no last one."""
+
+    limit: int | None = None
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
+        return sinusoids(positions, self.size)
+
+
+class Places(nn.Module):
+    """A learnt vector for each of the first `limit` positions; all that come after have the last one."""
+
+    def __init__(self, limit: int, size: int) -> None:
+        super().__init__()
+        self.limit = limit
+        self.weight = nn.Parameter(torch.randn(limit, size) / math.sqrt(size))
+
+    def forward(self, positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
+        return F.embedding(positions.clamp(max=self.limit - 1), self.weight)

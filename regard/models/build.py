@@ -8,6 +8,12 @@ import torch
 from pydantic import Field
 
 from regard.errors import ConfigurationError
+from regard.models.convolutional import (
+    ConvolutionalDecoder,
+    ConvolutionalDecoderSettings,
+    ConvolutionalEncoder,
+    ConvolutionalEncoderSettings,
+)
 from regard.models.interface import Decoder, Encoder, Model
 from regard.models.recurrent import (
     PlainDecoder,
@@ -31,20 +37,26 @@ __all__ = ["DECODERS", "ENCODERS", "ModelSettings", "build"]
 ENCODERS: dict[type[Settings], Any] = {
     TransformerEncoderSettings: TransformerEncoder,
     RecurrentEncoderSettings: RecurrentEncoder,
+    ConvolutionalEncoderSettings: ConvolutionalEncoder,
 }
 DECODERS: dict[type[Settings], Any] = {
     TransformerDecoderSettings: TransformerDecoder,
     RecurrentDecoderSettings: RecurrentDecoder,
     PlainDecoderSettings: PlainDecoder,
+    ConvolutionalDecoderSettings: ConvolutionalDecoder,
 }
 
 
 class ModelSettings(Settings):
     """An encoder, a decoder, and what they share."""
 
-    encoder: Annotated[TransformerEncoderSettings | RecurrentEncoderSettings, Field(discriminator="kind")]
+    encoder: Annotated[
+        TransformerEncoderSettings | RecurrentEncoderSettings | ConvolutionalEncoderSettings,
+        Field(discriminator="kind"),
+    ]
     decoder: Annotated[
-        TransformerDecoderSettings | RecurrentDecoderSettings | PlainDecoderSettings, Field(discriminator="kind")
+        TransformerDecoderSettings | RecurrentDecoderSettings | PlainDecoderSettings | ConvolutionalDecoderSettings,
+        Field(discriminator="kind"),
     ]
     share: Literal["auto", "all", "target", "none"] = Field(
         "auto",

@@ -10,32 +10,51 @@ __all__ = ["why_not_ctranslate2", "why_not_huggingface"]
 
 def why_not_ctranslate2(settings: ModelSettings) -> list[str]:
     """Why CTranslate2 cannot hold such a model; nothing where it can."""
-    return _other_kinds(settings, "CTranslate2")
+    causes = _unknown(settings, "CTranslate2")
+    for side, part in _transformers(settings):
+        if part.normalised_last != (part.norm == "pre"):
+            causes.append(
+                f"model.{side}.final_norm is {part.final_norm!r}: CTranslate2 normalises last where norm is 'pre', only"
+            )
+    return causes
 
 
 def why_not_huggingface(settings: ModelSettings, joint: bool) -> list[str]:
     """Why such a model is no Marian model, which is what Hugging Face would load; nothing where it is one."""
-    causes = _other_kinds(settings, "Hugging Face's Marian")
-    for side, part in (("encoder", settings.encoder), ("decoder", settings.decoder)):
-        if not isinstance(part, TransformerSettings):
-            continue
+    causes = _unknown(settings, "Hugging Face's Marian")
+    for side, part in _transformers(settings):
         if part.norm != "post":
             causes.append(f"model.{side}.norm is {part.norm!r}: a Marian model normalises after each sublayer ('post')")
-        if not part.positions:
-            causes.append(f"model.{side}.positions is off: a Marian model adds sinusoids to its embeddings")
+        if part.positions == "none":
+            causes.append(f"model.{side}.positions is 'none': a Marian model adds sinusoids to its embeddings")
+        if part.norm == "post" and part.normalised_last:
+            causes.append(f"model.{side}.final_norm is {part.final_norm!r}: a Marian model has none")
     causes += _unequal(settings)
     if settings.shared(joint) == "none":
         causes.append("model.share is 'none': the output layer of a Marian model is the embedding of its target")
     return causes
 
 
-def _other_kinds(settings: ModelSettings, where: str) -> list[str]:
+def _transformers(settings: ModelSettings) -> list[tuple[str, TransformerSettings]]:
+    """The sides that are Transformers, with their names."""
     sides = (("encoder", settings.encoder), ("decoder", settings.decoder))
-    return [
+    return [(side, part) for side, part in sides if isinstance(part, TransformerSettings)]
+
+
+def _unknown(settings: ModelSettings, where: str) -> list[str]:
+    """What no other toolkit's Transformer has."""
+    known = dict(_transformers(settings))
+    causes = [
         f"model.{side}.kind is {part.kind!r}: {where} knows Transformers only"
-        for side, part in sides
-        if not isinstance(part, TransformerSettings)
+        for side, part in (("encoder", settings.encoder), ("decoder", settings.decoder))
+        if side not in known
     ]
+    for side, part in known.items():
+        found = {"score": part.score, "window": part.window, "positions": part.positions, "activation": part.activation}
+        foreign = {"score": part.score != "scaled_dot", "window": part.window is not None}
+        foreign |= {"positions": part.positions == "learned", "activation": part.activation == "swiglu"}
+        causes += [f"model.{side}.{name} is {found[name]!r}, which {where} lacks" for name in found if foreign[name]]
+    return causes
 
 
 def _unequal(settings: ModelSettings) -> list[str]:

@@ -41,10 +41,11 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Shape:
-    """How large what an encoder says is: the size of a vector, and the rows of its summary."""
+    """How large what an encoder says is: the size of a vector, the rows of its summary, the size of its embeddings."""
 
     size: int
     rows: int
+    embedded: int
 
 
 @dataclass(frozen=True)

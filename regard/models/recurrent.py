@@ -94,7 +94,7 @@ class RecurrentEncoder(Encoder):
             for i in range(s.layers)
         )
         self.cell = cell
-        self.shape = Shape(width, s.layers * cell.states)
+        self.shape = Shape(width, s.layers * cell.states, s.embedding)
 
     def forward(self, batch: Batch) -> Encoded:
         embedded = x = self.dropout(self.word_dropout(self.embedding(batch.data)))

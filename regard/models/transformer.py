@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
+import pydantic
 from pydantic import Field
 from torch import nn
 
-from regard.attention import Memory, Read
-from regard.layers.blocks import Norm, Residual, lowered
+from regard.attention import Memory, Read, ScoreName
+from regard.layers.blocks import Norm, Residual, lowered, mean
 from regard.layers.dropout import Dropout, leave_out
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import Activation, FeedForward
-from regard.layers.positions import sinusoids
+from regard.layers.positions import Places, Sinusoids
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, Shape, Source, State
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
@@ -32,13 +33,42 @@ class TransformerSettings(Settings):
     word_dropout: float = Field(0.0, ge=0, lt=1, description="share of pieces whose whole embedding is zeroed")
     layer_dropout: float = Field(0.0, ge=0, lt=1, description="share of layers left out of a training step")
     norm: Norm = Field("pre", description="layer normalisation before each sublayer, or after it as published")
-    activation: Activation = Field("relu", description="bend of the feed-forward networks")
-    positions: bool = Field(True, description="add sinusoidal positions; without them order is invisible")
+    final_norm: Literal["auto", "on", "off"] = Field(
+        "auto", description="layer normalisation after the last layer; auto: where norm is pre"
+    )
+    activation: Activation = Field(
+        "relu", description="bend of the feed-forward networks; swiglu has a gate, so half as many weights again"
+    )
+    score: ScoreName = Field("scaled_dot", description="how a position is scored against another, in every attention")
+    window: int | None = Field(
+        None,
+        ge=1,
+        description="self-attention reads no farther than so many positions away (restricted); none reads all",
+    )
+    positions: Literal["sinusoidal", "learned", "none"] = Field(
+        "sinusoidal", description="what is added to tell positions apart; with none, order is invisible"
+    )
+    limit: int = Field(
+        512,
+        ge=1,
+        description="learned positions: how many there are; later ones share the last, and no longer target is written",
+    )
     scaled: bool = Field(True, description="multiply embeddings by the root of their size, as published")
 
     @property
     def embedding(self) -> int:
         return self.size
+
+    @property
+    def normalised_last(self) -> bool:
+        """Whether there is a layer normalisation after the last layer."""
+        return self.final_norm == "on" or (self.final_norm == "auto" and self.norm == "pre")
+
+    @pydantic.field_validator("positions", mode="before")
+    @classmethod
+    def _positions_of_before(cls, value: Any) -> Any:
+        """Models saved by version 0.1 say true or false."""
+        return {True: "sinusoidal", False: "none"}[value] if isinstance(value, bool) else value
 
 
 class TransformerEncoderSettings(TransformerSettings):
@@ -55,29 +85,34 @@ class _Entrance(nn.Module):
     def __init__(self, vocabulary: int, settings: TransformerSettings) -> None:
         super().__init__()
         self.embedding = Embedding(vocabulary, settings.size, settings.scaled)
-        self.dropout, self.size, self.positions = Dropout(settings.dropout), settings.size, settings.positions
-        self.word_dropout = Dropout(settings.word_dropout, whole=True)
+        self.dropout, self.word_dropout = Dropout(settings.dropout), Dropout(settings.word_dropout, whole=True)
+        self.places: Places | Sinusoids | None = None
+        if settings.positions == "learned":
+            self.places = Places(settings.limit, settings.size)
+        elif settings.positions == "sinusoidal":
+            self.places = Sinusoids(settings.size)
 
     def forward(self, pieces: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
         x = self.word_dropout(self.embedding(pieces))
-        if self.positions:
-            x = x + sinusoids(positions, self.size)
+        if self.places is not None:
+            x = x + self.places(positions)
         return self.dropout(x)  # type: ignore[no-any-return]
 
 
 class EncoderLayer(nn.Module):
-    """Every position reads all positions, then thinks for itself."""
+    """Every position reads all positions, or those near it, then thinks for itself."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
         size = settings.size
-        self.self_read = Read("encoder", size, size, size, settings.heads)
+        self.self_read = Read("encoder", size, size, size, settings.heads, settings.score)
+        self.window = settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
         self.around_self, self.around_feedforward = (Residual(size, settings.norm, settings.dropout) for _ in range(2))
 
     def forward(self, x: Float[Tensor, "B S D"], keep: Tensor | None) -> Float[Tensor, "B S D"]:
         y = self.around_self.enter(x)
-        x = self.around_self.leave(x, self.self_read(y, self.self_read.prepare(y, y, keep)))
+        x = self.around_self.leave(x, self.self_read(y, self.self_read.prepare(y, y, keep), window=self.window))
         return self.around_feedforward.leave(x, self.feedforward(self.around_feedforward.enter(x)))
 
 
@@ -87,8 +122,9 @@ class DecoderLayer(nn.Module):
     def __init__(self, settings: TransformerSettings, source: Shape) -> None:
         super().__init__()
         size = settings.size
-        self.self_read = Read("decoder", size, size, size, settings.heads)
-        self.cross_read = Read("cross", size, source.size, size, settings.heads)
+        self.self_read = Read("decoder", size, size, size, settings.heads, settings.score)
+        self.cross_read = Read("cross", size, source.size, size, settings.heads, settings.score)
+        self.window = settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
         self.around_self, self.around_cross, self.around_feedforward = (
             Residual(size, settings.norm, settings.dropout) for _ in range(3)
@@ -98,7 +134,7 @@ class DecoderLayer(nn.Module):
         y = self.around_self.enter(x)
         new = self.self_read.prepare(y, y)
         past = past.append(new.keys, new.values)
-        x = self.around_self.leave(x, self.self_read(y, past, causal=True))
+        x = self.around_self.leave(x, self.self_read(y, past, causal=True, window=self.window))
         x = self.around_cross.leave(x, self.cross_read(self.around_cross.enter(x), source))
         return self.around_feedforward.leave(x, self.feedforward(self.around_feedforward.enter(x))), past
 
@@ -111,8 +147,8 @@ class TransformerEncoder(Encoder):
         self.entrance = _Entrance(vocabulary, settings)
         self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
-        self.norm = nn.LayerNorm(settings.size) if settings.norm == "pre" else nn.Identity()
-        self.shape = Shape(settings.size, 1)
+        self.norm = nn.LayerNorm(settings.size) if settings.normalised_last else nn.Identity()
+        self.shape = Shape(settings.size, 1, settings.size)
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
@@ -126,7 +162,7 @@ class TransformerEncoder(Encoder):
             if not leave_out(self.layer_dropout, self.training, x.device):
                 x = layer(x, batch.keep)
         x = self.norm(x)
-        return Encoded(x, embedded, _mean(x, batch.keep), batch.keep)
+        return Encoded(x, embedded, mean(x, batch.keep), batch.keep)
 
 
 class TransformerDecoder(Decoder):
@@ -137,8 +173,9 @@ class TransformerDecoder(Decoder):
         self.entrance = _Entrance(vocabulary, settings)
         self.layers = nn.ModuleList(DecoderLayer(settings, source) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
-        self.norm = nn.LayerNorm(settings.size) if settings.norm == "pre" else nn.Identity()
+        self.norm = nn.LayerNorm(settings.size) if settings.normalised_last else nn.Identity()
         self.output = Output(vocabulary, settings.size)
+        self.limit = settings.limit if settings.positions == "learned" else None
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
@@ -168,11 +205,3 @@ class TransformerDecoder(Decoder):
             else:
                 x, memories[str(i)] = layer(x, state.memories[str(i)], source.memories[i])
         return self.norm(x), State(state.position + T, {}, memories)
-
-
-def _mean(x: Float[Tensor, "B S D"], keep: Tensor | None) -> Float[Tensor, "B 1 D"]:
-    """The mean over the entries that are real."""
-    if keep is None:
-        return x.mean(1, keepdim=True)
-    weights = keep.to(x.dtype) / keep.sum(1, keepdim=True)
-    return (x.masked_fill(~keep.unsqueeze(-1), 0) * weights.unsqueeze(-1)).sum(1, keepdim=True)

@@ -119,13 +119,23 @@ def _transformer(layers: int, size: int, feedforward: int, heads: int, dropout: 
     return merge({"model": {"encoder": dict(side), "decoder": dict(side)}}, others)
 
 
+def _recurrent(**decoder: Any) -> dict[str, Any]:
+    """A GRU that reads from both ends, and a decoder."""
+    sides = {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent", **decoder}}
+    return {"model": sides, "schedule": {"peak": 2e-3, "warmup": 1000}}
+
+
 _PRESETS: dict[str, dict[str, Any]] = {
     "transformer-tiny": _transformer(4, 128, 256, 4, 0.3, schedule={"peak": 5e-3, "warmup": 2000}),
     "transformer-small": _transformer(4, 256, 1024, 4, 0.3, schedule={"peak": 2e-3, "warmup": 2000}),
     "transformer-base": _transformer(6, 512, 2048, 8, 0.1, schedule={"peak": 7e-4, "warmup": 4000}),
-    "rnn-bahdanau": {
-        "model": {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}},
-        "schedule": {"peak": 2e-3, "warmup": 1000},
+    "rnn": _recurrent(kind="plain", context="every"),
+    "rnn-bahdanau": _recurrent(),
+    "rnn-luong": _recurrent(order="luong", score="general"),
+    "rnn-cosine": _recurrent(order="luong", score="cosine"),
+    "conv": {
+        "model": {"encoder": {"kind": "convolutional"}, "decoder": {"kind": "convolutional"}},
+        "schedule": {"peak": 1e-3, "warmup": 1000},
     },
 }
 

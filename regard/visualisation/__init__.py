@@ -1,8 +1,9 @@
 """What a model looked at, as pictures: plain data in, SVG, PNG or one HTML page out; no model is known here."""
 
+from regard.visualisation.curves import Curves, Panel, Series
 from regard.visualisation.figures import png, svg
 from regard.visualisation.files import save
 from regard.visualisation.heatmap import Alignment
 from regard.visualisation.page import Meta
 
-__all__ = ["Alignment", "Meta", "png", "save", "svg"]
+__all__ = ["Alignment", "Curves", "Meta", "Panel", "Series", "png", "save", "svg"]

@@ -1,9 +1,9 @@
 """Colours by role, light and dark: a perceptually even scale of one hue family, from the paper to its opposite.
 
-A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a weight's place on the scale, or
-`v0` … `v100` for text standing on that place. Lightness in Oklab is a straight line along the scale, so that equal
-steps of weight look equal to everyone; the hue stays blue, and links are vermilion, which no common colour
-blindness confuses with it (Okabe and Ito 2008).
+A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a weight's place on the scale,
+`v0` … `v100` for text standing on that place, or `s0` … `s5` for one of several lines. Lightness in Oklab is a straight
+line along the scale, so that equal steps of weight look equal to everyone; the hue stays blue, and links are vermilion,
+which no common colour blindness confuses with it (Okabe and Ito 2008).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from functools import cache
 from typing import Literal
 
-__all__ = ["LEVELS", "ROLES", "THEMES", "Theme", "colour", "level"]
+__all__ = ["LEVELS", "ROLES", "SERIES", "THEMES", "Theme", "colour", "level"]
 
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
@@ -37,6 +37,12 @@ _ROLES: dict[Theme, dict[str, str]] = {
     },
 }
 ROLES = tuple(_ROLES["light"])
+# Hues of Okabe and Ito (2008), dark or light enough to be read as text
+_SERIES: dict[Theme, tuple[str, ...]] = {
+    "light": ("#0060a8", "#c04a00", "#00785a", "#a03f80", "#7a6000", "#4a5058"),
+    "dark": ("#58b4f0", "#ff9a57", "#3ed0a4", "#eb9fcc", "#e6c84a", "#b4bcc6"),
+}
+SERIES = len(_SERIES["light"])
 # along the scale, each evenly spaced and joined by straight lines, in Oklch: lightness, chroma, hue in degrees
 _LIGHTNESS: dict[Theme, tuple[float, ...]] = {"light": (1.0, 0.3), "dark": (0.21, 0.95)}
 _CHROMA: dict[Theme, tuple[float, ...]] = {"light": (0.0, 0.06, 0.11, 0.14, 0.1), "dark": (0.02, 0.1, 0.12, 0.09, 0.04)}
@@ -55,6 +61,8 @@ def colour(paint: str, theme: Theme) -> str:
     if paint in _ROLES[theme]:
         return _ROLES[theme][paint]
     place = int(paint[1:])
+    if paint[0] == "s":
+        return _SERIES[theme][place]
     return _text_on(place, theme) if paint[0] == "v" else _scale(place, theme)
 
 

@@ -12,12 +12,13 @@ from regard.errors import UsageError
 from regard.visualisation.colours import THEMES, Theme, colour
 from regard.visualisation.fonts import STACK, drawable, face, load
 from regard.visualisation.heatmap import Alignment, layout
-from regard.visualisation.layout import Box, Group, Mark, Picture, Text
+from regard.visualisation.layout import Box, Group, Line, Mark, Picture, Text
 from regard.visualisation.words import is_korean
 
 __all__ = ["draw_png", "draw_svg", "png", "svg"]
 
 MOST_PIXELS = 50_000_000  # a PNG past this is drawn at a smaller scale
+FINER = 4  # times, where edges are to be smooth
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
@@ -62,7 +63,9 @@ def _is_blank(mark: Mark) -> bool:
 
 def _svg_mark(mark: Mark, with_hint: bool) -> str:
     hint = f"<title>{escape(mark.hint)}</title>" if with_hint and mark.hint else ""
-    return _svg_box(mark, hint) if isinstance(mark, Box) else _svg_text(mark, hint)
+    if isinstance(mark, Text):
+        return _svg_text(mark, hint)
+    return _svg_box(mark, hint) if isinstance(mark, Box) else _svg_line(mark, hint)
 
 
 def _svg_box(box: Box, hint: str) -> str:
@@ -71,6 +74,12 @@ def _svg_box(box: Box, hint: str) -> str:
     size = f'width="{_n(box.width - box.outline)}" height="{_n(box.height - box.outline)}"'
     line = f' stroke-width="{_n(box.outline)}"' if box.outline else ""
     return f'<rect class="{_css_class(box)}" {place} {size}{line}' + (f">{hint}</rect>" if hint else "/>")
+
+
+def _svg_line(line: Line, hint: str) -> str:
+    shape, width = ("polyline", f' stroke-width="{_n(line.width)}"') if line.width else ("polygon", "")
+    points = " ".join(f"{_n(x)},{_n(y)}" for x, y in line.points)
+    return f'<{shape} class="{_css_class(line)}" points="{points}"{width}' + (f">{hint}</{shape}>" if hint else "/>")
 
 
 def _svg_text(text: Text, hint: str) -> str:
@@ -86,13 +95,14 @@ def _n(number: float) -> str:
     return f"{number:.2f}".rstrip("0").rstrip(".")
 
 
-def _css_class(box: Box) -> str:
-    return f"{box.paint}-line" if box.outline else box.paint
+def _css_class(mark: Mark) -> str:
+    drawn_round = (isinstance(mark, Box) and mark.outline) or (isinstance(mark, Line) and mark.width)
+    return f"{mark.paint}-line" if drawn_round else mark.paint
 
 
 def _style(picture: Picture) -> str:
     """Rules for the paints that occur: light, and dark where the reader's system is."""
-    classes = {_css_class(mark) if isinstance(mark, Box) else mark.paint for mark in picture.marks()}
+    classes = {_css_class(mark) for mark in picture.marks()}
     light, dark = ("".join(_rule(name, theme) for name in sorted(classes)) for theme in THEMES)
     glyphs = face(
         "".join(sorted({letter for mark in picture.marks() if isinstance(mark, Text) for letter in mark.text}))
@@ -120,6 +130,8 @@ def draw_png(picture: Picture, scale: int | float = 2, theme: Theme = "light") -
     for mark in picture.marks():
         if isinstance(mark, Box):
             _png_box(draw, mark, scale, theme)
+        elif isinstance(mark, Line):
+            _png_line(draw, mark, scale, theme)
         else:
             _png_text(draw, mark, scale, theme)
     file = io.BytesIO()
@@ -135,6 +147,20 @@ def _png_box(draw: ImageDraw.ImageDraw, box: Box, scale: float, theme: Theme) ->
         draw.rectangle(corners, outline=colour(box.paint, theme), width=max(1, round(box.outline * scale)))
     else:
         draw.rectangle(corners, fill=colour(box.paint, theme))
+
+
+def _png_line(draw: ImageDraw.ImageDraw, line: Line, scale: float, theme: Theme) -> None:
+    """Drawn `FINER` times as large on a mask of its own and reduced, for smooth edges."""
+    edge = line.width + 1
+    left, top = (math.floor(min(place[axis] for place in line.points) * scale - edge * scale) for axis in (0, 1))
+    right, bottom = (math.ceil(max(place[axis] for place in line.points) * scale + edge * scale) for axis in (0, 1))
+    mask = Image.new("L", ((right - left) * FINER, (bottom - top) * FINER))
+    points = [((x * scale - left) * FINER, (y * scale - top) * FINER) for x, y in line.points]
+    if line.width:
+        ImageDraw.Draw(mask).line(points, 255, max(1, round(line.width * scale * FINER)), joint="curve")
+    else:
+        ImageDraw.Draw(mask).polygon(points, 255)
+    draw.bitmap((left, top), mask.reduce(FINER), colour(line.paint, theme))
 
 
 def _png_text(draw: ImageDraw.ImageDraw, text: Text, scale: float, theme: Theme) -> None:

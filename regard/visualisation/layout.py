@@ -1,4 +1,4 @@
-"""What a picture is made of, before any format: boxes and texts at places, in named groups.
+"""What a picture is made of, before any format: boxes, lines and texts at places, in named groups.
 
 Positions are in pixels from the top left corner. A figure is laid out once, as a `Picture`; SVG, PNG and the HTML page
 draw the same one, so they cannot disagree.
@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from regard.visualisation.fonts import measure
 
-__all__ = ["Anchor", "Box", "Group", "Mark", "Picture", "Text", "text_lines"]
+__all__ = ["Anchor", "Box", "Group", "Line", "Mark", "Picture", "Text", "text_lines"]
 
 Anchor = Literal["start", "middle", "end"]
 
@@ -33,6 +33,16 @@ class Box:
     paint: str
     hint: str = ""  # shown when pointed at
     outline: float = 0.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points joined by straight lines, `width` thick; with a width of nought, the shape that they enclose, filled."""
+
+    points: tuple[tuple[float, float], ...]
+    paint: str
+    width: float = 0.0
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ class Text:
         return self.x + along * cos + down * sin, self.y - along * sin + down * cos
 
 
-Mark: TypeAlias = Box | Text
+Mark: TypeAlias = Box | Line | Text
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ def memory(entries: int, keep: torch.Tensor | None) -> Memory:
     return Memory(torch.zeros(rows, 1, entries, 1), torch.zeros(rows, 1, entries, 1), keep)
 
 
-def may_be_read(t: int, s: int, T: int, S: int, causal: bool, window: int | None) -> bool:
-    """The newest query stands at the newest entry."""
-    here = S - T + t
-    return not (causal and s > here) and (window is None or abs(s - here) <= window)
+def may_be_read(s: int, here: int, causal: bool, window: int | None, keep: list[bool]) -> bool:
+    """Whether a query that stands at entry `here` may; what is hidden stands between nobody."""
+    between = sum(keep[min(s, here) + 1 : max(s, here) + 1])
+    return keep[s] and not (causal and s > here) and (window is None or between <= window)
 
 
 CASES = [(T, S) for T, S in itertools.product((1, 2, 4, 5), (0, 1, 4, 5, 9)) if S >= T or T == 1]
@@ -32,7 +32,8 @@ def test_what_is_visible(T: int, S: int, causal: bool, window: int | None, maske
     found = visible(memory(S, keep), T, causal, window)
     shown = torch.ones(2, 1, T, S, dtype=torch.bool) if found is None else found.expand(2, 1, T, S)
     for r, t, s in itertools.product(range(2), range(T), range(S)):
-        wanted = may_be_read(t, s, T, S, causal, window) and (keep is None or bool(keep[r, s]))
+        row = [True] * S if keep is None else keep[r].tolist()
+        wanted = may_be_read(s, S - T + t, causal, window, row)  # the newest query stands at the newest entry
         assert bool(shown[r, 0, t, s]) == wanted, (r, t, s)
 
 

@@ -417,3 +417,24 @@ def test_a_pipe_is_read_as_it_comes(regard: Command, run: Path, endless: Path) -
                 pipe.write(b"I go\nI go\n")
                 assert command.stdout.readline() == command.stdout.readline()
         assert command.wait() == 0
+
+
+def test_lines_of_json_are_read_through_before_anything_is_done(regard: Command, run: Path) -> None:
+    Path("in.jsonl").write_text('{"text": "I go"}\n' * 7 + '{"txt": "I go"}\n')
+    because = 'in.jsonl, line 8: wanted a JSON object with the key text, such as {"text": …}'
+    given = _arguments(run, "in.jsonl", "out", "--input", "jsonl")
+    regard.fails(*given, status=1, because=because)
+
+
+@pytest.mark.slow
+def test_workers_by_another_engine(run: Path, long: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ctranslate2", reason="the extra `fast` is not installed")
+    monkeypatch.chdir(tmp_path)
+    folder = shutil.copytree(run, "exported")
+    _finished("export", str(folder), "--to", "ctranslate2")
+    Path("some").write_bytes(b"".join(long.read_bytes().splitlines(keepends=True)[: 8 * CHUNK]))
+    given = _arguments(folder, "some", "out", "--engine", "ctranslate2")
+    _finished(*given)
+    alone = Path("out").read_bytes()
+    _finished(*given, "--workers", "2")
+    assert Path("out").read_bytes() == alone

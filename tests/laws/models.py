@@ -25,23 +25,26 @@ SMALL: dict[str, Any] = {
     "attention": 12,
     "embedding": 16,
     "dropout": 0.0,
-    "activation": "gelu",
+    "limit": 40,
+    "final_norm": "auto",
 }
-LAYERS = (2, 1)
+CHOICES: dict[str, Any] = {"layers": (2, 1), "activation": ("gelu", "swiglu"), "window": (None, 2)}
 GAIN = 2.0
 
 
 def variants(kind: type[Settings], count: int = 4) -> list[Settings]:
-    """Small settings of one kind, different in layers and in every switch, the defaults first; there are as many as
-    are wanted, and more where a switch has more values. Four show each pair of values of two switches of two."""
+    """Small settings of one kind, different in layers and in every switch, the defaults first.
+
+    Four show each pair of values of two switches of two; where a switch has more values there are as many as these.
+    """
     small = {name: value for name, value in SMALL.items() if name in kind.model_fields}
-    switches = {"layers": LAYERS} if "layers" in kind.model_fields else {}
+    switches = {name: values for name, values in CHOICES.items() if name in kind.model_fields}
     for name, field in kind.model_fields.items():
         values = (True, False) if field.annotation is bool else typing.get_args(field.annotation)
         is_switch = field.annotation is bool or typing.get_origin(field.annotation) is typing.Literal
-        if is_switch and len(values) > 1 and name not in SMALL:
+        if is_switch and len(values) > 1 and name not in CHOICES:
             switches[name] = sorted(values, key=lambda value, default=field.default: value != default)
-    rows = max([count, *map(len, switches.values())]) if count > 1 else 1
+    rows = max([count, *map(len, switches.values())]) if count > 2 else count
     chosen = ({name: _pick(v, i, j) for j, (name, v) in enumerate(switches.items())} for i in range(rows))
     return list(dict.fromkeys(kind.parse({**small, **choice}, "a law") for choice in chosen))
 

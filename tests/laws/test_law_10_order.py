@@ -21,7 +21,9 @@ def orders() -> torch.Tensor:
 
 
 def encoders(positions: bool) -> list[Settings]:
-    return [s.with_values(positions=positions) for s in variants(TransformerEncoderSettings)]
+    some = variants(TransformerEncoderSettings)
+    kinds = ("sinusoidal", "learned") if positions else ("none",)
+    return [s.with_values(positions=kinds[i % len(kinds)], window=None) for i, s in enumerate(some)]
 
 
 @torch.no_grad()

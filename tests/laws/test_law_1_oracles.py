@@ -31,7 +31,7 @@ D, HEADS, INNER = 16, 4, 24
 NETWORKS = {"gru": nn.GRU, "lstm": nn.LSTM, "tanh": nn.RNN}
 CELLS = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "tanh": nn.RNNCell}
 CLOSE: dict[str, Any] = {"rtol": 0, "atol": 1e-5}
-ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
+ACTIVATIONS: dict[str, Any] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}
 
 
 def shaken(module: nn.Module) -> nn.Module:
@@ -95,7 +95,7 @@ def test_a_layer_of_the_encoder_equals_torch(norm: str, activation: str) -> None
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_layer_of_the_decoder_equals_torch(norm: str, activation: str) -> None:
-    layer = shaken(DecoderLayer(TransformerDecoderSettings(**ours(norm, activation)), Shape(D, 1)))
+    layer = shaken(DecoderLayer(TransformerDecoderSettings(**ours(norm, activation)), Shape(D, 1, D)))
     theirs = nn.TransformerDecoderLayer(D, HEADS, **common(norm, activation)).eval()
     copy_read(layer.self_read, theirs.self_attn)
     copy_read(layer.cross_read, theirs.multihead_attn)

@@ -114,8 +114,8 @@ def _same(one: list[Hypothesis], many: list[list[Hypothesis]]) -> None:
     assert [h.ids for h in one] == [some[0].ids for some in many]
     assert all(len(some) == 1 for some in many)
     for mine, (theirs,) in zip(one, many, strict=True):
-        assert mine.log_probability == pytest.approx(theirs.log_probability, abs=1e-4)
-        assert mine.score == pytest.approx(theirs.score, abs=1e-4)
+        assert mine.log_probability == pytest.approx(theirs.log_probability, abs=1e-4, rel=1e-5)
+        assert mine.score == pytest.approx(theirs.score, abs=1e-4, rel=1e-5)
 
 
 @pytest.mark.parametrize("settings", pairs(1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,18 @@ pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 from regard.engine.ctranslate2 import NOTES, CTranslate2
 from regard.interchange.ctranslate2 import POSITIONS, write
 
-SIDES = [*zip(variants(TransformerEncoderSettings), variants(TransformerDecoderSettings), strict=True)]
+KNOWN: list[dict[str, Any]] = [  # of what a Transformer can be, what CTranslate2 knows
+    {},
+    {"layers": 1, "norm": "post", "activation": "relu"},
+    {"positions": "none", "scaled": False},
+    {"layers": 1, "norm": "post", "activation": "silu", "positions": "none"},
+]
+SIDES = [
+    tuple(
+        variants(kind, 1)[0].with_values(**known) for kind in (TransformerEncoderSettings, TransformerDecoderSettings)
+    )
+    for known in KNOWN
+]
 MODELS = [
     pytest.param(ModelSettings(encoder=e, decoder=d, share=share), id=f"{label(e)}+{label(d)}+{share}")
     for share in ("none", "target", "all")

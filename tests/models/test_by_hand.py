@@ -56,7 +56,9 @@ def set_common(decoder: RecurrentDecoder | PlainDecoder, inputs: list[float], re
 @torch.no_grad()
 @pytest.mark.parametrize("order", WORKED)
 def test_three_steps_with_attention(order: str) -> None:
-    decoder = RecurrentDecoder(RecurrentDecoderSettings(order=order, score="dot", attention=1, **ONE), 3, Shape(1, 1))
+    decoder = RecurrentDecoder(
+        RecurrentDecoderSettings(order=order, score="dot", attention=1, **ONE), 3, Shape(1, 1, 1)
+    )
     set_common(decoder, [1.0], READOUT[order])
     for layer in (decoder.read.query, decoder.read.key):
         set_to(layer, [[1.0]])
@@ -77,7 +79,7 @@ def test_three_steps_with_attention(order: str) -> None:
 @pytest.mark.parametrize("context", ["first", "every"])
 def test_three_steps_without_attention(context: str) -> None:
     """The last state 0.5 becomes tanh(2 · 0.5) = 0.7616: the first state, and the context of every step."""
-    decoder = PlainDecoder(PlainDecoderSettings(context=context, **ONE), 3, Shape(1, 1))
+    decoder = PlainDecoder(PlainDecoderSettings(context=context, **ONE), 3, Shape(1, 1, 1))
     every = context == "every"
     set_common(decoder, [1.0, -1.0] if every else [1.0], [1.0, -1.0, 0.5] if every else [2.0])
     set_to(decoder.bridges[0], [[2.0]])

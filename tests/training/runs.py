@@ -20,6 +20,7 @@ SIDES: dict[str, dict[str, Any]] = {
     "transformer": {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16},
     "plain": {"kind": "plain", "size": 16, "embedding": 16},
+    "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16},
 }
 """A small part of each registered kind."""
 

@@ -24,6 +24,7 @@ SIDES = {
     "transformer": {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2},
     "recurrent": {"kind": "recurrent", "size": 8, "embedding": 8, "dropout": 0.2},
     "plain": {"kind": "plain", "size": 8, "embedding": 8, "dropout": 0.2},
+    "convolutional": {"kind": "convolutional", "layers": 2, "size": 8, "embedding": 8, "dropout": 0.2},
 }
 PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e in ENCODERS for d in DECODERS]
 

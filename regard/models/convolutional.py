@@ -1,0 +1,178 @@
+"""Convolutional sequence-to-sequence (Gehring et al. 2017): each position from its neighbours, layer upon layer."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import nn
+
+from regard.attention import Memory, Read, ScoreName
+from regard.layers.blocks import lowered, mean
+from regard.layers.convolution import HALF, GatedConvolution, Weighed
+from regard.layers.dropout import Dropout
+from regard.layers.embedding import Embedding, Output
+from regard.layers.positions import Places
+from regard.models.interface import Batch, Decoder, Encoded, Encoder, Shape, Source, State
+from regard.settings import Settings
+from regard.shapes import Float, Int, Tensor
+
+__all__ = [
+    "ConvolutionalDecoder",
+    "ConvolutionalDecoderSettings",
+    "ConvolutionalEncoder",
+    "ConvolutionalEncoderSettings",
+]
+
+
+class ConvolutionalSettings(Settings):
+    """What the two sides of a convolutional model have in common."""
+
+    kind: Literal["convolutional"] = "convolutional"
+    layers: int = Field(4, ge=1, description="how many layers stand one on another")
+    size: int = Field(256, ge=1, description="size of the vectors between layers")
+    width: int = Field(3, ge=1, description="how many neighbouring positions each position is made from")
+    embedding: int = Field(256, ge=1, description="size of the embeddings, and of what goes out")
+    limit: int = Field(
+        512,
+        ge=1,
+        description="positions with a learnt vector; later ones share the last, and no longer target is written",
+    )
+    dropout: float = Field(0.2, ge=0, lt=1, description="share of numbers zeroed after embeddings and before layers")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of pieces whose whole embedding is zeroed")
+
+
+class ConvolutionalEncoderSettings(ConvolutionalSettings):
+    """A convolutional encoder: a position sees as many neighbours on its left as on its right."""
+
+
+class ConvolutionalDecoderSettings(ConvolutionalSettings):
+    """A convolutional decoder: a position sees those before it, and every layer reads the source."""
+
+    score: ScoreName = Field("dot", description="how a position is scored against the source")
+
+
+class _Entrance(nn.Module):
+    """Embeddings plus learnt positions, with dropout."""
+
+    def __init__(self, vocabulary: int, settings: ConvolutionalSettings) -> None:
+        super().__init__()
+        self.embedding = Embedding(vocabulary, settings.embedding, scaled=False)
+        self.places = Places(settings.limit, settings.embedding)
+        self.dropout, self.word_dropout = Dropout(settings.dropout), Dropout(settings.word_dropout, whole=True)
+
+    def forward(self, pieces: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T De"]:
+        return self.dropout(self.word_dropout(self.embedding(pieces)) + self.places(positions))  # type: ignore[no-any-return]
+
+
+class ConvolutionalEncoder(Encoder):
+    """Layers of gated convolutions over the source, what may not be read zeroed after each."""
+
+    def __init__(self, settings: ConvolutionalEncoderSettings, vocabulary: int) -> None:
+        super().__init__()
+        s = settings
+        self.entrance, self.dropout = _Entrance(vocabulary, s), Dropout(s.dropout)
+        self.widen, self.narrow = Weighed(s.embedding, s.size, s.dropout), Weighed(s.size, s.embedding)
+        self.layers = nn.ModuleList(GatedConvolution(s.size, s.width, s.dropout) for _ in range(s.layers))
+        self.around = (0, 0, (s.width - 1) // 2, s.width // 2)  # nothing, as many positions before as after
+        self.shape = Shape(s.embedding, 1, s.embedding)
+
+    @property
+    def embedding(self) -> Embedding:  # type: ignore[override]
+        return self.entrance.embedding
+
+    def forward(self, batch: Batch) -> Encoded:
+        hidden = None if batch.keep is None else ~batch.keep.unsqueeze(-1)
+        positions = torch.ones_like(batch.data).cumsum(1) - 1
+        embedded = _zeroed(self.entrance(batch.data, positions), hidden)
+        x = _zeroed(self.widen(embedded).float(), hidden)
+        for layer in self.layers:
+            near = F.pad(self.dropout(x), self.around)
+            x = _zeroed((layer(lowered(near)) + x) * HALF, hidden)
+        outputs = _zeroed(self.narrow(x), hidden)
+        return Encoded(outputs, embedded, mean(outputs, batch.keep), batch.keep)
+
+
+class ConvolutionalDecoderLayer(nn.Module):
+    """Looks back over the last pieces, then reads the source with what came of it and the piece itself."""
+
+    def __init__(self, settings: ConvolutionalDecoderSettings, source: Shape) -> None:
+        super().__init__()
+        s = settings
+        self.convolution, self.dropout = GatedConvolution(s.size, s.width, s.dropout), Dropout(s.dropout)
+        self.ask, self.told = Weighed(s.size, source.size), Weighed(source.size, s.size)
+        self.read = Read(
+            "cross", source.size, source.size, source.size, score_name=s.score, raw_values=True, raw_keys=True
+        )
+
+    def forward(
+        self, x: Float[Tensor, "N T D"], window: Tensor, target: Float[Tensor, "N T Dk"], memory: Memory
+    ) -> tuple[Float[Tensor, "N T D"], Tensor]:
+        """`window` (N, width − 1, D) is what this layer was given before, `target` the embeddings of the pieces."""
+        given = torch.cat([window, self.dropout(x)], 1)
+        y = self.convolution(lowered(given))
+        asked = (self.ask(y) + target) * HALF
+        # A mean of n entries varies less than one of them, at most by √n (section 3.4).
+        found = self.read.answer(asked, memory) * _entries(memory, len(x)).sqrt()
+        y = (y + self.told(found)) * HALF
+        return (y + x) * HALF, given[:, given.shape[1] - window.shape[1] :]
+
+
+class ConvolutionalDecoder(Decoder):
+    """Layers that look back over what was written, each with attention; a step keeps a window of each layer's input."""
+
+    def __init__(self, settings: ConvolutionalDecoderSettings, vocabulary: int, source: Shape) -> None:
+        super().__init__()
+        s = settings
+        self.entrance, self.dropout, self.limit = _Entrance(vocabulary, s), Dropout(s.dropout), s.limit
+        self.widen, self.narrow = Weighed(s.embedding, s.size, s.dropout), Weighed(s.size, s.embedding)
+        self.layers = nn.ModuleList(ConvolutionalDecoderLayer(s, source) for _ in range(s.layers))
+        self.fit_target, self.fit_source = _fit(s.embedding, source.size), _fit(source.embedded, source.size)
+        self.output = Output(vocabulary, s.embedding)
+        self.window = (s.width - 1, s.size)
+
+    @property
+    def embedding(self) -> Embedding:  # type: ignore[override]
+        return self.entrance.embedding
+
+    def prepare(self, encoded: Encoded) -> Source:
+        """Keys are what the encoder says; values add the embeddings, which say which piece stood there."""
+        values = lowered((encoded.outputs + self.fit_source(encoded.embedded)) * HALF)
+        outputs = lowered(encoded.outputs)
+        memories = tuple(
+            layer.read.prepare(outputs, values, encoded.keep)  # type: ignore[union-attr, operator]
+            for layer in self.layers
+        )
+        return Source(memories, encoded.summary, encoded.grid)
+
+    def begin(self, source: Source) -> State:
+        B = len(source.summary)
+        windows = {f"window.{i}": source.summary.new_zeros(B, *self.window) for i in range(len(self.layers))}
+        return State(source.summary.new_zeros(B, dtype=int), windows, {})  # type: ignore[call-overload]
+
+    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
+        T = tokens.shape[1]
+        embedded = self.entrance(tokens, state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1)
+        x, target, windows = self.widen(embedded).float(), self.fit_target(embedded), {}
+        for i, layer in enumerate(self.layers):
+            name = f"window.{i}"
+            x, windows[name] = layer(x, state.tensors[name], target, source.memories[i])
+        return self.dropout(self.narrow(x)), State(state.position + T, windows, {})
+
+
+def _fit(size: int, wanted: int) -> nn.Module:
+    """Vectors of one size into those of another, where they differ."""
+    return nn.Identity() if size == wanted else Weighed(size, wanted)
+
+
+def _zeroed(x: Float[Tensor, "B S D"], hidden: Tensor | None) -> Float[Tensor, "B S D"]:
+    return x if hidden is None else x.masked_fill(hidden, 0)
+
+
+def _entries(memory: Memory, rows: int) -> Tensor:
+    """How many entries each of N rows may read: (N, 1, 1), or one number for all."""
+    if memory.keep is None:
+        return memory.keys.new_full((1, 1, 1), memory.entries, dtype=torch.float32)
+    return memory.keep.sum(1).float().repeat_interleave(rows // memory.rows)[:, None, None]

@@ -1,0 +1,77 @@
+"""Reading what is near in blocks is reading it with a mask: answers, gradients, and what is watched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from regard.attention import SCORES, Read, near, watch
+
+D = 8
+
+
+def both(monkeypatch: pytest.MonkeyPatch, read: Read, x: Tensor, keep: Tensor | None, **how: Any) -> list[list[Tensor]]:
+    """Answers, gradient and readings: in blocks, and with a mask."""
+    found = []
+    for pays in (lambda *_: True, lambda *_: False):
+        monkeypatch.setattr(near, "pays", pays)
+        given = x.clone().requires_grad_()
+        with watch(read) as readings:
+            answer = read(given, read.prepare(given, given, keep), **how)
+        (gradient,) = torch.autograd.grad((answer * torch.linspace(-1, 1, answer.numel()).view_as(answer)).sum(), given)
+        found.append([answer, gradient, readings[""]])
+    return found
+
+
+@pytest.mark.parametrize("window", [0, 3, 20, 60])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("T", [5, 48, 53])
+@pytest.mark.parametrize("score", SCORES)
+def test_blocks_are_a_mask(monkeypatch: pytest.MonkeyPatch, score: str, T: int, causal: bool, window: int) -> None:
+    read = Read("encoder", D, D, D, 2, score)
+    for blocks, mask in zip(
+        *both(monkeypatch, read, torch.randn(2, T, D), None, causal=causal, window=window), strict=True
+    ):
+        torch.testing.assert_close(blocks, mask, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_is_hidden_stays_hidden(monkeypatch: pytest.MonkeyPatch, causal: bool) -> None:
+    read, x = Read("encoder", D, D, D, 2), torch.randn(2, 50, D)
+    keep = torch.arange(50) < torch.tensor([[50], [19]])  # the last queries of the second see nothing
+    blocks, mask = both(monkeypatch, read, x, keep, causal=causal, window=4)
+    for one, other in zip(blocks, mask, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+    x[1, 19:] = torch.nan
+    monkeypatch.setattr(near, "pays", lambda *_: True)
+    memory = read.prepare(x, x, keep)
+    torch.testing.assert_close(read(x, memory, causal=causal, window=4)[:, :19], blocks[0][:, :19], rtol=0, atol=1e-5)
+    assert torch.equal(read.answer(torch.randn(2, 50, D), memory, window=4)[1, 24:], torch.zeros(26, D))
+
+
+def test_low_precision_is_read_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, x = Read("encoder", D, D, D, 2), torch.randn(2, 50, D)
+    with torch.autocast("cpu", torch.bfloat16):
+        blocks, mask = both(monkeypatch, read, x, None, window=4)
+    for one, other in zip(blocks, mask, strict=True):
+        torch.testing.assert_close(one.float(), other.float(), rtol=0, atol=0.05)
+
+
+def test_the_cost_is_that_of_the_window() -> None:
+    """Twice as long costs twice as much, where a mask would cost four times as much."""
+    read = Read("encoder", D, D, D, score_name="additive")
+
+    def flops(T: int) -> int:
+        x = torch.randn(1, T, D)
+        query, memory = read.query(x), read.prepare(x, x)
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            read.answer(query, memory, window=4)
+        return int(counter.get_total_flops())
+
+    assert near.pays(160, 4)
+    assert not near.pays(30, 4)
+    assert flops(320) == 2 * flops(160)

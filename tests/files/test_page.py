@@ -1,0 +1,37 @@
+"""What docs/files.md shows can be done as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from small import SENTENCES, folder
+
+from regard.cli import main
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "files.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(tmp_path / "runs" / "first", end=2.0)
+    monkeypatch.chdir(tmp_path)
+    Path("long.ko").write_text("".join(f"{line}\n" for line in SENTENCES), encoding="utf-8")
+
+
+@pytest.mark.parametrize("line", re.findall(r"^    regard (.*)$", PAGE, re.MULTILINE))
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_the_commands_run(line: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(line))
+    assert ended.value.code == 0
+    assert len(Path("long.en").read_text(encoding="utf-8").splitlines()) == len(SENTENCES)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(compile(code, "files.md", "exec"), {})
+    assert len(capsys.readouterr().out.splitlines()) == len(SENTENCES)

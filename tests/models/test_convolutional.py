@@ -1,0 +1,128 @@
+"""The convolutional model is what Gehring et al. 2017 say: PyTorch's convolutions and weight norm, and loops, agree."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from laws.models import alone, entries, make, sentences, targets, variants, widened
+from torch import Tensor, nn
+
+from regard.layers.convolution import GatedConvolution, Weighed
+from regard.models import ModelSettings
+from regard.models.convolutional import (
+    ConvolutionalDecoder,
+    ConvolutionalDecoderSettings,
+    ConvolutionalEncoder,
+    ConvolutionalEncoderSettings,
+)
+from regard.models.recurrent import RecurrentEncoderSettings
+from regard.search import SearchSettings, search
+
+SIZES: dict[str, Any] = {"size": 6, "embedding": 5, "dropout": 0.0, "limit": 12}
+CLOSE: dict[str, Any] = {"rtol": 0, "atol": 1e-4}
+HALF = math.sqrt(0.5)
+
+
+def settings(encoder: Any = None, **chosen: Any) -> ModelSettings:
+    encoder = encoder or ConvolutionalEncoderSettings(**SIZES, **chosen)
+    return ModelSettings(encoder=encoder, decoder=ConvolutionalDecoderSettings(**SIZES, **chosen), share="none")
+
+
+def convolved(layer: GatedConvolution, x: Tensor, before: int, after: int) -> Tensor:
+    """PyTorch's own convolution over one sentence (S, D), and its gate."""
+    D = x.shape[1]
+    kernel = layer.linear.weight.view(2 * D, layer.width, D).transpose(1, 2)
+    padded = F.pad(x.t(), (before, after))[None]
+    return F.glu(F.conv1d(padded, kernel, layer.linear.bias), 1)[0].t()
+
+
+def test_weights_are_a_length_and_a_direction_as_in_torch() -> None:
+    ours, theirs = Weighed(5, 7), nn.utils.parametrizations.weight_norm(nn.Linear(5, 7))
+    with torch.no_grad():
+        theirs.parametrizations.weight.original0.copy_(ours.length[:, None] * 1.5)
+        theirs.parametrizations.weight.original1.copy_(ours.direction)
+        theirs.bias.copy_(ours.bias.normal_())
+        ours.length.mul_(1.5)
+    x = torch.randn(2, 3, 5)
+    torch.testing.assert_close(ours(x), theirs(x), rtol=0, atol=1e-5)
+    ours.length.data.abs_()
+    torch.testing.assert_close(ours.weight.norm(dim=1), ours.length, rtol=0, atol=1e-5)
+
+
+def test_what_goes_through_a_layer_keeps_its_size() -> None:
+    torch.manual_seed(3)
+    x = torch.randn(4, 50, 256)
+    y = GatedConvolution(256, 3, 0.0)(F.pad(x, (0, 0, 1, 1)))
+    assert ((y + x) * HALF).std().item() == pytest.approx(1, abs=0.15)
+    assert Weighed(256, 300)(x).std().item() == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("layers", [1, 3])
+def test_the_encoder_equals_torch_convolutions_over_each_sentence_alone(layers: int, width: int) -> None:
+    encoder = make(settings(layers=layers, width=width)).encoder
+    assert isinstance(encoder, ConvolutionalEncoder)
+    batch = sentences(7, 1, 4)
+    encoded = encoder(batch)
+    for row, S in enumerate(entries(batch)):
+        embedded = encoder.embedding.weight[batch.data[row, :S]] + encoder.entrance.places.weight[:S]
+        x = embedded @ encoder.widen.weight.T + encoder.widen.bias
+        for layer in encoder.layers:
+            x = (convolved(layer, x, (width - 1) // 2, width // 2) + x) * HALF
+        wanted = x @ encoder.narrow.weight.T + encoder.narrow.bias
+        torch.testing.assert_close(encoded.outputs[row, :S], wanted, **CLOSE)
+        torch.testing.assert_close(encoded.embedded[row, :S], embedded, **CLOSE)
+        assert not encoded.outputs[row, S:].any()
+
+
+@pytest.mark.parametrize("width", [1, 3, 4])
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("encoder", [None, variants(RecurrentEncoderSettings)[0]], ids=["convolutional", "recurrent"])
+def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(encoder: Any, layers: int, width: int) -> None:
+    model, batch, target = make(settings(encoder, layers=layers, width=width)), sentences(6, 1, 3), targets(3, 7)
+    decoder = model.decoder
+    assert isinstance(decoder, ConvolutionalDecoder)
+    found = model(batch, target)
+    for row, S in enumerate(entries(batch)):
+        encoded = model.encoder(alone(batch, row))
+        keys = encoded.outputs[0]
+        values = (keys + decoder.fit_source(encoded.embedded)[0]) * HALF
+        embedded = decoder.embedding.weight[target[row]] + decoder.entrance.places.weight[:7]
+        asking, x = decoder.fit_target(embedded[None])[0], decoder.widen(embedded[None])[0]
+        for layer in decoder.layers:
+            y, read = convolved(layer.convolution, x, width - 1, 0), []
+            for t in range(7):
+                query = (layer.ask.weight @ y[t] + layer.ask.bias + asking[t]) * HALF
+                context = (keys @ query).softmax(0) @ values * math.sqrt(S)
+                read.append(layer.told.weight @ context + layer.told.bias)
+            x = ((y + torch.stack(read)) * HALF + x) * HALF
+        torch.testing.assert_close(found[row], decoder.narrow(x[None])[0], **CLOSE)
+
+
+@torch.no_grad()
+def test_a_window_is_all_that_a_step_needs() -> None:
+    model, target = make(settings(layers=2, width=4)), targets(2, 6)
+    source = model.encode(sentences(5, 3))
+    _, state = model.step(target[:, :5], model.begin(source), source)
+    assert {name: tuple(tensor.shape) for name, tensor in state.tensors.items()} == {
+        "window.0": (2, 3, 6),
+        "window.1": (2, 3, 6),
+    }
+    assert not state.memories
+
+
+@torch.no_grad()
+def test_no_target_is_longer_than_there_are_positions_and_longer_sources_are_read() -> None:
+    model = make(settings(layers=1))
+    model.decoder.output.bias[3] = -60.0  # the end of sentence is never wanted
+    source = model.encode(sentences(30, 4))
+    chosen = SearchSettings(beam=2, max_ratio=2.0, max_extra=50)
+    assert model.limit == 12
+    assert [len(found[0].ids) + 1 for found in search(model, source, [30, 4], chosen)] == [12, 12]
+    rows = widened(2, 2)
+    features, _ = model.step(targets(4, 20), model.begin(source).select(rows), source)
+    assert bool(features.isfinite().all())

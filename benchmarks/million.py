@@ -131,7 +131,8 @@ def _watched(
     given = {"output": output, "beam": options.beam, "chunk": options.chunk, "workers": options.workers}
     command = [sys.executable, "-m", "regard", "translate", str(run), str(source), "--resume"]
     command += [part for key, value in given.items() for part in (f"--{key}", str(value))]
-    found, first, last, before, began = Watched(name), _done(journal), 0, clock(), time.monotonic()
+    found, first, before, began = Watched(name), _done(journal), clock(), time.monotonic()
+    last = previous = 0
     latest, process = first, subprocess.Popen([*command, *options.options])
     while process.poll() is None:
         now, memory = _done(journal), _memory(process.pid)
@@ -141,7 +142,7 @@ def _watched(
             if memory and first < share * total <= latest:
                 found.memory.setdefault(look, memory)
         if memory and now > first:
-            last = memory
+            last, previous = max(memory, previous), memory  # a process that is going already counts for nothing
         if kill and latest >= kill:
             process.send_signal(signal.SIGKILL)
             process.wait()

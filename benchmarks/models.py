@@ -75,6 +75,8 @@ def _make(options: argparse.Namespace) -> None:
     (options.folder / "pieces.json").write_text(json.dumps(source.pieces(range(len(source)))), "utf-8")
     if options.model in SHAPES:
         _export(folder, options.folder / "ctranslate2")
+        if options.run is not None:
+            _offer(folder)
 
 
 def _export(folder: Path, out: Path) -> None:
@@ -108,6 +110,17 @@ def _random(options: argparse.Namespace, folder: Path) -> None:
         Tokenizer(vocabulary, vocabulary, kind),
     )
     save_tensors(folder / WEIGHTS, weights(model))
+
+
+def _offer(folder: Path) -> None:
+    """Give the folder an export of its own, so that the engine `auto` has a choice."""
+    from regard.errors import RegardError
+    from regard.interchange.ctranslate2 import kept
+
+    try:
+        kept(folder, "int8")
+    except RegardError as error:
+        print(f"auto has no choice: {error}")
 
 
 def _made_from(options: argparse.Namespace) -> str:

@@ -90,7 +90,7 @@ def _wanted(options: argparse.Namespace, number: int, mode: str, model: str, tra
         return False
     if mode == "natural":
         return number == 0 and translator.natural and _run_of(options, model) is not None
-    return number == 0 or model in SHAPES
+    return translator.forced and (number == 0 or model in SHAPES)
 
 
 def _run_of(options: argparse.Namespace, model: str) -> Path | None:
@@ -221,6 +221,7 @@ class Bench:
             "source": self._source(cell),
             "data": self.data,
             "precision": cell.translator.precision,
+            "engine": cell.translator.engine if cell.translator.peer is None else None,
             "beam": cell.beam,
             "forced": FORCED if cell.mode == "forced" else None,
             "most": NATURAL,

@@ -30,6 +30,8 @@ class Translator:
     peer: str | None = None  # the environment; None: Regard's own
     precision: str = "float32"
     models: tuple[str, ...] = ("tiny", "base")
+    engine: str = "native"  # of Regard
+    forced: bool = True  # whether it can be made to take so many steps
     natural: bool = False  # whether it takes the weights of a run
     quick: bool = False  # whether it is in --quick
     whole: bool = False  # every sentence is translated, however long that takes
@@ -37,12 +39,14 @@ class Translator:
 
     @property
     def ours(self) -> bool:
-        """Whether this is Regard as it is in this checkout."""
-        return self.adapter == "regard_translate"
+        """Whether this is the native engine of this checkout."""
+        return self.adapter == "regard_translate" and self.engine == "native"
 
 
 def _ours(precision: str, whole: bool = False) -> Translator:
-    return Translator("Regard", "regard_translate", None, precision, tuple(MODELS), True, True, whole)
+    return Translator(
+        "Regard", "regard_translate", precision=precision, models=tuple(MODELS), natural=True, quick=True, whole=whole
+    )
 
 
 def _ctranslate2(precision: str, whole: bool = False) -> Translator:
@@ -55,6 +59,7 @@ TRANSLATORS = {
     "regard": _ours("int8", whole=True),
     "regard-bfloat16": replace(_ours("bfloat16"), models=("tiny", "base")),
     "regard-float32": _ours("float32"),
+    "regard-auto": replace(_ours("int8"), models=("tiny", "base"), engine="auto", forced=False),
     "ctranslate2": _ctranslate2("best", whole=True),
     "ctranslate2-float32": _ctranslate2("float32"),
     "hf": Translator("transformers generate", "hf_translate", "hf", natural=True, rounds=1),

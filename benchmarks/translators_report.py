@@ -106,7 +106,8 @@ def _table(measured: Measured, rows: list[Row], mode: str, title: str, beam: int
 
 
 def _label(row: Row) -> str:
-    return f"{row.translator.label} {_precision(row)}"
+    engine = "" if row.translator.engine == "native" else f", engine {row.translator.engine},"
+    return f"{row.translator.label}{engine} {_precision(row)}"
 
 
 def _precision(row: Row) -> str:
@@ -170,8 +171,20 @@ def _ratios(measured: Measured) -> str:
         for beam in (1, 5):
             speed, wait = (_ratio_of(measured, model, beam, OTHERS, kind) for kind in (_throughput, _wait))
             lines.append(f"Regard / best of other toolkits, {model}, beam {beam}: throughput {speed} latency {wait}")
+    lines += _auto(measured)
     lines += [f"beam 5: {_ratio_line(measured, 5)}", f"ratio {_ratio_line(measured, 1)}"]
     return "\n".join(lines)
+
+
+def _auto(measured: Measured) -> Iterator[str]:
+    """What the engine `auto` takes beside CTranslate2 alone, where there were runs."""
+    for model in ("tiny", "base"):
+        for beam in (1, 5):
+            rows = {row.name: row for row in _rows(measured, "natural", (model,), beam)}
+            if (auto := rows.get("regard-auto")) and (other := rows.get("ctranslate2")):
+                share, wait = auto.speed / other.speed, other.latency / auto.latency
+                where = f"{model}, beam {beam}, natural length"
+                yield f"Regard, engine auto / CTranslate2, {where}: throughput {share:.2f} latency {wait:.2f}"
 
 
 def _ratio_line(measured: Measured, beam: int) -> str:

@@ -22,8 +22,9 @@ def _translator(options: TranslationOptions) -> Translate:
     from regard.engine import Engine, Job
     from regard.search import Forbid, SearchSettings, Task
 
-    found = load_folder(options.folder / "regard")
-    engine = Engine(found.model, "native", options.precision)
+    folder = options.folder / "regard"
+    found = load_folder(folder)
+    engine = Engine(found.model, options.engine, options.precision, folder)
     print(engine.describe())
     settings = SearchSettings(beam=options.beam, length_penalty=0.0)
     # Where the end is forbidden, it is written with the last piece that a target may have and not before.
@@ -32,14 +33,16 @@ def _translator(options: TranslationOptions) -> Translate:
     source, target = (side.pieces(range(len(side))) for side in sides)
     ids = {piece: i for i, piece in enumerate(source)}
 
+    def longest(source: Sequence[int]) -> int:
+        # CTranslate2 is not taken for sentences of which anything is asked, so nothing is where it may be.
+        return options.longest if options.engine == "native" else settings.longest(len(source), found.model.limit)
+
     def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
-        jobs = [
-            Job([*(ids.get(piece, UNK) for piece in sentence), EOS], Task(name, options.longest))
-            for name, sentence in enumerate(sentences)
-        ]
-        found = engine.decode(jobs, settings, (Forbid(never),))
+        sources = [[*(ids.get(piece, UNK) for piece in sentence), EOS] for sentence in sentences]
+        jobs = [Job(source, Task(name, longest(source))) for name, source in enumerate(sources)]
         end = [END] if options.forced else []
-        return [[*(target[i] for i in hypotheses[0].ids), *end] for hypotheses in found]
+        results = engine.decode(jobs, settings, (Forbid(never),))
+        return [[*(target[i] for i in hypotheses[0].ids), *end] for hypotheses in results]
 
     return translate
 

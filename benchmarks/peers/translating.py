@@ -56,6 +56,7 @@ class TranslationOptions:
     source: Path
     data: Path  # the folder that prepare.py wrote
     precision: str
+    engine: str  # of Regard
     beam: int
     forced: int | None  # steps of every sentence; None: the model decides
     most: int  # pieces of the longest target where it does
@@ -195,6 +196,7 @@ def _options(name: str) -> TranslationOptions:
     parser.add_argument("--source", type=Path)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--precision", default="float32")
+    parser.add_argument("--engine", default="native")
     parser.add_argument("--beam", type=int, default=1)
     parser.add_argument("--forced", type=int)
     parser.add_argument("--most", type=int, default=60)

@@ -1,4 +1,4 @@
-"""regard export: a model for other toolkits."""
+"""regard export and regard import: models for other toolkits, and of them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Quiet, Threads
+from regard.errors import UsageError
 
-__all__ = ["export"]
+__all__ = ["export", "import_"]
 
 Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
+
+
+Toolkit = Literal["ctranslate2", "huggingface"]
 
 
 @app.command()
 def export(
     run: Annotated[Path, typer.Argument(help="A model or run folder.")],
     out: Annotated[Path | None, typer.Argument(help="The folder to write; RUN/exports/… if not given.")] = None,
-    to: Annotated[Literal["ctranslate2"], typer.Option(help="The toolkit that is to load it.")] = "ctranslate2",
-    precision: Annotated[Precision, typer.Option(help="Of the weights.")] = "float32",
+    to: Annotated[Toolkit, typer.Option(help="The toolkit that is to load it.")] = "ctranslate2",
+    precision: Annotated[Precision, typer.Option(help="Of the weights, for CTranslate2.")] = "float32",
     source: Annotated[
         Path | None, typer.Option(help="Sentences to compare the two on; else of the run's data.")
     ] = None,
@@ -33,10 +37,37 @@ def export(
     regard export runs/first --to ctranslate2 first-int8 --precision int8
     """
     prepare(threads, quiet, debug)
-    assert to == "ctranslate2", "there is no other yet"
-    from regard.engine.ctranslate2 import exports
-    from regard.interchange import ctranslate2
+    from regard.interchange import ctranslate2, huggingface
 
-    out = out or exports(run, precision)
-    parity = ctranslate2.export(run, out, precision, source)
-    say(f"compared on {parity}", f"wrote {out}")
+    if to == "huggingface" and precision != "float32":
+        raise UsageError(f"--precision {precision}: a folder for Hugging Face holds float32; leave it out")
+    name = f"{to}-{precision}" if to == "ctranslate2" else to
+    out = out or run / "exports" / name
+    if to == "ctranslate2":
+        said = str(ctranslate2.export(run, out, precision, source))
+    else:
+        said = str(huggingface.export(run, out, source))
+    say(f"compared on {said}", f"wrote {out}")
+
+
+@app.command("import")
+def import_(
+    kind: Annotated[Literal["huggingface"], typer.Argument(help="Whose model it is.")],
+    folder: Annotated[Path, typer.Argument(help="The folder of a Marian model, with its tokenizer.")],
+    run: Annotated[Path, typer.Argument(help="The model folder to write.")],
+    threads: Threads = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Make a model folder of another toolkit's model: to translate with, to look into, to train on.
+
+    regard import huggingface opus-mt-ko-en runs/opus
+    """
+    prepare(threads, quiet, debug)
+    assert kind == "huggingface", "there is no other"
+    from regard.interchange import huggingface
+    from regard.models import count
+
+    found = huggingface.take(folder, run)
+    pieces = f"{len(found.tokenizer.source):,} pieces"
+    say(f"a Marian model of {count(found.model):,} weights and {pieces}", f"wrote {run}")

@@ -16,6 +16,7 @@ import sentencepiece
 from pydantic import Field
 
 from regard.data.cuts import bpe_cut, drawn, unigram_cut
+from regard.data.listing import SPECIAL, Listing
 from regard.data.text import clean, write_bytes
 from regard.errors import ConfigurationError, DataError, ModelFolderError
 from regard.settings import Settings
@@ -25,7 +26,7 @@ __all__ = ["BOS", "EOS", "PAD", "UNK", "Tokenizer", "TokenizerSettings", "Vocabu
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 _SPACE = "▁"  # SentencePiece writes a space so; a text that holds the character itself gets a plain underscore
-_SPECIAL = ("<pad>", "<s>", "</s>")
+_UNREAD = ("<pad>", "<s>", "</s>")
 _GAPS = (_SPACE, "<0x20>", "<0x09>", "<0x0A>", "<0x0D>")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _STRANGE = "\ufdd0"  # Unicode keeps it out of texts, so no vocabulary has it
@@ -42,51 +43,87 @@ class TokenizerSettings(Settings):
     character_coverage: float = Field(
         0.9999, gt=0, le=1, description="Share of the training text whose characters get pieces of their own."
     )
+    numbers: Literal["sentencepiece", "marian"] = Field(
+        "sentencepiece", description="Who numbers the pieces; marian: a list beside them, in models that were imported."
+    )
 
 
 class Vocabulary:
-    """The pieces of one language (or of both), from a serialised SentencePiece model."""
+    """The pieces of one language (or of both), from a serialised SentencePiece model.
 
-    def __init__(self, model: bytes) -> None:
-        self.model = model
+    `listing` numbers the pieces where SentencePiece's own numbers are not meant.
+    """
+
+    def __init__(self, model: bytes, listing: Listing | None = None) -> None:
+        self.model, self.listing = model, listing
         self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
 
     def __len__(self) -> int:
-        return int(self._processor.get_piece_size())
+        return int(self._processor.get_piece_size()) if self.listing is None else len(self.listing.names)
 
     def encode(self, text: str) -> list[int]:
         """The ids of a line, without BOS and EOS."""
+        if self.listing is not None:
+            return self.encode_all([text])[0]
         ids: list[int] = self._processor.encode(_prepared(text), out_type=int)
         return ids
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """The ids of many lines, on several threads."""
-        ids: list[list[int]] = self._processor.encode([_prepared(text) for text in texts], out_type=int)
-        return ids
+        lines = [_prepared(text) for text in texts]
+        if self.listing is None:
+            ids: list[list[int]] = self._processor.encode(lines, out_type=int)
+            return ids
+        codes, rests = zip(*(_coded(line) for line in lines), strict=True) if lines else ((), ())
+        pieces: list[list[str]] = self._processor.encode(list(rests), out_type=str)
+        return [[self._number(p) for p in (*code, *row)] for code, row in zip(codes, pieces, strict=True)]
 
     def sample_all(self, texts: Sequence[str], kind: str, dropout: float, seed: int) -> list[list[int]]:
         """The ids of many lines, each cut in one of the ways its pieces allow; `Tokenizer.sample` says how."""
-        lines = [[_SPACE + word for word in self._spellable(_prepared(text)).split(" ") if word] for text in texts]
+        lines = [[_SPACE + word for word in self._spellable(self._normal(text)).split(" ") if word] for text in texts]
         cut = bpe_cut(self._scores, dropout) if kind == "bpe" else unigram_cut(self._scores, 1 - dropout)
         return [self._ids(piece for word in line for piece in word) for line in drawn(lines, cut, seed)]
 
     def _spellable(self, text: str) -> str:
         """Where there are no bytes: with one and the same character for each run of unknown ones, as `restored` has."""
-        if self._processor.piece_to_id("<0x41>") != UNK:
+        if self._number("<0x41>") != UNK:
             return text
         runs = groupby(text, lambda character: character == " " or character in self._scores)
         return "".join("".join(run) if known else _STRANGE for known, run in runs)
+
+    @property
+    def kind(self) -> Literal["unigram", "bpe"]:
+        """How its pieces were chosen: BPE scores them by their rank, unigram by their probability."""
+        return "bpe" if all(score == int(score) for score in self._scores.values()) else "unigram"
 
     @cached_property
     def _scores(self) -> dict[str, float]:
         """How good each piece is that text can hold."""
         p = self._processor
-        inside = (i for i in range(len(self)) if not (p.is_control(i) or p.is_unknown(i) or p.is_byte(i)))
-        return {p.id_to_piece(i): p.get_score(i) for i in inside}
+        inside = (i for i in range(len(p)) if not (p.is_control(i) or p.is_unknown(i) or p.is_byte(i)))
+        scores = {p.id_to_piece(i): p.get_score(i) for i in inside}
+        return {piece: score for piece, score in scores.items() if self._number(piece) != UNK}
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        return {piece: self._processor.piece_to_id(piece) for piece in self._scores}
+        return {piece: self._number(piece) for piece in self._scores}
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """The number of each listed piece; the four special ones are no piece of any text."""
+        names = self.listing.names if self.listing else ()
+        return {piece: i for i, piece in enumerate(names) if i > EOS}
+
+    def _number(self, piece: str) -> int:
+        """The id of a piece; UNK where it has none."""
+        if self.listing is None:
+            return int(self._processor.piece_to_id(piece))
+        return self._places.get(piece, UNK)
+
+    def _normal(self, text: str) -> str:
+        """A line as SentencePiece sees it before it cuts."""
+        line = _prepared(text)
+        return line if self.listing is None else self._processor.normalize(_coded(line)[1]).replace(_SPACE, " ").strip()
 
     def _ids(self, pieces: Iterable[str]) -> list[int]:
         """Pieces as numbers; a character that is none is spelt as bytes, or a run of them is one UNK."""
@@ -96,7 +133,7 @@ class Vocabulary:
             if number is not None:
                 ids.append(number)
                 continue
-            spelt = [self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in piece.encode()]
+            spelt = [self._number(f"<0x{byte:02X}>") for byte in piece.encode()]
             if UNK not in spelt:
                 ids += spelt
             elif not ids or ids[-1] != UNK:
@@ -123,19 +160,28 @@ class Vocabulary:
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """What each id stands for; "▁" at a piece's start is a space before it."""
+        if self.listing is not None:
+            return [self.listing.names[int(index)] for index in ids]
         return [self._processor.id_to_piece(int(index)) for index in ids]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these ids, on one line; PAD, BOS and EOS are skipped, UNK reads ⁇."""
-        kept = [int(index) for index in ids if index not in (PAD, BOS, EOS)]
-        return clean(self._processor.decode(kept))
+        return clean(self._joined([int(index) for index in ids if index not in (PAD, BOS, EOS)]))
+
+    def _joined(self, ids: list[int]) -> str:
+        """The text that these ids spell."""
+        if self.listing is None:
+            return str(self._processor.decode(ids))
+        pieces = [self.listing.names[index] if index != UNK else "⁇" for index in ids]
+        return str(self._processor.decode_pieces(pieces)).replace(_SPACE, " ")  # unknown ones come back as they are
 
     def restored(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The texts that `encode_all` cut into these ids (EOS aside), to be cut anew: each is cut into the same ids.
 
         A run of unknown characters comes back as one character that no text holds, and so is unknown too.
         """
-        texts: list[str] = self._processor.decode([[index for index in row if index != EOS] for row in rows])
+        kept = [[index for index in row if index != EOS] for row in rows]
+        texts: list[str] = self._processor.decode(kept) if self.listing is None else [*map(self._joined, kept)]
         for place, row in enumerate(rows):
             if UNK in row:
                 ids = [index for index in row if index != EOS]
@@ -145,7 +191,7 @@ class Vocabulary:
 
     def unknown(self, text: str) -> float:
         """The share of a line's characters (spaces aside) that have no piece: spelt as bytes, or lost."""
-        prepared = _prepared(text)
+        prepared = self._normal(text)
         pieces: list[str] = self._processor.encode(prepared, out_type=str)
         strange = sum(self._strange(piece) for piece in pieces)
         return strange / max(1, len(prepared.replace(" ", "")))
@@ -158,7 +204,7 @@ class Vocabulary:
         words: list[int] = []
         word, is_open, has_letters = -1, False, False
         for piece in pieces:
-            if piece in _SPECIAL:
+            if piece in _UNREAD:
                 words.append(-1)
                 continue
             if not is_open or (has_letters and (piece in _GAPS or piece.startswith(_SPACE))):
@@ -172,19 +218,25 @@ class Vocabulary:
         byte = _BYTE.fullmatch(piece)
         if byte and self._processor.is_byte(self._processor.piece_to_id(piece)):
             return int(not 0x80 <= int(byte[1], 16) < 0xC0)
-        return len(piece) if self._processor.piece_to_id(piece) == UNK else 0
+        return len(piece.replace(_SPACE, "")) if self._number(piece) == UNK else 0
 
 
 class Tokenizer:
     """The vocabularies of a model: one per side, or the same for both."""
 
     def __init__(self, source: Vocabulary, target: Vocabulary, settings: TokenizerSettings) -> None:
-        assert (source is target) == settings.joint, "a joint tokenizer has one vocabulary, any other has two"
+        assert (source is target) == settings.joint or settings.numbers == "marian", (
+            "a joint tokenizer has one vocabulary, any other has two, unless a list numbers the pieces of both"
+        )
         self.source, self.target, self.settings = source, target, settings
 
     @classmethod
     def train(cls, sources: Sequence[str], targets: Sequence[str], settings: TokenizerSettings) -> Tokenizer:
         """Learn the pieces from training text; the same text and settings give the same pieces, to the byte."""
+        if settings.numbers != "sentencepiece":
+            raise ConfigurationError(
+                "tokenizer.numbers = 'marian' is for models that were imported; leave it out to learn a vocabulary"
+            )
         if settings.joint:
             both = Vocabulary(_train([*_some(sources), *_some(targets)], settings, "both sides together"))
             return cls(both, both, settings)
@@ -206,17 +258,27 @@ class Tokenizer:
     @property
     def fingerprint(self) -> str:
         """The SHA-256 of its vocabularies."""
-        return hashlib.sha256(self.source.model + self.target.model).hexdigest()
+        sides = (self.source, self.target)
+        listed = b"".join(side.listing.text for side in sides if side.listing is not None)
+        return hashlib.sha256(self.source.model + self.target.model + listed).hexdigest()
 
     def save(self, folder: str | Path) -> None:
         """Write the vocabularies into a model folder."""
-        for name, vocabulary in zip(_names(self.settings), (self.source, self.target), strict=False):
+        sides = (self.source, self.target)
+        for name, vocabulary in zip(_names(self.settings), sides, strict=False):
             write_bytes(Path(folder) / name, vocabulary.model)
+        for name, vocabulary in zip(_listings(self.settings), sides, strict=False):
+            assert vocabulary.listing is not None, "a list numbers the pieces"
+            write_bytes(Path(folder) / name, vocabulary.listing.text)
 
     @classmethod
     def load(cls, folder: str | Path, settings: TokenizerSettings) -> Tokenizer:
         """Read them back. Raises ModelFolderError when a file is missing or damaged."""
-        vocabularies = [_load(Path(folder) / name) for name in _names(settings)]
+        lists = [_listing(Path(folder) / name) for name in _listings(settings)]
+        paths = [Path(folder) / name for name in _names(settings)]
+        vocabularies = [
+            _load(path, lists[min(side, len(lists) - 1)] if lists else None) for side, path in enumerate(paths)
+        ]
         return cls(vocabularies[0], vocabularies[-1], settings)
 
 
@@ -232,7 +294,20 @@ def chosen_size(texts: Iterable[str], settings: TokenizerSettings) -> int:
 
 
 def _names(settings: TokenizerSettings) -> tuple[str, ...]:
-    return ("joint.model",) if settings.joint else ("source.model", "target.model")
+    one = settings.joint and settings.numbers == "sentencepiece"
+    return ("joint.model",) if one else ("source.model", "target.model")
+
+
+def _listings(settings: TokenizerSettings) -> tuple[str, ...]:
+    if settings.numbers == "sentencepiece":
+        return ()
+    return ("vocab.json",) if settings.joint else ("vocab.json", "target_vocab.json")
+
+
+def _coded(line: str) -> tuple[list[str], str]:
+    """What a line for a model of many languages begins with, such as >>fra<<, which is one piece; and the rest."""
+    end = line.find("<<")
+    return ([line[: end + 2]], line[end + 2 :]) if line.startswith(">>") and end > 0 else ([], line)
 
 
 def _prepared(text: str) -> str:
@@ -301,17 +376,28 @@ def _explained(problem: str, settings: TokenizerSettings, side: str) -> DataErro
     return DataError(f"{side}: SentencePiece could not learn a vocabulary ({problem.strip()}); check the text")
 
 
-def _load(path: Path) -> Vocabulary:
-    remedy = "copy it again from where the model was trained, or train the model again"
+_REMEDY = "copy it again from where the model was trained, or train the model again"
+
+
+def _listing(path: Path) -> Listing:
+    try:
+        return Listing.parse(path.read_bytes())
+    except OSError as problem:
+        raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {_REMEDY}") from None
+    except ValueError as problem:
+        raise ModelFolderError(f"{path}: damaged, {problem}; {_REMEDY}") from None
+
+
+def _load(path: Path, listing: Listing | None = None) -> Vocabulary:
     try:
         model = path.read_bytes()
         if not model:
-            raise ModelFolderError(f"{path}: damaged, it is empty; {remedy}")
-        vocabulary = Vocabulary(model)
+            raise ModelFolderError(f"{path}: damaged, it is empty; {_REMEDY}")
+        vocabulary = Vocabulary(model, listing)
     except OSError as problem:
-        raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {remedy}") from None
+        raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {_REMEDY}") from None
     except RuntimeError:
-        raise ModelFolderError(f"{path}: damaged, not a SentencePiece model; {remedy}") from None
-    if len(vocabulary) <= EOS or vocabulary.pieces(range(4)) != ["<pad>", "<unk>", "<s>", "</s>"]:
-        raise ModelFolderError(f"{path}: damaged, or not a vocabulary that Regard made; {remedy}")
+        raise ModelFolderError(f"{path}: damaged, not a SentencePiece model; {_REMEDY}") from None
+    if len(vocabulary) <= EOS or vocabulary.pieces(range(4)) != [*SPECIAL]:
+        raise ModelFolderError(f"{path}: damaged, or not a vocabulary that Regard made; {_REMEDY}")
     return vocabulary

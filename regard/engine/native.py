@@ -62,10 +62,12 @@ def _compiled() -> Path:
     name = hashlib.sha256("\0".join(map(str, known)).encode()).hexdigest()[:16]
     for folder in folders():
         library = folder / f"kernels-{name}.so"
-        if library.exists():
-            return library
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not _ours(folder):
+                continue
+            if library.exists():
+                return library
             handle, beside = tempfile.mkstemp(suffix=".so", dir=folder)
         except OSError:
             continue
@@ -76,7 +78,7 @@ def _compiled() -> Path:
         finally:
             Path(beside).unlink(missing_ok=True)
         return library
-    raise _Missing(f"no folder to keep them in can be written to; set {FOLDER} to one that can")
+    raise _Missing(f"no folder to keep them in is ours alone and can be written to; set {FOLDER} to one that is")
 
 
 def _compile(compiler: str, library: Path) -> None:
@@ -94,7 +96,17 @@ def folders() -> list[Path]:
     """Where what was made for this machine is kept, the first choice first."""
     own = os.environ.get(FOLDER)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regard"
-    return [Path(own)] if own else [cache, Path(tempfile.gettempdir()) / f"regard-{os.getuid()}"]
+    return [Path(own)] if own else [cache, Path(tempfile.gettempdir()) / f"regard-{_user()}"]
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _ours(folder: Path) -> bool:
+    """Whether nobody else can put a library there for us to run."""
+    about = folder.stat()
+    return not hasattr(os, "getuid") or (about.st_uid == os.getuid() and not about.st_mode & 0o022)
 
 
 def _version(compiler: str) -> str:

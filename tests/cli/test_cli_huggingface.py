@@ -1,0 +1,154 @@
+"""regard export --to huggingface and regard import: a model trained here goes there and comes back, and learns on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from command import TRANSFORMER, Command, sets
+from safetensors.torch import load_file
+
+from regard.checkpoint import load_folder
+from regard.errors import ExportError
+from regard.interchange import huggingface, marian
+from regard.pipeline import Translator
+
+transformers = pytest.importorskip("transformers", reason="regard[hf] is not installed")
+
+UPDATES = ["training.updates=60", "training.validate_every=60"]
+
+
+@pytest.fixture(scope="session")
+def run(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of a small Marian model."""
+    from conftest import _trained
+
+    return _trained(tmp_path_factory.mktemp("marian") / "run", *corpus, "--preset", "marian", *sets(TRANSFORMER))
+
+
+def test_there_and_back(regard: Command, run: Path, data: Path) -> None:
+    done = regard("export", run, "there", "--to", "huggingface", "--threads", "1")
+    assert f"compared on 10 sentences of {data / 'valid.ko'}: logits differ by" in done.err
+    assert "0 were cut into other pieces, 0 translated otherwise" in done.err
+    assert {path.name for path in Path("there").iterdir()} == {
+        *("config.json", "generation_config.json", "model.safetensors"),
+        *("source.spm", "target.spm", "tokenizer_config.json", "vocab.json"),
+    }
+    done = regard("import", "huggingface", "there", "back")
+    assert "a Marian model of" in done.err
+    assert (Path("back") / "joint.model").read_bytes() == (run / "joint.model").read_bytes()
+    ours, theirs = load_file(run / "model.safetensors"), load_file("back/model.safetensors")
+    assert ours.keys() == theirs.keys()
+    assert all(bool((tensor == theirs[name]).all()) for name, tensor in ours.items())
+    lines = (data / "test.ko").read_text(encoding="utf-8").splitlines()
+    Path("lines").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    here = regard("translate", run, "lines", "--length-penalty", "0").lines
+    folder = load_folder(run)
+    translator = Translator(folder.model, folder.tokenizer, folder.settings)
+    found = translator.translate(lines, length_penalty=0.0)
+    assert [one.text for one in found] == here
+    # Where all there is room for is written, an end is forced: Hugging Face counts it as certain, and chooses otherwise.
+    room = [len(folder.tokenizer.source.encode(line)) + 1 + 5 for line in lines]
+    ended = [i for i, one in enumerate(found) if len(one.tokens) + 3 < room[i]]
+    assert _written(Path("there"), [lines[i] for i in ended]) == [here[i] for i in ended]
+    assert len(ended) > 2
+
+
+def test_what_was_imported_learns_on_and_is_exported_again(
+    regard: Command, run: Path, corpus: list[str], tmp_path: Path
+) -> None:
+    regard("export", run, "there", "--to", "huggingface")
+    _begin_with_padding(Path("there"))
+    regard("import", "huggingface", "there", "back")
+    settings = load_folder("back").settings
+    assert settings.tokenizer.numbers == "marian"
+    regard(
+        "train",
+        "--from",
+        "back",
+        *corpus,
+        "--out",
+        "on",
+        "--threads",
+        "1",
+        *sets(["training.precision=float32", *UPDATES]),
+    )
+    assert "나는" in regard("show", "on", "나는 집에 간다", "--out", "seen.svg").out or Path("seen.svg").is_file()
+    regard("export", "on", "again", "--to", "huggingface")
+    for name in ("vocab.json", "source.spm", "target.spm"):
+        assert (Path("again") / name).read_bytes() == (Path("there") / name).read_bytes()
+    before, after = load_file("there/model.safetensors"), load_file("again/model.safetensors")
+    assert before.keys() == after.keys()
+    assert any(bool((tensor != after[name]).any()) for name, tensor in before.items())
+    assert after["final_logits_bias"].abs().max() < 100, "what is ours alone has not gone along"
+
+
+def test_what_is_no_marian_model_is_refused_with_all_reasons(
+    regard: Command, transformer: Path, recurrent: Path
+) -> None:
+    because = [f"model.{side}.norm is 'pre'" for side in ("encoder", "decoder")]
+    regard.fails("export", transformer, "there", "--to", "huggingface", status=1, because=because)
+    because = [f"model.{side}.kind is 'recurrent'" for side in ("encoder", "decoder")]
+    regard.fails("export", recurrent, "there", "--to", "huggingface", status=1, because=because)
+
+
+def test_an_export_that_does_otherwise_is_not_left_behind(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = marian.theirs
+
+    def spoilt(*given: object) -> object:
+        found = theirs(*given)  # type: ignore[arg-type]
+        return {**found, "final_logits_bias": found["final_logits_bias"] + 1e-3}
+
+    monkeypatch.setattr(marian, "theirs", spoilt)
+    with pytest.raises(ExportError, match="Hugging Face does not do the same"):
+        huggingface.export(run, tmp_path / "there")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_in_the_way_or_not_there(regard: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("there").mkdir()
+    Path("there/file").write_text("mine")
+    regard.fails("export", run, "there", "--to", "huggingface", status=1, because="there is something already")
+    regard.fails("import", "huggingface", "there", "back", status=1, because="there/config.json: cannot be read")
+    because = "a folder for Hugging Face holds float32"
+    regard.fails("export", run, "new", "--to", "huggingface", "--precision", "int8", status=2, because=because)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    regard.fails("export", run, "new", "--to", "huggingface", status=1, because="pip install 'regard[hf]'")
+
+
+def _written(there: Path, lines: list[str]) -> list[str]:
+    """What Hugging Face translates them to, with what the folder says of its search."""
+    huggingface.transformers()
+    model = transformers.MarianMTModel.from_pretrained(there).eval()
+    cutter = transformers.MarianTokenizer.from_pretrained(there)
+    found = []
+    for line in lines:
+        numbers = cutter(line, return_tensors="pt").input_ids
+        longest = numbers.shape[1] + 5  # SMALL's search.max_ratio and search.max_extra
+        written = model.generate(numbers, length_penalty=0.0, max_length=longest + 1)
+        found.append(cutter.decode(written[0], skip_special_tokens=True))
+    return found
+
+
+def _begin_with_padding(folder: Path) -> None:
+    """Make the folder as those that were not trained here: pieces in another order, targets begin with padding."""
+    listed = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    rest = [piece for piece, number in listed.items() if number > 3]
+    order = [listed[piece] for piece in ("</s>", "<unk>", *reversed(rest))] + [listed["<s>"]]
+    names = ["</s>", "<unk>", *reversed(rest), "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(names)}), encoding="utf-8")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["model.shared.weight"] = tensors["model.shared.weight"][order]
+    tensors["final_logits_bias"] = tensors["final_logits_bias"][:, order]
+    from safetensors.torch import save_file
+
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"vocab_size": len(names), "decoder_vocab_size": len(names), "eos_token_id": 0, "forced_eos_token_id": 0}
+    config |= {"pad_token_id": len(names) - 1, "decoder_start_token_id": len(names) - 1}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (folder / "generation_config.json").unlink()

@@ -1,0 +1,255 @@
+"""Marian models of Hugging Face say the same here, and go back as they came."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("transformers", reason="regard[hf] is not installed")
+
+import transformers
+from marian_folders import LINES, marian_folder
+from safetensors.torch import load_file, save_file
+
+from regard.attention import watch
+from regard.checkpoint import CONFIG, Folder, load_folder
+from regard.data.tokenizer import BOS, EOS, PAD, UNK
+from regard.errors import ExportError, RegardError
+from regard.interchange import huggingface, marian
+from regard.models import Batch
+from regard.search import Hypothesis, SearchSettings, search
+
+KINDS: dict[str, dict[str, Any]] = {
+    "as OPUS-MT": {},
+    "relu": {"activation_function": "relu"},
+    "gelu, not scaled": {"activation_function": "gelu", "scale_embedding": False},
+    "two vocabularies": {"separate": True},
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def there(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Marian model of each kind."""
+    return marian_folder(tmp_path_factory.mktemp("marian") / "there", **KINDS[request.param])
+
+
+@pytest.fixture(scope="module")
+def opus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return marian_folder(tmp_path_factory.mktemp("opus") / "there")
+
+
+def test_an_imported_model_says_the_same(there: Path, tmp_path: Path) -> None:
+    found = huggingface.take(there, tmp_path / "run")
+    parity = huggingface.compared(load_folder(tmp_path / "run"), there, LINES[:-1], "lines")
+    assert parity.difference < 1e-4
+    assert parity.cut == 0
+    assert parity.other == 0
+    assert len({*_greedy(found)}) > 1, "the translations differ"
+
+
+def test_beams_find_the_same(there: Path, tmp_path: Path) -> None:
+    found = huggingface.take(there, tmp_path / "run")
+    other, cutter = _loaded(there)
+    pad, unknown = other.config.pad_token_id, cutter.unk_token_id
+    rows = marian.rows(found.tokenizer.target)
+    settings = SearchSettings(beam=4, length_penalty=0.0, max_ratio=1e-6, max_extra=24)
+    met = set()
+    for line in LINES[:8]:
+        numbers = cutter(line, return_tensors="pt").input_ids
+        written = other.generate(
+            numbers, num_beams=4, num_return_sequences=4, length_penalty=0.0, early_stopping=True, max_length=25,
+            bad_words_ids=[[pad], [unknown]], output_scores=True, return_dict_in_generate=True,
+        )  # fmt: skip
+        ids = [*found.tokenizer.source.encode(line), EOS]
+        ours = [([rows[i] for i in (*h.ids, EOS)], h.log_probability) for h in _searched(found, ids, settings)]
+        for (mine, score), theirs, other_score in zip(ours, written.sequences, written.sequences_scores, strict=True):
+            if len(mine) == 24:
+                break  # the end is forced, which Hugging Face counts as certain: it chooses otherwise from here on
+            assert theirs[1 : len(mine) + 1].tolist() == mine
+            assert score == pytest.approx(float(other_score), abs=1e-3)
+            met.add(tuple(mine))
+    assert len(met) > 3, "hypotheses differ"
+
+
+def test_text_becomes_the_same_pieces_and_pieces_the_same_text(there: Path, tmp_path: Path) -> None:
+    found = huggingface.take(there, tmp_path / "run")
+    cutter = transformers.MarianTokenizer.from_pretrained(there)
+    for side, vocabulary in (("source", found.tokenizer.source), ("target", found.tokenizer.target)):
+        rows = marian.rows(vocabulary)
+        for line in LINES[:-1]:  # the last names special pieces, which in Hugging Face texts may hold
+            numbers = cutter(**{"text" if side == "source" else "text_target": line}).input_ids
+            ids = vocabulary.encode(line)
+            assert [rows[i] for i in (*ids, EOS)] == numbers
+            assert vocabulary.encode_all([line, line]) == [ids, ids]
+            if UNK not in ids and not line.startswith(">>"):
+                use = {"use_source_tokenizer": side == "source"}
+                assert vocabulary.decode(ids) == cutter.decode(numbers, skip_special_tokens=True, **use).strip()
+    assert not {PAD, BOS, EOS} & {*found.tokenizer.source.encode(LINES[-1])}
+
+
+def test_an_imported_model_goes_back_as_it_came(there: Path, tmp_path: Path) -> None:
+    huggingface.take(there, tmp_path / "run")
+    parity = huggingface.export(tmp_path / "run", tmp_path / "back", _lines(tmp_path / "lines"))
+    assert (parity.sentences, parity.source) == (6, str(tmp_path / "lines"))
+    names = ["source.spm", "target.spm", "vocab.json"]
+    names += ["target_vocab.json"] * (there / "target_vocab.json").exists()
+    for name in names:
+        assert (tmp_path / "back" / name).read_bytes() == (there / name).read_bytes(), name
+    first, second = (load_file(folder / "model.safetensors") for folder in (there, tmp_path / "back"))
+    assert first.keys() == second.keys()
+    assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
+    before, after = (json.loads((folder / CONFIG).read_text()) for folder in (there, tmp_path / "back"))
+    assert {k: v for k, v in before.items() if k not in ("transformers_version", "init_std", "dtype")} == {
+        k: v for k, v in after.items() if k not in ("init_std", "dtype")
+    }
+    again = huggingface.take(tmp_path / "back", tmp_path / "again")
+    assert (tmp_path / "again" / CONFIG).read_bytes() == (tmp_path / "run" / CONFIG).read_bytes()
+    assert again.tokenizer.fingerprint == load_folder(tmp_path / "run").tokenizer.fingerprint
+
+
+def test_hugging_face_searches_with_an_export_as_we_do(opus: Path, tmp_path: Path) -> None:
+    found = huggingface.take(opus, tmp_path / "run")
+    huggingface.export(tmp_path / "run", tmp_path / "back", _lines(tmp_path / "lines"))
+    other, cutter = _loaded(tmp_path / "back")
+    beam = other.generation_config
+    assert (beam.num_beams, beam.early_stopping, beam.length_penalty) == (5, True, 1.0)
+    rows = marian.rows(found.tokenizer.target)
+    assert sorted(beam.bad_words_ids) == sorted([[cutter.pad_token_id], [cutter.unk_token_id]])
+    numbers = cutter(LINES[0], return_tensors="pt").input_ids
+    written = other.generate(numbers, num_beams=1, max_length=40)[0, 1:].tolist()
+    (best,) = _searched(
+        found, [*found.tokenizer.source.encode(LINES[0]), EOS], SearchSettings(beam=1, max_extra=39, max_ratio=1e-6)
+    )
+    assert written == [rows[i] for i in (*best.ids, EOS)]
+
+
+def test_weights_may_lie_in_a_file_of_pytorch(opus: Path, tmp_path: Path) -> None:
+    old = _copied(opus, tmp_path / "old")
+    tensors = load_file(opus / "model.safetensors")
+    tied = {f"model.{side}.embed_tokens.weight": tensors["model.shared.weight"] for side in ("encoder", "decoder")}
+    torch.save({**tensors, **tied, "lm_head.weight": tensors["model.shared.weight"]}, old / "pytorch_model.bin")
+    (old / "model.safetensors").unlink()
+    huggingface.take(old, tmp_path / "one")
+    huggingface.take(opus, tmp_path / "other")
+    assert (tmp_path / "one/model.safetensors").read_bytes() == (tmp_path / "other/model.safetensors").read_bytes()
+
+
+def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Path.touch, (tmp_path / "sprung",)
+
+    old = _copied(opus, tmp_path / "old")
+    (old / "model.safetensors").unlink()
+    (old / "pytorch_model.bin").write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(ExportError, match="not a file of tensors alone"):
+        huggingface.take(old, tmp_path / "run")
+    torch.save({"model.shared.weight": Trap()}, old / "pytorch_model.bin")
+    with pytest.raises(ExportError, match="not a file of tensors alone"):
+        huggingface.take(old, tmp_path / "run")
+    assert {path.name for path in tmp_path.iterdir()} == {"old"}
+
+
+@pytest.mark.parametrize(
+    ("change", "because"),
+    [
+        ({"model_type": "bart"}, ["model_type is 'bart'"]),
+        ({"activation_function": "tanh", "tie_word_embeddings": False}, ["'tanh'", "tie_word_embeddings is off"]),
+        ({"normalize_before": True}, ["normalize_before is on"]),
+        ({"decoder_start_token_id": 0}, ["decoder_start_token_id is 0"]),
+        ({"eos_token_id": 5, "pad_token_id": 5}, ["pad_token_id is 5", "eos_token_id is 5"]),
+        ({"encoder_layers": 3}, ["there are no weights called model.encoder.layers.2"]),
+    ],
+)
+def test_what_is_no_marian_model_is_refused(
+    opus: Path, tmp_path: Path, change: dict[str, Any], because: list[str]
+) -> None:
+    other = _copied(opus, tmp_path / "other")
+    config = json.loads((opus / CONFIG).read_text())
+    (other / CONFIG).write_text(json.dumps({**config, **change}))
+    with pytest.raises(ExportError) as found:
+        huggingface.take(other, tmp_path / "run")
+    assert all(any(part in cause for cause in found.value.causes) for part in because), found.value.causes
+    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "run.part").exists()
+
+
+def test_weights_that_are_not_a_marian_models_are_refused(opus: Path, tmp_path: Path) -> None:
+    tensors = load_file(opus / "model.safetensors")
+    pieces = len(tensors["model.shared.weight"])
+    spoilt = {
+        "belong to no part of a Marian model": {**tensors, "model.encoder.layernorm_embedding.weight": torch.ones(3)},
+        "holds other positions": {**tensors, "model.encoder.embed_positions.weight": torch.ones(512, 32)},
+        "are to be one matrix, and differ": {**tensors, "lm_head.weight": torch.ones(pieces, 32)},
+        "rows, and the tokenizer": {**tensors, "final_logits_bias": torch.ones(1, pieces + 1)},
+    }
+    for because, some in spoilt.items():
+        other = _copied(opus, tmp_path / "other")
+        save_file(some, other / "model.safetensors")
+        with pytest.raises(ExportError, match=because):
+            huggingface.take(other, tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["config.json", "source.spm", "vocab.json", "model.safetensors"])
+def test_a_folder_that_is_not_whole(opus: Path, tmp_path: Path, name: str) -> None:
+    other = _copied(opus, tmp_path / "other")
+    (other / name).unlink()
+    with pytest.raises(ExportError, match=name):
+        huggingface.take(other, tmp_path / "run")
+    if name.endswith(".json"):
+        (other / name).write_text("{")
+        with pytest.raises(RegardError, match="JSON"):
+            huggingface.take(other, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_imported_model_can_be_watched(opus: Path, tmp_path: Path) -> None:
+    found = huggingface.take(opus, tmp_path / "run")
+    ids = torch.tensor([[*found.tokenizer.source.encode(LINES[0]), EOS]])
+    given = torch.tensor([[BOS, 7, 8]])
+    other, _ = _loaded(opus, attn_implementation="eager")
+    with torch.inference_mode(), watch(found.model) as readings:
+        found.model(Batch(ids), given)
+    source, target = (marian.rows(side) for side in (found.tokenizer.source, found.tokenizer.target))
+    with torch.inference_mode():
+        said = other(
+            input_ids=torch.tensor([[source[i] for i in ids[0]]]),
+            decoder_input_ids=torch.tensor([[target[i] for i in given[0]]]),
+            output_attentions=True,
+        )
+    for layer, weights in enumerate(said.cross_attentions):
+        torch.testing.assert_close(readings[f"decoder.layers.{layer}.cross_read"][0], weights[0], atol=1e-5, rtol=1e-4)
+
+
+def _lines(path: Path) -> Path:
+    path.write_text("".join(f"{line}\n" for line in LINES[:6]), encoding="utf-8")
+    return path
+
+
+def _greedy(found: Folder) -> list[tuple[int, ...]]:
+    settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=60)
+    return [_searched(found, [*found.tokenizer.source.encode(line), EOS], settings)[0].ids for line in LINES]
+
+
+@torch.inference_mode()
+def _searched(found: Folder, ids: list[int], settings: SearchSettings) -> list[Hypothesis]:
+    return search(found.model, found.model.encode(Batch(torch.tensor([ids]))), [len(ids)], settings)[0]
+
+
+def _loaded(there: Path, **options: Any) -> tuple[Any, Any]:
+    huggingface.transformers()
+    model = transformers.MarianMTModel.from_pretrained(there, **options).eval()
+    return model, transformers.MarianTokenizer.from_pretrained(there)
+
+
+def _copied(folder: Path, to: Path) -> Path:
+    to.mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        (to / path.name).write_bytes(path.read_bytes())
+    return to

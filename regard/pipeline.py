@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from regard.attention import Read
 from regard.attention.alignment import Link, Readings, Symmetry, links_between
@@ -20,7 +21,7 @@ from regard.data.text import clean
 from regard.data.tokenizer import EOS, Tokenizer, Vocabulary
 from regard.engine import Engine, EngineName, Job, Precision
 from regard.errors import LineWarning, UsageError
-from regard.models import Ensemble, Model
+from regard.models import Batch, Ensemble, Model
 from regard.search import (
     NOTHING,
     Hypothesis,
@@ -35,6 +36,7 @@ from regard.search import (
     runaway,
 )
 from regard.search.forced import Forced, forced
+from regard.search.record import Moment, record
 
 __all__ = ["AlignmentChoice", "Translation", "Translator", "last_layer", "load"]
 
@@ -235,6 +237,19 @@ class Translator:
         """The same for many, in batches."""
         ids = [self._encode(source) for source in sources]
         return [self._readings(*each) for each in zip(ids, targets, forced(self.model, ids, targets), strict=True)]
+
+    def encode(self, text: str) -> list[int]:
+        """The pieces of a line as the model reads it, end of sentence last."""
+        return self._encode(clean(text))
+
+    def record(self, text: str, **search: Any) -> tuple[list[Hypothesis], list[Moment]]:
+        """How a translation of a line is found, step by step; the line is taken whole, and searched by PyTorch."""
+        settings = self._search(1, **search)
+        self.model.eval()
+        job = self._job(clean(text), NOTHING, settings)
+        verbs: Any = self.model  # an ensemble's sources and states are tuples, which a search hands on unseen
+        source = verbs.encode(Batch(torch.tensor([job.source], device=verbs.device)))
+        return record(verbs, source, job.task, settings)
 
     def score(self, source: str, target: str) -> float:
         """The log-probability of a given target, end of sentence included."""

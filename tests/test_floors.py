@@ -26,6 +26,7 @@ FLOORS: dict[str, int] = {
     "evaluation": 6,
     "interchange": 6,
     "visualisation": 6,
+    "story": 7,
     "files": 6,
     "cli": 8,
 }

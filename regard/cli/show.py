@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import regard
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
 from regard.cli.strangers import warn_of_strangers
-from regard.errors import RegardError, UsageError
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.pipeline import AlignmentChoice, Translation, Translator
+    from regard.pipeline import Translation, Translator
+    from regard.story import Told
     from regard.visualisation import Alignment
 
 __all__ = ["draw", "show"]
@@ -49,50 +51,38 @@ def show(
     say(f"wrote {out}")
 
 
-def draw(translator: Translator, text: str, out: Path, beam: int | None = None) -> Translation:
-    """Translate a line, write its picture, and give the translation back."""
-    from regard.visualisation import save
+def draw(translator: Translator, text: str, out: Path, beam: int | None = None, mattered: bool = False) -> Translation:
+    """Translate a line, write its picture, and give the translation back; a page tells all there is to tell."""
+    from regard.story import tell
+    from regard.visualisation import Meta, save
 
-    translation = translator.translate(text, beam=beam, readings=True)[0]
-    if translation.readings is None:
-        raise UsageError(
-            "the line is longer than any in training and was cut; show a shorter one, or one sentence at a time"
+    is_page = out.suffix.lower() == ".html"
+    told = tell(translator, text, beam, mattered=is_page or mattered, played=is_page)
+    if is_page:
+        save(
+            told.story,
+            out,
+            Meta(facts={"decoding": translator.engine.describe(), "drawn by": f"regard {regard.__version__}"}),
         )
-    if not translation.text:
-        raise RegardError("the translation is empty, so there is nothing to draw; show another line, or train longer")
-    save(_alignments(translator, text, translation), out)
-    return translation
+    else:
+        save(_alignment(translator, told), out)
+    return told.translation
 
 
-def _alignments(translator: Translator, text: str, translation: Translation) -> list[Alignment]:
-    """The chosen read first, then the mean and every head of each layer."""
-    from regard.pipeline import AlignmentChoice, last_layer
-
-    readings = translation.readings
-    assert readings is not None, "readings were asked for"
-    layers = readings.layers("cross")
-    choices = [translator.choice or last_layer(readings)]
-    for layer in layers:
-        heads = readings.weights[layer].shape[0]
-        choices += [AlignmentChoice(layer, head, False) for head in ([None, *range(heads)] if heads > 1 else [0])]
-    return [_alignment(choice, text, translation, layers, first=i == 0) for i, choice in enumerate(choices)]
-
-
-def _alignment(
-    choice: AlignmentChoice, text: str, translation: Translation, layers: list[str], first: bool
-) -> Alignment:
-    from regard.data.text import clean
+def _alignment(translator: Translator, told: Told) -> Alignment:
+    """The chosen read as a heatmap; what it is worth stands below it, where it was asked."""
+    from regard.story import choice_of, name_of
     from regard.visualisation import Alignment
 
-    assert translation.readings is not None, "readings were asked for"
-    words = translation.readings.words(choice.layer, choice.head, choice.consumed)
-    head = "mean of heads" if choice.head is None else f"head {choice.head + 1}"
-    name = f"layer {layers.index(choice.layer) + 1}, {head}" if len(layers) > 1 or choice.head != 0 else "attention"
-    read = ", read after the word" if choice.consumed else ""
+    readings = told.translation.readings
+    assert readings is not None, "readings were asked for"
+    choice = choice_of(translator, readings)
+    words, mattered = readings.words(choice.layer, choice.head, choice.consumed), told.story.mattered
+    caption = name_of(choice, readings)
+    if mattered is not None:
+        pairs = zip(mattered.names, mattered.agreement, strict=True)
+        agreement = ", ".join(f"{name} {value:+.2f}" for name, value in pairs)
+        caption += f" · rank correlation with what mattered: {agreement}".replace("-", "−")
     return Alignment(
-        tuple(clean(text).split(" ")),
-        tuple(translation.text.split(" ")),
-        words.weights,
-        caption=f"{'chosen: ' if first else ''}{name}{read}",
-        elsewhere=words.elsewhere,
+        readings.source_text, readings.target_text, words.weights, caption=caption, elsewhere=words.elsewhere
     )

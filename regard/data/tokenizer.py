@@ -164,6 +164,10 @@ class Vocabulary:
             return [self.listing.names[int(index)] for index in ids]
         return [self._processor.id_to_piece(int(index)) for index in ids]
 
+    def ids(self, pieces: Iterable[str]) -> list[int]:
+        """The id of each piece."""
+        return [int(self._processor.piece_to_id(piece)) for piece in pieces]
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these ids, on one line; PAD, BOS and EOS are skipped, UNK reads ⁇."""
         return clean(self._joined([int(index) for index in ids if index not in (PAD, BOS, EOS)]))

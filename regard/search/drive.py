@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from regard.models import Source, Together
-from regard.search.front import Best, Front
+from regard.search.front import Best, Front, Moved
 from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Verbs
 from regard.search.rules import Forbid, Rule
 
-__all__ = ["find", "search"]
+__all__ = ["Note", "find", "search"]
+
+Note = Callable[[Front, Any, Moved], None]
 
 
 def search(
@@ -30,10 +32,11 @@ def find(
     tasks: Sequence[Task],
     settings: SearchSettings,
     rules: Sequence[Rule] = (Forbid(),),
+    note: Note | None = None,
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each task, 1 to `beam` of them, best first; row b of the source is that of task b.
 
-    The names of the tasks differ.
+    The names of the tasks differ. `note` is told of each step: the front, what the model said, and what became of it.
     """
     front, state = Front.open(tasks, settings, rules), verbs.begin(source)
     device, results = verbs.device, dict[int, list[Hypothesis]]()
@@ -43,6 +46,8 @@ def find(
         tokens = torch.from_numpy(front.tokens).to(device).unsqueeze(1)
         features, state = verbs.step(tokens, state, source)
         moved = front.advance(best(verbs, features, front))
+        if note is not None:
+            note(front, features, moved)
         results |= {task.name: hypotheses for task, hypotheses in moved.finished}
         front = moved.front
         if moved.rows is not None and len(front):

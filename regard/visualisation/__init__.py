@@ -5,5 +5,6 @@ from regard.visualisation.figures import png, svg
 from regard.visualisation.files import save
 from regard.visualisation.heatmap import Alignment
 from regard.visualisation.page import Meta
+from regard.visualisation.story import Story
 
-__all__ = ["Alignment", "Curves", "Meta", "Panel", "Series", "png", "save", "svg"]
+__all__ = ["Alignment", "Curves", "Meta", "Panel", "Series", "Story", "png", "save", "svg"]

@@ -6,59 +6,55 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from regard.errors import UsageError
 from regard.visualisation.curves import Curves, curves_page, layout_curves
-from regard.visualisation.figures import draw_png, draw_svg, png, svg
-from regard.visualisation.heatmap import Alignment
+from regard.visualisation.figures import draw_png, draw_svg
+from regard.visualisation.heatmap import Alignment, layout
+from regard.visualisation.layout import Picture
 from regard.visualisation.page import Meta, page
+from regard.visualisation.story import Story
 
-__all__ = ["SUFFIXES", "save"]
+__all__ = ["SUFFIXES", "save", "write"]
 
 SUFFIXES = (".svg", ".png", ".html")
 
 
-def save(
-    alignments: Alignment | Sequence[Alignment] | Curves, path: str | os.PathLike[str], meta: Meta | None = None
-) -> Path:
-    """Write a picture as .svg, .png or .html; of several heatmaps, a still shows the first, a page lets one choose."""
-    if isinstance(alignments, Curves):
-        _write(path := Path(path), _drawn_curves(alignments, path))
-        return path
-    readings = [alignments] if isinstance(alignments, Alignment) else list(alignments)
-    if not readings:
-        raise UsageError("there is no alignment to save")
+Drawable: TypeAlias = Alignment | Story | Curves | Sequence[Alignment]
+
+
+def save(told: Drawable, path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
+    """Write a picture as .svg, .png or .html; of several heatmaps, a still shows the first, a page lets one choose.
+
+    A story is written as a page.
+    """
     path = Path(path)
-    _write(path, _drawn(readings, path, meta))
+    write(path, _drawn(told, path, meta))
     return path
 
 
-def _drawn(readings: Sequence[Alignment], path: Path, meta: Meta | None) -> bytes:
+def _drawn(told: Drawable, path: Path, meta: Meta | None) -> bytes:
     suffix = path.suffix.lower()
-    if suffix == ".svg":
-        return svg(readings[0]).encode()
-    if suffix == ".png":
-        return png(readings[0])
-    if suffix == ".html":
-        return page(readings, meta).encode()
-    raise _wrong_suffix(path)
+    kinds = (".html",) if isinstance(told, Story) else SUFFIXES
+    if suffix not in kinds:
+        wanted = " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
+        raise UsageError(f"a picture is written as {wanted}; got {path.name!r}")
+    if isinstance(told, Curves):
+        return curves_page(told).encode() if suffix == ".html" else _still(layout_curves(told), suffix)
+    if isinstance(told, Story) or suffix == ".html":
+        return page([told] if isinstance(told, Alignment) else told, meta).encode()
+    readings = [told] if isinstance(told, Alignment) else list(told)
+    if not readings:
+        raise UsageError("there is no alignment to save")
+    return _still(layout(readings[0]), suffix)
 
 
-def _drawn_curves(curves: Curves, path: Path) -> bytes:
-    suffix = path.suffix.lower()
-    if suffix == ".html":
-        return curves_page(curves).encode()
-    if suffix not in SUFFIXES:
-        raise _wrong_suffix(path)
-    picture = layout_curves(curves)
+def _still(picture: Picture, suffix: str) -> bytes:
     return draw_svg(picture).encode() if suffix == ".svg" else draw_png(picture)
 
 
-def _wrong_suffix(path: Path) -> UsageError:
-    return UsageError(f"a picture is written as {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}; got {path.name!r}")
-
-
-def _write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes) -> None:
     """Write beside, then rename over."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

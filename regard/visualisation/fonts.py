@@ -49,10 +49,11 @@ def face(text: str) -> str:
     subsetter = subset.Subsetter(options)
     subsetter.populate(text=text)
     subsetter.subset(font)
+    font.flavor = "woff"  # compressed
     file = io.BytesIO()
     font.save(file)
     data = base64.b64encode(file.getvalue()).decode("ascii")
-    return f'@font-face{{font-family:"{FAMILY}";src:url(data:font/otf;base64,{data})}}'
+    return f'@font-face{{font-family:"{FAMILY}";src:url(data:font/woff;base64,{data})}}'
 
 
 @cache

@@ -1,7 +1,7 @@
-"""One self-contained HTML page: the heatmap and both sentences word by word, answering to mouse, touch and keys.
+"""One self-contained HTML page: who looked at what, and how the translation came about.
 
-The page holds the same picture as the SVG; `assets/page.js` repaints its cells when another reading is chosen. Nothing
-is fetched, and the page's own security policy forbids it.
+Nothing is fetched, and the page's own security policy forbids it; a page that a server sends may ask that server, and
+nobody else, about another sentence.
 """
 
 from __future__ import annotations
@@ -9,68 +9,54 @@ from __future__ import annotations
 import json
 import re
 import string
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
+from typing import Any
 
-import numpy as np
-
-from regard.errors import UsageError
 from regard.visualisation.colours import LEVELS, ROLES, THEMES, Theme, colour
-from regard.visualisation.figures import draw_svg
 from regard.visualisation.fonts import STACK, face
-from regard.visualisation.heatmap import Alignment, ceiling_of, layout
-from regard.visualisation.layout import Picture, Text
-from regard.visualisation.words import clean, is_korean
+from regard.visualisation.heatmap import Alignment
+from regard.visualisation.story import Story, data
+from regard.visualisation.words import clean
 
 __all__ = ["Meta", "page"]
-
-SMALLEST_FONT = 8.0  # pixels: on a narrow screen the picture shrinks to this, then scrolls
 
 
 @dataclass(frozen=True)
 class Meta:
-    """What a page says besides its readings."""
+    """What a page says besides its story.
 
-    title: str = ""  # else the first alignment's
+    `endpoint` is where the server that sends the page answers about other sentences: a path such as "/explain".
+    """
+
+    title: str = ""  # else the source sentence
     source_lang: str = ""  # as in HTML: "en", "ko", "pt-BR"; else Hangul is taken for Korean and the rest left open
     target_lang: str = ""
     facts: Mapping[str, str] | None = None  # shown at the foot: model, command, data
+    endpoint: str = ""
 
 
-def page(alignments: Sequence[Alignment], meta: Meta | None = None) -> str:
-    """The page for one or more readings of the same two sentences, on one colour scale; the first is shown first."""
+def page(told: Story | Sequence[Alignment], meta: Meta | None = None) -> str:
+    """The page of a story, or of one or more alignments of the same two sentences."""
     meta = meta or Meta()
-    _check_same_words(alignments)
-    first, ceiling = alignments[0], ceiling_of(alignments)
-    picture = layout(replace(first, title="", caption=""), ceiling)
-    title = clean(meta.title) or first.title or "Word alignment"
+    story = told if isinstance(told, Story) else Story.of(told)
+    values = data(story, meta.title, (meta.source_lang, meta.target_lang))
+    values["facts"] |= {clean(name): clean(value) for name, value in (meta.facts or {}).items()}
+    values |= {"endpoint": meta.endpoint, "palette": _palette()}
     parts = {
-        "title": escape(title),
-        "caption": escape(first.caption),
-        "css": face(_letters(alignments, meta)) + _style(),
+        "title": escape(values["title"]),
+        "connect": "connect-src 'self'" if meta.endpoint else "connect-src 'none'",
+        "css": face(_letters(values)) + _style(),
+        "source": escape(" ".join(story.source)),
+        "target": escape(" ".join(story.target)),
+        "facts": _facts(values["facts"]),
         "js": _asset("page.js"),
-        "svg": draw_svg(picture, inline=True),
-        "least": str(round(picture.width * min(1.0, SMALLEST_FONT / _label_size(picture)))),
-        "natural": str(picture.width),
-        "data": _as_script(_data(alignments, meta, ceiling)),
-        "facts": _facts(meta.facts or {}),
+        "data": _as_script(values),
     }
     return _fill(_asset("page.html"), parts)
-
-
-def _check_same_words(alignments: Sequence[Alignment]) -> None:
-    if not alignments:
-        raise UsageError("a page needs at least one alignment")
-    first = alignments[0]
-    for number, other in enumerate(alignments):
-        if (other.source, other.target) != (first.source, first.target):
-            raise UsageError(f"a page shows readings of one pair of sentences; alignment {number} has other words")
-        if (other.elsewhere is None) != (first.elsewhere is None):
-            raise UsageError(f"either all alignments of a page have `elsewhere` or none; alignment {number} differs")
 
 
 @cache
@@ -83,17 +69,31 @@ def _fill(template: str, parts: Mapping[str, str]) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
 
 
-def _letters(alignments: Sequence[Alignment], meta: Meta) -> str:
+def _letters(values: Mapping[str, Any]) -> str:
     """Every character that the page can come to show, once and in order."""
-    first, facts = alignments[0], meta.facts or {}
-    names = [text for alignment in alignments for text in (alignment.title, alignment.caption)]
-    texts = [meta.title, *first.source, *first.target, *names, *facts, *facts.values(), string.printable]
-    return "".join(sorted({letter for text in [*texts, _asset("page.html"), _asset("page.js")] for letter in text}))
+    player = [option[0] for step in values["player"] for option in step["options"]]
+    player += [node[1] for step in values["player"] for node in step["nodes"]]
+    texts = [values["title"], *values["source"], *values["target"], *values["pieces"], *player, string.printable]
+    names = [block["name"] for block in values["blocks"]]
+    texts += [*names, *values["facts"], *values["facts"].values(), _asset("page.html"), _asset("page.js")]
+    return "".join(sorted({letter for text in texts for letter in text}))
+
+
+def _palette() -> dict[str, dict[str, Any]]:
+    """The scale of weights and the colours of text on it, for the canvas."""
+    return {
+        theme: {
+            "scale": [colour(f"w{n}", theme) for n in range(LEVELS + 1)],
+            "text": [colour(f"v{n}", theme) for n in range(LEVELS + 1)],
+            **{role: colour(role, theme) for role in ROLES},
+        }
+        for theme in THEMES
+    }
 
 
 @cache
 def _style() -> str:
-    return _fill(_asset("page.css"), {"stack": STACK, "roles": _in_both(_roles), "levels": _in_both(_levels)})
+    return _fill(_asset("page.css"), {"stack": STACK, "roles": _in_both(_roles)})
 
 
 def _in_both(rules: Callable[[Theme], str]) -> str:
@@ -102,61 +102,13 @@ def _in_both(rules: Callable[[Theme], str]) -> str:
 
 
 def _roles(theme: Theme) -> str:
-    return f":root {{ {'; '.join(f'--{role}: {colour(role, theme)}' for role in ROLES)} }}"
+    scale = "; ".join(f"--w{n}: {colour(f'w{n}', theme)}" for n in (8, 30, 70))
+    return f":root {{ {'; '.join(f'--{role}: {colour(role, theme)}' for role in ROLES)}; {scale} }}"
 
 
-def _levels(theme: Theme) -> str:
-    """A class for each place on the scale: its colour, and that of text on it."""
-    places = range(LEVELS + 1)
-    return " ".join(f".w{n},.v{n}{{--c:{colour(f'w{n}', theme)};--v:{colour(f'v{n}', theme)}}}" for n in places)
-
-
-def _label_size(picture: Picture) -> float:
-    labels = (mark for group in picture.groups if group.name == "targets" for mark in group.marks)
-    return min(mark.size for mark in labels if isinstance(mark, Text))
-
-
-def _data(alignments: Sequence[Alignment], meta: Meta, ceiling: float) -> dict[str, object]:
-    first = alignments[0]
-    return {
-        "source": first.source,
-        "target": first.target,
-        "langs": {
-            "source": [meta.source_lang or _language(word) for word in first.source],
-            "target": [meta.target_lang or _language(word) for word in first.target],
-        },
-        "rtl": {"source": _is_right_to_left(first.source), "target": _is_right_to_left(first.target)},
-        "ceiling": ceiling,
-        "alignments": [_reading(alignment, number) for number, alignment in enumerate(alignments, 1)],
-    }
-
-
-def _reading(alignment: Alignment, number: int) -> dict[str, object]:
-    return {
-        "name": alignment.caption or alignment.title or str(number),
-        "caption": alignment.caption,
-        "weights": _thousandths(alignment.weights),
-        "elsewhere": None if alignment.elsewhere is None else _thousandths(alignment.elsewhere),
-        "links": sorted(alignment.links or ()),
-    }
-
-
-def _thousandths(weights: np.ndarray) -> list[int]:
-    return [round(1000 * float(weight)) for weight in weights.ravel()]
-
-
-def _language(word: str) -> str:
-    return "ko" if is_korean(word) else ""
-
-
-def _is_right_to_left(words: Sequence[str]) -> bool:
-    kinds = [unicodedata.bidirectional(character) for word in words for character in word]
-    return sum(kind in {"R", "AL"} for kind in kinds) > kinds.count("L")
-
-
-def _as_script(data: object) -> str:
+def _as_script(values: object) -> str:
     """JSON that may stand in a script element: no text can close it, open a comment, or end a line of JavaScript."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     return re.sub("[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from regard.visualisation import Alignment
+from regard.visualisation import Alignment, Story
+from regard.visualisation.story import Chosen, Layer, Mattered, Node, Step
 
 ENGLISH = [
     "I",
@@ -66,3 +67,35 @@ def bread() -> Alignment:
         elsewhere=1 - weights.sum(axis=1),
         links=frozenset({(0, 0), (3, 1)}),
     )
+
+
+def _told(words: int, heads: int, layers: int) -> Story:
+    """A story of sentences so long, with random weights; each target word is one piece."""
+    rng = np.random.default_rng(1)
+
+    def weights(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+        scores = np.exp(rng.normal(size=(heads, rows, columns + 1), scale=3))
+        scores /= scores.sum(-1, keepdims=True)
+        return scores[..., :-1], scores[..., -1]
+
+    source = tuple(ENGLISH[s % len(ENGLISH)] for s in range(words))
+    target = tuple(KOREAN[t % len(KOREAN)] for t in range(words))
+    sizes = {"cross": (words + 1, words), "encoder": (words, words), "decoder": (words, words)}
+    made = [Layer(str(n + 1), role, *weights(*size)) for role, size in sizes.items() for n in range(layers)]  # type: ignore[arg-type]
+    steps = []
+    for t, piece in enumerate((*target, "</s>")):
+        kept = Node(-1 if t == 0 else 0, f"▁{piece}", 0.75, -0.3 * t, "ended" if t == words else "kept", True)
+        lost = Node(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
+        steps.append(Step((kept, lost), ((f"▁{piece}", 0.75, True), ("▁lost", 0.125, False))))
+    mattered = Mattered(
+        ("gradient × input", "leaving words out"), (np.eye(words), np.ones((words, words))), (0.5, float("nan"))
+    )
+    pieces = (*(f"▁{word}" for word in target), "</s>")
+    return Story(
+        source, target, pieces, (*range(words), -1), tuple(made), Chosen(layers - 1, 0), tuple(steps), mattered
+    )
+
+
+@pytest.fixture
+def told() -> Callable[..., Story]:
+    return _told

@@ -1,39 +1,55 @@
-// Brings the heatmap to life: point at, tap or focus a word, and see what it reads or who reads it.
+// Brings a story to life: point at, tap or focus a word and see what it reads; play how the translation was written.
 "use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const { source, target, alignments, ceiling } = data;
-  const S = source.length, T = target.length;
-
   const ENGLISH = {
-    source: "Source", target: "Target", reading: "Showing", numbers: "All numbers", end: "(end)", heatmap: "Heatmap",
+    role: "Reads", layer: "Layer", head: "Head", row: "Row", view: "View", numbers: "All numbers", weight: "attention weight",
+    link: "link", mean: "mean", heat: "heat", arcs: "arcs", nowhere: "(no word)", figure: "What was looked at",
+    cross: "target → source", encoder: "source → source", decoder: "target → target", mattered: "what mattered",
+    before: "as it was predicted", after: "after it was written", source: "Source", target: "Target",
     hint: "Point at a word, tap it, or walk with the arrow keys: its weights appear. Enter keeps it, Escape lets go.",
-    sourceWords: "Source words", targetWords: "Target words", reads: "reads", isReadBy: "is read by", nothing: "nothing",
+    reads: "reads", isReadBy: "is read by", nothing: "nothing", words: "words", other: "한국어",
+    player: "How it was written, piece by piece", first: "To the beginning", back: "One step back", play: "Play", pause: "Pause",
+    forth: "One step forward", step: "Step", speed: "Speed", looks: "It looks at the source",
+    context: "What it reads forms one context", candidates: "What may come next", written: "Written so far",
+    tree: "The search: beginnings kept, ended and given up", wins: "the translation", kept: "kept", ended: "ended",
+    pruned: "given up", end: "(end)", rest: "rest", of: "of", writes: "writes", ends: "ends the sentence", chance: "probability",
+    edit: "Another sentence", translate: "Translate and compare", asking: "Asking the server …", was: "before", is: "now",
+    show: "Look at this one", shown: "Shown below", failed: "The server did not answer as hoped:", empty: "Write a sentence first.",
+    trust: (read, parts) => `Attention shows where the model looked, not what its words hang on. Asked what mattered, by rank correlation with ${read}: ${parts}. (1: the same order, 0: none; “what mattered” shows the measures.)`,
+    unknown: "unknown", gradient: "gradient × input", omission: "leaving words out",
   };
   const KOREAN = {
-    source: "원문", target: "번역문", reading: "보기", numbers: "모든 수치", end: "(끝)", heatmap: "히트맵",
+    role: "읽기", layer: "층", head: "헤드", row: "행", view: "모양", numbers: "모든 수치", weight: "어텐션 가중치",
+    link: "정렬", mean: "평균", heat: "열지도", arcs: "연결선", nowhere: "(단어 없음)", figure: "무엇을 보았는가",
+    cross: "번역문 → 원문", encoder: "원문 → 원문", decoder: "번역문 → 번역문", mattered: "실제로 중요했던 것",
+    before: "예측할 때", after: "쓰고 난 뒤", source: "원문", target: "번역문",
     hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 가중치가 나타납니다. Enter로 고정하고 Esc로 풉니다.",
-    sourceWords: "원문 단어", targetWords: "번역문 단어", reads: "→ 읽은 곳:", isReadBy: "← 읽은 단어:", nothing: "없음",
+    reads: "→ 읽은 곳:", isReadBy: "← 읽은 단어:", nothing: "없음", words: "단어", other: "English",
+    player: "한 조각씩 쓰는 과정", first: "처음으로", back: "한 단계 뒤로", play: "재생", pause: "멈춤",
+    forth: "한 단계 앞으로", step: "단계", speed: "속도", looks: "원문을 봅니다",
+    context: "읽은 것이 하나의 문맥이 됩니다", candidates: "다음에 올 수 있는 것", written: "지금까지 쓴 것",
+    tree: "탐색: 남긴 것, 끝난 것, 버린 것", wins: "번역문", kept: "남김", ended: "끝남",
+    pruned: "버림", end: "(끝)", rest: "나머지", of: "/", writes: "씀:", ends: "문장을 끝냄", chance: "확률",
+    edit: "다른 문장", translate: "번역해서 비교", asking: "서버에 묻는 중 …", was: "이전", is: "지금",
+    show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 바라던 답을 하지 않았습니다:", empty: "먼저 문장을 쓰세요.",
+    trust: (read, parts) => `어텐션은 모델이 어디를 보았는지 말할 뿐, 번역이 무엇에 달려 있는지 말하지 않습니다. 실제로 중요했던 것과 ${read}의 순위 상관: ${parts}. (1: 같은 순서, 0: 무관; “실제로 중요했던 것”에서 볼 수 있습니다.)`,
+    unknown: "알 수 없음", gradient: "기울기 × 입력", omission: "단어 빼기",
   };
-  const FIGURE = { // what the picture says, in Korean
-    "source →": "원문 →", "target ↓": "번역문 ↓", "attention weight": "어텐션 가중치", "link": "정렬", "(end)": "(끝)",
-  };
-  const isKorean = (navigator.language || "").toLowerCase().startsWith("ko");
-  const say = isKorean ? KOREAN : ENGLISH;
+  const CEILINGS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
 
   const find = (id) => document.getElementById(id);
-  const figure = find("figure"), svg = figure.querySelector("svg");
-  const marks = (group, kind) => [...svg.querySelectorAll(`.${group} ${kind}`)];
-  const cells = marks("cells", "rect"), values = marks("values", "text"), endCells = marks("end", "rect");
-  const labels = { source: marks("sources", "text"), target: marks("targets", "text") };
-
-  let shown = alignments[0];
+  const first = JSON.parse(find("data").textContent);
+  const { palette, endpoint } = first;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  let say = (navigator.language || "").toLowerCase().startsWith("ko") ? KOREAN : ENGLISH;
+  let story; // what is shown
+  let at = { role: "cross", block: 0, head: null, after: false, view: "heat" };
   let kept = null; // the choice that stays: {side, index, other}
   let seen; // what show() showed last
+  let reading; // the matrix that is shown: {rows, columns, weights, elsewhere, ceiling}
+  let buttons = { queries: [], columns: [] };
 
-  const weight = (t, s) => shown.weights[t * S + s] / 1000;
-  const level = (w) => Math.min(100, Math.max(0, Math.round(100 * w / ceiling)));
-  const digits = (w) => (w >= 0.005 ? w.toFixed(2) : "");
+  // --- small helpers
 
   function element(name, text = "", attributes = {}) {
     const made = document.createElement(name);
@@ -42,17 +58,70 @@
     return made;
   }
 
-  function inSvg(name, attributes) { // made in the svg's own namespace
-    const made = document.createElementNS(svg.namespaceURI, name);
+  function inSvg(name, attributes, text = "") {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text) made.textContent = text;
     return made;
+  }
+
+  const colours = () => palette[dark.matches ? "dark" : "light"];
+  const level = (w, ceiling) => Math.min(100, Math.max(0, Math.round((100 * w) / ceiling)));
+  const digits = (w) => (w >= 0.005 ? w.toFixed(2) : "");
+  const percent = (p) => (p >= 0.0005 ? `${(100 * p).toFixed(1)} %` : "< 0.1 %");
+
+  function tint(node, w, ceiling) {
+    const place = level(w, ceiling);
+    node.style.background = place ? colours().scale[place] : "";
+    node.style.color = place >= 5 ? colours().text[place] : "";
+  }
+
+  // --- the numbers
+
+  async function unpack({ pack, blocks, steps }) { // see `_packed` in story.py
+    const raw = Uint8Array.from(atob(pack), (c) => c.charCodeAt(0));
+    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+    const fine = steps > 255, count = fine ? bytes.length / 2 : bytes.length;
+    let start = 0;
+    for (const block of blocks) {
+      const [H, R, C] = block.shape, from = start;
+      block.get = (h, r, c) => {
+        const i = from + (h * R + r) * (C + 1) + c;
+        return (fine ? bytes[i] + 256 * bytes[count + i] : bytes[i]) / steps;
+      };
+      start += H * R * (C + 1);
+    }
+  }
+
+  function row(block, head, r) { // columns, then what fell on no word
+    const [H, , C] = block.shape, heads = head === null ? [...Array(H).keys()] : [head];
+    return Array.from({ length: C + 1 }, (_, c) => heads.reduce((sum, h) => sum + block.get(h, r, c), 0) / heads.length);
+  }
+
+  function matrix() { // what is shown, between words
+    const block = story.blocks[at.block], isCross = block.role === "cross";
+    const rows = at.role === "encoder" ? story.source : story.target;
+    const columns = at.role === "decoder" ? story.target : story.source;
+    const R = block.shape[1];
+    const lines = rows.map((_, t) => {
+      if (!isCross) return row(block, at.head, t);
+      const own = story.words.flatMap((word, p) => (word === t ? [Math.min(R - 1, p + (at.after ? 1 : 0))] : []));
+      const parts = own.map((p) => row(block, at.head, p));
+      return parts[0].map((_, c) => parts.reduce((sum, part) => sum + part[c], 0) / parts.length);
+    });
+    const most = Math.max(...lines.map((line) => Math.max(...line)));
+    const ceiling = CEILINGS.find((end) => most <= end) || 1;
+    return { rows, columns, weights: lines, elsewhere: lines.map((line) => line[columns.length]), ceiling, some: lines.some((line) => line[columns.length] > 0.0005) };
   }
 
   // --- words as buttons
 
-  function wordButton(side, word, index) {
+  const sides = () => ({ columns: at.role === "decoder" ? "target" : "source", queries: at.role === "encoder" ? "source" : "target" });
+
+  function wordButton(side, word, index, lang) {
     const button = element("button", "", { type: "button", class: "word", "aria-pressed": "false", tabindex: index ? -1 : 0 });
-    button.append(element("bdi", word, { lang: data.langs[side][index] }), element("small", "", { "aria-hidden": "true" }));
+    button.append(element("bdi", word, { lang }), element("small", "", { "aria-hidden": "true" }));
     button.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && show({ side, index }));
     button.addEventListener("pointerleave", () => show(kept));
     button.addEventListener("focus", () => button.matches(":focus-visible") && show({ side, index }));
@@ -60,36 +129,35 @@
     return button;
   }
 
-  function sentence(side, words) {
-    const row = find(side);
-    row.setAttribute("aria-label", say[`${side}Words`]);
-    const buttons = words.map((word, index) => wordButton(side, word, index));
-    row.append(...buttons);
-    row.dir = data.rtl[side] ? "rtl" : "ltr";
-    row.addEventListener("keydown", (event) => walk(event, buttons, data.rtl[side]));
-    return buttons;
+  function sentence(side) {
+    const name = sides()[side], words = story[name], area = find(side), rtl = story.rtl[name];
+    find(`${side}-name`).textContent = say[name];
+    area.setAttribute("aria-label", `${say[name]}: ${say.words}`);
+    buttons[side] = words.map((word, index) => wordButton(side, word, index, story.langs[name][index]));
+    area.replaceChildren(...buttons[side]);
+    area.dir = rtl ? "rtl" : "ltr";
+    area.onkeydown = (event) => walk(event, buttons[side], rtl);
+    if (side === "columns") {
+      nowhere = element("span", "", { class: "word nowhere" });
+      nowhere.append(element("bdi", say.nowhere), element("small"));
+      nowhere.hidden = !reading.some;
+      area.append(nowhere);
+    }
   }
+  let nowhere;
 
-  function walk(event, buttons, isRtl) { // one tab stop a sentence; arrow keys inside
-    const at = buttons.indexOf(document.activeElement);
-    const ahead = isRtl ? -1 : 1;
-    const to = {
-      ArrowRight: at + ahead, ArrowLeft: at - ahead, ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: buttons.length - 1,
-    }[event.key];
+  function walk(event, some, isRtl) { // one tab stop a sentence; arrow keys inside
+    const here = some.indexOf(document.activeElement), ahead = isRtl ? -1 : 1;
+    const to = { ArrowRight: here + ahead, ArrowLeft: here - ahead, ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: some.length - 1 }[event.key];
     if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    if (!buttons[to]) return;
-    buttons[at].tabIndex = -1;
-    buttons[to].tabIndex = 0;
-    buttons[to].focus();
+    if (!some[to]) return;
+    some[here].tabIndex = -1;
+    some[to].tabIndex = 0;
+    some[to].focus();
   }
 
-  const buttons = { source: sentence("source", source), target: sentence("target", target) };
-  const endWord = element("span", "", { class: "word end", hidden: "" }); // what was read from the end of the sentence
-  endWord.append(element("bdi", say.end), element("small"));
-  find("source").append(endWord);
-
-  // --- choosing
+  // --- choosing a word
 
   function keep(choice) {
     const same = kept && kept.side === choice.side && kept.index === choice.index && kept.other === choice.other;
@@ -101,96 +169,204 @@
     const now = JSON.stringify([choice, kept]);
     if (now === seen) return;
     seen = now;
-    clear();
-    if (!choice) return;
-    const { side, index } = choice;
-    const opposite = side === "target" ? "source" : "target";
-    const read = side === "target" ? source.map((_, s) => weight(index, s)) : target.map((_, t) => weight(t, index));
+    for (const node of [...buttons.queries, ...buttons.columns, nowhere]) {
+      node.classList.remove("chosen");
+      node.style.background = node.style.color = node.lastChild.textContent = "";
+      if (node !== nowhere) node.setAttribute("aria-pressed", "false");
+    }
+    if (choice) mark(choice);
+    find("readout").replaceChildren(...(choice ? about(choice) : [element("span", say.hint, { class: "muted" })]));
+    draw(choice);
+  }
+
+  function mark({ side, index, other }) {
+    const opposite = side === "queries" ? "columns" : "queries";
     buttons[side][index].classList.add("chosen");
     buttons[side][index].setAttribute("aria-pressed", String(Boolean(kept) && kept.side === side && kept.index === index));
-    labels[side][index].classList.add("strong");
-    read.forEach((w, other) => tint(buttons[opposite][other], w));
-    if (side === "target" && shown.elsewhere) tint(endWord, shown.elsewhere[index] / 1000);
-    if (choice.other !== undefined) {
-      buttons[opposite][choice.other].classList.add("chosen");
-      labels[opposite][choice.other].classList.add("strong");
-    }
-    frame(choice);
-    find("readout").replaceChildren(...sentenceAbout(choice, read));
+    const read = readOf(side, index);
+    read.forEach((w, i) => shade(buttons[opposite][i], w));
+    if (side === "queries") shade(nowhere, reading.elsewhere[index]);
+    if (other !== undefined) buttons[opposite][other].classList.add("chosen");
   }
 
-  function tint(node, w) {
+  function shade(node, w) {
     node.lastChild.textContent = digits(w);
-    if (w >= 0.005) node.classList.add(`w${level(w)}`, ...(level(w) < 5 ? ["low"] : []));
+    if (w >= 0.005) tint(node, w, reading.ceiling);
   }
 
-  function clear() {
-    for (const node of [...buttons.source, ...buttons.target, endWord]) {
-      node.className = node === endWord ? "word end" : "word";
-      node.lastChild.textContent = "";
-      if (node !== endWord) node.setAttribute("aria-pressed", "false");
-    }
-    for (const label of [...labels.source, ...labels.target]) label.classList.remove("strong");
-    focusFrame.replaceChildren();
-    find("readout").replaceChildren(element("span", say.hint, { class: "muted" }));
-  }
+  const readOf = (side, index) => side === "queries"
+    ? reading.columns.map((_, s) => reading.weights[index][s]) : reading.rows.map((_, t) => reading.weights[t][index]);
 
-  function sentenceAbout({ side, index, other }, read) {
-    const here = side === "target" ? target : source, there = side === "target" ? source : target;
-    const name = (words, which, i) => element("bdi", words[i], { lang: data.langs[which][i] });
-    const opposite = side === "target" ? "source" : "target";
-    const parts = read.map((w, i) => ({ w, i })).filter(({ w, i }) => w >= 0.005 || i === other);
+  function about({ side, index, other }) {
+    const names = sides(), opposite = side === "queries" ? "columns" : "queries";
+    const name = (which, i) => element("bdi", story[names[which]][i], { lang: story.langs[names[which]][i] });
+    const parts = readOf(side, index).map((w, i) => ({ w, i })).filter(({ w, i }) => w >= 0.005 || i === other);
     parts.sort((a, b) => (b.i === other) - (a.i === other) || b.w - a.w);
     const chosen = element("b");
-    chosen.append(name(here, side, index));
+    chosen.append(name(side, index));
     const shares = parts.slice(0, 6).map(({ w, i }) => {
       const share = element(i === other ? "b" : "span", "", { class: "share" });
-      share.append(name(there, opposite, i), ` ${w.toFixed(2)}`);
+      share.append(name(opposite, i), ` ${w.toFixed(2)}`);
       return share;
     });
-    if (side === "target" && shown.elsewhere && shown.elsewhere[index] >= 5) {
-      shares.push(element("span", `${say.end} ${(shown.elsewhere[index] / 1000).toFixed(2)}`, { class: "share" }));
+    if (side === "queries" && reading.elsewhere[index] >= 0.005) {
+      shares.push(element("span", `${say.nowhere} ${reading.elsewhere[index].toFixed(2)}`, { class: "share" }));
     }
     const list = shares.flatMap((share, n) => (n ? [" · ", share] : [share]));
-    return [chosen, ` ${side === "target" ? say.reads : say.isReadBy} `, ...(list.length ? list : [say.nothing])];
+    return [chosen, ` ${side === "queries" ? say.reads : say.isReadBy} `, ...(list.length ? list : [say.nothing])];
   }
 
-  // --- the heatmap
+  // --- the picture: heat or arcs, on a canvas, so that two hundred words stay quick
 
-  const focusFrame = inSvg("g", { class: "focus" });
-  svg.append(focusFrame);
+  const canvas = find("canvas"), pen = canvas.getContext("2d");
+  const FONT = getComputedStyle(document.body).fontFamily;
+  let lies = () => null; // which choice lies under a point
 
-  const box = (rect) => ["x", "y", "width", "height"].map((name) => Number(rect.getAttribute(name)));
-
-  function between(first, last) { // a frame round everything from one cell to another
-    const [x, y] = box(first), [x2, y2, width, height] = box(last);
-    return inSvg("rect", { x: x - 1, y: y - 1, width: x2 + width - x + 2, height: y2 + height - y + 2 });
+  function sized(width, height) {
+    const scale = Math.min(devicePixelRatio || 1, Math.sqrt(30e6 / (width * height)));
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.fillStyle = colours().paper;
+    pen.fillRect(0, 0, width, height);
+    pen.textBaseline = "middle";
   }
 
-  const row = (t) => between(cells[t * S], cells[t * S + S - 1]);
-  const column = (s) => between(cells[s], cells[(T - 1) * S + s]);
-
-  function frame({ side, index, other }) {
-    focusFrame.append(side === "target" ? row(index) : column(index));
-    if (other !== undefined) focusFrame.append(side === "target" ? column(other) : row(other));
+  function elided(text, most) {
+    if (pen.measureText(text).width <= most) return text;
+    let end = text.length;
+    while (end > 1 && pen.measureText(`${text.slice(0, end)}…`).width > most) end--;
+    return `${text.slice(0, end)}…`;
   }
 
-  function choiceAt(node) { // what lies under the pointer
-    const at = cells.indexOf(node);
-    if (at >= 0) return { side: "target", index: Math.floor(at / S), other: at % S };
-    const end = endCells.indexOf(node);
-    if (end >= 0) return { side: "target", index: end };
-    for (const side of ["source", "target"]) {
-      const index = labels[side].indexOf(node);
-      if (index >= 0) return { side, index };
+  function write(text, x, y, { align = "left", strong = false, muted = false, size = 13, turn = 0, most = 160 } = {}) {
+    pen.save();
+    pen.translate(x, y);
+    if (turn) pen.rotate(-turn);
+    pen.font = `${strong ? "700 " : ""}${size}px ${FONT}`;
+    pen.fillStyle = muted ? colours().muted : colours().ink;
+    pen.textAlign = align;
+    pen.fillText(elided(text, most), 0, 0);
+    pen.restore();
+  }
+
+  const wide = (words, size, most) => {
+    pen.font = `${size}px ${FONT}`;
+    return Math.min(most, Math.max(...words.map((word) => pen.measureText(word).width)));
+  };
+
+  function draw(choice) {
+    (at.view === "arcs" ? drawArcs : drawHeat)(choice);
+    canvas.setAttribute("aria-label", `${say.figure}: ${say[at.role]}`);
+  }
+
+  function drawHeat(choice) {
+    const { rows, columns, weights, elsewhere, ceiling, some } = reading;
+    const room = Math.max(280, find("figure").clientWidth), phone = room < 500;
+    const most = phone ? 90 : 180, T = rows.length, S = columns.length;
+    let size = 13;
+    const left = Math.ceil(wide(rows, size, most)) + 12;
+    const cell = Math.max(phone ? 20 : 13, Math.min(44, Math.floor(Math.min((room - left - 70) / (S + (some ? 1 : 0)), 900 / T))));
+    size = Math.max(10, Math.min(13, 0.8 * cell));
+    const longest = wide(columns, size, most), flat = longest + 8 <= cell, width = cell;
+    const turn = flat ? 0 : cell >= 20 ? Math.PI / 4 : Math.PI / 2;
+    const lift = turn === Math.PI / 2 ? longest : Math.max(size, longest * Math.sin(turn));
+    const top = Math.ceil(lift) + 14, end = left + S * width + 8, narrow = Math.max(10, Math.round(cell * 0.5));
+    const over = turn === Math.PI / 4 ? longest * 0.75 : 0;
+    sized(Math.ceil((some ? end + narrow : left + S * width) + over + 6), top + T * cell + 4);
+    const right = some ? end + narrow : left + S * width;
+    columns.forEach((word, s) => {
+      const strong = choice && ((choice.side === "columns" && choice.index === s) || (choice.side === "queries" && choice.other === s));
+      const x = left + (s + 0.5) * width;
+      write(word, x, top - 9, flat ? { align: "center", strong, size, most } : { turn, strong, size, most });
+    });
+    if (some) write(say.nowhere, end + narrow / 2, top - 9, { turn: turn || Math.PI / 4, muted: true, size: Math.min(size, 11), most });
+    rows.forEach((word, t) => {
+      const y = top + (t + 0.5) * cell;
+      const strong = choice && ((choice.side === "queries" && choice.index === t) || (choice.side === "columns" && choice.other === t));
+      write(word, left - 8, y, { align: "right", strong, size, most });
+      for (let s = 0; s <= S; s++) {
+        if (s === S && !some) continue;
+        const w = s === S ? elsewhere[t] : weights[t][s], x = s === S ? end : left + s * width, place = level(w, ceiling);
+        pen.fillStyle = place ? colours().scale[place] : colours().paper;
+        pen.fillRect(x, top + t * cell, (s === S ? narrow : width) - 1, cell - 1);
+        if (!place) { pen.strokeStyle = colours().lattice; pen.lineWidth = 1; pen.strokeRect(x + 0.5, top + t * cell + 0.5, (s === S ? narrow : width) - 2, cell - 2); }
+        if (cell >= 38 && s < S && w >= 0.005) {
+          pen.font = `12px ${FONT}`;
+          pen.fillStyle = colours().text[place];
+          pen.textAlign = "center";
+          pen.fillText(w.toFixed(2), x + width / 2, y);
+        }
+      }
+    });
+    frames(choice, left, top, width, cell, right);
+    lies = (x, y) => {
+      const s = Math.floor((x - left) / width), t = Math.floor((y - top) / cell);
+      const inRows = t >= 0 && t < T, inColumns = s >= 0 && s < S;
+      if (inRows && inColumns) return { side: "queries", index: t, other: s };
+      if (inRows && (x < left || (x >= end && x < right))) return { side: "queries", index: t };
+      return inColumns && y < top && turn !== Math.PI / 4 ? { side: "columns", index: s } : null;
+    };
+  }
+
+  function frames(choice, left, top, width, cell, right) {
+    const box = (x, y, w, h, colour, line) => {
+      pen.strokeStyle = colour;
+      pen.lineWidth = line;
+      pen.strokeRect(x - 0.5, y - 0.5, w, h);
+    };
+    if (at.role === "cross") for (const [s, t] of story.links) box(left + s * width + 1, top + t * cell + 1, width - 2, cell - 2, colours().link, 2);
+    if (!choice) return;
+    const { side, index, other } = choice, T = reading.rows.length, S = reading.columns.length;
+    const line = (t) => box(left - 0.5, top + t * cell - 0.5, right - left + 1, cell + 1, colours().ink, 2);
+    const column = (s) => box(left + s * width - 0.5, top - 0.5, width + 1, T * cell + 1, colours().ink, 2);
+    (side === "queries" ? line : column)(index);
+    if (other !== undefined && other < S) (side === "queries" ? column : line)(other);
+  }
+
+  function drawArcs(choice) {
+    const { rows, columns, weights, ceiling } = reading, T = rows.length, S = columns.length;
+    const room = Math.max(280, Math.min(760, find("figure").clientWidth - 2)), line = Math.max(T, S) > 60 ? 20 : 26, size = 14;
+    const most = room * 0.34, left = Math.ceil(wide(columns, size, most)) + 14, right = Math.ceil(wide(rows, size, most)) + 14;
+    const height = Math.max(T, S) * line + 8, gap = [(height - S * line) / 2, (height - T * line) / 2];
+    sized(room, height);
+    const y = (side, i) => gap[side] + (i + 0.5) * line;
+    const touched = (t, s) => choice && (choice.side === "queries" ? choice.index === t : choice.index === s);
+    const strongest = (t, s, w) => w >= 0.02 && (T * S < 10000 || w >= 0.1 || touched(t, s));
+    for (const wanted of [false, true]) {
+      rows.forEach((_, t) => columns.forEach((_, s) => {
+        const w = weights[t][s];
+        if (!strongest(t, s, w) || Boolean(touched(t, s)) !== wanted) return;
+        pen.beginPath();
+        pen.moveTo(left, y(0, s));
+        pen.bezierCurveTo(room / 2, y(0, s), room / 2, y(1, t), room - right, y(1, t));
+        pen.strokeStyle = wanted ? colours().link : colours().scale[75];
+        pen.globalAlpha = Math.min(1, w / ceiling) * (choice && !wanted ? 0.15 : 0.85);
+        pen.lineWidth = 1 + 5 * (w / ceiling);
+        pen.stroke();
+      }));
     }
-    return null;
+    pen.globalAlpha = 1;
+    const strong = (side, i) => choice && ((choice.side === side && choice.index === i) || (choice.side !== side && choice.other === i));
+    columns.forEach((word, s) => write(word, left - 8, y(0, s), { align: "right", strong: strong("columns", s), size, most }));
+    rows.forEach((word, t) => write(word, room - right + 8, y(1, t), { strong: strong("queries", t), size, most }));
+    lies = (x, top) => {
+      const side = x < room / 2 ? "columns" : "queries", which = side === "columns" ? 0 : 1;
+      const index = Math.floor((top - gap[which]) / line);
+      return index >= 0 && index < (which ? T : S) ? { side, index } : null;
+    };
   }
 
-  svg.addEventListener("pointermove", (event) => event.pointerType === "mouse" && show(choiceAt(event.target) || kept));
-  svg.addEventListener("pointerleave", () => show(kept));
-  svg.addEventListener("click", (event) => {
-    const choice = choiceAt(event.target);
+  const under = (event) => {
+    const box = canvas.getBoundingClientRect();
+    return lies(event.clientX - box.left, event.clientY - box.top);
+  };
+  canvas.addEventListener("pointermove", (event) => event.pointerType === "mouse" && show(under(event) || kept));
+  canvas.addEventListener("pointerleave", () => show(kept));
+  canvas.addEventListener("click", (event) => {
+    const choice = under(event);
     if (choice) keep(choice);
   });
   document.addEventListener("keydown", (event) => {
@@ -199,68 +375,310 @@
     show(null);
   });
 
-  // --- which reading
+  // --- which read
 
-  function draw(which) {
-    shown = alignments[which];
-    find("caption").textContent = shown.caption;
-    cells.forEach((cell, at) => cell.setAttribute("class", `w${level(shown.weights[at] / 1000)}`));
-    values.forEach((value, at) => {
-      const w = shown.weights[at] / 1000;
-      value.textContent = digits(w);
-      value.setAttribute("class", `w${level(w)}`);
-    });
-    endCells.forEach((cell, t) => cell.setAttribute("class", `w${level(shown.elsewhere[t] / 1000)}`));
-    endWord.hidden = !shown.elsewhere;
-    drawLinks();
+  function fill(id, options, value) {
+    const select = find(id);
+    select.replaceChildren(...options.map(([key, text]) => element("option", text, { value: key })));
+    select.value = value;
+    if (id !== "view") select.parentNode.hidden = options.length < 2;
+  }
+
+  const named = (name) => say[{ "gradient × input": "gradient", "leaving words out": "omission" }[name]] || name;
+
+  function choose(changes) {
+    const before = sides();
+    at = { ...at, ...changes };
+    const roles = ["cross", "encoder", "decoder", "mattered"].filter((role) => story.blocks.some((block) => block.role === role));
+    if (!roles.includes(at.role)) at.role = roles[0];
+    const own = story.blocks.flatMap((block, i) => (block.role === at.role ? [i] : []));
+    if (!own.includes(at.block)) at = { ...at, block: own[own.length - 1], head: null };
+    const H = story.blocks[at.block].shape[0];
+    if (H === 1 || at.head >= H) at.head = H === 1 ? 0 : null;
+    if (at.role !== "cross") at.after = false;
+    fill("role", roles.map((role) => [role, say[role]]), at.role);
+    fill("layer", own.map((i) => [i, named(story.blocks[i].name)]), at.block);
+    fill("head", H > 1 ? [["mean", say.mean], ...[...Array(H).keys()].map((h) => [h, String(h + 1)])] : [[0, "1"]], at.head === null ? "mean" : at.head);
+    fill("row", at.role === "cross" && story.pieces.length > story.target.length ? [["before", say.before], ["after", say.after]] : [["before", say.before]], at.after ? "after" : "before");
+    fill("view", [["heat", say.heat], ["arcs", say.arcs]], at.view);
+    reading = matrix();
+    if (JSON.stringify(before) !== JSON.stringify(sides()) || !buttons.queries.length || changes.fresh) {
+      kept = null;
+      sentence("columns");
+      sentence("queries");
+    }
+    nowhere.hidden = !reading.some;
+    find("ceiling").textContent = reading.ceiling;
+    find("bar").style.background = `linear-gradient(to right, ${[0, 20, 40, 60, 80, 100].map((n) => colours().scale[n]).join(",")})`;
+    find("linked").hidden = !(story.links.length && at.role === "cross" && at.view === "heat");
     if (find("numbers").open) tabulate();
     seen = undefined;
     show(kept);
+    if (story.player.length) step(moment);
   }
 
-  function drawLinks() {
-    const group = svg.querySelector(".links");
-    const line = S > 36 || T > 36 ? 1.5 : 2.5;
-    group.replaceChildren(...shown.links.map(([s, t]) => {
-      const [x, y, width, height] = box(cells[t * S + s]);
-      return inSvg("rect", { x: x + line / 2, y: y + line / 2, width: width - line, height: height - line, "stroke-width": line });
-    }));
-  }
+  find("role").onchange = (event) => choose({ role: event.target.value });
+  find("layer").onchange = (event) => choose({ block: Number(event.target.value) });
+  find("head").onchange = (event) => choose({ head: event.target.value === "mean" ? null : Number(event.target.value) });
+  find("row").onchange = (event) => choose({ after: event.target.value === "after" });
+  find("view").onchange = (event) => choose({ view: event.target.value });
 
   function tabulate() {
-    const head = element("tr");
-    head.append(element("td"), ...source.map((word, s) => element("th", word, { scope: "col", lang: data.langs.source[s] })));
-    if (shown.elsewhere) head.append(element("th", say.end, { scope: "col" }));
-    const table = element("table"), top = element("thead"), body = element("tbody");
+    const names = sides(), { rows, columns, weights, some } = reading;
+    const head = element("tr"), table = element("table"), top = element("thead"), body = element("tbody");
+    head.append(element("td"), ...columns.map((word, s) => element("th", word, { scope: "col", lang: story.langs[names.columns][s] })));
+    if (some) head.append(element("th", say.nowhere, { scope: "col" }));
     top.append(head);
-    target.forEach((word, t) => {
-      const line = element("tr"), read = shown.weights.slice(t * S, (t + 1) * S);
-      if (shown.elsewhere) read.push(shown.elsewhere[t]);
-      line.append(element("th", word, { scope: "row", lang: data.langs.target[t] }));
-      line.append(...read.map((w) => element("td", (w / 1000).toFixed(3), { class: `w${level(w / 1000)}` })));
+    rows.forEach((word, t) => {
+      const line = element("tr");
+      line.append(element("th", word, { scope: "row", lang: story.langs[names.queries][t] }));
+      line.append(...weights[t].slice(0, columns.length + (some ? 1 : 0)).map((w) => {
+        const cell = element("td", w.toFixed(3));
+        tint(cell, w, reading.ceiling);
+        return cell;
+      }));
       body.append(line);
     });
     table.append(top, body);
     find("table").replaceChildren(table);
   }
+  find("numbers").addEventListener("toggle", () => find("numbers").open && tabulate());
 
-  function begin() {
-    document.documentElement.lang = isKorean ? "ko" : "en";
-    for (const node of document.querySelectorAll("[data-text]")) node.textContent = say[node.dataset.text];
-    figure.setAttribute("aria-label", say.heatmap);
-    find("table").setAttribute("aria-label", say.numbers);
-    if (isKorean) {
-      for (const text of svg.querySelectorAll(".axes text, .legend text, .end-label text")) {
-        text.textContent = FIGURE[text.textContent] || text.textContent;
-      }
+  // --- the player
+
+  let moment = 0, timer = null;
+  const last = () => story.player.length - 1;
+  const crossBlock = () => story.blocks[at.block].role === "cross" ? [at.block, at.head] : [story.chosen[0], story.chosen[1]];
+
+  function step(to) {
+    moment = Math.min(last(), Math.max(0, to));
+    const [b, head] = crossBlock(), block = story.blocks[b];
+    const read = row(block, block.shape[0] > 1 ? head : 0, Math.min(block.shape[1] - 1, moment)), S = story.source.length;
+    const most = Math.max(...read, 0.001), options = story.player[moment].options, taken = options.find((option) => option[2]);
+    find("step").max = last();
+    find("step").value = moment;
+    find("first").disabled = find("back").disabled = moment === 0;
+    find("forth").disabled = moment === last();
+    const strongest = read.map((w, s) => ({ w, s })).sort((one, other) => other.w - one.w);
+    const word = (s) => (s === S ? say.nowhere : story.source[s]);
+    tell(taken, strongest, word);
+    find("looks").replaceChildren(...story.source.map((text, s) => {
+      const token = element("span", text, { class: "token", lang: story.langs.source[s] });
+      tint(token, read[s], Math.max(0.5, most));
+      return token;
+    }));
+    flow(strongest.filter(({ w }) => w >= 0.04), word);
+    find("context-told").textContent = strongest.slice(0, 4).filter(({ w }) => w >= 0.005).map(({ w, s }) => `${word(s)} ${w.toFixed(2)}`).join(" + ");
+    find("options").replaceChildren(...options.map(([piece, chance, isTaken]) => {
+      const line = element("div", "", { class: `option${isTaken ? " taken" : ""}`, role: "listitem" });
+      const bar = element("div", "", { class: "chance" });
+      bar.style.width = `${100 * chance}%`;
+      const holder = element("div");
+      holder.append(bar);
+      line.append(element("bdi", piece.trim() || say.end), holder, element("span", percent(chance), { class: "share" }));
+      return line;
+    }));
+    find("written").replaceChildren(...story.pieces.slice(0, last()).map((piece, p) => {
+      const state = p < moment ? "" : p === moment ? " now" : " todo";
+      return element("span", piece.trim() || "␣", { class: `token${state}`, style: piece.startsWith(" ") ? "" : "margin-left:-9px" });
+    }));
+    grow();
+  }
+
+  function tell(taken, strongest, word) {
+    const now = taken ? taken[0].trim() : "", isEnd = moment === last();
+    const what = isEnd ? say.ends : `${say.writes} ${now || "␣"}`;
+    find("moment").textContent = `${say.step} ${moment + 1} ${say.of} ${last() + 1}: ${what}${taken ? `, ${say.chance} ${percent(taken[1])}` : ""}; ${say.reads} ${word(strongest[0].s)} ${strongest[0].w.toFixed(2)}`;
+  }
+
+  function flow(parts, word) { // segments keep their places, so that they can be seen to grow and shrink
+    const context = find("context"), rest = Math.max(0, 1 - parts.reduce((sum, { w }) => sum + w, 0));
+    const all = [...parts.sort((one, other) => one.s - other.s).map(({ w, s }) => [word(s), w]), ...(rest > 0.005 ? [[say.rest, rest]] : [])];
+    while (context.children.length > all.length) context.lastChild.remove();
+    while (context.children.length < all.length) context.append(element("span"));
+    all.forEach(([text, w], i) => {
+      const part = context.children[i], isRest = i === all.length - 1 && rest > 0.005;
+      part.textContent = w >= 0.09 ? text : "";
+      part.title = `${text} ${w.toFixed(2)}`;
+      part.style.flexBasis = `${100 * w}%`;
+      const place = isRest ? 0 : level(w, 1);
+      part.style.background = isRest ? "" : colours().scale[Math.max(12, place)];
+      part.style.color = isRest ? colours().muted : colours().text[Math.max(12, place)];
+    });
+  }
+
+  function grow() { // the tree of beginnings, as far as it has grown
+    const steps = story.player.slice(0, moment + 1), WIDE = 92, HIGH = 24, places = [];
+    const most = Math.max(...story.player.map((each) => each.nodes.length));
+    find("search").hidden = most === 0;
+    if (!most) return;
+    const svg = inSvg("svg", { width: 20 + steps.length * WIDE, height: most * HIGH + 12, role: "img", "aria-label": say.tree });
+    const lines = inSvg("g", {}), marks = inSvg("g", {});
+    steps.forEach(({ nodes }, t) => {
+      places.push(nodes.map((_, i) => [12 + t * WIDE, 18 + i * HIGH]));
+      nodes.forEach(([parent, piece, chance, , fate, wins], i) => {
+        const [x, y] = places[t][i], [px, py] = t ? [places[t - 1][parent][0] + textWide(steps[t - 1].nodes[parent]), places[t - 1][parent][1]] : [0, 18];
+        const kind = `${fate}${wins ? " wins" : ""}`;
+        lines.append(inSvg("path", { class: kind, d: `M${px} ${py}C${(px + x) / 2} ${py} ${(px + x) / 2} ${y} ${x - 2} ${y}` }));
+        const group = inSvg("g", { class: `${kind}${wins && t === moment ? " now" : ""}` }), text = labelOf(piece, fate);
+        group.append(inSvg("title", {}, `${piece.trim() || say.end} · ${percent(chance)} · ${say[fate]}`));
+        group.append(inSvg("rect", { x: x - 1, y: y - 11, width: textWide([0, piece, 0, 0, fate]) + 2, height: 22, rx: 5 }));
+        group.append(inSvg("text", { x: x + 3, y: y + 4.5 }, text));
+        marks.append(group);
+      });
+    });
+    svg.append(lines, marks);
+    find("tree").replaceChildren(svg);
+    find("tree").scrollLeft = svg.width.baseVal.value;
+  }
+
+  const labelOf = (piece, fate) => {
+    const text = fate === "ended" ? "■" : piece.trim() || "␣";
+    return text.length > 9 ? `${text.slice(0, 8)}…` : text;
+  };
+  const textWide = ([, piece, , , fate]) => {
+    pen.font = `700 13px ${FONT}`;
+    return Math.min(84, pen.measureText(labelOf(piece, fate)).width + 6);
+  };
+
+  function play(on) {
+    clearInterval(timer);
+    timer = null;
+    find("play").textContent = on ? say.pause : say.play;
+    if (!on) return;
+    if (moment === last()) step(0);
+    timer = setInterval(() => (moment < last() ? step(moment + 1) : play(false)), 1100 / Number(find("speed").value));
+  }
+
+  find("play").onclick = () => play(timer === null);
+  find("first").onclick = () => { play(false); step(0); };
+  find("back").onclick = () => { play(false); step(moment - 1); };
+  find("forth").onclick = () => { play(false); step(moment + 1); };
+  find("step").oninput = (event) => { play(false); step(Number(event.target.value)); };
+  find("speed").onchange = () => timer !== null && play(true);
+  find("player").addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.tagName === "SELECT") return;
+    if (event.target.id === "step" && event.key !== " ") return;
+    if (event.key === " " && event.target.tagName === "BUTTON") return;
+    const act = {
+      " ": () => play(timer === null), ArrowRight: () => { play(false); step(moment + 1); }, ArrowLeft: () => { play(false); step(moment - 1); },
+      Home: () => { play(false); step(0); }, End: () => { play(false); step(last()); },
+    }[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+
+  // --- another sentence, where a server answers
+
+  let versions = [];
+
+  async function ask(event) {
+    event.preventDefault();
+    const text = find("text").value.trim();
+    if (!text) { find("told").textContent = say.empty; return; }
+    find("told").textContent = say.asking;
+    try {
+      const answer = await fetch(endpoint, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text }) });
+      const told = await answer.json();
+      if (!answer.ok) throw new Error(told.error || answer.statusText);
+      await unpack(told);
+      find("told").textContent = "";
+      versions = [story, told];
+      take(told);
+    } catch (problem) {
+      find("told").textContent = `${say.failed} ${problem.message}`;
     }
-    const choice = find("choice");
-    choice.append(...alignments.map(({ name }, index) => element("option", name, { value: index })));
-    choice.addEventListener("change", () => draw(choice.selectedIndex));
-    find("chooser").hidden = alignments.length < 2;
-    find("numbers").addEventListener("toggle", tabulate);
-    find("numbers").hidden = find("words").hidden = false;
-    draw(choice.selectedIndex < 0 ? 0 : choice.selectedIndex);
+  }
+
+  function compare() {
+    find("both").hidden = versions.length < 2;
+    find("both").replaceChildren(...versions.map((version, i) => {
+      const other = versions[1 - i], box = element("section", "", { class: version === story ? "shown" : "" });
+      box.append(element("h2", i ? say.is : say.was));
+      for (const side of ["source", "target"]) {
+        const line = element("p", "", { dir: "auto", class: side === "source" ? "muted" : "" }), same = common(version[side], other[side]);
+        version[side].forEach((word, n) => line.append(element(same.has(n) ? "span" : "mark", word), " "));
+        box.append(line);
+      }
+      const button = element("button", version === story ? say.shown : say.show, { type: "button" });
+      button.disabled = version === story;
+      button.onclick = () => take(version);
+      box.append(button);
+      return box;
+    }));
+  }
+
+  function common(words, others) { // the places of a longest common subsequence
+    const best = Array.from({ length: words.length + 1 }, () => new Uint16Array(others.length + 1));
+    for (let i = words.length - 1; i >= 0; i--) for (let j = others.length - 1; j >= 0; j--) {
+      best[i][j] = words[i] === others[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+    }
+    const places = new Set();
+    for (let i = 0, j = 0; i < words.length && j < others.length;) {
+      if (words[i] === others[j]) { places.add(i++); j++; } else if (best[i + 1][j] >= best[i][j + 1]) i++; else j++;
+    }
+    return places;
+  }
+
+  // --- beginning
+
+  function take(told) { // show another story
+    story = told;
+    play(false);
+    moment = 0;
+    const [block, head, after] = story.chosen;
+    find("title").textContent = story.title;
+    find("player").hidden = !story.player.length;
+    find("text").value = story.source.join(" ");
+    words();
+    choose({ role: story.blocks[block].role, block, head, after, fresh: true });
+    compare();
+  }
+
+  function readName() { // the read that was compared with what mattered
+    const [block, head] = story.chosen;
+    return `${say.layer} ${story.blocks[block].name}, ${head === null ? say.mean : `${say.head} ${head + 1}`}`;
+  }
+
+  function words() { // everything that is said in one of two languages
+    document.documentElement.lang = say === KOREAN ? "ko" : "en";
+    for (const node of document.querySelectorAll("[data-text]")) node.textContent = say[node.dataset.text];
+    find("language").textContent = say.other;
+    find("language").lang = say === KOREAN ? "en" : "ko";
+    for (const name of ["first", "back", "forth", "step"]) find(name).setAttribute("aria-label", say[name]);
+    find("play").textContent = timer === null ? say.play : say.pause;
+    find("figure").setAttribute("aria-label", say.figure);
+    find("tree").setAttribute("aria-label", say.tree);
+    find("table").setAttribute("aria-label", say.numbers);
+    const trust = story.trust;
+    find("trust").hidden = !trust;
+    if (trust) {
+      const parts = trust.agreement.map(([name, value]) => `${named(name)} ${value === null ? say.unknown : value.toFixed(2).replace("-", "−")}`);
+      find("trust").textContent = say.trust(readName(), parts.join(", "));
+    }
+  }
+
+  async function begin() {
+    await unpack(first);
+    for (const id of ["words", "figure", "scale", "numbers", "language"]) find(id).hidden = false;
+    if (endpoint && location.protocol.startsWith("http")) {
+      find("edit").hidden = false;
+      find("edit").onsubmit = ask;
+    }
+    find("language").onclick = () => {
+      say = say === KOREAN ? ENGLISH : KOREAN;
+      words();
+      choose({ fresh: true });
+      compare();
+    };
+    take(first);
+    const again = () => { seen = undefined; choose({}); };
+    dark.addEventListener("change", again);
+    let room = innerWidth;
+    addEventListener("resize", () => { if (innerWidth !== room) { room = innerWidth; again(); } });
+    document.fonts.ready.then(again);
+    document.documentElement.dataset.ready = "yes";
   }
 
   begin();

@@ -1,0 +1,257 @@
+"""The page in a real browser: mouse, touch and keys. Needs playwright and a system Chromium; skipped without them."""
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.visualisation import Alignment, Meta, Story, save
+from regard.visualisation.page import page as drawn
+from regard.visualisation.story import data
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+MORE = ["--disable-component-update", "--disable-sync"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if not CHROMIUM:
+        pytest.skip("no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=CHROMIUM, args=QUIET + MORE)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    """Opens the page of a story; fails on any script error or request."""
+    faults: list[str] = []
+
+    def go(story: Any, url: str = "", **context: Any) -> Any:
+        address = url or save(story, tmp_path / "page.html").as_uri()
+        page = browser.new_context(**{"locale": "en-GB", **context}).new_page()
+        page.set_default_timeout(60_000)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda message: faults.append(message.text))
+        page.on(
+            "request", lambda request: request.url.startswith(address.rsplit("/", 1)[0]) or faults.append(request.url)
+        )
+        page.goto(address)
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield go
+    assert faults == []
+
+
+def test_pointing_at_a_target_word_shows_what_it_read(opened: Any, bread: Alignment) -> None:
+    page = opened([bread])
+    page.hover("#queries .word:nth-child(2)")
+    assert page.inner_text("#readout") == "빵을 reads bread 0.88 · eating 0.07 · I 0.02 · was 0.01 · (no word) 0.02"
+    assert page.inner_text("#columns .word:nth-child(4)").split() == ["bread", "0.88"]
+    assert page.get_attribute("#columns .word:nth-child(4)", "style").startswith("background: rgb(")
+
+
+def test_pointing_at_the_heat_and_the_arcs_shows_weights(opened: Any, bread: Alignment) -> None:
+    page = opened([bread])
+    box = page.locator("#canvas").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] - 20)
+    assert page.inner_text("#readout").startswith("있었다 reads ")
+    page.mouse.move(0, 0)
+    assert page.inner_text("#readout").startswith("Point at a word")
+    page.select_option("#view", "arcs")
+    box = page.locator("#canvas").bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 15)
+    assert page.inner_text("#readout").startswith("I is read by 나는 0.90")
+    page.mouse.click(box["x"] + 20, box["y"] + 15)
+    page.mouse.move(0, 0)
+    assert page.get_attribute("#columns .word:nth-child(1)", "aria-pressed") == "true"
+
+
+def test_keys_walk_keep_and_let_go(opened: Any, bread: Alignment) -> None:
+    page = opened([bread])
+    page.focus("#columns .word")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#readout").startswith("was is read by 있었다 0.60")
+    page.keyboard.press("Enter")
+    assert page.get_attribute("#columns .word:nth-child(2)", "aria-pressed") == "true"
+    page.keyboard.press("Tab")
+    page.keyboard.press("End")
+    assert page.inner_text("#readout").startswith("있었다 reads was 0.60")
+    page.keyboard.press("Escape")
+    assert page.locator(".word.chosen").count() == 0
+
+
+def test_layers_heads_and_roles_are_chosen(opened: Any, told: Callable[..., Story]) -> None:
+    story = told(5, 2, 2)
+    page = opened(story)
+    assert page.input_value("#layer") == "1"
+
+    def check(weights: Any, row: int = 0) -> None:
+        page.mouse.move(0, 0)
+        page.hover("#queries .word:nth-child(1)")
+        word, weight = str(page.inner_text("#readout")).split(" reads ")[1].split(" · ")[0].rsplit(" ", 1)
+        best = int(weights[row].argmax())
+        assert (word, float(weight)) == (story.source[best], pytest.approx(weights[row, best], abs=0.0056))
+
+    check(story.layers[1].weights[0])
+    page.select_option("#head", index=2)
+    check(story.layers[1].weights[1])
+    page.select_option("#head", "mean")
+    check(story.layers[1].weights.mean(0))
+    page.select_option("#layer", "0")
+    check(story.layers[0].weights.mean(0))
+    page.select_option("#row", "after")
+    check(story.layers[0].weights.mean(0), row=1)  # the read after a word is that of the next piece
+    page.select_option("#role", "encoder")
+    assert page.inner_text("#queries-name") == "Source"
+    check(story.layers[3].weights.mean(0))
+    page.select_option("#role", "mattered")
+    page.hover("#queries .word:nth-child(3)")
+    assert page.inner_text("#layer option:checked") == "leaving words out"
+    assert "0.50" in page.inner_text("#trust")
+    assert "unknown" in page.inner_text("#trust")
+
+
+def test_the_player_steps_by_buttons_and_keys(opened: Any, told: Callable[..., Story]) -> None:
+    story = told(5, 2, 2)
+    page = opened(story)
+    assert page.inner_text("#moment").startswith("Step 1 of 6: writes 저는, probability 75.0 %; reads ")
+    page.click("#forth")
+    assert page.inner_text("#moment").startswith("Step 2 of 6: writes 도서관에서")
+    assert page.inner_text(".token.now") == "도서관에서"
+    assert page.locator("#tree text").count() == 4
+    assert page.locator("#tree .wins text").count() == 2
+    page.focus("#player")
+    page.keyboard.press("End")
+    assert "ends the sentence" in page.inner_text("#moment")
+    assert page.is_disabled("#forth")
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#moment").startswith("Step 5 of 6")
+    page.keyboard.press("Home")
+    weights = story.read()[0]
+    assert f"{weights.max():.2f}" in page.inner_text("#context-told")
+    assert page.locator("#options .taken").inner_text().split() == ["저는", "75.0", "%"]
+    page.select_option("#speed", "4")
+    page.click("#play")
+    page.locator("#moment", has_text="Step 6 of 6").wait_for()
+    page.locator("#play", has_text="Play").wait_for()
+
+
+def test_a_phone_in_korean(opened: Any, told: Callable[..., Story]) -> None:
+    page = opened(
+        told(12, 4, 3), viewport={"width": 400, "height": 800}, locale="ko-KR", has_touch=True, color_scheme="dark"
+    )
+    page.tap("#columns .word:nth-child(4)")
+    assert page.inner_text("#readout").startswith("that ← 읽은 단어: ")
+    assert page.evaluate("document.documentElement.lang") == "ko"
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+    assert page.inner_text("#player-name") == "한 조각씩 쓰는 과정"
+    page.tap("#language")
+    assert page.inner_text("#player-name") == "How it was written, piece by piece"
+
+
+def test_all_is_named_for_screen_readers(opened: Any, told: Callable[..., Story]) -> None:
+    page = opened(told(5, 2, 2))
+    for role, name in [("toolbar", "Source: words"), ("button", "One step back"), ("slider", "Step")]:
+        assert page.get_by_role(role, name=name, exact=True).count() == 1, name
+    assert page.get_by_role("img", name="What was looked at: target → source").count() == 1
+    for id in ("role", "layer", "head", "row", "view", "speed"):
+        assert page.locator(f"label:has(#{id})").inner_text().strip()
+    assert (
+        page.locator("button:visible").evaluate_all(
+            "all => all.filter(b => !(b.innerText || b.ariaLabel).trim()).length"
+        )
+        == 0
+    )
+
+
+def test_all_numbers_as_a_table(opened: Any, bread: Alignment) -> None:
+    page = opened([bread])
+    page.click("summary")
+    assert page.locator("#table tbody tr").count() == 4
+    cells = page.inner_text("#table tbody tr:nth-child(2)").split()
+    assert cells == ["빵을", "0.020", "0.010", "0.070", "0.880", "0.020"]
+
+
+def test_two_hundred_words_are_painted_within_a_second(opened: Any, told: Callable[..., Story]) -> None:
+    page = opened(told(200, 8, 8))
+    first = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert first < 1000, "the first paint of the longest page"
+    page.select_option("#view", "arcs")
+    page.hover("#queries .word:nth-child(3)")
+    assert page.inner_text("#readout")
+
+
+@pytest.fixture
+def served(told: Callable[..., Story]) -> Iterator[str]:
+    """A server that sends the page, and answers about another sentence as docs/pictures.md says."""
+    story = told(4, 1, 1)
+    other = replace(story, source=("I", "was", "told", "this"), target=("저는", "도서관에서", "할머니의", "책을"))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._send("text/html; charset=utf-8", drawn(story, Meta(endpoint="/explain")).encode())
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if asked != {"text": "I was told this"}:
+                self._send("application/json", b'{"error": "too hard"}', 422)
+                return
+            self._send("application/json", json.dumps(data(other)).encode())
+
+        def _send(self, kind: str, body: bytes, status: int = 200) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/page"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_another_sentence_is_compared_where_a_server_answers(
+    opened: Any, served: str, told: Callable[..., Story]
+) -> None:
+    assert not opened(told(4, 1, 1)).is_visible("#edit")
+    page = opened(None, served)
+    page.fill("#text", "I was told this")
+    page.click("#edit button[type=submit]")
+    page.wait_for_selector("#both section")
+    assert [text.split() for text in page.locator("#both mark").all_inner_texts()] == [
+        ["that"],
+        ["사진을"],
+        ["this"],
+        ["책을"],
+    ]
+    assert page.inner_text("#title") == "I was told this"
+    page.click("#both section:nth-child(1) button")
+    assert page.inner_text("#title") == "I was told that"
+
+
+def test_a_server_that_refuses_is_quoted(browser: Any, served: str) -> None:
+    page = browser.new_context(locale="en-GB").new_page()
+    page.goto(served)
+    page.wait_for_selector("html[data-ready]")
+    page.fill("#text", "no")
+    page.click("#edit button[type=submit]")
+    page.locator("#told", has_text="too hard").wait_for()

@@ -171,11 +171,15 @@ class Cost:
 
 
 def measure(
-    sizes: Sizes, kinds: Sequence[Kind] = KINDS, patience: float = 0.05, said: Callable[[str], None] = lambda _: None
+    sizes: Sizes,
+    kinds: Sequence[Kind] = KINDS,
+    patience: float = 0.05,
+    threads: int = 1,
+    said: Callable[[str], None] = lambda _: None,
 ) -> list[Cost]:
     """The costs of every kind of layer at these sizes. `patience`: seconds to spend on each time that is measured."""
-    costs, threads = [], torch.get_num_threads()
-    torch.set_num_threads(1)
+    costs, before = [], torch.get_num_threads()
+    torch.set_num_threads(threads)
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
@@ -183,7 +187,7 @@ def measure(
                 said(kind.name)
                 costs.append(_cost(kind, sizes, patience))
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
     return costs
 
 
@@ -335,16 +339,17 @@ def _layers(kind: Kind, sizes: Sizes) -> int:
 
 
 def _seconds(kind: Kind, sizes: Sizes, patience: float) -> float:
-    """The processor's time on one core; the best of several runs, since what else the machine does only adds to it."""
+    """The best of several runs, since what else the machine does only adds to it; one thread is timed on its core."""
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     layer, x = _made(kind, sizes)
     _, run_between = layer.between(x)
     times = list[float]()
     with torch.no_grad():
         run_between()
         while not times or sum(times) < patience or (len(times) < 3 and sum(times) < 4 * patience):
-            begun = time.thread_time()
+            begun = clock()
             run_between()
-            times.append(time.thread_time() - begun)
+            times.append(clock() - begun)
     return min(times)
 
 

@@ -32,6 +32,7 @@ from regard.search import (
     Wording,
     checked,
     coverage,
+    is_complete,
     likeness,
     runaway,
 )
@@ -215,11 +216,11 @@ class Translator:
         (asked,) = self._wishes(wish, 1, settings)
         begun = False
         for part, own in self._cut(text, 0, asked):
-            for number, more in enumerate(self._increments(self._job(part, own, settings), settings)):
+            for number, more in enumerate(self._increments(self._job(part, own, settings), settings, own)):
                 yield f" {more}" if begun and number == 0 else more
                 begun = True
 
-    def _increments(self, job: Job, settings: SearchSettings) -> Iterator[str]:
+    def _increments(self, job: Job, settings: SearchSettings, wish: Wish) -> Iterator[str]:
         """What a translation grows by: whole words, and in the end the rest."""
         target, told = self.tokenizer.target, ""
         ids: tuple[int, ...] = ()
@@ -231,6 +232,8 @@ class Translator:
                 told = whole
         if rest := target.decode(ids)[len(told) :]:
             yield rest
+        best = Hypothesis(ids, 0.0, 0.0, is_complete(ids, job.task.terms))
+        self._warn(0, self._text(best, job.source), best, wish)
 
     def readings(self, source: str, target: Sequence[int]) -> Readings:
         """What the model looks at when it is made to write these target pieces (without end of sentence)."""

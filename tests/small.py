@@ -40,6 +40,9 @@ def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer
         for parameter in model.parameters():
             parameter.mul_(1.5)
         model.decoder.output.bias[EOS] = end
+        if decoder == "convolutional":  # it is fond of single bytes, which may be control characters
+            bytes_ = [tokenizer.target._processor.is_byte(i) for i in range(len(tokenizer.target))]
+            model.decoder.output.bias[torch.tensor(bytes_)] = -10.0
     settings = FolderSettings(
         model=model_settings,
         tokenizer=tokenizer_settings,

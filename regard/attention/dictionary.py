@@ -314,5 +314,5 @@ def _told(value: Tensor, digits: int = 2) -> str:
     value = value.detach()
     if value.ndim == 0:
         return f"{float(value):.{digits}f}"
-    numbers = [f"{float(x):.2f}" for x in value.flatten()[:6]]
+    numbers = [f"{round(float(x), 2) + 0.0:.2f}" for x in value.flatten()[:6]]  # no −0.00
     return f"[{', '.join(numbers)}{', …' if value.numel() > 6 else ''}]"

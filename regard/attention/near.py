@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from regard.attention.memory import Memory
 from regard.shapes import Bool, Float, Tensor
 
-__all__ = ["into_blocks", "out_of_blocks", "pays"]
+__all__ = ["in_a_row", "into_blocks", "out_of_blocks", "pays"]
 
 SMALLEST = 16
 """Of a block: smaller ones leave the kernels too little to do at a time."""
@@ -22,10 +22,21 @@ def pays(T: int, window: int) -> bool:
     return 6 * _block(window) < T
 
 
+def in_a_row(keep: Bool[Tensor, "R S"] | None) -> bool:
+    """Whether what may be read stands together, so that a window is no wider than it seems."""
+    if keep is None:
+        return True
+    begins = keep & ~F.pad(keep, (1, 0))[:, :-1]
+    return bool((begins.sum(1) <= 1).all())
+
+
 def into_blocks(
     query: Float[Tensor, "R H T E"], memory: Memory, causal: bool, window: int
 ) -> tuple[Float[Tensor, "RB H W E"], Memory, Bool[Tensor, "RB 1 W S"]]:
-    """T queries to a memory of T entries, as blocks of queries to small memories, and which entries each may read."""
+    """T queries to a memory of T entries, as blocks of queries to small memories, and which entries each may read.
+
+    A query whose own entry is hidden reads what is near its place, which may be nothing; nobody reads its answer.
+    """
     R, T, W = memory.rows, query.shape[2], _block(window)
     blocks, after = -(-T // W), 0 if causal else W
     queries = F.pad(query, (0, 0, 0, blocks * W - T)).unfold(2, W, W).permute(0, 2, 1, 4, 3).flatten(0, 1)

@@ -77,7 +77,7 @@ class General(Score):
         self.matrix = nn.Parameter(torch.empty(heads, self.query_size, size).uniform_(-bound, bound))
 
     def prepare(self, keys: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H S Eq"]:
-        return torch.matmul(keys, self.matrix.transpose(1, 2))
+        return torch.einsum("rhse,hqe->rhsq", keys, self.matrix)  # one product a head, not one a row
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float]:
         return query, 1.0

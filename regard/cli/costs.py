@@ -24,7 +24,7 @@ NOTES = (
     "operations: multiply-adds of a forward pass",
     "in sequence: products of which each waits for the one before",
     "longest path: layers until the last position hears from the first, times the products of each in sequence",
-    "time: of a forward pass, on one core of this machine, the best of several",
+    "time: of a forward pass on this machine, the best of several",
     "memory: what a forward pass keeps for the backward one, without weights",
 )
 
@@ -35,13 +35,14 @@ def costs(
     d: Annotated[int, typer.Option(min=16, max=8192, help="Numbers at each position.")] = 256,
     format: Annotated[Literal["text", "json"], typer.Option(help="For people or for programs.")] = "text",
     out: Annotated[Path | None, typer.Option(help="Draw time and memory too: .html, .svg or .png.")] = None,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Processor threads to measure with.")] = 1,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Count and measure one layer of each kind: operations, steps in sequence, the longest path, time and memory.
 
     This is table 1 of "Attention is all you need", each entry found by running the layers that models are made of,
-    beside the formula. Time and memory are measured from a quarter of n and d to four times as much, on one core.
+    beside the formula. Time and memory are measured from a quarter of n and d to four times as much.
     """
     prepare(None, quiet, debug)
     from regard.evaluation.costs import Sizes, measure
@@ -53,7 +54,7 @@ def costs(
     sizes = Sizes(n, d).at()
     if sizes.d != d:
         say(f"d is {sizes.d}: sizes are cut into four heads")
-    found = measure(sizes, said=lambda name: say(f"counting and measuring: {name}"))
+    found = measure(sizes, threads=threads, said=lambda name: say(f"counting and measuring: {name}"))
     if out is not None:
         save(_curves(found, sizes), out)
         say(f"wrote {out}")
@@ -147,5 +148,5 @@ def _curves(found: list[Cost], sizes: Sizes) -> Curves:
                 for cost in found
             )
             panels.append(Panel(f"{what}, {unit}", f"{axis}, at {other}", series))
-    caption = "Time of a forward pass on one core; memory it keeps for the backward one. At a line's end its exponent."
+    caption = "Time of a forward pass, and memory it keeps for the backward one. At a line's end its exponent."
     return Curves(tuple(panels), "What one layer costs", caption, _text(found, sizes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +15,7 @@ import typer
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Seed, Threads, device_named
 from regard.cli.progress import LineTeller
-from regard.errors import DataError, UsageError
+from regard.errors import DataError, LineWarning, UsageError
 
 if TYPE_CHECKING:
     from regard.files import Alone, Lines, Part, Stream, Work, Workers
@@ -22,6 +23,25 @@ if TYPE_CHECKING:
     from regard.search import Wish
 
 __all__ = ["translate"]
+
+SEARCH = (
+    *("beam", "length_penalty", "coverage_penalty", "sample", "temperature", "top_k", "top_p", "seed", "groups"),
+    *("diversity", "mbr", "min_length", "max_length", "no_repeat"),
+)
+"""The options that are settings of the search."""
+NOT_STREAMED = {
+    "nbest": 1,
+    "alignments": False,
+    "format": "text",
+    "output": None,
+    "workers": 1,
+    "resume": False,
+    "mbr": False,
+    "groups": None,
+    "coverage_penalty": None,
+    "input": "text",
+}
+"""The options that --stream cannot be given with, and what they are otherwise."""
 
 
 @app.command()
@@ -75,6 +95,7 @@ def translate(
     As text: one line a line; with --nbest the line number, score and text, tab-separated; with --alignments the links
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
+    given = dict(locals())
     prepare(threads, quiet, debug, seed)
     from regard.files import Asked, Form, Lines, Work, chunks, remaining
     from regard.pipeline import load
@@ -85,44 +106,16 @@ def translate(
         raise UsageError(f"--workers {workers}: only the processor can be shared; give --device cpu, or one worker")
     if engine == "auto" and (workers > 1 or not (run / "exports").is_dir()):
         engine = "native"  # several processes would each measure which is quicker, and find different things
-    search = {
-        "beam": beam,
-        "length_penalty": length_penalty,
-        "coverage_penalty": coverage_penalty,
-        "sample": sample or None,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "seed": seed if sample else None,
-        "groups": groups,
-        "diversity": diversity,
-        "mbr": mbr or None,
-        "min_length": min_length,
-        "max_length": max_length,
-        "no_repeat": no_repeat,
-    }
+    search = {name: None if given[name] is False else given[name] for name in SEARCH}
     wish = Wish(prefix, tuple(term or ()), tuple(forbid or ()))
     asked = Asked(wish, input == "jsonl", lines.name)
     total = lines.checked(asked)
     make = partial(load, runs if len(runs) > 1 else run, device, engine, precision)
-    options = {"nbest": nbest, "alignments": alignments, **search}
     if stream:
-        others = {
-            "nbest": nbest > 1,
-            "alignments": alignments,
-            "format": format != "text",
-            "output": output is not None,
-        }
-        others |= {
-            "workers": workers > 1,
-            "resume": resume,
-            "mbr": mbr,
-            "beam": (beam or 1) > 1,
-            "input": input != "text",
-        }
-        others |= {"groups": (groups or 1) > 1, "coverage_penalty": bool(coverage_penalty)}
-        _streamed(make, lines, wish, search, [f"--{name.replace('_', '-')}" for name, told in others.items() if told])
+        _refuse_to_stream(given)
+        _streamed(make, lines, wish, search)
         return
+    options = {"nbest": nbest, "alignments": alignments, **search}
     work = Work(lines.name, Form(format == "jsonl", nbest), options, asked)
     how = {**options, "prefix": prefix, "term": list(wish.terms), "forbid": list(wish.forbid), "input": input}
     how |= {"format": format, "chunk": chunk, "engine": engine, "precision": precision, "device": device}
@@ -145,19 +138,28 @@ def translate(
         sink.finish()
 
 
-def _streamed(
-    make: Callable[[], Translator], lines: Lines, wish: Wish, search: dict[str, Any], others: list[str]
-) -> None:
-    """Print each translation while it is being written."""
+def _refuse_to_stream(given: dict[str, Any]) -> None:
+    """Raise UsageError for options that need the whole of a translation before anything can be printed."""
+    others = [name for name, default in NOT_STREAMED.items() if given[name] != default]
+    others += ["beam"] if given["beam"] not in (None, 1) else []
     if others:
-        raise UsageError(f"--stream and {', '.join(others)}: what is printed at once cannot be changed; leave one out")
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        raise UsageError(f"--stream and {named}: what is printed at once cannot be changed; leave one out")
+
+
+def _streamed(make: Callable[[], Translator], lines: Lines, wish: Wish, search: dict[str, Any]) -> None:
+    """Print each translation while it is being written."""
     translator = make()
     told = {name: value for name, value in search.items() if value is not None}
-    for line in lines:
-        for more in translator.stream(line, wish, **told):
-            typer.echo(more, nl=False)
-            sys.stdout.flush()
-        typer.echo()
+    for number, line in enumerate(lines, 1):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", LineWarning)
+            for more in translator.stream(line, wish, **told):
+                typer.echo(more, nl=False)
+                sys.stdout.flush()
+            typer.echo()
+        for each in heard:
+            say(f"warning: {lines.name}, line {number}: {each.message}")
 
 
 def _crew(work: Work, make: Callable[[], Translator], workers: int, threads: int | None) -> Alone | Workers:

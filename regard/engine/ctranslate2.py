@@ -104,7 +104,7 @@ class CTranslate2:
             raise UsageError(*(f"CTranslate2 cannot do {cause}; use the native engine" for cause in causes))
         if not sources:
             return []
-        longest = [min(settings.longest(len(source), None), self.positions) for source in sources]
+        longest = [min(settings.longest(len(source), self.limit), self.positions) for source in sources]
         found = self._within(sources, max(longest), settings)
         for i, source in enumerate(sources):
             if any(len(h.ids) >= longest[i] - 1 for h in found[i]):
@@ -127,6 +127,12 @@ class CTranslate2:
     def positions(self) -> int:
         """Pieces of the longest source it can read."""
         return int(self.notes["positions"])
+
+    @property
+    def limit(self) -> int | None:
+        """The longest target that its decoder can write, if there is one."""
+        limit = self.notes.get("limit")
+        return None if limit is None else int(limit)
 
     def _tokens(self, source: Sequence[int]) -> list[str]:
         if len(source) > self.positions:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -21,6 +22,7 @@ from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from regard.attention import Read
 from regard.attention.scores import ScaledDot
+from regard.layers.convolution import GatedConvolution
 from regard.layers.recurrent import GRU
 from regard.layers.sequence import run
 from regard.shapes import Float, Tensor
@@ -113,6 +115,21 @@ class Recurrent(Layer):
         return run(self.network, GRU, x, None)[0]
 
 
+class Convolution(Layer):
+    """A gated convolution with as many neighbours before as after; its weights are put together beforehand."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.gated = GatedConvolution(sizes.d, sizes.k, dropout=0.0)
+        linear = nn.Linear(sizes.k * sizes.d, 2 * sizes.d)
+        linear.weight = nn.Parameter(self.gated.linear.weight.detach())
+        self.gated.linear = linear  # type: ignore[assignment]
+        self.around = (0, 0, (sizes.k - 1) // 2, sizes.k // 2)
+
+    def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
+        return self.gated(F.pad(x, self.around))  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of layer and what is said of it, in n, d, k and r."""
@@ -129,7 +146,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("self-attention", SelfAttention, "n²d", "nd", "1", "1"),
     Kind("self-attention, weights kept", KeptSelfAttention, "n²d", "n²", "1", "1"),
     Kind("recurrent", Recurrent, "nd²", "nd", "n", "n"),
-    Kind("restricted self-attention", lambda sizes: SelfAttention(sizes, sizes.r), "rnd", "rnd", "1", "n/r"),
+    Kind("convolutional", Convolution, "knd²", "knd", "1", "n/k"),
+    Kind("restricted self-attention", lambda sizes: SelfAttention(sizes, sizes.r), "rnd", "nd", "1", "n/r"),
 )
 
 
@@ -153,11 +171,15 @@ class Cost:
 
 
 def measure(
-    sizes: Sizes, kinds: Sequence[Kind] = KINDS, patience: float = 0.05, said: Callable[[str], None] = lambda _: None
+    sizes: Sizes,
+    kinds: Sequence[Kind] = KINDS,
+    patience: float = 0.05,
+    threads: int = 1,
+    said: Callable[[str], None] = lambda _: None,
 ) -> list[Cost]:
     """The costs of every kind of layer at these sizes. `patience`: seconds to spend on each time that is measured."""
-    costs, threads = [], torch.get_num_threads()
-    torch.set_num_threads(1)
+    costs, before = [], torch.get_num_threads()
+    torch.set_num_threads(threads)
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
@@ -165,7 +187,7 @@ def measure(
                 said(kind.name)
                 costs.append(_cost(kind, sizes, patience))
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
     return costs
 
 
@@ -317,16 +339,17 @@ def _layers(kind: Kind, sizes: Sizes) -> int:
 
 
 def _seconds(kind: Kind, sizes: Sizes, patience: float) -> float:
-    """The processor's time on one core; the best of several runs, since what else the machine does only adds to it."""
+    """The best of several runs, since what else the machine does only adds to it; one thread is timed on its core."""
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     layer, x = _made(kind, sizes)
     _, run_between = layer.between(x)
     times = list[float]()
     with torch.no_grad():
         run_between()
         while not times or sum(times) < patience or (len(times) < 3 and sum(times) < 4 * patience):
-            begun = time.thread_time()
+            begun = clock()
             run_between()
-            times.append(time.thread_time() - begun)
+            times.append(clock() - begun)
     return min(times)
 
 

@@ -17,7 +17,6 @@ from regard.data.tokenizer import BOS, EOS, Vocabulary
 from regard.engine.ctranslate2 import NOTES, CTranslate2, exports, fingerprint, package, up_to_date
 from regard.errors import ExportError
 from regard.interchange.sentences import real_sentences
-from regard.layers.positions import sinusoids
 from regard.models import Batch, ModelSettings, why_not_ctranslate2
 from regard.search import Hypothesis, SearchSettings, search
 
@@ -88,7 +87,8 @@ def export(folder: Path, out: Path, precision: Precision = "float32", source: Pa
     if out.exists() and any(out.iterdir()):
         raise ExportError(f"{out}: there is something already; choose a new folder, or remove this one")
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
-    notes = {"fingerprint": fingerprint(folder), "precision": precision, "positions": POSITIONS}
+    notes: dict[str, Any] = {"fingerprint": fingerprint(folder), "precision": precision, "positions": POSITIONS}
+    notes["limit"] = model.model.limit
     beside = out.with_name(out.name + ".part")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
@@ -202,21 +202,30 @@ def _spec(model: Folder) -> Any:
 def _shape(settings: Any) -> dict[str, Any]:
     from ctranslate2.specs.common_spec import Activation
 
-    bends = {"relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SWISH}
+    bends = {"relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SWISH, "swiglu": Activation.SWISH}
     return {
         "num_layers": settings.layers,
         "num_heads": settings.heads,
         "pre_norm": settings.norm == "pre",
+        "no_final_norm": True,  # it is put in where there is one
         "activation": bends[settings.activation],
+        "ffn_glu": settings.activation == "swiglu",
     }
 
 
 def _fill_side(part: Any, spec: Any, settings: Any) -> None:
     """What encoder and decoder have in common: scale, positions, layers, the last norm."""
+    from ctranslate2.specs.common_spec import LayerNormSpec
+
     spec.scale_embeddings = settings.scaled
-    waves = sinusoids(torch.arange(POSITIONS)[None], settings.size)[0]
-    spec.position_encodings.encodings = torch.zeros_like(waves) if settings.positions == "none" else waves
-    if settings.norm == "pre":
+    places, every = part.entrance.places, torch.arange(POSITIONS)[None]
+    spec.position_encodings.encodings = (
+        torch.zeros(POSITIONS, settings.size) if places is None else _copy(places(every)[0])
+    )
+    if settings.normalised_last:
+        vars(spec)["layer_norm"] = (
+            LayerNormSpec()
+        )  # the description has one beside `pre` only, the runtime wherever it is
         _norm(spec.layer_norm, part.norm)
     for layer, other in zip(part.layers, spec.layer, strict=True):
         _norm(other.self_attention.layer_norm, layer.around_self.norm)
@@ -228,7 +237,10 @@ def _fill_side(part: Any, spec: Any, settings: Any) -> None:
             _linears(other.attention.linear[1], layer.cross_read.key, layer.cross_read.value)
             _linears(other.attention.linear[2], layer.cross_read.output)
         _norm(other.ffn.layer_norm, layer.around_feedforward.norm)
-        _linears(other.ffn.linear_0, layer.feedforward.widen)
+        if settings.activation == "swiglu":
+            _halves(layer.feedforward.widen, other.ffn.linear_0, other.ffn.linear_0_noact)
+        else:
+            _linears(other.ffn.linear_0, layer.feedforward.widen)
         _linears(other.ffn.linear_1, layer.feedforward.narrow)
 
 
@@ -240,6 +252,13 @@ def _linears(spec: Any, *layers: Any) -> None:
     """One linear layer, or several that read the same, as one."""
     spec.weight = torch.cat([_copy(layer.weight) for layer in layers])
     spec.bias = torch.cat([_copy(layer.bias) for layer in layers])
+
+
+def _halves(layer: Any, *specs: Any) -> None:
+    """One linear layer as two: the half that is bent, and its gate."""
+    weights, biases = _copy(layer.weight).chunk(2), _copy(layer.bias).chunk(2)
+    for spec, weight, bias in zip(specs, weights, biases, strict=True):
+        spec.weight, spec.bias = weight.clone(), bias.clone()
 
 
 def _copy(tensor: torch.Tensor) -> torch.Tensor:

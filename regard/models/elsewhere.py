@@ -10,13 +10,7 @@ __all__ = ["why_not_ctranslate2", "why_not_huggingface"]
 
 def why_not_ctranslate2(settings: ModelSettings) -> list[str]:
     """Why CTranslate2 cannot hold such a model; nothing where it can."""
-    causes = _unknown(settings, "CTranslate2")
-    for side, part in _transformers(settings):
-        if part.normalised_last != (part.norm == "pre"):
-            causes.append(
-                f"model.{side}.final_norm is {part.final_norm!r}: CTranslate2 normalises last where norm is 'pre', only"
-            )
-    return causes
+    return _unknown(settings, "CTranslate2")
 
 
 def why_not_huggingface(settings: ModelSettings, joint: bool) -> list[str]:
@@ -25,8 +19,10 @@ def why_not_huggingface(settings: ModelSettings, joint: bool) -> list[str]:
     for side, part in _transformers(settings):
         if part.norm != "post":
             causes.append(f"model.{side}.norm is {part.norm!r}: a Marian model normalises after each sublayer ('post')")
-        if part.positions == "none":
-            causes.append(f"model.{side}.positions is 'none': a Marian model adds sinusoids to its embeddings")
+        if part.positions != "sinusoidal":
+            causes.append(f"model.{side}.positions is {part.positions!r}: a Marian model adds sinusoids")
+        if part.activation == "swiglu":
+            causes.append(f"model.{side}.activation is 'swiglu': a Marian model has no gate")
         if part.norm == "post" and part.normalised_last:
             causes.append(f"model.{side}.final_norm is {part.final_norm!r}: a Marian model has none")
     causes += _unequal(settings)
@@ -50,10 +46,10 @@ def _unknown(settings: ModelSettings, where: str) -> list[str]:
         if side not in known
     ]
     for side, part in known.items():
-        found = {"score": part.score, "window": part.window, "positions": part.positions, "activation": part.activation}
-        foreign = {"score": part.score != "scaled_dot", "window": part.window is not None}
-        foreign |= {"positions": part.positions == "learned", "activation": part.activation == "swiglu"}
-        causes += [f"model.{side}.{name} is {found[name]!r}, which {where} lacks" for name in found if foreign[name]]
+        if part.score != "scaled_dot":
+            causes.append(f"model.{side}.score is {part.score!r}: {where} scores by scaled dot products only")
+        if part.window is not None:
+            causes.append(f"model.{side}.window is {part.window}: every position of {where} reads all others")
     return causes
 
 

@@ -5,6 +5,7 @@ from regard.search.front import Best, Finished, Front, Moved
 from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Term, Verbs, Word
 from regard.search.ranking import Repetition, coverage, likeness, runaway
 from regard.search.rules import Bans, Forbid, LengthPenalty, Rule
+from regard.search.terms import is_complete
 from regard.search.wording import NOTHING, Wish, Wording, checked
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "checked",
     "coverage",
     "find",
+    "is_complete",
     "likeness",
     "runaway",
     "search",

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
-from regard.models import Source
+from regard.models import Source, Together
 from regard.search.front import Best, Front, Moved
 from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Verbs
 from regard.search.rules import Forbid, Rule
-from regard.shapes import Float, Tensor
 
 __all__ = ["Note", "find", "search"]
 
-Note = Callable[[Front, Tensor, Moved], None]
+Note = Callable[[Front, Any, Moved], None]
 
 
 def search(
@@ -28,7 +28,7 @@ def search(
 @torch.inference_mode()
 def find(
     verbs: Verbs,
-    source: Source,
+    source: Source | Together,
     tasks: Sequence[Task],
     settings: SearchSettings,
     rules: Sequence[Rule] = (Forbid(),),
@@ -57,7 +57,7 @@ def find(
     return [results[task.name] for task in tasks]
 
 
-def best(verbs: Verbs, features: Float[Tensor, "N T D"], front: Front) -> Best:
+def best(verbs: Verbs, features: Any, front: Front) -> Best:
     """What the model says may come next, as much of it as the front wants to know."""
     if front.wanted is None:
         return Best(verbs.project(features)[:, -1].float().log_softmax(-1).cpu().numpy())

@@ -23,10 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from regard.data.tokenizer import BOS, EOS
+from regard.search.choice import Chosen, Options, Picked, by_banks, by_groups, by_likelihood, tops
 from regard.search.hypothesis import Hypothesis, SearchSettings, Task
 from regard.search.rules import Array, Bans, Forbid, LengthPenalty, NoRepeat, Prefix, Rule, Shortest, Without
 from regard.search.sampling import draw, uniform
-from regard.search.terms import Terms, allot, bank, is_complete, pieces_of, suggested
+from regard.search.terms import Progress, Terms, is_complete, pieces_of
 
 __all__ = ["Best", "Finished", "Front", "Moved"]
 
@@ -59,31 +60,6 @@ class Moved(NamedTuple):
     rows: Array | None  # (N',) the old row that each new row continues; None: each its own
     staying: Array | None  # (A',) the old sentences that are still open; None: all
     finished: list[Finished]
-
-
-class _Options(NamedTuple):
-    """The next pieces among which is chosen, k for each beam."""
-
-    likely: Array  # (A, K, k) what the model says
-    choice: Array  # (A, K, k) what is chosen by; −∞: not at all
-    pieces: Array  # (A, K, k)
-
-
-class _Picked(NamedTuple):
-    """Continuations of each sentence, best first."""
-
-    beams: Array  # (A, C) which beam each goes on from
-    pieces: Array  # (A, C)
-    totals: Array  # (A, C)
-    ranks: Array  # (A, C) −∞: there is none
-
-
-class _Chosen(NamedTuple):
-    """What one step chose."""
-
-    picked: _Picked
-    ended: Array | None  # (A, K) which of the first K picked are finished now; None: none
-    going: _Picked  # the K that go on
 
 
 @dataclass(frozen=True)
@@ -169,6 +145,12 @@ class Front:
         """The pieces that a row has written."""
         return tuple(self.history[row, : self.lengths[row // self.beams]].tolist())
 
+    @cached_property
+    def progress(self) -> dict[int, Progress]:
+        """How far each row that has terms has come with them."""
+        terms = [task.terms for task in self.tasks for _ in range(self.beams)]
+        return {row: Progress(self.written(row), some) for row, some in enumerate(terms) if some}
+
     # --- what is asked of the model
 
     @property
@@ -203,14 +185,7 @@ class Front:
 
     def advance(self, best: Best) -> Moved:
         """Choose what to write next, given what the model says of each row."""
-        options = self._options(best)
-        if self.settings.groups > 1:
-            chosen = self._by_groups(options)
-        else:
-            chosen = _chosen(self.totals, self.ranks, options, self.settings.beam)
-        if self.steering.terms:
-            chosen = self._by_banks(options, chosen)
-        picked, ended, going = chosen
+        picked, ended, going = self._chosen(self._options(best))
         counts, found = self.counts, self.found
         stays = self.lengths + 1 < self.longest
         if ended is not None:
@@ -221,57 +196,19 @@ class Front:
         stays &= going.ranks.max(1) > -np.inf
         return self._moved(going, counts, found, stays)
 
-    def _by_groups(self, options: _Options) -> _Chosen:
-        """Each group chooses in its turn, and likes less what those before it have chosen (Vijayakumar et al. 2018)."""
-        width, parts = self.settings.beam // self.settings.groups, list[_Chosen]()
-        for first in range(0, self.settings.beam, width):
-            own = slice(first, first + width)
-            likely, choice, pieces = (some[:, own] for some in options)
-            if parts:
-                before = [part.going for part in parts]
-                taken = np.concatenate([np.where(one.ranks > -np.inf, one.pieces, -1) for one in before], 1)  # (A, P)
-                times = (pieces[..., None] == taken[:, None, None, :]).sum(3)
-                choice = choice - self.settings.diversity * times
-            part = _chosen(self.totals[:, own], self.ranks[:, own], _Options(likely, choice, pieces), width)
-            picked, ended, going = part
-            ended = np.zeros((len(self), width), bool) if ended is None else ended
-            picked = _Picked(picked.beams + first, *picked[1:])
-            parts.append(_Chosen(_first(picked, width), ended, _Picked(going.beams + first, *going[1:])))
-        picked, going = (
-            _Picked(*(np.concatenate(some, 1) for some in zip(*each, strict=True)))
-            for each in ([part.picked for part in parts], [part.going for part in parts])
-        )
-        return _Chosen(picked, np.concatenate([part.ended for part in parts], 1), going)
+    def _chosen(self, options: Options) -> Chosen:
+        """The continuations that this search takes."""
+        s = self.settings
+        if s.groups > 1:
+            return by_groups(self.totals, self.ranks, options, s.beam, s.groups, s.diversity)
+        chosen = by_likelihood(self.totals, self.ranks, options, s.beam)
+        if not self.steering.terms:
+            return chosen
+        lasts = {a: pieces_of(task.terms) for a, task in enumerate(self.tasks) if task.terms}
+        progress = {a: [self.progress[a * self.beams + k] for k in range(self.beams)] for a in lasts}
+        return by_banks(self.totals, self.ranks, options, chosen, progress, lasts)
 
-    def _by_banks(self, options: _Options, chosen: _Chosen) -> _Chosen:
-        """The same with the beams of sentences that have terms shared out among their banks."""
-        picked, ended, going = chosen
-        width = self.settings.beam
-        picked, going = _first(picked, width), _Picked(*(some.copy() for some in going))
-        ended = np.zeros(picked.pieces.shape, bool) if ended is None else _padded(ended, width)
-        for a, task in enumerate(self.tasks):
-            if not task.terms:
-                continue
-            ranks = (self.ranks[a][:, None] + options.choice[a]).reshape(-1)
-            pieces, likely = options.pieces[a].reshape(-1), options.likely[a].reshape(-1)
-            beams = np.arange(len(ranks)) // options.pieces.shape[2]
-            texts = [self.written(a * self.beams + k) for k in range(self.beams)]
-            banks = np.array(
-                [
-                    bank(texts[k] if piece == EOS else (*texts[k], piece), task.terms) if rank > -np.inf else 0
-                    for k, piece, rank in zip(beams.tolist(), pieces.tolist(), ranks.tolist(), strict=True)
-                ]
-            )
-            last, is_end = pieces_of(task.terms), pieces == EOS
-            for target, some in ((picked, ranks), (going, np.where(is_end, -np.inf, ranks))):
-                kept = allot(some, banks, width, last)
-                values = (beams[kept], pieces[kept], self.totals[a][beams[kept]] + likely[kept], some[kept])
-                for old, new, empty in zip(target, values, (0, 0, -np.inf, -np.inf), strict=True):
-                    old[a, : len(kept)], old[a, len(kept) :] = new, empty
-            ended[a] = (picked.pieces[a] == EOS) & (picked.ranks[a] > -np.inf)
-        return _Chosen(picked, ended, going)
-
-    def _options(self, best: Best) -> _Options:
+    def _options(self, best: Best) -> Options:
         A, K = self.totals.shape
         if best.pieces is None or best.end is None:
             likely, choice, pieces, end = self._chosen_by_rules(best.likely)
@@ -291,7 +228,7 @@ class Front:
             chance = uniform(self.settings.seed, keys, self.lengths, K).reshape(-1)
             columns = draw(choice, chance, self.settings)[:, None]
             likely, choice, pieces = (np.take_along_axis(some, columns, 1) for some in (likely, choice, pieces))
-        return _Options(*(some.reshape(A, K, -1) for some in (likely, choice, pieces)))
+        return Options(*(some.reshape(A, K, -1) for some in (likely, choice, pieces)))
 
     def _unbanned(self, best: Best) -> Array:
         """The likeliest pieces with −∞ where a rule bans one."""
@@ -304,8 +241,10 @@ class Front:
         return np.where(np.isin(keys, rows * size + pieces), -np.inf, best.likely)
 
     def _chosen_by_rules(self, likely: Array) -> tuple[Array, Array, Array, Array]:
-        """Of whole distributions (N, V), the pieces that the rules like best."""
-        choice, rows = likely.astype(np.float64), np.arange(len(likely))[:, None]
+        """Of whole distributions (N, V), the pieces that the rules like best: log-probabilities, what they are chosen
+        by, the pieces; and the end.
+        """
+        choice, rows = likely.copy(), np.arange(len(likely))[:, None]
         choice[:, list(self.never)] = -np.inf
         if self._bans is not None:
             choice[self._bans] = -np.inf
@@ -315,16 +254,25 @@ class Front:
         choice = np.where(np.isnan(choice), -np.inf, choice)
         if self.settings.sample:
             return likely, choice, np.broadcast_to(np.arange(likely.shape[1]), likely.shape), likely[:, EOS]
-        pieces = _tops(choice, self.settings.beam + 1)
-        if self.steering.terms:
-            pieces, own = np.concatenate([pieces, suggested(self)], 1), pieces.shape[1]
-            again = (pieces[:, own:, None] == pieces[:, None, :own]).any(2)
-            weighed = choice[rows, pieces]
-            weighed[:, own:][again | (pieces[:, own:] == EOS)] = -np.inf
-            return likely[rows, pieces], weighed, pieces, likely[:, EOS]
-        return likely[rows, pieces], choice[rows, pieces], pieces, likely[:, EOS]
+        pieces = tops(choice, self.settings.beam + 1)
+        if not self.steering.terms:
+            return likely[rows, pieces], choice[rows, pieces], pieces, likely[:, EOS]
+        further = self._further()
+        again = (further[:, :, None] == pieces[:, None, :]).any(2) | (further == EOS)
+        pieces = np.concatenate([pieces, further], 1)
+        taken = choice[rows, pieces]
+        taken[:, -further.shape[1] :][again] = -np.inf
+        return likely[rows, pieces], taken, pieces, likely[:, EOS]
 
-    def _with(self, picked: _Picked, ended: Array) -> tuple[tuple[Hypothesis, ...], ...]:
+    def _further(self) -> Array:
+        """The pieces (N, m) that bring each row nearer to its terms; end of sentence where there are fewer."""
+        found = {row: sorted(progress.pieces()) for row, progress in self.progress.items()}
+        pieces = np.full((len(self.tokens), max([1, *map(len, found.values())])), EOS)
+        for row, some in found.items():
+            pieces[row, : len(some)] = some
+        return pieces
+
+    def _with(self, picked: Picked, ended: Array) -> tuple[tuple[Hypothesis, ...], ...]:
         """What was found, and what ended now."""
         penalty, found = LengthPenalty(self.settings.length_penalty), list(self.found)
         for a, column in np.argwhere(ended).tolist():
@@ -335,7 +283,7 @@ class Front:
             found[a] = (*found[a], Hypothesis(ids, total, total / penalty(length + 1), whole))
         return tuple(found)
 
-    def _moved(self, going: _Picked, counts: Array, found: tuple[tuple[Hypothesis, ...], ...], stays: Array) -> Moved:
+    def _moved(self, going: Picked, counts: Array, found: tuple[tuple[Hypothesis, ...], ...], stays: Array) -> Moved:
         """The front of the sentences that stay, each with the beams that go on."""
         K, tasks, lengths, longest, staying = self.beams, self.tasks, self.lengths, self.longest, None
         finished: list[Finished] = []
@@ -343,7 +291,7 @@ class Front:
             staying = np.flatnonzero(stays)
             for a in np.flatnonzero(~stays).tolist():
                 finished.append(Finished(tasks[a], self._sorted(found[a])))
-            going = _Picked(*(some[staying] for some in going))
+            going = Picked(*(some[staying] for some in going))
             counts, lengths, longest = counts[staying], lengths[staying], longest[staying]
             tasks, found = (tuple(some[a] for a in staying.tolist()) for some in (tasks, found))  # type: ignore[assignment]
         tokens, rows, history = going.pieces.reshape(-1), None, self.history
@@ -419,73 +367,10 @@ class Front:
 
 
 def _asked(settings: SearchSettings) -> Iterator[Rule]:
-    """The rules that follow from what settings and tasks can ask for."""
-    yield from (Prefix(), Without(), Terms())
+    """The rules that follow from what settings and tasks can ask for; a prefix has the last word."""
+    yield from (Without(), Terms())
     if settings.min_length:
         yield Shortest(settings.min_length)
     if settings.no_repeat:
         yield NoRepeat(settings.no_repeat)
-
-
-def _chosen(totals: Array, ranks: Array, options: _Options, width: int) -> _Chosen:
-    """The best of all continuations, whichever beam they come from."""
-    picked = _likeliest(totals, ranks, options, 2 * width)
-    is_end = picked.pieces[:, :width] == EOS
-    if not is_end.any():
-        return _Chosen(picked, None, _first(picked, width))
-    ended = is_end & (picked.ranks[:, :width] > -np.inf)
-    return _Chosen(picked, _padded(ended, width), _first_open(picked, width))
-
-
-def _padded(ended: Array, width: int) -> Array:
-    return np.pad(ended, ((0, 0), (0, width - ended.shape[1])))
-
-
-def _likeliest(totals: Array, ranks: Array, options: _Options, count: int) -> _Picked:
-    """The best continuations of each sentence; of equals, that of the lower beam, then of the lower piece."""
-    A, K, k = options.pieces.shape
-    all_ranks = (ranks[:, :, None] + options.choice).reshape(A, K * k)
-    if K * k == 1:
-        return _Picked(np.zeros((A, 1), np.int64), options.pieces[:, 0], totals + options.likely[:, 0], all_ranks)
-    order = np.argsort(-all_ranks, axis=1, kind="stable")[:, :count]
-    beams = order // k
-    firsts = np.arange(A)[:, None]
-    flat = order + firsts * (K * k)
-    return _Picked(
-        beams,
-        options.pieces.reshape(-1).take(flat),
-        totals.reshape(-1).take(beams + firsts * K) + options.likely.reshape(-1).take(flat),
-        all_ranks.reshape(-1).take(flat),
-    )
-
-
-def _first(picked: _Picked, width: int) -> _Picked:
-    """The first `width` continuations; where there are fewer, the rest are empty."""
-    C = picked.pieces.shape[1]
-    if width <= C:
-        return _Picked(*(some[:, :width] for some in picked))
-    beams, pieces = (np.pad(some, ((0, 0), (0, width - C))) for some in picked[:2])
-    totals, ranks = (np.pad(some, ((0, 0), (0, width - C)), constant_values=-np.inf) for some in picked[2:])
-    return _Picked(beams, pieces, totals, ranks)
-
-
-def _first_open(picked: _Picked, width: int) -> _Picked:
-    """The first `width` continuations that do not end."""
-    is_end = picked.pieces == EOS
-    order = np.argsort(is_end, axis=1, kind="stable")
-    ranks = np.where(is_end, -np.inf, picked.ranks)
-    parts = (picked.beams, picked.pieces, picked.totals, ranks)
-    return _first(_Picked(*(np.take_along_axis(some, order, 1) for some in parts)), width)
-
-
-def _tops(choice: Array, count: int) -> Array:
-    """The columns of the largest numbers in each row, largest first, lower columns first among equals."""
-    V = choice.shape[1]
-    if count >= V:
-        return np.argsort(-choice, axis=1, kind="stable")
-    least = np.partition(choice, V - count, axis=1)[:, V - count]
-    places = np.empty((len(choice), count), np.int64)
-    for row, above in enumerate(choice >= least[:, None]):
-        columns = np.flatnonzero(above)
-        places[row] = columns[np.argsort(-choice[row, columns], kind="stable")[:count]]
-    return places
+    yield Prefix()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ import pydantic
 import torch
 from pydantic import Field
 
-from regard.models import Source, State
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
 
@@ -117,18 +116,16 @@ class Task:
 
 
 class Verbs(Protocol):
-    """All that a search knows of a model."""
+    """All that a search knows of a model: a `Model`, or an `Ensemble`, whose sources, states and features are many."""
 
     @property
     def device(self) -> torch.device: ...
     @property
     def limit(self) -> int | None: ...
-    def begin(self, source: Source) -> State: ...
-    def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Tensor, State]: ...
-    def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]: ...
-    def best(
-        self, features: Float[Tensor, "N T D"], k: int, never: Sequence[int] = ()
-    ) -> tuple[Tensor, Tensor, Tensor]: ...
+    def begin(self, source: Any) -> Any: ...
+    def step(self, tokens: Int[Tensor, "N T"], state: Any, source: Any) -> tuple[Any, Any]: ...
+    def project(self, features: Any) -> Float[Tensor, "N T V"]: ...
+    def best(self, features: Any, k: int, never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]: ...
 
 
 @dataclass(frozen=True)

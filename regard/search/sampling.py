@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from regard.search.choice import tops
 from regard.search.hypothesis import SearchSettings
 from regard.search.rules import Array
 
 __all__ = ["draw", "uniform"]
+
+SOME = 512
+"""So many of the likeliest pieces nearly always have the share of top_p; sorting all takes long."""
 
 
 def uniform(seed: int, keys: Array, length: Array, beams: int) -> Array:
@@ -38,17 +42,26 @@ def draw(choice: Array, chance: Array, settings: SearchSettings) -> Array:
     Probabilities are those of `choice` / temperature; of them the top_k largest; of them the fewest that together have
     a share of top_p (Holtzman et al. 2020), at least one. −∞ is never drawn, unless a row holds nothing else.
     """
-    columns = None
-    scaled = choice / settings.temperature
-    if settings.top_k is not None or settings.top_p is not None:
-        columns = np.argsort(-scaled, axis=1, kind="stable")[:, : settings.top_k]
-        scaled = np.take_along_axis(scaled, columns, 1)
+    top_k, top_p = settings.top_k, settings.top_p
+    with np.errstate(over="ignore"):
+        scaled = choice / settings.temperature
     most = scaled.max(1, keepdims=True)
     shares = np.exp(scaled - np.where(most > -np.inf, most, 0))
-    sums = shares.cumsum(1)
-    if settings.top_p is not None:
-        shares = shares * (sums - shares < settings.top_p * sums[:, -1:])
-        sums = shares.cumsum(1)
+    if top_k is None and top_p is None:
+        return _drawn(shares, chance)
+    columns = tops(scaled, top_k or SOME)
+    kept = np.take_along_axis(shares, columns, 1)
+    if top_p is not None:
+        least = top_p * (kept if top_k else shares).sum(1, dtype=np.float64)[:, None]
+        if (kept.sum(1, dtype=np.float64)[:, None] < least).any():
+            columns = tops(scaled, scaled.shape[1])
+            kept = np.take_along_axis(shares, columns, 1)
+        kept = np.where(kept.cumsum(1, np.float64) - kept < least, kept, 0)
+    return columns[np.arange(len(columns)), _drawn(kept, chance)]
+
+
+def _drawn(shares: Array, chance: Array) -> Array:
+    """The first column of each row where the sum so far is more than `chance` of the whole."""
+    sums = shares.cumsum(1, np.float64)
     places = (sums <= chance[:, None] * sums[:, -1:]).sum(1)
-    places = np.where(sums[:, -1] > 0, places, 0)
-    return places if columns is None else columns[np.arange(len(columns)), places]
+    return np.where(sums[:, -1] > 0, places, 0)

@@ -19,7 +19,7 @@ from regard.search.rules import Array, Rule
 if TYPE_CHECKING:
     from regard.search.front import Front
 
-__all__ = ["Terms", "allot", "bank", "is_complete", "may_follow", "next_pieces", "pieces_of"]
+__all__ = ["Progress", "Terms", "allot", "has", "is_complete", "pieces_of"]
 
 
 @dataclass(frozen=True)
@@ -32,30 +32,43 @@ class Terms(Rule):
         return bool(task.terms)
 
     def reweigh(self, choice: Array, front: Front) -> Array:
-        for row, ids, terms in _rows(front):
-            if not is_complete(ids, terms):
+        for row, progress in front.progress.items():
+            if not progress.is_complete:
                 choice[row, EOS] = -np.inf
-            allowed = may_follow(ids, terms)
-            if allowed is not None:
-                choice[row, ~allowed] = -np.inf
+            if progress.may_follow is not None:
+                choice[row, ~progress.may_follow] = -np.inf
         return choice
 
 
-def suggested(front: Front) -> Array:
-    """The pieces (N, m) that bring each row nearer to its terms; end of sentence where there are fewer."""
-    found = {row: sorted(next_pieces(ids, terms)) for row, ids, terms in _rows(front)}
-    pieces = np.full((len(front.tokens), max(map(len, found.values()), default=0)), EOS)
-    for row, some in found.items():
-        pieces[row, : len(some)] = some
-    return pieces
+class Progress:
+    """How far a beginning has come with its terms."""
 
+    def __init__(self, ids: tuple[int, ...], terms: Sequence[Term]) -> None:
+        self.done = sum(_size(term) for term in terms if has(ids, term))
+        self._open = [(_size(term), list(_under_way(ids, term))) for term in terms if not has(ids, term)]
+        self.may_follow = _may_follow(ids, terms)
 
-def _rows(front: Front) -> Iterator[tuple[int, tuple[int, ...], tuple[Term, ...]]]:
-    """Each row that has terms, what it has written, and the terms."""
-    for a, task in enumerate(front.tasks):
-        if task.terms:
-            for row in range(a * front.beams, (a + 1) * front.beams):
-                yield row, front.written(row), task.terms
+    @property
+    def is_complete(self) -> bool:
+        return not self._open
+
+    def pieces(self) -> set[int]:
+        """Those that begin a term that is still missing, or go on with one that was begun."""
+        return {form[n] for _, forms in self._open for form, n in forms}
+
+    def bank(self, piece: int) -> int:
+        """How many of the pieces asked for are there when `piece` has been written too.
+
+        A term that is only begun counts in part, as long as it stands at the very end.
+        """
+        total = self.done
+        for size, forms in self._open:
+            reached = [(n + 1, n + 1 == len(form)) for form, n in forms if form[n] == piece]
+            if any(whole for _, whole in reached):
+                total += size
+            elif reached:
+                total += min(max(n for n, _ in reached), size - 1)
+        return total
 
 
 def pieces_of(terms: Sequence[Term]) -> int:
@@ -63,33 +76,21 @@ def pieces_of(terms: Sequence[Term]) -> int:
     return sum(map(_size, terms))
 
 
-def bank(ids: Sequence[int], terms: Sequence[Term]) -> int:
-    """How many of the pieces asked for a target holds; a term that is only begun at its very end counts in part."""
-    return sum(_size(term) if _has(ids, term) else min(_begun(ids, term), _size(term) - 1) for term in terms)
-
-
 def is_complete(ids: Sequence[int], terms: Sequence[Term]) -> bool:
     """Whether a target holds every term."""
-    return all(_has(ids, term) for term in terms)
+    return all(has(tuple(ids), term) for term in terms)
 
 
-def next_pieces(ids: Sequence[int], terms: Sequence[Term]) -> set[int]:
-    """The pieces that begin a term that is still missing, or go on with one that was begun."""
-    found = set[int]()
-    for term in terms:
-        if not _has(ids, term):
-            found |= {form[n] for form in term.forms for n in range(len(form)) if _ends_with(ids, form[:n])}
-            found |= {form[len(ids)] for form in _openings(ids, term) if len(ids) < len(form)}
-    return found
-
-
-def may_follow(ids: Sequence[int], terms: Sequence[Term]) -> Array | None:
-    """Which pieces (V,) may come next where a term has just been written whole for the first time; None: any."""
-    allowed = None
-    for term in terms:
-        if term.after is not None and not _has(ids[:-1], term) and _has(ids, term):
-            allowed = term.after if allowed is None else allowed & term.after
-    return allowed
+def has(ids: tuple[int, ...], term: Term) -> bool:
+    """Whether a form was written, with something after it that lets its last word end there."""
+    if any(ids[: len(form)] == form and _ends_well(ids, len(form), term) for form in term.opening):
+        return True
+    return any(
+        ids[start : start + len(form)] == form and _ends_well(ids, start + len(form), term)
+        for form in term.forms
+        if form[0] in ids
+        for start in range(len(ids) - len(form) + 1)
+    )
 
 
 def allot(ranks: Array, banks: Array, width: int, last: int) -> Array:
@@ -114,31 +115,22 @@ def _size(term: Term) -> int:
     return len(term.forms[0])
 
 
-def _openings(ids: Sequence[int], term: Term) -> Iterator[tuple[int, ...]]:
-    """The opening forms of which these pieces, the whole target so far, are the beginning."""
-    return (form for form in term.opening if tuple(ids) == form[: len(ids)])
+def _under_way(ids: tuple[int, ...], term: Term) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Each form that could go on, and how many of its pieces stand at the end: none is always possible."""
+    for form in term.forms:
+        yield from ((form, n) for n in range(len(form)) if n <= len(ids) and ids[len(ids) - n :] == form[:n])
+    n = len(ids)
+    yield from ((form, n) for form in term.opening if n < len(form) and ids == form[:n])
 
 
-def _ends_with(ids: Sequence[int], run: Sequence[int]) -> bool:
-    return len(run) <= len(ids) and tuple(ids[len(ids) - len(run) :]) == tuple(run)
+def _may_follow(ids: tuple[int, ...], terms: Sequence[Term]) -> Array | None:
+    """Which pieces (V,) may come next where a term has just been written whole for the first time; None: any."""
+    allowed = None
+    for term in terms:
+        if term.after is not None and has(ids, term) and not has(ids[:-1], term):
+            allowed = term.after if allowed is None else allowed & term.after
+    return allowed
 
 
-def _begun(ids: Sequence[int], term: Term) -> int:
-    """How many pieces of a form stand at the end."""
-    forms = (*term.forms, *_openings(ids, term))
-    return max((n for form in forms for n in range(1, len(form)) if _ends_with(ids, form[:n])), default=0)
-
-
-def _has(ids: Sequence[int], term: Term) -> bool:
-    """Whether a form was written, with something after it that lets its last word end there."""
-    if any(tuple(ids[: len(form)]) == form and _ends_well(ids, len(form), term) for form in term.opening):
-        return True
-    return any(
-        tuple(ids[end - len(form) : end]) == form and _ends_well(ids, end, term)
-        for form in term.forms
-        for end in range(len(form), len(ids) + 1)
-    )
-
-
-def _ends_well(ids: Sequence[int], end: int, term: Term) -> bool:
-    return end >= len(ids) or term.after is None or ids[end] == EOS or bool(term.after[ids[end]])
+def _ends_well(ids: tuple[int, ...], end: int, term: Term) -> bool:
+    return end >= len(ids) or term.after is None or bool(term.after[ids[end]])

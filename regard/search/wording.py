@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -122,15 +123,27 @@ class Wording:
 
     def _endings(self, word: bytes) -> Iterator[tuple[bytes, int, bool]]:
         """How each piece could complete the word: the bytes before it, and whether the word begins among them."""
-        for piece, surface in enumerate(self.vocabulary.surfaces):
-            for length in range(1, min(len(word) - 1, len(surface)) + 1):
-                if surface[:length] == word[-length:] and _opens(surface[length:]):
+        for length in range(1, len(word)):
+            for surface, piece in self._beginning(word[-length:]):
+                if _opens(surface[length:]):
                     yield word[:-length], piece, True
+        for piece, surface in enumerate(self.vocabulary.surfaces):
             start = surface.find(word)
             while start >= 0:
                 if is_edge(surface[:start]) and _opens(surface[start + len(word) :]):
                     yield b"", piece, start == 0
                 start = surface.find(word, start + 1)
+
+    def _beginning(self, start: bytes) -> Iterator[tuple[bytes, int]]:
+        """The pieces whose surfaces begin so."""
+        for place in range(bisect_left(self._sorted, (start, 0)), len(self._sorted)):
+            if not self._sorted[place][0].startswith(start):
+                return
+            yield self._sorted[place]
+
+    @cached_property
+    def _sorted(self) -> list[tuple[bytes, int]]:
+        return sorted((surface, piece) for piece, surface in enumerate(self.vocabulary.surfaces))
 
 
 def checked(wishes: list[Wish], wording: Wording) -> None:

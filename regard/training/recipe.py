@@ -126,7 +126,7 @@ def _recurrent(**decoder: Any) -> dict[str, Any]:
 
 
 _PRESETS: dict[str, dict[str, Any]] = {
-    "transformer-tiny": _transformer(4, 128, 256, 4, 0.3, schedule={"peak": 5e-3, "warmup": 2000}),
+    "transformer-tiny": _transformer(4, 128, 256, 4, 0.2, schedule={"peak": 5e-3, "warmup": 2000}),
     "transformer-small": _transformer(4, 256, 1024, 4, 0.3, schedule={"peak": 2e-3, "warmup": 2000}),
     "transformer-base": _transformer(6, 512, 2048, 8, 0.1, schedule={"peak": 7e-4, "warmup": 4000}),
     "marian": merge(  # transformer-base of Marian's examples; goes to Hugging Face and comes from there

@@ -41,16 +41,38 @@ def test_blocks_are_a_mask(monkeypatch: pytest.MonkeyPatch, score: str, T: int, 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_what_is_hidden_stays_hidden(monkeypatch: pytest.MonkeyPatch, causal: bool) -> None:
-    read, x = Read("encoder", D, D, D, 2), torch.randn(2, 50, D)
-    keep = torch.arange(50) < torch.tensor([[50], [19]])  # the last queries of the second see nothing
-    blocks, mask = both(monkeypatch, read, x, keep, causal=causal, window=4)
-    for one, other in zip(blocks, mask, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
-    x[1, 19:] = torch.nan
+    """Answers of hidden queries are nobody's: they are left out."""
+    read, x, query = Read("encoder", D, D, D, 2), torch.randn(3, 50, D), torch.randn(3, 50, D)
+    places = torch.arange(50)
+    keep = torch.stack([places < 50, places < 19, places >= 31])
+    found = []
+    for hidden in (0.0, torch.nan):
+        x[~keep] = hidden
+        for pays in (lambda *_: True, lambda *_: False):
+            monkeypatch.setattr(near, "pays", pays)
+            given = x.clone().requires_grad_()
+            answer = read(query, read.prepare(given, given, keep), causal=causal, window=4)[keep]
+            (gradient,) = torch.autograd.grad((answer * torch.linspace(-1, 1, D)).sum(), given)
+            found.append((answer, gradient[keep]))
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+
+
+def test_a_window_reaches_over_what_is_hidden_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, x = Read("decoder", D, D, D, 2), torch.randn(1, 50, D)
+    keep = (torch.arange(50) < 10) | (torch.arange(50) >= 40)
     monkeypatch.setattr(near, "pays", lambda *_: True)
-    memory = read.prepare(x, x, keep)
-    torch.testing.assert_close(read(x, memory, causal=causal, window=4)[:, :19], blocks[0][:, :19], rtol=0, atol=1e-5)
-    assert torch.equal(read.answer(torch.randn(2, 50, D), memory, window=4)[1, 24:], torch.zeros(26, D))
+    whole = read(x, read.prepare(x, x, keep[None]), causal=True, window=4)[:, keep]
+    short = x[:, keep]
+    torch.testing.assert_close(whole, read(short, read.prepare(short, short), causal=True, window=4), rtol=0, atol=1e-5)
+
+
+def test_nothing_near_answers_nought(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, x, keep = Read("encoder", D, D, D, 2), torch.randn(1, 50, D), torch.arange(50)[None] < 19
+    monkeypatch.setattr(near, "pays", lambda *_: True)
+    answer = read.answer(torch.randn(1, 50, D), read.prepare(x, x, keep), window=4)
+    assert torch.equal(answer[0, 23:], torch.zeros(27, D))
 
 
 def test_low_precision_is_read_in_blocks_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from command import Command
 from PIL import Image
 
-NAMES = ["self-attention", "self-attention, weights kept", "recurrent", "restricted self-attention"]
+NAMES = ["self-attention", "self-attention, weights kept", "recurrent", "convolutional", "restricted self-attention"]
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from regard.checkpoint import load_tensors
 from regard.cli.app import app
 from regard.errors import DataError
 
-COMMANDS = ["align", "demo", "doctor", "evaluate", "export", "import", "show", "train", "translate"]
+COMMANDS = ["align", "costs", "demo", "doctor", "evaluate", "export", "import", "show", "train", "translate"]
 
 
 def process(*arguments: object, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -64,7 +64,7 @@ def test_each_command_explains_itself(regard: Command, command: str) -> None:
     assert done.err == ""
     options = {word for line in done.lines for word in line.split()[:1] if word.startswith("--")}
     assert {"--threads", "--quiet", "--debug"} <= options
-    assert command in ("doctor", "export", "import") or {"--device", "--seed"} <= options
+    assert command in ("costs", "doctor", "export", "import") or {"--device", "--seed"} <= options
 
 
 @pytest.mark.parametrize(

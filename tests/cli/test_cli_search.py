@@ -104,7 +104,7 @@ def test_options_that_contradict_each_other_are_refused_with_all_reasons(regard:
     regard.fails(
         *("translate", transformer, "--stream", "--nbest", 2, "--mbr", "--format", "jsonl"),
         status=2,
-        because="--stream and --nbest, --format, --mbr",
+        because="--stream and --nbest, --format, --mbr: what is printed",
         stdin="나는\n".encode(),
     )
 
@@ -128,6 +128,8 @@ def test_a_translation_that_runs_away_is_told(regard: Command, transformer: Path
     assert row["repeats"]["text"] in row["text"]
     assert len(done.warnings) == 1
     assert done.warnings[0].startswith("standard input, line 2: the translation repeats ")
+    streamed = regard("translate", transformer, "--stream", "--min-length", 120, stdin=b"\n" + line + b"\n")
+    assert streamed.warnings == done.warnings
 
 
 def test_models_that_share_a_vocabulary_are_averaged(regard: Command, transformer: Path, recurrent: Path) -> None:

@@ -198,7 +198,7 @@ DATA = '[data]\nsource = "a.ko"\ntarget = "a.en"\n'
         ("training=3\n" + DATA, "c.toml: training: "),
         ("model=3\n" + DATA, "c.toml: model: "),
         ("data=3\n", "c.toml: data: "),
-        ('preset="rnn"\n' + DATA, "no preset is called 'rnn'"),
+        ('preset="rnm"\n' + DATA, "no preset is called 'rnm'"),
         ("preset=3\n" + DATA, "no preset is called '3'"),
     ],
 )

@@ -30,6 +30,7 @@ def test_growth_is_the_exponent() -> None:
     ("self-attention", "2 n n d", "4 n d d"),
     ("self-attention, weights kept", "2 n n d", "4 n d d"),
     ("recurrent", "6 n d d", ""),
+    ("convolutional", "2 3 n d d", ""),
     ("restricted self-attention", "2 n 48 d", "4 n d d"),  # blocks of 16 read 48 entries, for a window of 8 on each side
 ])  # fmt: skip
 def test_operations_are_those_counted_by_hand(
@@ -60,6 +61,7 @@ def test_steps_in_sequence_and_the_way_of_a_signal(found: dict[str, Cost]) -> No
     assert steps["self-attention"] == (3, 1, 3), "projection, read, projection"
     assert steps["self-attention, weights kept"] == (4, 1, 4), "the read is two products"
     assert steps["recurrent"] == (512, 1, 512), "a product with the hidden state at each position"
+    assert steps["convolutional"] == (1, 511, 511), "511 positions, one a layer"
     assert steps["restricted self-attention"] == (3, 64, 192), "511 positions, 8 a layer"
 
 
@@ -83,7 +85,7 @@ def test_time_is_measured_at_every_size(found: dict[str, Cost]) -> None:
 
 def test_threads_and_random_numbers_are_left_as_they_were() -> None:
     threads, state = torch.get_num_threads(), torch.get_rng_state()
-    measure(Sizes(64, 8), KINDS[:1], patience=0.0)
+    measure(Sizes(64, 8), KINDS[:1], patience=0.0, threads=2)
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
 

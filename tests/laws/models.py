@@ -42,7 +42,7 @@ def variants(kind: type[Settings], count: int = 4) -> list[Settings]:
     for name, field in kind.model_fields.items():
         values = (True, False) if field.annotation is bool else typing.get_args(field.annotation)
         is_switch = field.annotation is bool or typing.get_origin(field.annotation) is typing.Literal
-        if is_switch and len(values) > 1 and name not in CHOICES:
+        if is_switch and len(values) > 1 and name not in {**SMALL, **CHOICES}:
             switches[name] = sorted(values, key=lambda value, default=field.default: value != default)
     rows = max([count, *map(len, switches.values())]) if count > 2 else count
     chosen = ({name: _pick(v, i, j) for j, (name, v) in enumerate(switches.items())} for i in range(rows))

@@ -25,6 +25,8 @@ KNOWN: list[dict[str, Any]] = [  # of what a Transformer can be, what CTranslate
     {"layers": 1, "norm": "post", "activation": "relu"},
     {"positions": "none", "scaled": False},
     {"layers": 1, "norm": "post", "activation": "silu", "positions": "none"},
+    {"norm": "post", "final_norm": "on", "activation": "swiglu", "positions": "learned", "limit": 9},
+    {"final_norm": "off", "activation": "swiglu"},
 ]
 SIDES = [
     tuple(
@@ -76,7 +78,9 @@ def exported(
     )
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     write(folder, path, "float32")
-    (path / NOTES).write_text(f'{{"fingerprint": "", "precision": "float32", "positions": {POSITIONS}}}')
+    (path / NOTES).write_text(
+        f'{{"fingerprint": "", "precision": "float32", "positions": {POSITIONS}, "limit": {model.limit or "null"}}}'
+    )
     assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
     return folder, CTranslate2(path, threads=1)
 

@@ -13,7 +13,7 @@ from torch import nn
 from regard.attention import SCORES, watch
 from regard.layers.feedforward import FeedForward
 from regard.layers.positions import Places
-from regard.models import Model, ModelSettings
+from regard.models import Model, ModelSettings, why_not_ctranslate2, why_not_huggingface
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.search import SearchSettings, search
 
@@ -116,3 +116,15 @@ def test_every_score_has_its_own_weights_in_every_read() -> None:
 def test_models_saved_before_say_positions_by_true_and_false() -> None:
     assert TransformerEncoderSettings.parse({"positions": True}, "a folder").positions == "sinusoidal"
     assert TransformerEncoderSettings.parse({"positions": False}, "a folder").positions == "none"
+
+
+def test_all_that_other_toolkits_lack_is_named_at_once() -> None:
+    chosen: dict[str, Any] = {"score": "cosine", "window": 3, "positions": "learned", "activation": "swiglu"}
+    encoder = TransformerEncoderSettings(**{**SIZES, **chosen})
+    settings = ModelSettings(encoder=encoder, decoder=TransformerDecoderSettings(**SIZES))
+    lacking = {"CTranslate2": why_not_ctranslate2(settings), "Marian": why_not_huggingface(settings, joint=True)}
+    for toolkit, names in (("CTranslate2", ("score", "window")), ("Marian", chosen)):
+        for name in names:
+            assert any(cause.startswith(f"model.encoder.{name} is {chosen[name]!r}") for cause in lacking[toolkit])
+    plain = ModelSettings(encoder=TransformerEncoderSettings(**SIZES), decoder=TransformerDecoderSettings(**SIZES))
+    assert why_not_ctranslate2(plain) == []

@@ -132,6 +132,18 @@ def test_all_at_once() -> None:
     check(settings, lambda n: Task(n, LONGEST, prefix=(6,), terms=terms, without=words), allowed)
 
 
+def test_a_prefix_has_the_last_word() -> None:
+    """It runs on where a term wants its word to end; the term is then written once more."""
+    terms = (Term(((4,),), after=AFTER_FOUR),)
+
+    def allowed(ids: Ids) -> bool:
+        later = ids[2:]
+        first = later.index(4) if 4 in later else None
+        return ids[:2] == (4, 5) and first is not None and (first + 1 == len(later) or later[first + 1] != 5)
+
+    check(SearchSettings(no_repeat=0), lambda n: Task(n, LONGEST, prefix=(4, 5), terms=terms), allowed)
+
+
 # --- narrow beams
 
 

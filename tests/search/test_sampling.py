@@ -83,9 +83,10 @@ def test_each_sample_carries_its_true_score() -> None:
             assert h.score == pytest.approx(h.log_probability / ((6 + len(h.ids)) / 6) ** 0.6)
 
 
-def test_a_cold_sample_is_greedy() -> None:
+@pytest.mark.parametrize("temperature", [1e-4, 1e-300])
+def test_a_cold_sample_is_greedy(temperature: float) -> None:
     table, tasks = chance(5, V, 8), [Task(n, 8) for n in range(5)]
-    cold = find(table, source(5), tasks, SearchSettings(beam=1, sample=True, temperature=1e-4))
+    cold = find(table, source(5), tasks, SearchSettings(beam=1, sample=True, temperature=temperature))
     greedy = find(table, source(5), tasks, SearchSettings(beam=1))
     assert [some[0].ids for some in cold] == [some[0].ids for some in greedy]
 

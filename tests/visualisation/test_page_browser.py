@@ -179,6 +179,7 @@ def test_all_is_named_for_screen_readers(opened: Any, told: Callable[..., Story]
 def test_all_numbers_as_a_table(opened: Any, bread: Alignment) -> None:
     page = opened([bread])
     page.click("summary")
+    page.wait_for_selector("#table tbody tr")
     assert page.locator("#table tbody tr").count() == 4
     cells = page.inner_text("#table tbody tr:nth-child(2)").split()
     assert cells == ["빵을", "0.020", "0.010", "0.070", "0.880", "0.020"]

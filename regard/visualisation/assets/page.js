@@ -681,5 +681,5 @@
     document.documentElement.dataset.ready = "yes";
   }
 
-  begin();
+  requestAnimationFrame(() => setTimeout(begin)); // first the title, then the numbers
 })();

@@ -35,6 +35,8 @@ def unprepared(model: Model | Ensemble) -> str | None:
         return f"the native kernels are not to be had: {reason}"
     if (device := model.device).type != "cpu":
         return f"the model is on {device}, and the native kernels run on the processor"
+    if type(model) is not Model:
+        return "the weights are split over processes, and the native kernels need them whole"
     family = _family(model)
     if family is None:
         return f"a {type(model.decoder).__name__} has no program for the native kernels"

@@ -36,6 +36,10 @@ def _mixed(x: Array) -> Array:
     return mixed
 
 
+COLDEST = 1e-30
+"""Nothing colder can be told from it, and single precision would divide by zero."""
+
+
 def draw(choice: Array, chance: Array, settings: SearchSettings) -> Array:
     """A column for each row (N, k), drawn by the numbers given: where the sum of probabilities passes `chance`.
 
@@ -43,8 +47,7 @@ def draw(choice: Array, chance: Array, settings: SearchSettings) -> Array:
     a share of top_p (Holtzman et al. 2020), at least one. −∞ is never drawn, unless a row holds nothing else.
     """
     top_k, top_p = settings.top_k, settings.top_p
-    with np.errstate(over="ignore"):
-        scaled = choice / settings.temperature
+    scaled = choice / max(settings.temperature, COLDEST)
     most = scaled.max(1, keepdims=True)
     shares = np.exp(scaled - np.where(most > -np.inf, most, 0))
     if top_k is None and top_p is None:

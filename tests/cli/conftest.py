@@ -55,6 +55,12 @@ def model(request: pytest.FixtureRequest) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def marian(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of a small Marian model."""
+    return _trained(tmp_path_factory.mktemp("marian") / "run", *corpus, "--preset", "marian", *sets(TRANSFORMER))
+
+
 def _trained(folder: Path, *options: str) -> Path:
     length = sets(["training.updates=120", "training.validate_every=120"])
     with pytest.raises(SystemExit) as ended, as_the_shell_does():

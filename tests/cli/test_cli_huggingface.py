@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import TRANSFORMER, Command, sets
+from command import Command, sets
 from safetensors.torch import load_file
 
 from regard.checkpoint import load_folder
 from regard.errors import ExportError
-from regard.interchange import huggingface, marian
+from regard.interchange import huggingface
+from regard.interchange import marian as published
 from regard.pipeline import Translator
 
 transformers = pytest.importorskip("transformers", reason="regard[hf] is not installed")
@@ -21,11 +22,8 @@ UPDATES = ["training.updates=60", "training.validate_every=60"]
 
 
 @pytest.fixture(scope="session")
-def run(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder of a small Marian model."""
-    from conftest import _trained
-
-    return _trained(tmp_path_factory.mktemp("marian") / "run", *corpus, "--preset", "marian", *sets(TRANSFORMER))
+def run(marian: Path) -> Path:
+    return marian
 
 
 def test_there_and_back(regard: Command, run: Path, data: Path) -> None:
@@ -97,13 +95,13 @@ def test_what_is_no_marian_model_is_refused_with_all_reasons(
 def test_an_export_that_does_otherwise_is_not_left_behind(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theirs = marian.theirs
+    theirs = published.theirs
 
     def spoilt(*given: object) -> object:
         found = theirs(*given)  # type: ignore[arg-type]
         return {**found, "final_logits_bias": found["final_logits_bias"] + 1e-3}
 
-    monkeypatch.setattr(marian, "theirs", spoilt)
+    monkeypatch.setattr(published, "theirs", spoilt)
     with pytest.raises(ExportError, match="Hugging Face does not do the same"):
         huggingface.export(run, tmp_path / "there")
     assert list(tmp_path.iterdir()) == []

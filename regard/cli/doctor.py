@@ -79,7 +79,7 @@ def _kernels() -> tuple[bool, str]:
 
     if (reason := native.missing()) is None:
         return True, "native kernels: translation is fast, and int8 and bfloat16 are to be had"
-    return True, f"no native kernels: {reason}; translation is PyTorch's, in float32, and several times as slow"
+    return True, f"no native kernels: {reason}; translation is PyTorch's, in float32, and slower"
 
 
 def _memory() -> tuple[bool, str]:

@@ -88,7 +88,8 @@ def trial(recipe: Recipe, batches: Batching, vocabularies: tuple[int, int], devi
     """Seconds and target pieces of an update on this machine. Random numbers drawn later are not changed by it."""
     state = torch.get_rng_state()
     model = build(recipe.model, *vocabularies, recipe.tokenizer.joint).to(device).train()
-    objective = Objective(model, recipe.training.label_smoothing, recipe.training.rdrop)
+    s = recipe.training
+    objective = Objective(model, s.label_smoothing, s.rdrop, s.doubly_stochastic)
     where = torch.device(device)
     threads = min(torch.get_num_threads(), batches.together) if where.type == "cpu" else 1
     crew = Crew(objective, recipe.training.precision, where, threads)

@@ -12,12 +12,13 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
+from regard.attention import watch
 from regard.data.batching import PairBatch
 from regard.data.tokenizer import PAD
 from regard.models import Batch, Model
-from regard.shapes import Float, Int, Tensor
+from regard.shapes import Bool, Float, Int, Tensor
 
-__all__ = ["Loss", "Objective", "consistent_cross_entropy", "smoothed_cross_entropy"]
+__all__ = ["Loss", "Objective", "consistent_cross_entropy", "smoothed_cross_entropy", "unevenness"]
 
 SLICE = 256
 
@@ -37,26 +38,50 @@ class Loss(NamedTuple):
 class Objective(nn.Module):
     """A model and what it is trained for: `objective(batch)` gives the loss."""
 
-    def __init__(self, model: Model, smoothing: float, rdrop: float = 0.0) -> None:
+    def __init__(self, model: Model, smoothing: float, rdrop: float = 0.0, doubly_stochastic: float = 0.0) -> None:
         super().__init__()
-        self.model, self.smoothing, self.rdrop = model, smoothing, rdrop
+        self.model, self.smoothing, self.rdrop, self.doubly_stochastic = model, smoothing, rdrop, doubly_stochastic
 
     def forward(self, batch: PairBatch) -> Loss:
         real, targets = None, batch.target_out.flatten()
         if batch.tokens < len(targets):
             real = (targets != PAD).nonzero()[:, 0]
             targets = targets[real]
-        told = [self._features(batch, real) for _ in range(2 if self.rdrop else 1)]
+        passes = [self._features(batch, real) for _ in range(2 if self.rdrop else 1)]
+        told, unseen = [features for features, _ in passes], sum(part for _, part in passes) / len(passes)
         output = self.model.decoder.output
         given = (output.weight, output.bias, targets, self.smoothing)
         if self.rdrop:
-            return Loss(*consistent_cross_entropy(told[0], told[1], *given, self.rdrop), batch.tokens)
-        return Loss(*smoothed_cross_entropy(told[0], *given), batch.tokens)
+            smoothed, entropy = consistent_cross_entropy(told[0], told[1], *given, self.rdrop)
+        else:
+            smoothed, entropy = smoothed_cross_entropy(told[0], *given)
+        if self.doubly_stochastic:
+            smoothed = smoothed + self.doubly_stochastic * unseen
+        return Loss(smoothed, entropy, batch.tokens)
 
-    def _features(self, batch: PairBatch, real: Tensor | None) -> Float[Tensor, "M D"]:
-        """What the model says at the real target positions."""
-        flat: Tensor = self.model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)
-        return flat if real is None else flat.index_select(0, real)
+    def _features(self, batch: PairBatch, real: Tensor | None) -> tuple[Float[Tensor, "M D"], Tensor | float]:
+        """What the model says at the real target positions, and how unevenly it looked at the source meanwhile."""
+        given = Batch(batch.source, batch.source_keep), batch.target_in
+        if self.doubly_stochastic:
+            with watch(self.model, "cross", learning=True) as readings:
+                features = self.model(*given)
+            written = batch.target_out != PAD
+            parts = [unevenness(weights, written) for weights in readings.values()]
+            unseen = torch.stack(parts).mean() if parts else 0.0
+        else:
+            features, unseen = self.model(*given), 0.0
+        flat: Tensor = features.flatten(0, 1)
+        return flat if real is None else flat.index_select(0, real), unseen
+
+
+def unevenness(weights: Float[Tensor, "N H T S"], written: Bool[Tensor, "N T"]) -> Tensor:
+    """Σ (1 − Σ α)², the inner sum over the pieces of a target, the outer over the entries of its source.
+
+    Doubly stochastic attention (Xu et al. 2015, equation 14): the sum over all targets, the mean over heads. What may
+    not be read has no weight at any time, and is not counted.
+    """
+    looked = (weights * written[:, None, :, None]).sum(2)  # (N, H, S)
+    return (1 - looked).square().masked_fill(looked == 0, 0).sum((0, 2)).mean()
 
 
 def smoothed_cross_entropy(

@@ -149,7 +149,7 @@ class Prepared:
         """By PyTorch: pictures, and what has no program. Of the lower precisions it knows bfloat16."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bfloat16"):
             encoded = self.model.encoder(batch)
-        B, S, kept = *encoded.outputs.shape[:2], encoded.keep
+        (B, S, _), kept = encoded.outputs.shape, encoded.keep
         entries = np.full(B, S) if kept is None else kept.sum(1).numpy()
         both = (encoded.outputs.float(), encoded.embedded.float())
         told, began = (x.flatten(0, 1) if kept is None else x[kept] for x in both)

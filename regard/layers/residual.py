@@ -41,11 +41,11 @@ class GroupNorm(nn.GroupNorm):
         groups = next(g for g in range(max(1, channels // CHANNELS), 0, -1) if channels % g == 0)
         super().__init__(groups, channels)
 
-    def forward(self, x: Float[Tensor, "B C Y X"], real: Real = None) -> Float[Tensor, "B C Y X"]:  # type: ignore[override]
+    def forward(self, x: Float[Tensor, "B C Y X"], real: Real = None) -> Float[Tensor, "B C Y X"]:
         if real is None:
             return super().forward(x)
         B, C, Y, X = x.shape
-        grouped, seen = x.float().view(B, self.num_groups, -1, Y * X), real.view(B, 1, 1, Y * X)
+        grouped, seen = x.float().reshape(B, self.num_groups, -1, Y * X), real.reshape(B, 1, 1, Y * X)
         count = seen.sum(-1, keepdim=True) * (C // self.num_groups)
         mean = grouped.masked_fill(~seen, 0).sum((2, 3), keepdim=True) / count
         apart = grouped - mean

@@ -57,7 +57,7 @@ class TimmEncoder(PictureEncoder):
         return self.cells(cells, tuple(x.shape[2:]), flat(real))  # type: ignore[no-any-return]
 
     def _map(self, x: Float[Tensor, "B 3 _ _"]) -> Float[Tensor, "B C _ _"]:
-        (found,) = self.trunk(x)
+        found: Tensor = self.trunk(x)[0]
         return found if found.shape[1] == self.channels else found.movedim(3, 1)  # some have channels last
 
     def _by_size(self, x: Tensor, real: Tensor) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B 1 Y X"]]:

@@ -215,8 +215,8 @@ class RecurrentDecoder(_Stepwise):
         hiddens = [Repeated.of(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
         states, tops, contexts = before["states"], [], []
         for now in projected:
-            top = states[:, self._top].unsqueeze(1)
-            context = self._gated(self.read.answer(query(top), source.memories[0]), top)  # (N, 1, Dv)
+            top = states[:, self._top]
+            context = self._gated(self.read.answer(query(top).unsqueeze(1), source.memories[0]), top)  # (N, 1, Dv)
             states = self._advance(now + context_layer(context[:, 0]), states, hiddens)
             tops.append(states[:, self._top])
             contexts.append(context)
@@ -239,15 +239,18 @@ class RecurrentDecoder(_Stepwise):
         states, fed, features = before["states"], before["fed"], []
         for now in projected:
             states = self._advance(now + feed(fed), states, hiddens)
-            top = states[:, self._top].unsqueeze(1)
-            context = self._gated(self.read.answer(query(top), source.memories[0]), top)
-            fed = self._tell(top[:, 0], context[:, 0], layer=readout)
+            top = states[:, self._top]
+            context = self._gated(self.read.answer(query(top).unsqueeze(1), source.memories[0]), top)
+            fed = self._tell(top, context[:, 0], layer=readout)
             features.append(fed)
         return torch.stack(features, 1), {"states": states, "fed": fed.float()}
 
-    def _gated(self, context: Float[Tensor, "N T Dv"], asking: Float[Tensor, "N T E"]) -> Float[Tensor, "N T Dv"]:
-        """β c, where β = σ(f(h)) of the state that asked (Xu et al. 2015, section 4.2.1)."""
-        return context if self.gate is None else context * torch.sigmoid(self.gate(asking)).to(context.dtype)
+    def _gated(self, context: Float[Tensor, "N T Dv"], asking: Tensor) -> Float[Tensor, "N T Dv"]:
+        """β c, where β = σ(f(h)) of the states that asked, (N, T, E) or (N, E) (Xu et al. 2015, section 4.2.1)."""
+        if self.gate is None:
+            return context
+        open_ = torch.sigmoid(self.gate(asking)).to(context.dtype)
+        return context * open_.view(len(context), -1, 1)
 
     def _tell(self, *parts: Tensor, layer: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         told = torch.cat([part.to(parts[0].dtype) for part in parts], -1)

@@ -84,7 +84,7 @@ class ResNetEncoderSettings(VisionSettings):
     @property
     def stride(self) -> int:
         """How many pixels a side of a cell covers."""
-        return STEMS[self.stem] * 2 ** (len(self.depths) - 1)
+        return STEMS[self.stem] << (len(self.depths) - 1)
 
     @pydantic.field_validator("depths", mode="before")
     @classmethod

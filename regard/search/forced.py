@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,13 +74,14 @@ def _batches(order: Sequence[int], sources: Sequence[Given], targets: Sequence[S
 def _batch(
     model: Model | Ensemble, sources: Sequence[Given], targets: Sequence[Sequence[int]], watched: bool
 ) -> list[Forced]:
+    verbs: Any = model
     device = model.device
     target_in, target_out = pad([[BOS, *ids] for ids in targets])[0], pad([[*ids, EOS] for ids in targets])[0]
     with ExitStack() as stack:
         heard: Mapping[str, torch.Tensor] = stack.enter_context(watch(model)) if watched else {}
-        source = model.encode(Batch.of(sources, device))
-        features, _ = model.step(target_in.to(device), model.begin(source), source)
-    likely = model.project(features).float().log_softmax(-1).gather(2, target_out.to(device)[..., None])[..., 0]
+        source = verbs.encode(Batch.of(sources, device))
+        features, _ = verbs.step(target_in.to(device), verbs.begin(source), source)
+    likely = verbs.project(features).float().log_softmax(-1).gather(2, target_out.to(device)[..., None])[..., 0]
     roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Read) and name in heard}
     weights = {name: heard[name].float().cpu().numpy() for name in roles}
     grid = source.grid

@@ -46,6 +46,12 @@ class Job:
         """About how many entries its source has."""
         return size_of(self.source)
 
+    @property
+    def pieces(self) -> Sequence[int]:
+        """Those of its source, which is a sentence."""
+        assert not isinstance(self.source, torch.Tensor), "a picture has no pieces"
+        return self.source
+
 
 @dataclass(frozen=True)
 class Room:

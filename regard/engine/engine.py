@@ -252,18 +252,13 @@ def _special(job: Job, settings: SearchSettings, limit: int | None) -> bool:
     return bool(task.prefix or task.terms or task.without) or task.longest != settings.longest(job.size, limit)
 
 
-def _pieces(job: Job) -> Sequence[int]:
-    assert not isinstance(job.source, torch.Tensor), "what reads pictures is not exported"
-    return job.source
-
-
 def _by_ctranslate2(exported: CTranslate2, jobs: Sequence[Job], settings: SearchSettings) -> list[list[Hypothesis]]:
     """Sentences of like lengths together, as many batches at a time as there are threads."""
     order = sorted(range(len(jobs)), key=lambda i: -jobs[i].size)
     groups = [order[i : i + TOGETHER] for i in range(0, len(order), TOGETHER)]
     found: dict[int, list[Hypothesis]] = {}
     with ThreadPoolExecutor(torch.get_num_threads(), "regard-ctranslate2") as threads:
-        searched = threads.map(lambda group: exported.search([_pieces(jobs[i]) for i in group], settings), groups)
+        searched = threads.map(lambda group: exported.search([jobs[i].pieces for i in group], settings), groups)
         for group, some in zip(groups, searched, strict=True):
             found |= dict(zip(group, some, strict=True))
     return [found[i] for i in range(len(jobs))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             with safe_open(path, "pt") as file:
                 return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():  # of what it will refuse anyway
+            warnings.simplefilter("ignore")
+            found = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as problem:
         reason = str(problem).splitlines()[0].split(". ")[0]
         remedy = "it is damaged, or holds code beside tensors, which is never carried out; use a file of tensors alone"
@@ -88,6 +91,6 @@ def _check(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], path: Path)
         return
     more = [f"and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
     hint = "make model.encoder's depths, width, block and stem those of the published network"
-    if any(name.endswith("running_mean") for name in strange):
+    if "bn1.running_mean" in strange:
         hint += ", and set model.encoder.norm = 'batch': these weights come with running statistics"
     raise TrainingError(*sorted(problems)[:SHOWN], *more, hint)

@@ -43,7 +43,10 @@ def _curve(run: Path) -> Chart:
         return (Trace(name, points),) if points else ()
 
     panels = [
-        ("loss in nats per piece", trace("training", train, "entropy") + trace("validation", valid, "loss")),
+        (
+            "loss in nats per piece",
+            trace("training", train, "entropy") + trace("validation", valid, "loss") + trace("guided", train, "guided"),
+        ),
         ("validation score", trace("chrF", valid, "chrf") + trace("BLEU", valid, "bleu")),
     ]
     return Chart(f"Learning curve of {run.name}", "updates", tuple(panel for panel in panels if panel[1]))

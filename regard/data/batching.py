@@ -92,7 +92,9 @@ class PairBatch:
     target_out: Int[Tensor, "B T"]
     tokens: int  # target pieces to predict, ends included, padding not
     lines: list[int]  # which examples these are
-    links: Float[Tensor, "B T S"] | None = None  # how each target piece's attention is to be spread; rows of nought: freely
+    links: Float[Tensor, "B T S"] | None = (
+        None  # how each target piece's attention is to be spread; rows of nought: freely
+    )
 
     def to(self, device: torch.device | str) -> PairBatch:
         """The same batch on another device."""

@@ -130,6 +130,11 @@ class CorpusSettings(Settings):
         """The files of word links of those training corpora that have one."""
         return {name: part.alignments for name, part in _parts(self) if part.alignments is not None}
 
+    def unlinked(self) -> CorpusSettings:
+        """The same without any word links."""
+        mix = tuple(part.with_values(alignments=None) for part in self.mix)
+        return self.model_copy(update={"alignments": None, "mix": mix})
+
     @property
     def others(self) -> dict[str, PairFiles]:
         """The files of "valid" and "test" where they are given."""

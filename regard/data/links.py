@@ -88,7 +88,9 @@ def linked_pieces(
     for words, source, target in zip(links, sources, targets, strict=True):
         left, right = _places(tokenizer.source, source), _places(tokenizer.target, target)
         pairs = zip(words[::2], words[1::2], strict=True)
-        yield array("i", (piece for s, t in pairs for i in left.get(s, ()) for j in right.get(t, ()) for piece in (i, j)))
+        yield array(
+            "i", (piece for s, t in pairs for i in left.get(s, ()) for j in right.get(t, ()) for piece in (i, j))
+        )
 
 
 def _places(vocabulary: Vocabulary, ids: Sequence[int]) -> dict[int, list[int]]:

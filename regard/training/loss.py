@@ -12,10 +12,12 @@ import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
+from regard.attention import watch
 from regard.data.batching import PairBatch
 from regard.data.tokenizer import PAD
 from regard.models import Batch, Model
 from regard.shapes import Float, Int, Tensor
+from regard.training.guided import Guide, guided_cross_entropy
 
 __all__ = ["Loss", "Objective", "consistent_cross_entropy", "smoothed_cross_entropy"]
 
@@ -23,40 +25,64 @@ SLICE = 256
 
 
 class Loss(NamedTuple):
-    """Sums over the real target pieces of a batch: what is minimised, the plain cross-entropy in nats, how many."""
+    """Sums over the real target pieces of a batch: what is minimised, the plain cross-entropy in nats, how many.
+
+    Where attention is guided, `guided` is the cross-entropy of where it looks, over the `linked` pieces.
+    """
 
     smoothed: Tensor
     entropy: Tensor
     tokens: int
+    guided: Tensor | None = None
+    linked: Tensor | None = None
 
     def detached(self) -> Loss:
         """The numbers without what they were computed from."""
-        return Loss(self.smoothed.detach(), self.entropy, self.tokens)
+        guided = None if self.guided is None else self.guided.detach()
+        return self._replace(smoothed=self.smoothed.detach(), guided=guided)
 
 
 class Objective(nn.Module):
     """A model and what it is trained for: `objective(batch)` gives the loss."""
 
-    def __init__(self, model: Model, smoothing: float, rdrop: float = 0.0) -> None:
+    def __init__(self, model: Model, smoothing: float, rdrop: float = 0.0, guide: Guide | None = None) -> None:
         super().__init__()
-        self.model, self.smoothing, self.rdrop = model, smoothing, rdrop
+        self.model, self.smoothing, self.rdrop, self.guide = model, smoothing, rdrop, guide
 
     def forward(self, batch: PairBatch) -> Loss:
         real, targets = None, batch.target_out.flatten()
         if batch.tokens < len(targets):
             real = (targets != PAD).nonzero()[:, 0]
             targets = targets[real]
-        told = [self._features(batch, real) for _ in range(2 if self.rdrop else 1)]
+        told, looked = zip(*(self._pass(batch, real) for _ in range(2 if self.rdrop else 1)), strict=True)
         output = self.model.decoder.output
         given = (output.weight, output.bias, targets, self.smoothing)
         if self.rdrop:
-            return Loss(*consistent_cross_entropy(told[0], told[1], *given, self.rdrop), batch.tokens)
-        return Loss(*smoothed_cross_entropy(told[0], *given), batch.tokens)
+            loss = Loss(*consistent_cross_entropy(told[0], told[1], *given, self.rdrop), batch.tokens)
+        else:
+            loss = Loss(*smoothed_cross_entropy(told[0], *given), batch.tokens)
+        heard = [weights for weights in looked if weights is not None]
+        return self._guided(loss, batch.links, heard) if heard else loss
+
+    def _pass(self, batch: PairBatch, real: Tensor | None) -> tuple[Float[Tensor, "M D"], Tensor | None]:
+        """What the model says at the real target positions, and where the guided head looked (B, T, S) meanwhile."""
+        if self.guide is None or batch.links is None:
+            return self._features(batch, real), None
+        with watch(self.model.get_submodule(self.guide.layer), gradients=True) as readings:
+            features = self._features(batch, real)
+        return features, readings[""][:, self.guide.head] if readings else None  # nothing where the layer is left out
 
     def _features(self, batch: PairBatch, real: Tensor | None) -> Float[Tensor, "M D"]:
-        """What the model says at the real target positions."""
         flat: Tensor = self.model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)
         return flat if real is None else flat.index_select(0, real)
+
+    def _guided(self, loss: Loss, links: Float[Tensor, "B T S"] | None, heard: list[Tensor]) -> Loss:
+        """The loss and, weighed, how far the head looks elsewhere: the mean over the passes that were heard."""
+        assert self.guide is not None, "who is heard is guided"
+        assert links is not None, "by links"
+        guided = torch.stack([guided_cross_entropy(weights, links) for weights in heard]).mean()
+        smoothed = loss.smoothed + self.guide.weight * guided
+        return loss._replace(smoothed=smoothed, guided=guided, linked=links.any(2).sum())
 
 
 def smoothed_cross_entropy(

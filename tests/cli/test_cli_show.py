@@ -63,6 +63,22 @@ def test_pictures_of_a_run(regard: Command, transformer: Path, view: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("encoder", "decoder", "sides"),
+    [("convolutional", "convolutional", ["encoder", "decoder"]), ("recurrent", "convolutional", ["decoder"])],
+)
+def test_learnt_positions_are_drawn(regard: Command, encoder: str, decoder: str, sides: list[str]) -> None:
+    folder(Path("run"), encoder, decoder)
+    assert regard("show", "run", "--view", "positions", "--out", "a.svg").err == "wrote a.svg\n"
+    text = Path("a.svg").read_text(encoding="utf-8")
+    assert [side for side in ("encoder", "decoder") if f"{side}: 40 positions in 16 dimensions" in text] == sides
+
+
+def test_a_model_without_positions_has_none_to_draw(regard: Command) -> None:
+    folder(Path("run"), "recurrent", "recurrent")
+    regard.fails("show", "run", "--view", "positions", status=2, because="this model adds nothing for positions")
+
+
+@pytest.mark.parametrize(
     ("arguments", "status", "because"),
     [
         ([LINE, "--out", "a.gif", "--view", "heat"], 2, "--view heat: cannot be written as .gif"),

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from command import Command
 from PIL import Image
+from small import folder
 
 LINE = "나는 빵을 먹고 있었다"
 

@@ -418,7 +418,7 @@ def test_alignments_count_a_twentieth_unless_something_else_is_said(
 
 def test_alignments_that_cannot_guide(regard: Command, corpus: list[str], data: Path) -> None:
     lines = (data / "train.align").read_text(encoding="utf-8").splitlines()
-    write(**{"bad_align": "\n".join(["0-0 1_1", "99-0", *lines[2:-1]]) + "\n"})
+    write(bad_align="\n".join(["0-0 1_1", "99-0", *lines[2:-1]]) + "\n")
     because = [
         "bad.align, line 1: wanted pairs such as 0-0, or 0p0 where a link is merely possible; got '1_1'",
         "bad.align, line 2: 99-0 names source word 99, and the source has ",

@@ -25,6 +25,7 @@ class Guide:
     layer: str
     head: int
     weight: float
+    after: bool = False  # the row of a piece is the read after it was written, not the one that predicts it
 
     @classmethod
     def of(cls, model: Model, settings: TrainingSettings) -> Guide | None:
@@ -50,12 +51,17 @@ class Guide:
             raise ConfigurationError(
                 f"training.guided_head: head {head} was asked for, and layer {layer} has {heads}; give 1 to {heads}"
             )
-        return cls(name, head - 1, float(settings.guided))
+        return cls(name, head - 1, float(settings.guided), settings.guided_row == "after")
+
+    def loss(self, weights: Float[Tensor, "B H T S"], links: Float[Tensor, "B T S"]) -> Tensor:
+        """How far the head looks elsewhere, summed over all linked pieces."""
+        looked = weights[:, self.head]
+        return guided_cross_entropy(looked[:, 1:], links[:, :-1]) if self.after else guided_cross_entropy(looked, links)
 
     def note(self, folder: Path) -> None:
         """Let alignments come from this head, unless somebody has chosen another (`regard align --choose`)."""
         if _is_ours(folder / ALIGNMENT):
-            choice = {"layer": self.layer, "head": self.head, "consumed": False, "symmetry": None}
+            choice = {"layer": self.layer, "head": self.head, "consumed": self.after, "symmetry": None}
             save_alignment(folder, {**choice, "guided": True})
 
 

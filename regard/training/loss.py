@@ -17,7 +17,7 @@ from regard.data.batching import PairBatch
 from regard.data.tokenizer import PAD
 from regard.models import Batch, Model
 from regard.shapes import Float, Int, Tensor
-from regard.training.guided import Guide, guided_cross_entropy
+from regard.training.guided import Guide
 
 __all__ = ["Loss", "Objective", "consistent_cross_entropy", "smoothed_cross_entropy"]
 
@@ -61,26 +61,26 @@ class Objective(nn.Module):
             loss = Loss(*consistent_cross_entropy(told[0], told[1], *given, self.rdrop), batch.tokens)
         else:
             loss = Loss(*smoothed_cross_entropy(told[0], *given), batch.tokens)
-        heard = [weights for weights in looked if weights is not None]
-        return self._guided(loss, batch.links, heard) if heard else loss
+        heard = [guided for guided in looked if guided is not None]
+        return loss if batch.links is None or not heard else self._with(loss, heard, batch.links)
 
     def _pass(self, batch: PairBatch, real: Tensor | None) -> tuple[Float[Tensor, "M D"], Tensor | None]:
-        """What the model says at the real target positions, and where the guided head looked (B, T, S) meanwhile."""
+        """What the model says at the real target positions, and how far the guided head looked elsewhere meanwhile."""
         if self.guide is None or batch.links is None:
             return self._features(batch, real), None
         with watch(self.model.get_submodule(self.guide.layer), gradients=True) as readings:
             features = self._features(batch, real)
-        return features, readings[""][:, self.guide.head] if readings else None  # nothing where the layer is left out
+        # A layer that is left out is not heard.
+        return features, self.guide.loss(readings[""], batch.links) if readings else None
 
     def _features(self, batch: PairBatch, real: Tensor | None) -> Float[Tensor, "M D"]:
         flat: Tensor = self.model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)
         return flat if real is None else flat.index_select(0, real)
 
-    def _guided(self, loss: Loss, links: Float[Tensor, "B T S"] | None, heard: list[Tensor]) -> Loss:
-        """The loss and, weighed, how far the head looks elsewhere: the mean over the passes that were heard."""
+    def _with(self, loss: Loss, heard: list[Tensor], links: Tensor) -> Loss:
+        """The loss and the guided one, of which each pass that was heard has its share."""
         assert self.guide is not None, "who is heard is guided"
-        assert links is not None, "by links"
-        guided = torch.stack([guided_cross_entropy(weights, links) for weights in heard]).mean()
+        guided = torch.stack(heard).mean()
         smoothed = loss.smoothed + self.guide.weight * guided
         return loss._replace(smoothed=smoothed, guided=guided, linked=links.any(2).sum())
 

@@ -53,6 +53,11 @@ class TrainingSettings(Settings):
         "only one",
     )
     guided_head: int = Field(1, ge=1, description="which head of that layer, counted from 1")
+    guided_row: Literal["before", "after"] = Field(
+        "before",
+        description="which read is to look at what a piece is linked to: the one before it, which predicts it, or the "
+        "one after it, which knows it",
+    )
     optimizer: Literal["adam", "adamw"] = Field("adamw", description="adamw: weight decay apart from the gradient")
     beta1: float = Field(0.9, ge=0, lt=1, description="memory of the mean of the gradients")
     beta2: float = Field(0.98, ge=0, lt=1, description="memory of their squares")

@@ -53,6 +53,7 @@ def guide(model: Model, weight: float = 0.5, **more: Any) -> Guide:
 
 def written_out(model: Model, of: Guide, batch: PairBatch) -> tuple[Tensor, int]:
     """−Σ over linked target pieces of the mean log-weight of the source pieces they are linked to, one by one."""
+    later = int(of.after)
     with watch(model, gradients=True) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
     total, count = torch.zeros(()), 0
@@ -62,15 +63,16 @@ def written_out(model: Model, of: Guide, batch: PairBatch) -> tuple[Tensor, int]
         pieces = [*zip(links[::2], links[1::2], strict=True)]
         for t in {target for _, target in pieces}:
             sources = [source for source, target in pieces if target == t]
-            total = total - sum(readings[of.layer][row, of.head, t, s].log() for s in sources) / len(sources)
+            total = total - sum(readings[of.layer][row, of.head, t + later, s].log() for s in sources) / len(sources)
             count += 1
     return total, count
 
 
+@pytest.mark.parametrize("row", ["before", "after"])
 @pytest.mark.parametrize("settings", GUIDED)
-def test_the_guided_loss_is_the_one_written_out(settings: ModelSettings) -> None:
+def test_the_guided_loss_is_the_one_written_out(settings: ModelSettings, row: str) -> None:
     model, batch = make(settings), collate(EXAMPLES)
-    of = guide(model)
+    of = guide(model, guided_row=row)
     loss, free = Objective(model, 0.1, guide=of)(batch), Objective(model, 0.1)(batch)
     wanted, count = written_out(model, of, batch)
     assert loss.guided is not None
@@ -314,13 +316,18 @@ def test_the_journal_says_how_well_the_head_is_guided(tmp_path: Path) -> None:
 
 def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path: Path) -> None:
     path = tmp_path / "alignment.json"
-    trainer(recipe(guided_head=2), tmp_path).run()
-    noted = {"layer": "decoder.layers.0.cross_read", "head": 1, "consumed": False, "symmetry": None}
+    trainer(recipe(guided_head=2, guided_row="after"), tmp_path).run()
+    noted = {"layer": "decoder.layers.0.cross_read", "head": 1, "consumed": True, "symmetry": None}
     assert load_alignment(tmp_path) == noted
     again = trainer(recipe(guided_layer=2), tmp_path)
     again.resume()
     again.run()
-    assert load_alignment(tmp_path) == {**noted, "layer": "decoder.layers.1.cross_read", "head": 0}
+    assert load_alignment(tmp_path) == {
+        "layer": "decoder.layers.1.cross_read",
+        "head": 0,
+        "consumed": False,
+        "symmetry": None,
+    }
     chosen = {"layer": "decoder.layers.0.cross_read", "head": None, "consumed": True, "symmetry": None}
     path.write_text(json.dumps(chosen), encoding="utf-8")
     trainer(recipe(), tmp_path).run()

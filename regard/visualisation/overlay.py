@@ -20,9 +20,9 @@ from regard.visualisation.fonts import elide, measure, wrap
 from regard.visualisation.layout import ASCENT, LINE_HEIGHT, Box, Group, Mark, Photo, Picture, Text, text_lines
 from regard.visualisation.words import clean, isolated
 
-__all__ = ["VEIL", "Overlay", "Seen", "layout_overlay", "lit"]
+__all__ = ["DENSITY", "VEIL", "Overlay", "Seen", "layout_overlay", "lit"]
 
-VEIL, DENSITY = (14, 17, 22), 0.82  # the veil's colour, and how much it hides where nothing was looked at
+VEIL, DENSITY = (14, 17, 22), 0.78  # the veil's colour, and how much it hides where nothing was looked at
 MARGIN, GAP = 18.0, 14.0
 LONGER = 150.0  # pixels of the longer side of a panel
 LABEL, TITLE_SIZE, CAPTION_SIZE, LEGEND_SIZE = 14.0, 16.0, 12.0, 11.0
@@ -80,7 +80,9 @@ class Overlay:
         maps: Any = np.asarray(self.maps, dtype=np.float64)
         wanted = (len(self.words), *self.seen.grid)
         if not self.words or maps.shape != wanted:
-            raise UsageError(f"wanted weights (words, rows, columns) of shape {wanted}, at least one word; got {maps.shape}")
+            raise UsageError(
+                f"wanted weights (words, rows, columns) of shape {wanted}, at least one word; got {maps.shape}"
+            )
         if not (np.isfinite(maps).all() and maps.min() >= -1e-6):
             raise UsageError("weights must be finite and not negative")
         object.__setattr__(self, "words", tuple(clean(word) for word in self.words))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from regard.errors import UsageError
 
-__all__ = ["Pointing", "points_at", "play", "share_pointed"]
+__all__ = ["Pointing", "play", "points_at", "share_pointed"]
 
 Map = npt.NDArray[np.floating]
 Region = npt.NDArray[np.bool_]

@@ -80,7 +80,7 @@ class Mattered:
 
 @dataclass(frozen=True, eq=False)
 class Story:
-    """All that the pictures of one translation show; of a caption, the source words are the cells of what was `seen`."""
+    """All that the pictures of one translation show; of a caption, the source words are cells of what was `seen`."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]

@@ -28,7 +28,7 @@ def _overlay(words: int = 3, size: tuple[int, int] = (60, 90), grid: tuple[int, 
     maps = np.full((words, *grid), 0.05)
     for t in range(words):
         maps.reshape(words, -1)[t, t % (grid[0] * grid[1])] = 0.5
-    return Overlay(Seen(np.full((*size, 3), GREY, np.uint8), grid), tuple("빨간 네모가 있다".split())[:words] * 1, maps)
+    return Overlay(Seen(np.full((*size, 3), GREY, np.uint8), grid), ("빨간", "네모가", "있다")[:words], maps)
 
 
 @pytest.mark.parametrize("words", [1, 5, 40])

@@ -1,5 +1,6 @@
 """The page in a real browser: mouse, touch and keys. Needs playwright and a system Chromium; skipped without them."""
 
+import io
 import json
 import shutil
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from regard.visualisation import Alignment, Meta, Story, save
 from regard.visualisation.page import page as drawn
@@ -271,15 +273,12 @@ def test_a_caption_lights_up_what_a_word_looked_at(opened: Any, pictured: Callab
     assert not page.is_visible("#columns")
     assert "light" in page.inner_text("#readout")
 
-    def colour_at(x: float, y: float, canvas: str = "#canvas") -> list[int]:
-        script = """([name, x, y]) => {
-            const sheet = document.querySelector(name);
-            return [...sheet.getContext("2d").getImageData(x * sheet.width, y * sheet.height, 1, 1).data].slice(0, 3);
-        }"""
-        found: list[int] = page.evaluate(script, [canvas, x, y])
-        return found
+    def colour_at(x: float, y: float, canvas: str = "#canvas") -> tuple[int, ...]:
+        with Image.open(io.BytesIO(page.locator(canvas).screenshot())) as image:
+            found: Any = image.convert("RGB").getpixel((int(x * image.width), int(y * image.height)))
+        return tuple(found)
 
-    red, plain = [216, 36, 40], [235, 235, 235]
+    red, plain = (216, 36, 40), (235, 235, 235)
     assert (colour_at(0.125, 0.5), colour_at(0.9, 0.9)) == (red, plain)
     page.hover("#queries .word:nth-child(3)")
     assert page.inner_text("#readout").startswith("square reads 2·1 0.")

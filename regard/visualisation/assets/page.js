@@ -91,8 +91,7 @@
 
   async function develop(told) { // the picture of a caption, ready to be painted
     if (!told.seen) return;
-    told.photo = new Image();
-    told.photo.src = told.seen.address;
+    told.photo = element("img", "", { src: told.seen.address });
     await told.photo.decode();
   }
 

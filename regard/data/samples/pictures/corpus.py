@@ -1,7 +1,7 @@
 """Scenes drawn by chance, in splits whose test shows what training never showed together.
 
-Each colour, shape, number, relation and place of the test does occur in training; what does not is some colour of some
-shape (a red circle), some number of some shape (two hearts), or two shapes in some relation (a circle left of a square).
+Each colour, shape, number, relation and place of the test does occur in training; what does not is some colour of a
+shape (a red circle), some number of a shape (two hearts), or two shapes in some relation (a circle left of a square).
 """
 
 from __future__ import annotations

@@ -74,11 +74,11 @@ def _outline(shape: str) -> tuple[Point, ...]:
 
 
 def _square() -> list[Point]:
-    return [(0, 0), (1, 0), (1, 1), (0, 1)]
+    return [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
 
 
 def _triangle() -> list[Point]:
-    return [(0.5, 0), (1, 1), (0, 1)]
+    return [(0.5, 0.0), (1.0, 1.0), (0.0, 1.0)]
 
 
 def _star() -> list[Point]:
@@ -88,8 +88,9 @@ def _star() -> list[Point]:
 
 
 def _cross() -> list[Point]:
-    a, b = 0.34, 0.66
-    return [(a, 0), (b, 0), (b, a), (1, a), (1, b), (b, b), (b, 1), (a, 1), (a, b), (0, b), (0, a), (a, a)]
+    low, a, b, high = 0.0, 0.34, 0.66, 1.0
+    upper = [(a, low), (b, low), (b, a), (high, a), (high, b), (b, b)]
+    return [*upper, (b, high), (a, high), (a, b), (low, b), (low, a), (a, a)]
 
 
 def _heart() -> list[Point]:

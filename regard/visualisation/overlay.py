@@ -98,7 +98,10 @@ def lit(seen: Seen, weights: np.ndarray, x: float, y: float, longer: float, hint
     yield Photo(x, y, width, height, _veil(weights), cells=True, hint=hint)
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
     across, down = width / columns, height / rows
-    yield Box(x + column * across, y + row * down, across, down, "link", hint, outline=2.0)
+    left, top = x + column * across, y + row * down
+    yield Box(left, top, across, down, "link", hint, outline=2.0)
+    if min(across, down) > 8:  # a line between, where the cell has the colour of its outline
+        yield Box(left + 2, top + 2, across - 4, down - 4, "paper", hint, outline=1.0)
 
 
 def _veil(weights: np.ndarray) -> bytes:

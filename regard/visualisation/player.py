@@ -48,7 +48,8 @@ def _frame(story: Story, t: int) -> Picture:
         ("written", _written(_wrapped(pieces), t), _lines(_wrapped(pieces)) * ROW),
         ("tree", _tree(story, t), _rows(story) * ROW * 0.85),
     ):
-        heading = Text(MARGIN, top + SMALL, _HEADINGS[name], SMALL, "muted")
+        told = _HEADINGS[name].replace("translation", "caption" if story.seen else "translation")
+        heading = Text(MARGIN, top + SMALL, told, SMALL, "muted")
         top += SMALL * LINE_HEIGHT + 5
         groups.append(Group(name, (heading, *(_down(mark, top) for mark in marks))))
         top += height + 12

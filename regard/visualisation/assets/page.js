@@ -307,6 +307,10 @@
     brush.strokeStyle = colour;
     brush.lineWidth = 2;
     brush.strokeRect(x + (s % columns) * w + 1, y + Math.floor(s / columns) * h + 1, w - 2, h - 2);
+    if (Math.min(w, h) <= 8) return;
+    brush.strokeStyle = colours().paper; // a line between, where the cell has the colour of its outline
+    brush.lineWidth = 1;
+    brush.strokeRect(x + (s % columns) * w + 2.5, y + Math.floor(s / columns) * h + 2.5, w - 5, h - 5);
   }
 
   const shape = (longer) => {

@@ -24,7 +24,8 @@ PLACES = ("top left", "top", "top right", "left", "middle", "right", "bottom lef
 Fact = tuple[object, ...]
 
 
-class Thing(NamedTuple):
+@dataclass(frozen=True)
+class Thing:
     """Things of one kind, as a caption names them: "a small red circle", "three green stars" with a count of 3.
 
     One alone has a size, unless it lies inside another or has another inside it; several have none.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from regard.errors import DataError
 
-__all__ = ["LineReader", "TextFile", "clean", "read_file", "read_files", "read_lines", "write_bytes", "write_lines"]
+__all__ = ["LineReader", "TextFile", "clean", "nearest", "read_file", "read_files", "read_lines", "write_bytes", "write_lines"]
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -90,7 +90,7 @@ class LineReader:
             with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as file:
                 yield from self._lines(file)
         except FileNotFoundError:
-            self.causes = (f"{path}: no such file{_nearest(path)}",)
+            self.causes = (f"{path}: no such file{nearest(path)}",)
         except IsADirectoryError:
             self.causes = (f"{path}: is a folder; give a file of text in it",)
         except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
@@ -143,7 +143,8 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         raise DataError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
 
 
-def _nearest(path: Path) -> str:
+def nearest(path: Path) -> str:
+    """The end of a sentence about a file that is not there: which one may be meant."""
     try:
         names = sorted(entry.name for entry in path.parent.iterdir())
     except OSError:

@@ -1,28 +1,27 @@
-"""From raw text to raw text: a folder is loaded, lines go in, translations come out, with what the model looked at."""
+"""Lines go in, translations come out, with what the model looked at."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from html import escape
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from regard.attention import Read
-from regard.attention.alignment import Link, Readings, Symmetry, links_between
-from regard.checkpoint import ALIGNMENT, FolderSettings, load_alignment, load_folder
+from regard.attention.alignment import Link, Readings, links_between
+from regard.checkpoint import FolderSettings
 from regard.data.text import clean
 from regard.data.tokenizer import EOS, Tokenizer, Vocabulary
-from regard.engine import Engine, EngineName, Job, Precision
+from regard.engine import Engine, Job
 from regard.errors import LineWarning, UsageError
 from regard.models import Batch, Ensemble, Model
+from regard.pipeline.cutting import Cutter
+from regard.pipeline.translation import AlignmentChoice, Translation, joined, last_layer, without_readings
 from regard.search import (
     NOTHING,
     Hypothesis,
@@ -39,113 +38,7 @@ from regard.search import (
 from regard.search.forced import Forced, forced
 from regard.search.record import Moment, record
 
-__all__ = ["AlignmentChoice", "Translation", "Translator", "last_layer", "load"]
-
-WHOLE = 2
-"""A sentence so many times longer than the longest in training is still translated whole."""
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]»]* |(?<=[。！？])[”’」』）]*")
-_WORD = re.compile(r"[^ ]+ ?")
-
-
-@dataclass(frozen=True)
-class AlignmentChoice:
-    """Which read is taken for the alignment: a layer, one of its heads (None: their mean), which row, and whether the
-    links of both directions of its weights are put together (None: each target word has one link)."""
-
-    layer: str
-    head: int | None
-    consumed: bool
-    symmetry: Symmetry | None = None
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One translated line.
-
-    `score` is the log-probability over the length penalty; a line that was cut has the sum of its parts, and no
-    readings. `alignments` are links (source word, target word); `nbest` holds the hypotheses, best first, if asked for.
-    `repeats`: what was written again and again, and how often, where the model seems to have lost its way.
-    """
-
-    text: str
-    tokens: tuple[str, ...]
-    score: float
-    alignments: tuple[Link, ...] | None = None
-    readings: Readings | None = field(default=None, repr=False)
-    nbest: tuple[Translation, ...] = ()
-    repeats: tuple[str, int] | None = None
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the text, its score, and what was looked at where that was asked for."""
-        seen = "" if self.readings is None else self.readings._repr_html_()
-        return f"<p>{escape(self.text)} <small>{self.score:.3f}</small></p>{seen}"
-
-
-def load(
-    folder: str | Path | Sequence[str | Path],
-    device: str = "cpu",
-    engine: EngineName = "auto",
-    precision: Precision = "float32",
-) -> Translator:
-    """A translator from the folder that training wrote; from several, one that averages the models' probabilities.
-
-    `engine` and `precision` say who decodes and how exactly: `int8` is the quickest on a processor. Raises
-    ModelFolderError when a part is missing or damaged, UsageError when this machine lacks what is asked for, or when
-    models do not share a vocabulary.
-    """
-    if not isinstance(folder, (str, Path)):
-        return _together([Path(each) for each in folder], device, engine, precision)
-    folder = Path(folder)
-    found = load_folder(folder, device)
-    choice, decoder = _choice(folder, found.model), Engine(found.model, engine, precision, folder)
-    return Translator(found.model, found.tokenizer, found.settings, choice, decoder)
-
-
-def _together(folders: list[Path], device: str, engine: EngineName, precision: Precision) -> Translator:
-    """Models that write the same pieces, as one; the first says how to search, and which read shows alignments."""
-    if not folders:
-        raise UsageError("there is no model to load; give at least one folder")
-    if len(folders) == 1:
-        return load(folders[0], device, engine, precision)
-    found = [load_folder(folder, device) for folder in folders]
-    first = found[0]
-    strangers = [
-        f"{folder}: has another vocabulary than {folders[0]}; only models that share one can be averaged"
-        for folder, each in zip(folders, found, strict=True)
-        if each.tokenizer.fingerprint != first.tokenizer.fingerprint
-    ]
-    if strangers:
-        raise UsageError(*strangers)
-    model, choice = Ensemble([each.model for each in found]), _choice(folders[0], first.model)
-    if choice is not None:
-        choice = replace(choice, layer=f"models.0.{choice.layer}")
-    return Translator(model, first.tokenizer, first.settings, choice, Engine(model, engine, precision))
-
-
-def _choice(folder: Path, model: Model) -> AlignmentChoice | None:
-    """The read that was chosen for alignments, if this model has it."""
-    values = load_alignment(folder)
-    if values is None:
-        return None
-    read = dict(model.named_modules()).get(values["layer"])
-    if isinstance(read, Read) and read.role == "cross" and values["head"] in (None, *range(read.heads)):
-        return AlignmentChoice(**values)
-    warnings.warn(
-        f"{folder / ALIGNMENT}: names a layer or head that this model lacks and is not used; alignments come from the "
-        "last layer",
-        stacklevel=3,
-    )
-    return None
-
-
-def last_layer(readings: Readings) -> AlignmentChoice:
-    """The mean of the heads of the highest layer. Raises UsageError for a model without attention."""
-    if not (layers := readings.layers()):
-        raise UsageError(
-            "this model has no attention (model.decoder.kind = plain): it looks at no word, so none can be aligned or "
-            "shown; use one that reads, such as the preset rnn-bahdanau"
-        )
-    return AlignmentChoice(layers[-1], None, False)
+__all__ = ["Translator"]
 
 
 class Translator:
@@ -203,8 +96,8 @@ class Translator:
                 parts.append(self._translation(text, hypotheses, read, nbest, alignments))
                 self._warn(place, parts[-1], hypotheses[0], wish)
             texts_of_parts = [text for text, _ in cut]
-            results.append(parts[0] if len(parts) == 1 else _joined(parts, texts_of_parts, alignments))
-        return results if readings else [_without_readings(result) for result in results]
+            results.append(parts[0] if len(parts) == 1 else joined(parts, texts_of_parts, alignments))
+        return results if readings else [without_readings(result) for result in results]
 
     def stream(self, text: str, wish: Wish = NOTHING, **search: Any) -> Iterator[str]:
         """The translation of a line, word by word as it is written: put together it is that of a beam of 1.
@@ -325,57 +218,16 @@ class Translator:
         return Job(source, Task(0, longest, prefix, terms, wording.words(wish.forbid), key))
 
     def _cut(self, line: str, place: int, wish: Wish) -> list[tuple[str, Wish]]:
-        """The parts of a line that is longer than anything seen in training; any other line whole. `place` is for
-        warnings: where the line stands among those given.
+        """The parts of a line that is longer than anything seen in training; any other line whole.
 
-        Put together again, with nothing between, they are the line. What is asked of its beginning is asked of the
-        first part; a line with terms stays whole, because nobody knows which part they belong to.
+        What is asked of its beginning is asked of the first part; a line with terms stays whole, because nobody knows
+        which part they belong to.
         """
         line, longest = clean(line), self.settings.search.longest_source
-        if not line or longest is None or self._length(line) <= longest or wish.terms:
+        if not line or longest is None or wish.terms:
             return [(line, wish)] if line else []
-        sentences = self._packed(_split(line, _SENTENCE_END), longest)
-        first, *others = [part for sentence in sentences for part in self._parts(sentence, longest, place)]
+        first, *others = Cutter(self._length, longest).cut(line, place)
         return [(first, wish), *((part, replace(wish, prefix="")) for part in others)]
-
-    def _packed(self, parts: Iterable[str], longest: int) -> list[str]:
-        """Neighbours put together as long as they are no longer than `longest` pieces."""
-        packed: list[str] = []
-        for part in parts:
-            if packed and self._length(packed[-1] + part) <= longest:
-                packed[-1] += part
-            else:
-                packed.append(part)
-        return packed
-
-    def _parts(self, sentence: str, longest: int, place: int) -> list[str]:
-        """A sentence whole, with a warning if it is long; in parts, with another, where it is far too long."""
-        length = self._length(sentence)
-        parts, done = [sentence], "is translated whole, but may come out badly"
-        if length > WHOLE * longest:
-            words = [self._within(word, longest) for word in _WORD.findall(sentence)]
-            parts = self._packed([part for word in words for part in word], longest)
-            where = "at spaces" if all(len(word) == 1 for word in words) else "at spaces and inside words"
-            done = f"was cut {where} into {len(parts)} parts, whose translations may not fit together"
-        if length > longest:
-            said = f"a sentence of {length:,} pieces is longer than any in training ({longest:,}); it {done}: "
-            warnings.warn(LineWarning(place, f"{said}{sentence[:40]}…"), stacklevel=5)
-        return parts
-
-    def _within(self, word: str, longest: int) -> list[str]:
-        """A word, cut between characters where it is longer than `longest` pieces."""
-        parts = []
-        while word:
-            end, beyond = 1, 2  # the first `end` characters fit (one must); the first `beyond` do not, or are not there
-            while beyond <= len(word) and self._length(word[:beyond]) <= longest:
-                end, beyond = beyond, 2 * beyond
-            beyond = min(beyond, len(word) + 1)
-            while beyond - end > 1:
-                middle = (end + beyond) // 2
-                end, beyond = (middle, beyond) if self._length(word[:middle]) <= longest else (end, middle)
-            parts.append(word[:end])
-            word = word[end:]
-        return parts
 
     def _ordered(self, source: str, found: list[Hypothesis], settings: SearchSettings) -> list[Hypothesis]:
         """Hypotheses in another order than that of their scores, if one is asked for."""
@@ -426,7 +278,7 @@ class Translator:
                 replace(text, readings=read, alignments=tuple(self.align(read)) if alignments else None)
                 for text, read in zip(some, seen, strict=True)
             ]
-        return replace(some[0], nbest=tuple(map(_without_readings, some))) if nbest > 1 else some[0]
+        return replace(some[0], nbest=tuple(map(without_readings, some))) if nbest > 1 else some[0]
 
     def align(self, readings: Readings) -> list[Link]:
         """The links between words, from the layer, head and row that were chosen for them.
@@ -450,36 +302,3 @@ def _texts(vocabulary: Vocabulary, ids: Sequence[int], words: Sequence[int]) -> 
         vocabulary.decode([piece for piece, own in zip(ids, words, strict=True) if own == word])
         for word in range(count)
     )
-
-
-def _split(line: str, end: re.Pattern[str]) -> list[str]:
-    """The line cut after each match, nothing left out."""
-    ends = [match.end() for match in end.finditer(line)]
-    return [line[start:stop] for start, stop in zip([0, *ends], [*ends, len(line)], strict=True) if start < stop]
-
-
-def _joined(parts: Sequence[Translation], cut: Sequence[str], alignments: bool) -> Translation:
-    """The translations of the parts of one line, put together again; links count the words of the whole line."""
-    links: list[Link] = []
-    source = target = 0
-    for part, text in zip(parts, cut, strict=True):
-        links += [(s + source, t + target) for s, t in part.alignments or ()]
-        source, target = source + text.count(" "), target + len(part.text.split())
-    ranks = range(max((len(part.nbest) for part in parts), default=0))
-    return Translation(
-        " ".join(part.text for part in parts if part.text),
-        tuple(token for part in parts for token in part.tokens),
-        sum((part.score for part in parts), 0.0),
-        tuple(links) if alignments else None,
-        nbest=tuple(_joined([_ranked(part, rank) for part in parts], cut, alignments) for rank in ranks),
-        repeats=next((part.repeats for part in parts if part.repeats is not None), None),
-    )
-
-
-def _ranked(part: Translation, rank: int) -> Translation:
-    """The hypothesis of this rank, or the last where the search found fewer."""
-    return part.nbest[min(rank, len(part.nbest) - 1)]
-
-
-def _without_readings(translation: Translation) -> Translation:
-    return replace(translation, readings=None)

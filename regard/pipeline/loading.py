@@ -1,0 +1,75 @@
+"""From a folder on the disk to something that answers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from regard.attention import Read
+from regard.checkpoint import ALIGNMENT, load_alignment, load_folder
+from regard.engine import Engine, EngineName, Precision
+from regard.errors import UsageError
+from regard.models import Ensemble, Model
+from regard.pipeline.translation import AlignmentChoice
+from regard.pipeline.translator import Translator
+
+__all__ = ["load"]
+
+
+def load(
+    folder: str | Path | Sequence[str | Path],
+    device: str = "cpu",
+    engine: EngineName = "auto",
+    precision: Precision = "float32",
+) -> Translator:
+    """A translator from the folder that training wrote; from several, one that averages the models' probabilities.
+
+    `engine` and `precision` say who decodes and how exactly: `int8` is the quickest on a processor. Raises
+    ModelFolderError when a part is missing or damaged, UsageError when this machine lacks what is asked for, or when
+    models do not share a vocabulary.
+    """
+    if not isinstance(folder, (str, Path)):
+        return _together([Path(each) for each in folder], device, engine, precision)
+    folder = Path(folder)
+    found = load_folder(folder, device)
+    choice, decoder = _choice(folder, found.model), Engine(found.model, engine, precision, folder)
+    return Translator(found.model, found.tokenizer, found.settings, choice, decoder)
+
+
+def _together(folders: list[Path], device: str, engine: EngineName, precision: Precision) -> Translator:
+    """Models that write the same pieces, as one; the first says how to search, and which read shows alignments."""
+    if not folders:
+        raise UsageError("there is no model to load; give at least one folder")
+    if len(folders) == 1:
+        return load(folders[0], device, engine, precision)
+    found = [load_folder(folder, device) for folder in folders]
+    first = found[0]
+    strangers = [
+        f"{folder}: has another vocabulary than {folders[0]}; only models that share one can be averaged"
+        for folder, each in zip(folders, found, strict=True)
+        if each.tokenizer.fingerprint != first.tokenizer.fingerprint
+    ]
+    if strangers:
+        raise UsageError(*strangers)
+    model, choice = Ensemble([each.model for each in found]), _choice(folders[0], first.model)
+    if choice is not None:
+        choice = replace(choice, layer=f"models.0.{choice.layer}")
+    return Translator(model, first.tokenizer, first.settings, choice, Engine(model, engine, precision))
+
+
+def _choice(folder: Path, model: Model) -> AlignmentChoice | None:
+    """The read that was chosen for alignments, if this model has it."""
+    values = load_alignment(folder)
+    if values is None:
+        return None
+    read = dict(model.named_modules()).get(values["layer"])
+    if isinstance(read, Read) and read.role == "cross" and values["head"] in (None, *range(read.heads)):
+        return AlignmentChoice(**values)
+    warnings.warn(
+        f"{folder / ALIGNMENT}: names a layer or head that this model lacks and is not used; alignments come from the "
+        "last layer",
+        stacklevel=3,
+    )
+    return None

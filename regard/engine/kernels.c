@@ -433,7 +433,7 @@ static void mix(const Operation *o, const Worker *w) {
 }
 
 /* Columns of a register, times a number between 0 and 1 that another register holds the logit of. */
-static void gate(const Operation *o, const Worker *w) {
+static void open_gate(const Operation *o, const Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->rows, &first, &last);
@@ -970,7 +970,7 @@ static void compute(Team *t, Worker *w) {
       case MIX: mix(o, w); break;
       case NEAR: near(o, w); break;
       case NEAR_PAST: near_past(o, w); break;
-      case GATE: gate(o, w); break;
+      case GATE: open_gate(o, w); break;
       case BEST: best(o, w); meet(t); gather_best(w); break;
     }
     meet(t);

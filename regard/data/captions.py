@@ -31,7 +31,7 @@ _SIDES = re.compile(
     r"\b(left|right)(most|wards?)?\b|\b(links|rechts|link|recht|linke[nrsm]?|rechte[nrsm]?|(linker|rechter)hand)\b"
     r"|\b(vänster|höger|venstre|højre|høyre|gauche|droite|trái|kiri|kanan)\b"
     r"|\b(izquierd[ao]|derech[ao]|sinistr[ao]|destr[ao]|esquerd[ao]|direit[ao])s?\b"
-    r"|\b(lew[aoey]j?|praw[aoey]j?|[vn]?levo|vlevo|vpravo|lev[áéý]|prav[áéý])\b"
+    r"|\b(lew[aoey]j?|praw[aoey]j?|(v|na)?(levo|pravo|lijevo|desno)|(lev|prav)[áéý])\b"
     r"|\b(слева|справа|влево|вправо|лев(ый|ая|ой|ое|ую)|прав(ый|ая|ой|ое|ую)|ліворуч|праворуч|зліва)\b"
     r"|\b(sol|sağ)([aı]|da|dan|un|dak[ií]|unda|ında)?\b"
     r"|왼|오른|좌측|우측|좌우|左|右|ซ้าย|ขวา|يسار|يمين|बाएँ|बाएं|दाएँ|दाएं",
@@ -288,9 +288,9 @@ def _json_lines(lines: Sequence[str], path: Path) -> list[Row]:
 
 def _texts(value: Mapping[str, Any]) -> list[str] | None:
     """The captions of an object; None where it has not what it should have."""
-    texts = value["captions"] if "captions" in value else [value.get("caption")]
+    texts: Any = value["captions"] if "captions" in value else [value.get("caption")]
     fine = isinstance(value.get("image"), str) and isinstance(texts, list) and all(isinstance(t, str) for t in texts)
-    return texts if fine else None
+    return list(texts) if fine else None
 
 
 def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:

@@ -32,7 +32,7 @@ def recut(kept: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Agai
 
     def again(lines: Sequence[int], seed: int) -> list[Example]:
         pairs = [kept[line] for line in lines]
-        left = tokenizer.source.restored([pair.source for pair in pairs])
+        left = tokenizer.source.restored([pair.ids for pair in pairs])
         right = tokenizer.target.restored([pair.target for pair in pairs])
         return _paired(*tokenizer.sample(left, right, dropout, seed))
 

@@ -74,8 +74,8 @@ def gallery(
                 tell(f"{folder}: {_why(problem)}; the pictures are decoded anew")
         shutil.rmtree(folder, ignore_errors=True)
     hung = _Hanging(folder)
-    for done, (pixels, problem, digest, size) in enumerate(_decoded(paths, frame), 1):
-        hung.add(pixels, problem, digest, size)
+    for done, found in enumerate(_decoded(paths, frame), 1):
+        hung.add(*found)
         if tell is not None and done % 10_000 == 0:
             tell(f"{done:,} of {len(paths):,} pictures are decoded")
     return hung.gallery(made_of)
@@ -157,7 +157,7 @@ def _reopened(folder: Path, made_of: Mapping[str, Any]) -> Gallery:
     pixels = _mapped(folder, sum(3 * Y * X for Y, X in sizes))
     found = 0
     for start in range(0, len(pixels), 1 << 24):
-        found = zlib.crc32(pixels[start : start + (1 << 24)], found)
+        found = zlib.crc32(pixels[start : start + (1 << 24)].data, found)
     if found != index["sum"]:
         raise ValueError("damaged: its pixels do not match their checksum")
     problems = {int(number): str(problem) for number, problem in index["problems"].items()}

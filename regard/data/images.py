@@ -126,10 +126,10 @@ class Picture:
     def tensor(self) -> Float[Tensor, "3 Y X"]:
         """What a model sees, from 0 to 1."""
         top, left, bottom, right = self.look.box
-        pixels = self.pixels[top:bottom, left:right]
+        pixels: Pixels = self.pixels[top:bottom, left:right]
         if pixels.shape[:2] != self.size:
             pixels = _resized(Image.fromarray(np.ascontiguousarray(pixels)), self.size)
-        values = pixels.astype(np.float32) / 255
+        values = pixels.astype(np.float32) / np.float32(255)
         if self.look.mirrored:
             values = values[:, ::-1]
         if self.look.colours is not None:

@@ -124,7 +124,7 @@ def _albums(images: ImageSettings, longest: int, seed: int, complaints: Complain
     assert images.folder is not None, "ImageSettings sees to it"
     assert images.captions is not None, "ImageSettings sees to it"
     folder, causes, albums = Path(images.folder), list[str](), list[Album]()
-    files = [("train", images.captions, folder, longest)]
+    files: list[tuple[str, str, Path, int | None]] = [("train", images.captions, folder, longest)]
     if images.valid_captions is not None:
         files.append(("valid", images.valid_captions, Path(images.valid_folder or folder), None))
     for where, path, place, most in files:

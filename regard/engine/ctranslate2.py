@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from regard.checkpoint import CONFIG, WEIGHTS
 from regard.data.tokenizer import BOS, EOS, PAD, UNK
 from regard.errors import MissingExtra, ModelFolderError, UsageError
@@ -66,6 +68,7 @@ class CTranslate2:
     def __init__(self, export: str | Path, workers: int = 1, threads: int = 0) -> None:
         export = Path(export)
         ctranslate2 = package("the CTranslate2 engine")
+        before = torch.get_num_threads()
         try:
             self.notes: dict[str, Any] = json.loads((export / NOTES).read_text(encoding="utf-8"))
             self._translator = ctranslate2.Translator(str(export), inter_threads=workers, intra_threads=threads)
@@ -74,6 +77,8 @@ class CTranslate2:
             raise ModelFolderError(
                 f"{export}: not an export for CTranslate2 that is whole ({problem}); write it again with regard export"
             ) from None
+        finally:
+            torch.set_num_threads(before)  # a translator takes PyTorch's threads away from whoever makes it
         self._ids = {token: i for i, token in enumerate(self._target)}
 
     @property

@@ -147,6 +147,18 @@ def test_what_is_never_written_is_not_written_and_probabilities_stay_those_of_th
         assert ours[0].log_probability == pytest.approx(theirs[0].log_probability, abs=1e-4, rel=1e-4)
 
 
+def test_whoever_opens_an_export_keeps_the_threads_of_pytorch(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        folder, other = exported(MODELS[0].values[0], tmp_path)
+        assert torch.get_num_threads() == 2
+        both(folder, other, sentences(3, 4), SearchSettings(beam=1))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.slow
 def test_a_base_model_too(tmp_path: Path) -> None:
     side = {"kind": "transformer", "layers": 6, "size": 512, "heads": 8, "feedforward": 2048, "dropout": 0.0}

@@ -379,7 +379,7 @@ def _cut_pictures(extents: Numbers, budget: int) -> Iterator[list[int]]:
     batch: list[int] = []
     largest = np.zeros(3, dtype=np.int64)
     columns, rows, longest, counts = extents.T
-    for index in np.lexsort((longest, rows, columns, counts)).tolist():
+    for index in np.lexsort((longest, columns, _about(rows, 1.5), _about(longest, 1.4), counts)).tolist():
         *own, count = extents[index].tolist()
         grown = np.maximum(largest, own)
         size = int(max(grown[0] * grown[1], count * grown[2]))
@@ -389,6 +389,12 @@ def _cut_pictures(extents: Numbers, budget: int) -> Iterator[list[int]]:
         largest = grown
         batch.append(index)
     yield batch
+
+
+def _about(sizes: Numbers, factor: float) -> Numbers:
+    """The same number for sizes within about this factor of each other."""
+    classes: Numbers = (np.log(sizes) / np.log(factor)).astype(np.int64)
+    return classes
 
 
 def _outline_of_pictures(extents: Numbers, examples: Sequence[Example], budget: int) -> Outline:

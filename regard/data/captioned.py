@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.data.batching import Batches, BatchingSettings, Example
-from regard.data.captions import Album, Complaints, hold_out_pictures, read_captions
+from regard.data.captions import Album, Complaints, hold_out_pictures, read_captions, uncaptioned
 from regard.data.corpus import Facts, fingerprint
 from regard.data.gallery import Gallery, gallery
 from regard.data.images import FrameSettings, Picture, picture_of
@@ -86,7 +86,8 @@ def prepare_captions(
     free, decision = flippable(shown[0].album, images, tokenizer.settings.kind in ("char", "token"))
     batches, most = _batches(shown[0], images, free, tokenizer, batching, seed)
     report = [*shown[0].album.lines(), f"  mirroring (data.images.flip): {decision}", *shown[1].album.lines()]
-    report += [_shared(shown[0].album, shown[1].album), *complaints.lines()]
+    report += [_shared(shown[0].album, shown[1].album)]
+    report += [*uncaptioned([train, valid]), *complaints.lines()]
     return Captions(report, tokenizer, most, shown[0], shown[1], batches)
 
 

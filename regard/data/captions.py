@@ -19,7 +19,7 @@ from regard.data.images import SUFFIXES
 from regard.data.text import clean, read_file
 from regard.errors import DataError
 
-__all__ = ["Album", "Captioned", "Complaints", "hold_out_pictures", "read_captions", "sided"]
+__all__ = ["Album", "Captioned", "Complaints", "hold_out_pictures", "read_captions", "sided", "uncaptioned"]
 
 SHOWN = 20  # causes of one kind that are told
 MOST, SHARE = 1000, 20  # held out for validation: at most a thousand pictures, at most a twentieth
@@ -132,14 +132,13 @@ def read_captions(
     lines, notes = _lines(path)
     kind, unit, rows = _rows(lines, path)
     found: dict[str, list[str]] = {}
-    there, long, empty = _There(folder), list[int](), 0
+    there, long = _There(folder), list[int]()
     for number, name, text in rows:
         caption = clean(text)
         if cause := there.missing(name):
             complaints.add("captions of pictures that are not there", f"{path}: {unit} {number}: {cause}")
         elif not caption:
             complaints.add("captions with no text", f"{path}: {unit} {number}: the caption of {name} has no text")
-            empty += 1
         elif longest is not None and caption.count(" ") >= longest:
             long.append(number)
         else:
@@ -149,12 +148,21 @@ def read_captions(
             f"left out: {len(long):,} captions of more than {longest} words, the first in {unit} {long[0]} "
             "(data.max_length)"
         )
-    if unused := there.unused(found):
-        notes.append(f"{unused:,} pictures in {folder} have no caption here")
     if not found and not complaints.by_kind:
         raise DataError(f"{path}: there is no caption of a picture in it; each line holds a file, a tab and a caption")
     pictures = tuple(Captioned(name, tuple(captions)) for name, captions in found.items())
     return Album(where, folder, path, kind, pictures, tuple(notes))
+
+
+def uncaptioned(albums: Sequence[Album]) -> list[str]:
+    """A sentence for each folder that holds pictures without a caption."""
+    said = []
+    for folder in dict.fromkeys(album.folder for album in albums):
+        used = {picture.file for album in albums if album.folder == folder for picture in album.pictures}
+        names = {entry.name for entry in folder.iterdir() if entry.name.lower().endswith(SUFFIXES)}
+        if rest := len(names - used):
+            said.append(f"{folder}: {rest:,} more pictures have no caption and are not used")
+    return said
 
 
 def hold_out_pictures(album: Album, seed: int) -> tuple[Album, Album]:
@@ -190,10 +198,6 @@ class _There:
         if name not in self._known:
             self._known[name] = self._problem(name)
         return self._known[name]
-
-    def unused(self, used: Mapping[str, Any]) -> int:
-        """How many pictures of the folder nobody names."""
-        return sum(name.lower().endswith(SUFFIXES) and name not in used for name in self._listed)
 
     def _problem(self, name: str) -> str:
         parts = PurePosixPath(name.replace("\\", "/")).parts

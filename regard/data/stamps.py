@@ -90,6 +90,7 @@ def _file_changed(role: str, old: Mapping[str, Any] | None, new: Mapping[str, An
 def _choices(data: CorpusSettings) -> dict[str, Any]:
     """The settings that decide, beside the files, what is trained on."""
     if data.images is not None:
-        return {"max_length": data.max_length, "images": data.images.model_dump(exclude=set(_NAMES))}
+        chosen = data.images.model_dump(exclude=set(_NAMES))
+        return {"max_length": data.max_length, **{f"images.{key}": value for key, value in chosen.items()}}
     weights = data.weights
     return {**asdict(data.filters), **({"weights": weights} if len(weights) > 1 else {})}

@@ -5,6 +5,7 @@ seed, a place that can be saved.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, reduce
@@ -21,7 +22,7 @@ from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import BOS, PAD
 from regard.errors import DataError
 from regard.settings import Settings
-from regard.shapes import Bool, Int, Tensor
+from regard.shapes import Bool, Float, Int, Tensor
 
 __all__ = [
     "Again",
@@ -69,11 +70,14 @@ class BatchingSettings(Settings):
 class Example:
     """One pair as ids: both end with EOS, neither begins with BOS. Or a picture, its first caption and `more` of them,
     which are learnt together.
+
+    `links` are places of pieces that belong together: source, target, source, target …; None where nobody knows any.
     """
 
     source: list[int] | Picture
     target: list[int]
     more: tuple[list[int], ...] = ()
+    links: array[int] | None = None
 
     @property
     def ids(self) -> list[int]:
@@ -107,12 +111,16 @@ class PairBatch:
     target_out: Int[Tensor, "N T"]
     tokens: int  # target pieces to predict, ends included, padding not
     lines: list[int]  # which examples these are
+    links: Float[Tensor, "B T S"] | None = (
+        None  # how each target piece's attention is to be spread; rows of nought: freely
+    )
 
     def to(self, device: torch.device | str) -> PairBatch:
         """The same batch on another device."""
         keep = None if self.source_keep is None else self.source_keep.to(device)
+        links = None if self.links is None else self.links.to(device)
         sides = (self.source.to(device), self.target_in.to(device), self.target_out.to(device))
-        return replace(self, source=sides[0], source_keep=keep, target_in=sides[1], target_out=sides[2])
+        return replace(self, source=sides[0], source_keep=keep, target_in=sides[1], target_out=sides[2], links=links)
 
     def split(self, parts: int) -> list[PairBatch]:
         """The same sentences in several batches, padded as they are here."""
@@ -121,10 +129,12 @@ class PairBatch:
 
     def _only(self, rows: list[int]) -> PairBatch:
         keep = None if self.source_keep is None else self.source_keep[rows]
+        links = None if self.links is None else self.links[rows]
         K = len(self.target_out) // len(self.source)
         targets = [row * K + k for row in rows for k in range(K)]
         out, lines = self.target_out[targets], [self.lines[row] for row in rows]
-        return PairBatch(self.source[rows], keep, self.target_in[targets], out, int((out != PAD).sum()), lines)
+        tokens = int((out != PAD).sum())
+        return PairBatch(self.source[rows], keep, self.target_in[targets], out, tokens, lines, links)
 
 
 @dataclass(frozen=True)
@@ -200,7 +210,8 @@ def collate(examples: Sequence[Example], lines: Sequence[int] | None = None) -> 
     target_out, _ = pad(targets)
     target_in, _ = pad([[BOS, *target[:-1]] for target in targets])
     numbers = range(len(examples)) if lines is None else lines
-    return PairBatch(source, keep, target_in, target_out, sum(map(len, targets)), list(numbers))
+    links = _spread(examples, target_out.shape[1], source.shape[1])
+    return PairBatch(source, keep, target_in, target_out, sum(map(len, targets)), list(numbers), links)
 
 
 def _sources(examples: Sequence[Example]) -> tuple[Tensor, Tensor | None]:
@@ -208,6 +219,19 @@ def _sources(examples: Sequence[Example]) -> tuple[Tensor, Tensor | None]:
     if isinstance(examples[0].source, Picture):
         return pad_pictures([e.source.tensor() for e in examples if isinstance(e.source, Picture)])
     return pad([example.ids for example in examples])
+
+
+def _spread(examples: Sequence[Example], T: int, S: int) -> Float[Tensor, "B T S"] | None:
+    """The links as shares: each target piece that has some spreads one over them. None where no example has any."""
+    if all(example.links is None for example in examples):
+        return None
+    shares = np.zeros((len(examples), T, S), dtype=np.float32)
+    for example, share in zip(examples, shares, strict=True):
+        if example.links:
+            sources, targets = np.frombuffer(example.links, dtype=np.intc).reshape(-1, 2).T
+            share[targets, sources] = 1
+    shares /= np.maximum(shares.sum(2, keepdims=True), 1)
+    return torch.from_numpy(shares)
 
 
 @dataclass(frozen=True)

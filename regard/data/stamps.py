@@ -24,8 +24,9 @@ Stamps = dict[str, dict[str, Any]]
 
 def stamps_of(data: CorpusSettings) -> Stamps:
     """The size and the SHA-256 of each file, by corpus and role; one that cannot be read has none."""
+    files = data.paths | {f"{name}.alignments": Path(path) for name, path in data.links.items()}
     stamps: Stamps = {}
-    for role, path in data.paths.items():
+    for role, path in files.items():
         digest, size = hashlib.sha256(), 0
         with suppress(OSError), path.open("rb") as file:
             while part := file.read(1 << 20):

@@ -111,7 +111,7 @@ class PairBatch:
     target_out: Int[Tensor, "N T"]
     tokens: int  # target pieces to predict, ends included, padding not
     lines: list[int]  # which examples these are
-    links: Float[Tensor, "B T S"] | None = (
+    links: Float[Tensor, "N T S"] | None = (
         None  # how each target piece's attention is to be spread; rows of nought: freely
     )
 
@@ -129,9 +129,9 @@ class PairBatch:
 
     def _only(self, rows: list[int]) -> PairBatch:
         keep = None if self.source_keep is None else self.source_keep[rows]
-        links = None if self.links is None else self.links[rows]
         K = len(self.target_out) // len(self.source)
         targets = [row * K + k for row in rows for k in range(K)]
+        links = None if self.links is None else self.links[targets]
         out, lines = self.target_out[targets], [self.lines[row] for row in rows]
         tokens = int((out != PAD).sum())
         return PairBatch(self.source[rows], keep, self.target_in[targets], out, tokens, lines, links)

@@ -1,4 +1,4 @@
-"""A translation or a caption told whole, for pictures: what every head looked at, how it was found, what mattered for it."""
+"""A translation or a caption told whole, for pictures: what every head looked at, how it was found, what mattered."""
 
 from __future__ import annotations
 

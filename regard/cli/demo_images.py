@@ -132,7 +132,7 @@ def _best_read(captions: Sequence[Caption], some: Sequence[Captioned], language:
 
 
 def judged(captions: Sequence[Caption], some: Sequence[Captioned], language: str, choice: AlignmentChoice) -> Judged:
-    """Which captions state the facts of their scenes, no fewer and no more, and whether nouns point at what they name."""
+    """Which captions state exactly the facts of their scenes, and whether their nouns point at what they name."""
     from regard.data.samples.pictures import LANGUAGES
     from regard.evaluation.pointing import play
 

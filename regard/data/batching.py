@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, reduce
@@ -17,7 +18,7 @@ from pydantic import Field
 from regard.data.tokenizer import BOS, PAD
 from regard.errors import DataError
 from regard.settings import Settings
-from regard.shapes import Bool, Int, Tensor
+from regard.shapes import Bool, Float, Int, Tensor
 
 __all__ = [
     "Again",
@@ -63,10 +64,14 @@ class BatchingSettings(Settings):
 
 @dataclass(frozen=True)
 class Example:
-    """One pair as ids: both end with EOS, neither begins with BOS."""
+    """One pair as ids: both end with EOS, neither begins with BOS.
+
+    `links` are places of pieces that belong together: source, target, source, target …; None where nobody knows any.
+    """
 
     source: list[int]
     target: list[int]
+    links: array[int] | None = None
 
 
 class Stored(Sequence[Example]):
@@ -87,12 +92,16 @@ class PairBatch:
     target_out: Int[Tensor, "B T"]
     tokens: int  # target pieces to predict, ends included, padding not
     lines: list[int]  # which examples these are
+    links: Float[Tensor, "B T S"] | None = (
+        None  # how each target piece's attention is to be spread; rows of nought: freely
+    )
 
     def to(self, device: torch.device | str) -> PairBatch:
         """The same batch on another device."""
         keep = None if self.source_keep is None else self.source_keep.to(device)
+        links = None if self.links is None else self.links.to(device)
         sides = (self.source.to(device), self.target_in.to(device), self.target_out.to(device))
-        return replace(self, source=sides[0], source_keep=keep, target_in=sides[1], target_out=sides[2])
+        return replace(self, source=sides[0], source_keep=keep, target_in=sides[1], target_out=sides[2], links=links)
 
     def split(self, parts: int) -> list[PairBatch]:
         """The same sentences in several batches, padded as they are here."""
@@ -101,9 +110,10 @@ class PairBatch:
 
     def _only(self, rows: list[int]) -> PairBatch:
         keep = None if self.source_keep is None else self.source_keep[rows]
-        out = self.target_out[rows]
+        links = None if self.links is None else self.links[rows]
+        out, lines = self.target_out[rows], [self.lines[row] for row in rows]
         tokens = int((out != PAD).sum())
-        return PairBatch(self.source[rows], keep, self.target_in[rows], out, tokens, [self.lines[row] for row in rows])
+        return PairBatch(self.source[rows], keep, self.target_in[rows], out, tokens, lines, links)
 
 
 @dataclass(frozen=True)
@@ -179,7 +189,21 @@ def collate(examples: Sequence[Example], lines: Sequence[int] | None = None) -> 
     target_in, _ = pad([[BOS, *example.target[:-1]] for example in examples])
     tokens = sum(len(example.target) for example in examples)
     numbers = range(len(examples)) if lines is None else lines
-    return PairBatch(source, keep, target_in, target_out, tokens, list(numbers))
+    links = _spread(examples, target_out.shape[1], source.shape[1])
+    return PairBatch(source, keep, target_in, target_out, tokens, list(numbers), links)
+
+
+def _spread(examples: Sequence[Example], T: int, S: int) -> Float[Tensor, "B T S"] | None:
+    """The links as shares: each target piece that has some spreads one over them. None where no example has any."""
+    if all(example.links is None for example in examples):
+        return None
+    shares = np.zeros((len(examples), T, S), dtype=np.float32)
+    for example, share in zip(examples, shares, strict=True):
+        if example.links:
+            sources, targets = np.frombuffer(example.links, dtype=np.intc).reshape(-1, 2).T
+            share[targets, sources] = 1
+    shares /= np.maximum(shares.sum(2, keepdims=True), 1)
+    return torch.from_numpy(shares)
 
 
 @dataclass(frozen=True)

@@ -22,15 +22,17 @@ Stamps = dict[str, dict[str, Any]]
 
 def stamps_of(data: CorpusSettings) -> Stamps:
     """The size and the SHA-256 of each file, by corpus and role; one that cannot be read has none."""
+    corpora = {**data.training, **data.others}
+    files = {f"{name}.{role}": path for name, some in corpora.items() for role, path in some.paths.items()}
+    files |= {f"{name}.alignments": Path(path) for name, path in data.links.items()}
     stamps: Stamps = {}
-    for name, files in {**data.training, **data.others}.items():
-        for role, path in files.paths.items():
-            digest, size = hashlib.sha256(), 0
-            with suppress(OSError), path.open("rb") as file:
-                while part := file.read(1 << 20):
-                    digest.update(part)
-                    size += len(part)
-                stamps[f"{name}.{role}"] = {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+    for role, path in files.items():
+        digest, size = hashlib.sha256(), 0
+        with suppress(OSError), path.open("rb") as file:
+            while part := file.read(1 << 20):
+                digest.update(part)
+                size += len(part)
+            stamps[role] = {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
     return stamps
 
 

@@ -21,6 +21,7 @@ from regard.models import Model, device_of
 from regard.training import resume
 from regard.training.crew import Crew
 from regard.training.distributed import World, full
+from regard.training.guided import Guide
 from regard.training.journal import Journal
 from regard.training.loss import Loss, Objective
 from regard.training.meter import Meter
@@ -89,7 +90,8 @@ class Trainer:
         self.validate, self.say, self.world = validate, say, world or World()
         self.settings = recipe.training
         _check_workers(batches, self.world)
-        self.objective = Objective(model, self.settings.label_smoothing, self.settings.rdrop)
+        self.guide = Guide.of(model, self.settings)
+        self.objective = Objective(model, self.settings.label_smoothing, self.settings.rdrop, self.guide)
         if self.world.sharded:
             shard(model)
         self.optimizer = _optimizer(model, recipe)
@@ -107,6 +109,8 @@ class Trainer:
 
     def run(self) -> Outcome:
         """Train until the updates are done, patience ends or a signal comes; the folder has the best weights then."""
+        if self.guide is not None and self.world.first:
+            self.guide.note(self.folder)
         ahead = Ahead(map(self._with_tensors, self.batches.updates(self.progress.position)))
         with stops(self._stop), ahead as stream:
             meter = Meter(SPEED_KNOWN)

@@ -11,7 +11,7 @@ from regard.data.tokenizer import EOS, Vocabulary
 from regard.errors import RegardError, UsageError
 from regard.evaluation.trust import trust
 from regard.models import Model
-from regard.pipeline import AlignmentChoice, Translation, Translator, last_layer
+from regard.pipeline import AlignmentChoice, Caption, Captioner, Pictured, Translation, Translator, last_layer
 from regard.search import Hypothesis
 from regard.search.record import Candidate, Moment
 from regard.visualisation import Overlay, Seen

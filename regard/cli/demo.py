@@ -118,17 +118,17 @@ def _train(direction: Direction, out: Path, device: str, seed: int) -> Translato
     from regard.checkpoint import save_alignment
     from regard.cli.train import Start, run
     from regard.evaluation.aer import Gold, best_choice
-    from regard.pipeline import load
+    from regard.pipeline import load_translator
 
     folder = out / direction.name
     say("", f"training {direction.source} → {direction.target} in {folder}")
     outcome = run(recipe(direction, out / "data", seed), folder, Start((folder / "journal.jsonl").exists()), device)
     if outcome.stopped is not None:
         sys.exit(128 + outcome.stopped)
-    readings, gold = _gold(load(folder, device), direction.sample.splits["valid"])
+    readings, gold = _gold(load_translator(folder, device), direction.sample.splits["valid"])
     choice, _ = best_choice(readings, [Gold.of(links) for links in gold])
     save_alignment(folder, asdict(choice))
-    return load(folder, device)
+    return load_translator(folder, device)
 
 
 def _gold(

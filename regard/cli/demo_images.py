@@ -93,6 +93,7 @@ def _trained(sample: PictureSample, data: Path, folder: Path, language: str, whe
     """A captioner with the read chosen that points best on validation pictures."""
     from regard.checkpoint import save_alignment
     from regard.cli.train import Start, run
+    from regard.pipeline import load_captioner
 
     device, seed = where
     say("", f"training in {folder}")
@@ -100,17 +101,9 @@ def _trained(sample: PictureSample, data: Path, folder: Path, language: str, whe
     if outcome.stopped is not None:
         sys.exit(128 + outcome.stopped)
     some = sample.splits["valid"]
-    choice = _best_read(_captioned(_captioner(folder, device), some, data), some, language)
+    choice = _best_read(_captioned(load_captioner(folder, device), some, data), some, language)
     save_alignment(folder, asdict(choice))
-    return _captioner(folder, device)
-
-
-def _captioner(folder: Path, device: str) -> Captioner:
-    from regard.pipeline import Captioner, load
-
-    loaded = load(folder, device)
-    assert isinstance(loaded, Captioner), "it was trained on pictures"
-    return loaded
+    return load_captioner(folder, device)
 
 
 def _captioned(captioner: Captioner, some: Sequence[Captioned], data: Path) -> list[Caption]:

@@ -204,7 +204,7 @@ def run(
     recipe, settings, data = _prepared(recipe, out, start, device, world)
     torch.manual_seed(recipe.training.seed)
     tokenizer, batches = data.tokenizer, data.batches
-    model = _model(recipe, tokenizer, start.parent).to(device)
+    model = _model(recipe, tokenizer, start.parent, start.resume).to(device)
     say(f"model: {count(model):,} weights · {recipe.training.precision} on {device}{_processes(world)}")
     say(_about(batches, recipe))
     validation = Validation(data.valid, tokenizer, settings, recipe.training.validate_with)
@@ -317,13 +317,15 @@ def _folder(recipe: Recipe, data: Prepared, out: Path) -> FolderSettings:
     return settings
 
 
-def _model(recipe: Recipe, tokenizer: Tokenizer, parent: Path | None) -> Model:
+def _model(recipe: Recipe, tokenizer: Tokenizer, parent: Path | None, resume: bool = False) -> Model:
     from regard.checkpoint import WEIGHTS, load_tensors, put_weights
-    from regard.models import build
+    from regard.models import begin_from_published, build
 
     model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
     if parent is not None:
         put_weights(model, load_tensors(parent / WEIGHTS), parent / WEIGHTS)
+    elif not resume:
+        begin_from_published(model, recipe.model)
     return model
 
 

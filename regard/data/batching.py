@@ -84,15 +84,17 @@ class Stored(Sequence[Example]):
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Sentence pairs as tensors: teacher forcing reads `target_in` and is to say `target_out`."""
+    """Sentence pairs, or pictures and their captions, as tensors: teacher forcing reads `target_in` and is to say
+    `target_out`. Of N = B·K targets row b·K + k is the k-th of source b.
+    """
 
-    source: Int[Tensor, "B S"]
-    source_keep: Bool[Tensor, "B S"] | None  # None: nothing is padded
-    target_in: Int[Tensor, "B T"]  # BOS, then the target without its last piece
-    target_out: Int[Tensor, "B T"]
+    source: Tensor  # ids (B, S) or pixels (B, C, Y, X)
+    source_keep: Bool[Tensor, "B _"] | None  # None: nothing is padded
+    target_in: Int[Tensor, "N T"]  # BOS, then the target without its last piece
+    target_out: Int[Tensor, "N T"]
     tokens: int  # target pieces to predict, ends included, padding not
     lines: list[int]  # which examples these are
-    links: Float[Tensor, "B T S"] | None = (
+    links: Float[Tensor, "N T S"] | None = (
         None  # how each target piece's attention is to be spread; rows of nought: freely
     )
 
@@ -110,10 +112,12 @@ class PairBatch:
 
     def _only(self, rows: list[int]) -> PairBatch:
         keep = None if self.source_keep is None else self.source_keep[rows]
-        links = None if self.links is None else self.links[rows]
-        out, lines = self.target_out[rows], [self.lines[row] for row in rows]
+        K = len(self.target_out) // len(self.source)
+        targets = [row * K + k for row in rows for k in range(K)]
+        links = None if self.links is None else self.links[targets]
+        out, lines = self.target_out[targets], [self.lines[row] for row in rows]
         tokens = int((out != PAD).sum())
-        return PairBatch(self.source[rows], keep, self.target_in[rows], out, tokens, lines, links)
+        return PairBatch(self.source[rows], keep, self.target_in[targets], out, tokens, lines, links)
 
 
 @dataclass(frozen=True)

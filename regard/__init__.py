@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from regard.training.recipe import presets
 
 __version__ = "0.1.0"
-__all__ = ["Caption", "Captioner", "RegardError", "Translation", "Translator", "__version__", "load", "presets", "watch"]
+__all__ = [
+    "Caption",
+    "Captioner",
+    "RegardError",
+    "Translation",
+    "Translator",
+    "__version__",
+    "load",
+    "presets",
+    "watch",
+]
 
 _HOMES = {
     "Caption": "regard.pipeline",

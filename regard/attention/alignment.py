@@ -76,7 +76,8 @@ class Readings:
         the last if none is named, or of the mean of its heads."""
         if self.grid is None:
             raise UsageError("map: these readings are of a sentence, which has no rows and columns; take words()")
-        return self.words(layer or self.layers()[-1], head, consumed).weights[word].reshape(self.grid)
+        found: Array = self.words(layer or self.layers()[-1], head, consumed).weights[word].reshape(self.grid)
+        return found
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the mean of the heads of the highest layer, between words."""

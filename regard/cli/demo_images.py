@@ -175,18 +175,17 @@ def _by_combination(some: Sequence[Captioned], true: Sequence[bool]) -> Iterator
     """The share of true captions by what training did not show."""
     from regard.data.samples.pictures import UNSEEN
 
-    for name, is_such in {
-        "colour of a shape": lambda c: len(c) == 2 and isinstance(c[0], str),
-        "number of a shape": lambda c: isinstance(c[0], int),
-        "relation of two shapes": lambda c: len(c) == 3,
-    }.items():
-        own = [
-            right
-            for each, right in zip(some, true, strict=True)
-            if any(is_such(combination) for combination in UNSEEN.intersection(each.scene.combinations()))
-        ]
+    kinds = [{_kind(combination) for combination in UNSEEN.intersection(each.scene.combinations())} for each in some]
+    for kind in ("colour of a shape", "number of a shape", "relation of two shapes"):
+        own = [right for found, right in zip(kinds, true, strict=True) if kind in found]
         if own:
-            yield name, sum(own) / len(own), len(own)
+            yield kind, sum(own) / len(own), len(own)
+
+
+def _kind(combination: tuple[object, ...]) -> str:
+    if len(combination) == 3:
+        return "relation of two shapes"
+    return "number of a shape" if isinstance(combination[0], int) else "colour of a shape"
 
 
 def _draw(captioner: Captioner, some: Sequence[Captioned], data: Path, out: Path) -> None:

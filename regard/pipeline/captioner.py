@@ -58,9 +58,7 @@ class Caption:
         if self.readings is None or not self.readings.layers():
             return ()
         choice, words = self.chosen or last_layer(self.readings), range(len(self.readings.target_text))
-        return tuple(
-            _region(self.readings.map(word, choice.layer, choice.head, choice.consumed)) for word in words
-        )
+        return tuple(_region(self.readings.map(word, choice.layer, choice.head, choice.consumed)) for word in words)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text, its score, and what was looked at where that was asked for."""

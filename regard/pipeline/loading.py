@@ -70,9 +70,7 @@ def _kind(settings: FolderSettings) -> type[Translator] | type[Captioner]:
     return Captioner if settings.model.encoder.reads == "pictures" else Translator
 
 
-def _together(
-    folders: list[Path], device: str, engine: EngineName, precision: Precision
-) -> Translator | Captioner:
+def _together(folders: list[Path], device: str, engine: EngineName, precision: Precision) -> Translator | Captioner:
     """Models that write the same pieces, as one; the first says how to search, and which read shows alignments."""
     if not folders:
         raise UsageError("there is no model to load; give at least one folder")

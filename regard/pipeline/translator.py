@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import torch
-
-from regard.attention import Read
 from regard.attention.alignment import Link, Readings, links_between
-from regard.checkpoint import FolderSettings
 from regard.data.text import clean
-from regard.data.tokenizer import EOS, Tokenizer, Vocabulary
-from regard.engine import Engine, Job
-from regard.errors import LineWarning, UsageError
-from regard.models import Batch, Ensemble, Model
+from regard.data.tokenizer import EOS
+from regard.engine import Job
+from regard.models import Batch
 from regard.pipeline.cutting import Cutter
-from regard.pipeline.translation import AlignmentChoice, Translation, joined, last_layer, without_readings
+from regard.pipeline.translation import Translation, joined, last_layer, without_readings
+from regard.pipeline.writer import Writer, texts_of
 from regard.search import (
     NOTHING,
     Hypothesis,
     SearchSettings,
-    Task,
     Wish,
-    Wording,
-    checked,
-    coverage,
     is_complete,
-    likeness,
-    runaway,
 )
 from regard.search.forced import Forced, forced
 from regard.search.record import Moment, record

@@ -1,4 +1,4 @@
-"""What translators and captioners have in common: how a search is asked for, how what it found is ordered and judged."""
+"""What translators and captioners have in common: how a search is asked for, and how what it found is judged."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ def save_folder(folder: Path, settings: FolderSettings, tokenizer: Tokenizer) ->
     """Write what stays the same through training: settings and vocabularies."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(folder)
-    text = json.dumps(settings.model_dump(), ensure_ascii=False, indent=2)
+    unused = {"pictures"} if settings.pictures is None else set[str]()
+    text = json.dumps(settings.model_dump(exclude=unused), ensure_ascii=False, indent=2)
     write_bytes(folder / CONFIG, (text + "\n").encode())
 
 

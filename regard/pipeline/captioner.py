@@ -29,8 +29,9 @@ from regard.search.record import Moment, record
 
 __all__ = ["Caption", "Captioner", "Pictured", "Region"]
 
-Pictured = str | Path | bytes | Image.Image
-"""A picture as it may be given: the path of a file, what is in one, or a picture of Pillow's."""
+Pictured = str | Path | bytes | Image.Image | Picture
+"""A picture as it may be given: the path of a file, what is in one, a picture of Pillow's, or one brought to size."""
+TOGETHER = 256  # pictures in memory as a model sees them
 Region = tuple[float, float, float, float]
 """A rectangle of a picture, left, top, right, bottom, in shares of its width and height."""
 
@@ -89,20 +90,26 @@ class Captioner(Writer):
         settings = self._search(nbest, beam=beam, length_penalty=length_penalty, **search)
         self.model.eval()
         asked = self._wishes(wishes, len(given), settings, "picture")
-        pixels = [picture.tensor() for picture in given]
-        jobs = [self._job(each, wish, settings) for each, wish in zip(pixels, asked, strict=True)]
+        results = list[Caption]()
+        for first in range(0, len(given), TOGETHER):
+            pixels = [picture.tensor() for picture in given[first : first + TOGETHER]]
+            decoded = self._decode(pixels, asked[first : first + TOGETHER], settings)
+            some = [self._caption(found, nbest) for found in decoded]
+            for place, (caption, found) in enumerate(zip(some, decoded, strict=True), first):
+                self._warn(place, caption.repeats, found[0], asked[place], "caption")
+            if readings:
+                read = self._read(pixels, [found[0].ids for found in decoded])
+                some = [replace(each, readings=own, chosen=self.choice) for each, own in zip(some, read, strict=True)]
+            results += some
+        return results
+
+    def _decode(
+        self, pixels: Sequence[torch.Tensor], wishes: Sequence[Wish], settings: SearchSettings
+    ) -> list[list[Hypothesis]]:
+        jobs = [self._job(each, wish, settings) for each, wish in zip(pixels, wishes, strict=True)]
         jobs = [replace(job, task=replace(job.task, name=name)) for name, job in enumerate(jobs)]
-        decoded = [
-            self._ordered(source, some, settings)
-            for source, some in zip(pixels, self.engine.decode(jobs, settings), strict=True)
-        ]
-        results = [self._caption(found, nbest) for found in decoded]
-        for place, (result, found, wish) in enumerate(zip(results, decoded, asked, strict=True)):
-            self._warn(place, result.repeats, found[0], wish, "caption")
-        if not readings:
-            return results
-        read = self._read(pixels, [found[0].ids for found in decoded])
-        return [replace(each, readings=own, chosen=self.choice) for each, own in zip(results, read, strict=True)]
+        found = self.engine.decode(jobs, settings)
+        return [self._ordered(source, some, settings) for source, some in zip(pixels, found, strict=True)]
 
     def read_all(self, images: Sequence[Pictured], targets: Sequence[Sequence[int]]) -> list[Readings]:
         """What the model looks at when it is made to write these target pieces (without end of sentence)."""
@@ -132,6 +139,9 @@ class Captioner(Writer):
         """Opened and brought to size. Raises DataError with all that is wrong with them."""
         frame, found, causes = self.settings.pictures or FrameSettings(), list[Picture](), list[str]()
         for number, image in enumerate(images, 1):
+            if isinstance(image, Picture):
+                found.append(image)
+                continue
             try:
                 name = None if isinstance(image, (str, Path)) else f"picture {number}"
                 found.append(picture_of(framed(image, frame, name), frame))

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from regard.attention import Read
 from regard.checkpoint import ALIGNMENT, FolderSettings, load_alignment, load_folder
@@ -24,8 +25,8 @@ def load(
     device: str = "cpu",
     engine: EngineName = "auto",
     precision: Precision = "float32",
-) -> Translator | Captioner:
-    """A translator, or a captioner, from the folder that training wrote; from several, one that averages the models'
+) -> Any:
+    """A Translator, or a Captioner, from the folder that training wrote; from several, one that averages the models'
     probabilities.
 
     `engine` and `precision` say who decodes and how exactly: `int8` is the quickest on a processor. Raises
@@ -75,7 +76,8 @@ def _together(folders: list[Path], device: str, engine: EngineName, precision: P
     if not folders:
         raise UsageError("there is no model to load; give at least one folder")
     if len(folders) == 1:
-        return load(folders[0], device, engine, precision)
+        found_alone: Translator | Captioner = load(folders[0], device, engine, precision)
+        return found_alone
     found = [load_folder(folder, device) for folder in folders]
     first = found[0]
     strangers = [

@@ -187,6 +187,7 @@ def run(
     import torch
 
     from regard.cli.progress import Teller
+    from regard.data.corpus import Corpus
     from regard.evaluation.validation import Validation
     from regard.models import count
     from regard.training import Trainer, World, card
@@ -207,6 +208,7 @@ def run(
     model = _model(recipe, tokenizer, start.parent, start.resume).to(device)
     say(f"model: {count(model):,} weights · {recipe.training.precision} on {device}{_processes(world)}")
     say(_about(batches, recipe))
+    assert isinstance(data.valid, Corpus), "no encoder reads pictures yet"
     validation = Validation(data.valid, tokenizer, settings, recipe.training.validate_with)
     with Teller() as teller:
         tell = listeners(teller, out, recipe.training.tensorboard and world.first)

@@ -116,8 +116,8 @@ class Recipe(Settings):
         pictures, encoder, problems = self.data.images is not None, self.model.encoder, list[str]()
         if pictures and encoder.reads != "pictures":
             problems.append(
-                f"model.encoder.kind = {encoder.kind!r} reads text, and the data are pictures; take resnet or vit, or a "
-                "preset such as caption-transformer"
+                f"model.encoder.kind = {encoder.kind!r} reads text, and the data are pictures; take resnet or vit, or "
+                "a preset such as caption-transformer"
             )
         elif not pictures and encoder.reads == "pictures":
             problems.append(

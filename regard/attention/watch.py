@@ -49,13 +49,17 @@ class Watched(Mapping[str, Tensor]):
 
 
 @contextmanager
-def watch(model: nn.Module, gradients: bool = False) -> Iterator[Watched]:
+def watch(model: nn.Module, gradients: bool = False, role: str | None = None) -> Iterator[Watched]:
     """Collect every attention weight of `model` while the block runs: `with watch(model) as readings: …`.
 
     The weights are computed beside the same kernel, so that the outputs are the same to the bit. `model` may be a part
     of one, such as a single read: only reads in it compute weights. With `gradients` they can be learnt from.
+    `role`: of the reads that have it ("encoder", "decoder", "cross") only.
     """
-    watched = Watched({module: name for name, module in model.named_modules()}, gradients)
+    modules = {module: name for name, module in model.named_modules()}
+    if role is not None:
+        modules = {module: name for module, name in modules.items() if getattr(module, "role", None) == role}
+    watched = Watched(modules, gradients)
     token = _LISTENERS.set((*_LISTENERS.get(), watched))
     try:
         yield watched

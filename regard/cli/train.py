@@ -187,6 +187,7 @@ def run(
     import torch
 
     from regard.cli.progress import Teller
+    from regard.data.corpus import Corpus
     from regard.evaluation.validation import Validation
     from regard.models import count
     from regard.training import Trainer, World, card
@@ -204,9 +205,10 @@ def run(
     recipe, settings, data = _prepared(recipe, out, start, device, world)
     torch.manual_seed(recipe.training.seed)
     tokenizer, batches = data.tokenizer, data.batches
-    model = _model(recipe, tokenizer, start.parent).to(device)
+    model = _model(recipe, tokenizer, start.parent, start.resume).to(device)
     say(f"model: {count(model):,} weights · {recipe.training.precision} on {device}{_processes(world)}")
     say(_about(batches, recipe))
+    assert isinstance(data.valid, Corpus), "no encoder reads pictures yet"
     validation = Validation(data.valid, tokenizer, settings, recipe.training.validate_with)
     with Teller() as teller:
         tell = listeners(teller, out, recipe.training.tensorboard and world.first)
@@ -317,13 +319,15 @@ def _folder(recipe: Recipe, data: Prepared, out: Path) -> FolderSettings:
     return settings
 
 
-def _model(recipe: Recipe, tokenizer: Tokenizer, parent: Path | None) -> Model:
+def _model(recipe: Recipe, tokenizer: Tokenizer, parent: Path | None, resume: bool = False) -> Model:
     from regard.checkpoint import WEIGHTS, load_tensors, put_weights
-    from regard.models import build
+    from regard.models import begin_from_published, build
 
     model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
     if parent is not None:
         put_weights(model, load_tensors(parent / WEIGHTS), parent / WEIGHTS)
+    elif not resume:
+        begin_from_published(model, recipe.model)
     return model
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Literal, TypeVar
 import pydantic
 from pydantic import Field
 
+from regard.data.looks import ImageSettings
 from regard.data.pairs import (
     CorpusReport,
     Dropped,
@@ -74,7 +75,7 @@ class MixSettings(Settings):
 
 
 class CorpusSettings(Settings):
-    """Where sentence pairs come from, and which are left out of training."""
+    """Where sentence pairs, or pictures and captions, come from, and which are left out of training."""
 
     source: str | None = Field(None, description="File of training sentences, one per line; .gz is read too.")
     target: str | None = Field(None, description="File of their translations, line by line.")
@@ -101,9 +102,14 @@ class CorpusSettings(Settings):
         description="Keep training pairs as pieces in files under RUN/shards rather than in memory; auto: where their "
         "text is over a gigabyte.",
     )
+    images: ImageSettings | None = Field(None, description="Instead of sentences: pictures and their captions.")
 
     @pydantic.model_validator(mode="after")
     def _can_be_meant(self) -> CorpusSettings:
+        if self.images is not None:
+            if self.paths != self.images.paths or self.mix or self.alignments is not None:
+                raise ValueError("images exclude source, target, pairs, alignments and mix; give pictures or sentences")
+            return self
         problems = [_problem(prefix, *self.files(prefix)) for prefix in ("", "valid_", "test_")]
         if self.mix and self.source is None and self.target is None and self.pairs is None:
             problems = problems[1:]
@@ -121,8 +127,17 @@ class CorpusSettings(Settings):
         return source, target, pairs
 
     @property
+    def paths(self) -> dict[str, Path]:
+        """Every file of text by corpus and role, such as "train.source"."""
+        named = {**self.training, **self.others}
+        found = {f"{name}.{role}": path for name, files in named.items() for role, path in files.paths.items()}
+        return found | (self.images.paths if self.images is not None else {})
+
+    @property
     def training(self) -> dict[str, PairFiles]:
-        """The training corpora by name: "train", then those of `mix`."""
+        """The training corpora by name: "train", then those of `mix`. None where there are pictures."""
+        if self.images is not None and self.files("") == (None, None, None):
+            return {}
         return {name: PairFiles(part.source, part.target, part.pairs) for name, part in _parts(self)}
 
     @property

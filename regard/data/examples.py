@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 
 from regard.data.batching import Again, Example
 from regard.data.corpus import Corpus
@@ -38,7 +39,7 @@ def recut(kept: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Agai
 
     def again(lines: Sequence[int], seed: int) -> list[Example]:
         pairs = [kept[line] for line in lines]
-        left = tokenizer.source.restored([pair.source for pair in pairs])
+        left = tokenizer.source.restored([pair.ids for pair in pairs])
         right = tokenizer.target.restored([pair.target for pair in pairs])
         return _paired(*tokenizer.sample(left, right, dropout, seed))
 
@@ -50,6 +51,6 @@ def _paired(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[
 
 
 def _linked(pairs: Sequence[Example], links: Sequence[array[int]], tokenizer: Tokenizer) -> list[Example]:
-    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    sources, targets = [pair.ids for pair in pairs], [pair.target for pair in pairs]
     pieces = linked_pieces(links, sources, targets, tokenizer)
-    return [Example(pair.source, pair.target, own) for pair, own in zip(pairs, pieces, strict=True)]
+    return [replace(pair, links=own) for pair, own in zip(pairs, pieces, strict=True)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from regard.data.batching import Again, Batches, Batching, BatchingSettings, Example
+from regard.data.captioned import Scenes, prepare_captions
 from regard.data.corpus import OTHERS, Corpus, CorpusSettings, Digest, Facts, Pair, Shared, read_all, read_files
 from regard.data.corpus import report_lines as lines_of
 from regard.data.examples import examples, recut, resampled
@@ -42,8 +43,8 @@ class Prepared:
 
     report: tuple[str, ...]  # what there is to say of the corpora, line by line
     tokenizer: Tokenizer
-    longest: int  # pieces of the longest training source, end of sentence included
-    valid: Corpus
+    longest: int  # pieces of the longest training source, end of sentence included; of pictures, the longest caption
+    valid: Corpus | Scenes
     batches: Batching
     pairs: int  # to train on
     facts: dict[str, Facts]  # of each corpus by its name, for the model card
@@ -101,6 +102,8 @@ def prepare(
     long one, lines spread evenly over it) before it is cut into pieces, and may raise.
     """
     stamps = stamps_of(data)
+    if data.images is not None:
+        return _captioned(_Job(data, tokenizer, batching, seed, run, tell or _silent, look or _silent), stamps)
     begun = isinstance(tokenizer, Tokenizer) and (run / DATA).exists()
     changed = changes(data, run, stamps) if begun else ()
     job = _Job(data, tokenizer, batching, seed, run, tell or _silent, look or _silent)
@@ -126,6 +129,30 @@ def prepare(
         batches=batches[0] if len(batches) == 1 else Mixture(batches, weights, seed),
         pairs=sum(map(len, pieces.examples.values())),
         facts=pieces.facts,
+        changes=changed,
+    )
+
+
+def _captioned(job: _Job, stamps: Stamps) -> Prepared:
+    """The same for pictures and their captions."""
+    data, run = job.data, job.run
+    assert data.images is not None, "pictures are wanted"
+    found = prepare_captions(
+        data.images, data.max_length, job.tokenizer, job.batching, job.seed, run, job.tell, job.look
+    )
+    stamps = stamps | {f"{some.album.where}.pictures": some.stamp() for some in (found.train, found.valid)}
+    begun = isinstance(job.tokenizer, Tokenizer) and (run / DATA).exists()
+    changed = changes(data, run, stamps) if begun else ()
+    if not begun:
+        write(data, stamps, run)
+    return Prepared(
+        report=tuple(found.report),
+        tokenizer=found.tokenizer,
+        longest=found.longest,
+        valid=found.valid,
+        batches=found.batches,
+        pairs=len(found.train.album.captions),
+        facts={some.album.where: some.facts() for some in (found.train, found.valid)},
         changes=changed,
     )
 

@@ -17,14 +17,14 @@ __all__ = ["DATA", "Stamps", "changes", "differences", "stamps_of", "write"]
 
 DATA = "data.json"  # in a run folder
 
+_NAMES = ("folder", "captions", "valid_folder", "valid_captions")
+
 Stamps = dict[str, dict[str, Any]]
 
 
 def stamps_of(data: CorpusSettings) -> Stamps:
     """The size and the SHA-256 of each file, by corpus and role; one that cannot be read has none."""
-    corpora = {**data.training, **data.others}
-    files = {f"{name}.{role}": path for name, some in corpora.items() for role, path in some.paths.items()}
-    files |= {f"{name}.alignments": Path(path) for name, path in data.links.items()}
+    files = data.paths | {f"{name}.alignments": Path(path) for name, path in data.links.items()}
     stamps: Stamps = {}
     for role, path in files.items():
         digest, size = hashlib.sha256(), 0
@@ -90,5 +90,8 @@ def _file_changed(role: str, old: Mapping[str, Any] | None, new: Mapping[str, An
 
 def _choices(data: CorpusSettings) -> dict[str, Any]:
     """The settings that decide, beside the files, what is trained on."""
+    if data.images is not None:
+        chosen = data.images.model_dump(exclude=set(_NAMES))
+        return {"max_length": data.max_length, **{f"images.{key}": value for key, value in chosen.items()}}
     weights = data.weights
     return {**asdict(data.filters), **({"weights": weights} if len(weights) > 1 else {})}

@@ -90,7 +90,7 @@ def trial(recipe: Recipe, batches: Batching, vocabularies: tuple[int, int], devi
     state = torch.get_rng_state()
     model = build(recipe.model, *vocabularies, recipe.tokenizer.joint).to(device).train()
     s = recipe.training
-    objective = Objective(model, s.label_smoothing, s.rdrop, Guide.of(model, s))
+    objective = Objective(model, s.label_smoothing, s.rdrop, Guide.of(model, s), s.doubly_stochastic)
     where = torch.device(device)
     threads = min(torch.get_num_threads(), batches.together) if where.type == "cpu" else 1
     crew = Crew(objective, s.precision, where, threads)

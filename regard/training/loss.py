@@ -6,6 +6,8 @@ its logits are at hand: three matrix products and a handful of passes, no logits
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
@@ -16,10 +18,10 @@ from regard.attention import watch
 from regard.data.batching import PairBatch
 from regard.data.tokenizer import PAD
 from regard.models import Batch, Model
-from regard.shapes import Float, Int, Tensor
+from regard.shapes import Bool, Float, Int, Tensor
 from regard.training.guided import Guide
 
-__all__ = ["Loss", "Objective", "consistent_cross_entropy", "smoothed_cross_entropy"]
+__all__ = ["Loss", "Objective", "consistent_cross_entropy", "smoothed_cross_entropy", "unevenness"]
 
 SLICE = 256
 
@@ -43,35 +45,53 @@ class Loss(NamedTuple):
 
 
 class Objective(nn.Module):
-    """A model and what it is trained for: `objective(batch)` gives the loss."""
+    """A model and what it is trained for: `objective(batch)` gives the loss.
 
-    def __init__(self, model: Model, smoothing: float, rdrop: float = 0.0, guide: Guide | None = None) -> None:
+    `even`: how much every entry of the source is to be looked at once in all.
+    """
+
+    def __init__(
+        self, model: Model, smoothing: float, rdrop: float = 0.0, guide: Guide | None = None, even: float = 0.0
+    ) -> None:
         super().__init__()
-        self.model, self.smoothing, self.rdrop, self.guide = model, smoothing, rdrop, guide
+        self.model, self.smoothing, self.rdrop, self.guide, self.even = model, smoothing, rdrop, guide, even
 
     def forward(self, batch: PairBatch) -> Loss:
         real, targets = None, batch.target_out.flatten()
         if batch.tokens < len(targets):
             real = (targets != PAD).nonzero()[:, 0]
             targets = targets[real]
-        told, looked = zip(*(self._pass(batch, real) for _ in range(2 if self.rdrop else 1)), strict=True)
+        passes = [self._pass(batch, real) for _ in range(2 if self.rdrop else 1)]
+        told, looked, uneven = zip(*passes, strict=True)
         output = self.model.decoder.output
         given = (output.weight, output.bias, targets, self.smoothing)
         if self.rdrop:
             loss = Loss(*consistent_cross_entropy(told[0], told[1], *given, self.rdrop), batch.tokens)
         else:
             loss = Loss(*smoothed_cross_entropy(told[0], *given), batch.tokens)
+        if self.even:
+            loss = loss._replace(smoothed=loss.smoothed + self.even * sum(uneven) / len(uneven))
         heard = [guided for guided in looked if guided is not None]
         return loss if batch.links is None or not heard else self._with(loss, heard, batch.links)
 
-    def _pass(self, batch: PairBatch, real: Tensor | None) -> tuple[Float[Tensor, "M D"], Tensor | None]:
-        """What the model says at the real target positions, and how far the guided head looked elsewhere meanwhile."""
-        if self.guide is None or batch.links is None:
-            return self._features(batch, real), None
-        with watch(self.model.get_submodule(self.guide.layer), gradients=True) as readings:
+    def _pass(self, batch: PairBatch, real: Tensor | None) -> tuple[Float[Tensor, "M D"], Tensor | None, Tensor | int]:
+        """What the model says at the real target positions, how far the guided head looked elsewhere meanwhile, and how
+        unevenly all heads looked.
+        """
+        with ExitStack() as stack:
+            guided: Mapping[str, Tensor] = {}
+            crossing: Mapping[str, Tensor] = {}
+            if self.guide is not None and batch.links is not None:
+                part = self.model.get_submodule(self.guide.layer)
+                guided = stack.enter_context(watch(part, gradients=True))
+            if self.even:
+                crossing = stack.enter_context(watch(self.model, gradients=True, role="cross"))
             features = self._features(batch, real)
-        # A layer that is left out is not heard.
-        return features, self.guide.loss(readings[""], batch.links) if readings else None
+        looked: Tensor | None = None
+        if self.guide is not None and batch.links is not None and guided:  # a layer that is left out is not heard
+            looked = self.guide.loss(guided[""], batch.links)
+        parts = [unevenness(weights, batch.target_out != PAD) for weights in crossing.values()]
+        return features, looked, torch.stack(parts).mean() if parts else 0
 
     def _features(self, batch: PairBatch, real: Tensor | None) -> Float[Tensor, "M D"]:
         flat: Tensor = self.model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)
@@ -83,6 +103,16 @@ class Objective(nn.Module):
         guided = torch.stack(heard).mean()
         smoothed = loss.smoothed + self.guide.weight * guided
         return loss._replace(smoothed=smoothed, guided=guided, linked=links.any(2).sum())
+
+
+def unevenness(weights: Float[Tensor, "N H T S"], written: Bool[Tensor, "N T"]) -> Tensor:
+    """Σ (1 − Σ α)², the inner sum over the pieces of a target, the outer over the entries of its source.
+
+    Doubly stochastic attention (Xu et al. 2015, equation 14): the sum over all targets, the mean over heads. What may
+    not be read has no weight at any time, and is not counted.
+    """
+    looked = (weights * written[:, None, :, None]).sum(2)  # (N, H, S)
+    return (1 - looked).square().masked_fill(looked == 0, 0).sum((0, 2)).mean()
 
 
 def smoothed_cross_entropy(

@@ -42,6 +42,10 @@ class TrainingSettings(Settings):
         0.0, ge=0, le=1, description="share of the pieces read that are the decoder's own; 1 reads own outputs only"
     )
     scheduled_sampling_ramp: int = Field(4000, ge=0, description="updates in which that share grows from nothing")
+    doubly_stochastic: float = Field(
+        0.0, ge=0, description="how much every source entry should be looked at once in all: λ Σ (1 − Σ α)²; captions"
+    )
+    encoder_rate: float = Field(1.0, gt=0, description="learning rate of the encoder over that of the rest")
     guided: Annotated[float, Field(ge=0)] | Literal["auto"] = Field(
         "auto",
         description="guided attention: how much it counts beside the translation that one head looks where "
@@ -171,6 +175,21 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "conv": {
         "model": {"encoder": {"kind": "convolutional"}, "decoder": {"kind": "convolutional"}},
         "schedule": {"peak": 1e-3, "warmup": 1000},
+    },
+    "caption-rnn": {  # Show, Attend and Tell, its network small enough to be trained from nothing
+        "model": {
+            "encoder": {"kind": "resnet", "positions": "learned"},
+            "decoder": {"kind": "recurrent", "cell": "lstm", "gate": True},
+        },
+        "schedule": {"peak": 2e-3, "warmup": 1000},
+        "training": {"doubly_stochastic": 1.0},
+    },
+    "caption-transformer": {
+        "model": {
+            "encoder": {"kind": "resnet"},
+            "decoder": {"kind": "transformer", "layers": 3, "size": 256, "feedforward": 1024},
+        },
+        "schedule": {"peak": 2e-3, "warmup": 1000},
     },
 }
 

@@ -20,7 +20,8 @@ SENTENCES = [
     "너는 책을 읽는다",
     "you read a book",
 ]
-PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e in ENCODERS for d in DECODERS]
+TEXT = [kind for kind in ENCODERS if kind.reads == "text"]
+PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e in TEXT for d in DECODERS]
 SIDES: dict[str, dict[str, Any]] = {
     "transformer": {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feedforward": 16, "dropout": 0.0},
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16, "dropout": 0.0},

@@ -16,9 +16,10 @@ def test_the_python_of_the_page_runs(
 ) -> None:
     folder(tmp_path / "runs" / "first", end=-2.0)
     monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    exec(compile(code, str(PAGE), "exec"), {})
+    for code in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(code, str(PAGE), "exec"), {})
     assert (tmp_path / "bread.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert (tmp_path / "sheet.svg").read_text(encoding="utf-8").startswith("<svg")
     assert "gradient × input" in capsys.readouterr().out
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -20,9 +19,6 @@ __all__ = [
     "WordWeights",
     "links_between",
     "merge_words",
-    "pharaoh",
-    "read_gold",
-    "read_pharaoh",
     "strongest",
     "symmetrise",
 ]
@@ -31,7 +27,6 @@ Array = npt.NDArray[np.float32]
 Link = tuple[int, int]  # source word, target word
 Symmetry = Literal["intersection", "grow-diag", "grow-diag-final", "union"]
 SYMMETRIES: tuple[Symmetry, ...] = get_args(Symmetry)
-_PAIR = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,30 +142,6 @@ def _add(link: Link, links: set[Link], sources: set[int], targets: set[int]) -> 
     links.add(link)
     sources.add(link[0])
     targets.add(link[1])
-
-
-def pharaoh(links: Iterable[Link]) -> str:
-    """Links as `source-target` pairs, counted from 0, as alignment tools write them."""
-    return " ".join(f"{source}-{target}" for source, target in sorted(links))
-
-
-def read_pharaoh(line: str) -> frozenset[Link]:
-    """The links of a line such as `0-0 1-2`. Raises ValueError for anything else."""
-    sure, possible = read_gold(line)
-    if sure != possible:
-        raise ValueError(f"wanted pairs such as 0-0, got {line!r}")
-    return sure
-
-
-def read_gold(line: str) -> tuple[frozenset[Link], frozenset[Link]]:
-    """The sure links of a line such as `0-0 1p2`, and all of them: `p` or `?` for `-` makes a link merely possible."""
-    links: dict[str, set[Link]] = {"-": set(), "p": set(), "?": set()}
-    for pair in line.split():
-        found = _PAIR.fullmatch(pair)
-        if not found:
-            raise ValueError(f"wanted pairs such as 0-0, or 0p0 where a link is merely possible; got {pair!r}")
-        links[found[2]].add((int(found[1]), int(found[3])))
-    return frozenset(links["-"]), frozenset().union(*links.values())
 
 
 def _groups(words: Sequence[int]) -> Array:

@@ -98,7 +98,7 @@ class Read(nn.Module):
         N, T, _ = asked.shape
         assert not causal or memory.rows == N, "a causal read is of one's own past: a memory for each query row"
         q = side_by_side.fold(side_by_side.split(asked.to(memory.keys.dtype), self.heads), memory.rows)
-        watching, own = listeners(), memory.rows == N and memory.entries == T
+        watching, own = listeners(self), memory.rows == N and memory.entries == T
         if window is not None and own and near.pays(T, window) and near.in_a_row(memory.keep):
             keep = visible(memory, T, causal, window) if watching else None
             blocks, _ = self._answer(*near.into_blocks(q, memory, causal, window))

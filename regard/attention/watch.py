@@ -24,14 +24,17 @@ class Watched(Mapping[str, Tensor]):
     own past) is filled up with zeros, the weight of entries that were not there yet.
     """
 
-    def __init__(self, names: dict[nn.Module, str]) -> None:
-        self._names = names
+    def __init__(self, names: dict[nn.Module, str], gradients: bool = False) -> None:
+        self._names, self._gradients = names, gradients
         self._heard: dict[str, list[Tensor]] = {}
 
+    def listens_to(self, module: nn.Module) -> bool:
+        """Whether this module is watched; those of other models are not ours to note."""
+        return module in self._names
+
     def hear(self, module: nn.Module, weights: Float[Tensor, "N H T S"]) -> None:
-        """Note the weights of one read; modules of other models are not ours to note."""
-        if module in self._names:
-            self._heard.setdefault(self._names[module], []).append(weights.detach())
+        """Note the weights of one read."""
+        self._heard.setdefault(self._names[module], []).append(weights if self._gradients else weights.detach())
 
     def __getitem__(self, name: str) -> Tensor:
         parts = self._heard[name]
@@ -46,12 +49,17 @@ class Watched(Mapping[str, Tensor]):
 
 
 @contextmanager
-def watch(model: nn.Module) -> Iterator[Watched]:
+def watch(model: nn.Module, gradients: bool = False, role: str | None = None) -> Iterator[Watched]:
     """Collect every attention weight of `model` while the block runs: `with watch(model) as readings: …`.
 
-    The weights are computed beside the same kernel, so that the outputs are the same to the bit.
+    The weights are computed beside the same kernel, so that the outputs are the same to the bit. `model` may be a part
+    of one, such as a single read: only reads in it compute weights. With `gradients` they can be learnt from.
+    `role`: of the reads that have it ("encoder", "decoder", "cross") only.
     """
-    watched = Watched({module: name for name, module in model.named_modules()})
+    modules = {module: name for name, module in model.named_modules()}
+    if role is not None:
+        modules = {module: name for module, name in modules.items() if getattr(module, "role", None) == role}
+    watched = Watched(modules, gradients)
     token = _LISTENERS.set((*_LISTENERS.get(), watched))
     try:
         yield watched
@@ -59,6 +67,6 @@ def watch(model: nn.Module) -> Iterator[Watched]:
         _LISTENERS.reset(token)
 
 
-def listeners() -> tuple[Watched, ...]:
-    """Who is watching in this thread, if anybody; one block may stand inside another."""
-    return _LISTENERS.get()
+def listeners(module: nn.Module) -> tuple[Watched, ...]:
+    """Who is watching this module in this thread, if anybody; one block may stand inside another."""
+    return tuple(watched for watched in _LISTENERS.get() if watched.listens_to(module))

@@ -98,7 +98,7 @@ def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[s
 
 
 def _gold(path: str, lines: list[str]) -> list[Gold]:
-    from regard.attention.alignment import read_gold
+    from regard.data.links import read_gold
     from regard.evaluation.aer import Gold
 
     found, problems = [], []
@@ -206,7 +206,7 @@ def _score(
 
 
 def _write(found: list[list[Link]], output: Path | None) -> None:
-    from regard.attention.alignment import pharaoh
+    from regard.data.links import pharaoh
     from regard.data.text import write_lines
 
     lines = [pharaoh(links) for links in found]

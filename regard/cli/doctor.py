@@ -111,7 +111,7 @@ def _font() -> tuple[bool, str]:
 def _extras() -> tuple[bool, str]:
     from importlib.util import find_spec
 
-    extras = {"fast": "ctranslate2", "hf": "transformers", "board": "tensorboard"}
+    extras = {"fast": "ctranslate2", "hf": "transformers", "board": "tensorboard", "vision": "timm"}
     there = [name for name, package in extras.items() if find_spec(package)]
     missing = [f"pip install 'regard[{name}]'" for name in extras if name not in there]
     return True, f"extras: {', '.join(there) or 'none'}" + (f"; for more: {', '.join(missing)}" if missing else "")

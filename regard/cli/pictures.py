@@ -43,7 +43,10 @@ def _curve(run: Path) -> Chart:
         return (Trace(name, points),) if points else ()
 
     panels = [
-        ("loss in nats per piece", trace("training", train, "entropy") + trace("validation", valid, "loss")),
+        (
+            "loss in nats per piece",
+            trace("training", train, "entropy") + trace("validation", valid, "loss") + trace("guided", train, "guided"),
+        ),
         ("validation score", trace("chrF", valid, "chrf") + trace("BLEU", valid, "bleu")),
     ]
     return Chart(f"Learning curve of {run.name}", "updates", tuple(panel for panel in panels if panel[1]))
@@ -70,15 +73,23 @@ def _schedule(run: Path) -> Chart:
 
 
 def _positions(run: Path) -> Picture:
-    """The waves that are added to the embeddings."""
+    """What is added to the embeddings: waves, or the vectors that were learnt, as far as training sentences reached."""
     import torch
 
-    from regard.checkpoint import load_settings
-    from regard.layers.positions import sinusoids
-    from regard.visualisation.charts import layout_positions
+    from regard.checkpoint import load_folder
+    from regard.layers.positions import Places, Sinusoids, sinusoids
+    from regard.visualisation.charts import layout_places, layout_positions
 
-    size = getattr(load_settings(run).model.encoder, "size", 0)
-    if load_settings(run).model.encoder.kind != "transformer":
-        raise UsageError("only a Transformer adds waves for positions; this encoder knows order by itself")
-    waves = sinusoids(torch.arange(POSITIONS)[None], size)[0].numpy()
-    return layout_positions(waves, f"Sinusoidal positional encoding, {size} dimensions")
+    found = load_folder(run)
+    learnt: list[tuple[str, Any]] = []
+    for side in ("encoder", "decoder"):
+        parts = list(getattr(found.model, side).modules())
+        rows = min(POSITIONS, found.settings.search.longest_source or POSITIONS)
+        learnt += [(side, part.weight.detach()[:rows].numpy()) for part in parts if isinstance(part, Places)]
+        for part in parts:
+            if isinstance(part, Sinusoids):
+                waves = sinusoids(torch.arange(POSITIONS)[None], part.size)[0].numpy()
+                return layout_positions(waves, f"Sinusoidal positional encoding, {part.size} dimensions")
+    if not learnt:
+        raise UsageError("this model adds nothing for positions: it knows order by itself, or not at all")
+    return layout_places(learnt, f"Learnt positions of {run.name}")

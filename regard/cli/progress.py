@@ -45,7 +45,8 @@ class Teller:
         left = f" · {duration(each * (v['updates'] - v['update']))} left" if v["updates"] else ""
         of = f"/{v['updates']}" if v["updates"] else ""
         speed = f"{v['tokens_per_second']:,.0f} tokens/s"
-        return f"update {v['update']}{of} · epoch {v['epoch'] + 1} · loss {v['entropy']:.3f} · {speed}{left}"
+        guided = f" · guided {v['guided']:.3f}" if "guided" in v else ""
+        return f"update {v['update']}{of} · epoch {v['epoch'] + 1} · loss {v['entropy']:.3f}{guided} · {speed}{left}"
 
     def _valid(self, v: dict[str, Any]) -> str:
         star = "  ← best so far" if v["best"] else ""

@@ -52,6 +52,9 @@ def train(
     valid_target: Annotated[str | None, typer.Option(help="Their translations.")] = None,
     pairs: Annotated[str | None, typer.Option(help="Instead of --source and --target: TSV or JSONL.")] = None,
     valid_pairs: Annotated[str | None, typer.Option(help="The same for validation.")] = None,
+    alignments: Annotated[
+        str | None, typer.Option(help="Word links of the training pairs, such as 0-0 1-2: one head learns from them.")
+    ] = None,
     preset: Annotated[str | None, typer.Option(help="A named starting point; regard.presets() lists them.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="key=value, as often as needed.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
@@ -83,6 +86,7 @@ def train(
         "valid_source": valid_source,
         "valid_target": valid_target,
         "valid_pairs": valid_pairs,
+        "alignments": alignments,
     }
     given = _Given({name: file for name, file in files.items() if file}, _sets(set_, seed, budget))
     recipe = given.recipe(config or (out / "train.toml" if resume and out else None), preset, from_, resume)
@@ -183,6 +187,7 @@ def run(
     import torch
 
     from regard.cli.progress import Teller
+    from regard.data.corpus import Corpus
     from regard.evaluation.validation import Validation
     from regard.models import count
     from regard.training import Trainer, World, card
@@ -196,12 +201,14 @@ def run(
     if start.resume:
         recipe = _reconciled(recipe, out)
     recipe = recipe.resolved(device, world.size)
+    _check_guided(recipe)
     recipe, settings, data = _prepared(recipe, out, start, device, world)
     torch.manual_seed(recipe.training.seed)
     tokenizer, batches = data.tokenizer, data.batches
-    model = _model(recipe, tokenizer, start.parent).to(device)
+    model = _model(recipe, tokenizer, start.parent, start.resume).to(device)
     say(f"model: {count(model):,} weights · {recipe.training.precision} on {device}{_processes(world)}")
     say(_about(batches, recipe))
+    assert isinstance(data.valid, Corpus), "no encoder reads pictures yet"
     validation = Validation(data.valid, tokenizer, settings, recipe.training.validate_with)
     with Teller() as teller:
         tell = listeners(teller, out, recipe.training.tensorboard and world.first)
@@ -264,7 +271,8 @@ def _data(recipe: Recipe, out: Path, start: Start, begun: bool) -> Prepared:
             check_scripts(targets, given.target, "the target side")
 
     batching, seed = recipe.batching, recipe.training.seed
-    data = prepare(recipe.data, given or recipe.tokenizer, batching, seed, out, tell=say, look=look)
+    wanted = recipe.data if recipe.training.guided else recipe.data.unlinked()
+    data = prepare(wanted, given or recipe.tokenizer, batching, seed, out, tell=say, look=look)
     say(*data.report, *data.changes)
     if not begun:
         sizes = f"{len(data.tokenizer.source):,}"
@@ -311,14 +319,31 @@ def _folder(recipe: Recipe, data: Prepared, out: Path) -> FolderSettings:
     return settings
 
 
-def _model(recipe: Recipe, tokenizer: Tokenizer, parent: Path | None) -> Model:
+def _model(recipe: Recipe, tokenizer: Tokenizer, parent: Path | None, resume: bool = False) -> Model:
     from regard.checkpoint import WEIGHTS, load_tensors, put_weights
-    from regard.models import build
+    from regard.models import begin_from_published, build
 
     model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
     if parent is not None:
         put_weights(model, load_tensors(parent / WEIGHTS), parent / WEIGHTS)
+    elif not resume:
+        begin_from_published(model, recipe.model)
     return model
+
+
+def _check_guided(recipe: Recipe) -> None:
+    """Say which head is guided, if any. Raises ConfigurationError for one that this model lacks."""
+    import torch
+
+    from regard.models import build
+    from regard.training.guided import Guide
+
+    if not recipe.training.guided and recipe.data.links:
+        say("training.guided = 0: the alignments are not used")
+    with torch.device("meta"):
+        guide = Guide.of(build(recipe.model, 8, 8, recipe.tokenizer.joint), recipe.training)
+    if guide is not None:
+        say(f"guided: {guide.layer}, head {guide.head + 1}, weight {guide.weight:g} (training.guided)")
 
 
 def _within_budget(recipe: Recipe, sizes: dict[str, Recipe], data: Prepared, device: str) -> Recipe:
@@ -342,6 +367,7 @@ def _look_ahead(recipe: Recipe, start: Start, device: str) -> None:
 
     recipe.model.check(recipe.tokenizer.joint)
     recipe = recipe.resolved(device)
+    _check_guided(recipe)
     with TemporaryDirectory() as folder:
         data = _data(recipe, Path(folder), start, False)
         if start.sizes:

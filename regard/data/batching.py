@@ -1,8 +1,11 @@
-"""Batches of sentence pairs: nearly equal lengths together, an order fixed by the seed, a place that can be saved."""
+"""Batches of sentence pairs, or of pictures with their captions: nearly equal lengths together, an order fixed by the
+seed, a place that can be saved.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, reduce
@@ -14,10 +17,12 @@ import numpy.typing as npt
 import torch
 from pydantic import Field
 
+from regard.data.images import Picture
+from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import BOS, PAD
 from regard.errors import DataError
 from regard.settings import Settings
-from regard.shapes import Bool, Int, Tensor
+from regard.shapes import Bool, Float, Int, Tensor
 
 __all__ = [
     "Again",
@@ -63,10 +68,27 @@ class BatchingSettings(Settings):
 
 @dataclass(frozen=True)
 class Example:
-    """One pair as ids: both end with EOS, neither begins with BOS."""
+    """One pair as ids: both end with EOS, neither begins with BOS. Or a picture, its first caption and `more` of them,
+    which are learnt together.
 
-    source: list[int]
+    `links` are places of pieces that belong together: source, target, source, target …; None where nobody knows any.
+    """
+
+    source: list[int] | Picture
     target: list[int]
+    more: tuple[list[int], ...] = ()
+    links: array[int] | None = None
+
+    @property
+    def ids(self) -> list[int]:
+        """The source of a pair of sentences."""
+        assert isinstance(self.source, list), "sentences are wanted, not pictures"
+        return self.source
+
+    @property
+    def targets(self) -> tuple[list[int], ...]:
+        """All that is to be said of the source."""
+        return (self.target, *self.more)
 
 
 class Stored(Sequence[Example]):
@@ -79,20 +101,26 @@ class Stored(Sequence[Example]):
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Sentence pairs as tensors: teacher forcing reads `target_in` and is to say `target_out`."""
+    """Sentence pairs, or pictures and their captions, as tensors: teacher forcing reads `target_in` and is to say
+    `target_out`. Of N = B·K targets row b·K + k is the k-th of source b.
+    """
 
-    source: Int[Tensor, "B S"]
-    source_keep: Bool[Tensor, "B S"] | None  # None: nothing is padded
-    target_in: Int[Tensor, "B T"]  # BOS, then the target without its last piece
-    target_out: Int[Tensor, "B T"]
+    source: Tensor  # ids (B, S) or pixels (B, C, Y, X)
+    source_keep: Bool[Tensor, "B _"] | None  # None: nothing is padded
+    target_in: Int[Tensor, "N T"]  # BOS, then the target without its last piece
+    target_out: Int[Tensor, "N T"]
     tokens: int  # target pieces to predict, ends included, padding not
     lines: list[int]  # which examples these are
+    links: Float[Tensor, "N T S"] | None = (
+        None  # how each target piece's attention is to be spread; rows of nought: freely
+    )
 
     def to(self, device: torch.device | str) -> PairBatch:
         """The same batch on another device."""
         keep = None if self.source_keep is None else self.source_keep.to(device)
+        links = None if self.links is None else self.links.to(device)
         sides = (self.source.to(device), self.target_in.to(device), self.target_out.to(device))
-        return replace(self, source=sides[0], source_keep=keep, target_in=sides[1], target_out=sides[2])
+        return replace(self, source=sides[0], source_keep=keep, target_in=sides[1], target_out=sides[2], links=links)
 
     def split(self, parts: int) -> list[PairBatch]:
         """The same sentences in several batches, padded as they are here."""
@@ -101,9 +129,12 @@ class PairBatch:
 
     def _only(self, rows: list[int]) -> PairBatch:
         keep = None if self.source_keep is None else self.source_keep[rows]
-        out = self.target_out[rows]
+        K = len(self.target_out) // len(self.source)
+        targets = [row * K + k for row in rows for k in range(K)]
+        links = None if self.links is None else self.links[targets]
+        out, lines = self.target_out[targets], [self.lines[row] for row in rows]
         tokens = int((out != PAD).sum())
-        return PairBatch(self.source[rows], keep, self.target_in[rows], out, tokens, [self.lines[row] for row in rows])
+        return PairBatch(self.source[rows], keep, self.target_in[targets], out, tokens, lines, links)
 
 
 @dataclass(frozen=True)
@@ -116,7 +147,7 @@ class Plan:
     @cached_property
     def tokens(self) -> int:
         """Target pieces to predict."""
-        return sum(len(example.target) for example in self.examples)
+        return sum(len(target) for example in self.examples for target in example.targets)
 
     def batch(self) -> PairBatch:
         """The tensors."""
@@ -174,12 +205,33 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Bool[Te
 
 def collate(examples: Sequence[Example], lines: Sequence[int] | None = None) -> PairBatch:
     """One batch of these examples; `lines` says which they are (default: 0, 1, 2 …)."""
-    source, keep = pad([example.source for example in examples])
-    target_out, _ = pad([example.target for example in examples])
-    target_in, _ = pad([[BOS, *example.target[:-1]] for example in examples])
-    tokens = sum(len(example.target) for example in examples)
+    source, keep = _sources(examples)
+    targets = [target for example in examples for target in example.targets]
+    target_out, _ = pad(targets)
+    target_in, _ = pad([[BOS, *target[:-1]] for target in targets])
     numbers = range(len(examples)) if lines is None else lines
-    return PairBatch(source, keep, target_in, target_out, tokens, list(numbers))
+    links = _spread(examples, target_out.shape[1], source.shape[1])
+    return PairBatch(source, keep, target_in, target_out, sum(map(len, targets)), list(numbers), links)
+
+
+def _sources(examples: Sequence[Example]) -> tuple[Tensor, Tensor | None]:
+    """Ids or pixels of one size, and which of them are real."""
+    if isinstance(examples[0].source, Picture):
+        return pad_pictures([e.source.tensor() for e in examples if isinstance(e.source, Picture)])
+    return pad([example.ids for example in examples])
+
+
+def _spread(examples: Sequence[Example], T: int, S: int) -> Float[Tensor, "B T S"] | None:
+    """The links as shares: each target piece that has some spreads one over them. None where no example has any."""
+    if all(example.links is None for example in examples):
+        return None
+    shares = np.zeros((len(examples), T, S), dtype=np.float32)
+    for example, share in zip(examples, shares, strict=True):
+        if example.links:
+            sources, targets = np.frombuffer(example.links, dtype=np.intc).reshape(-1, 2).T
+            share[targets, sources] = 1
+    shares /= np.maximum(shares.sum(2, keepdims=True), 1)
+    return torch.from_numpy(shares)
 
 
 @dataclass(frozen=True)
@@ -290,7 +342,7 @@ class Batches(Batching):
         examples = self._examples(lines, chance)
         plans = [
             Plan(tuple(examples[i] for i in batch), tuple(lines[i] for i in batch))
-            for batch in _cut(*_lengths(examples), self._budget)
+            for batch in _together(examples, self._budget)
         ]
         return [plans[place] for place in chance.permutation(len(plans))]
 
@@ -319,13 +371,64 @@ class Batches(Batching):
         if self.again is None and isinstance(self.examples, Stored):
             sizes = self.examples.lengths(lines)
         else:
-            sizes = _lengths(self._examples(lines, chance))
+            examples = self._examples(lines, chance)
+            if isinstance(examples[0].source, Picture):
+                return len(lines), _outline_of_pictures(_extents(examples), examples, self._budget)
+            sizes = _lengths(examples)
         return len(lines), _outline(sizes, list(_cut(*sizes, self._budget)))
+
+
+def _together(examples: Sequence[Example], budget: int) -> Iterator[list[int]]:
+    """Which examples make a batch."""
+    if isinstance(examples[0].source, Picture):
+        return _cut_pictures(_extents(examples), budget)
+    return _cut(*_lengths(examples), budget)
 
 
 def _lengths(examples: Sequence[Example]) -> tuple[Numbers, Numbers]:
     source = np.array([len(example.source) for example in examples], dtype=np.int64)
     return source, np.array([len(example.target) for example in examples], dtype=np.int64)
+
+
+def _extents(examples: Sequence[Example]) -> Numbers:
+    """Of pictures: columns and rows of cells, pieces of the longest caption, captions: (examples, 4)."""
+    grids = [example.source.grid for example in examples if isinstance(example.source, Picture)]
+    longest = [max(map(len, example.targets)) for example in examples]
+    each = zip(grids, longest, examples, strict=True)
+    return np.array([(columns, rows, T, 1 + len(e.more)) for (rows, columns), T, e in each], dtype=np.int64)
+
+
+def _cut_pictures(extents: Numbers, budget: int) -> Iterator[list[int]]:
+    """Pictures of like sizes, with as many captions each, of like lengths, while the larger padded side fits."""
+    batch: list[int] = []
+    largest = np.zeros(3, dtype=np.int64)
+    columns, rows, longest, counts = extents.T
+    for index in np.lexsort((longest, columns, _about(rows, 1.5), _about(longest, 1.4), counts)).tolist():
+        *own, count = extents[index].tolist()
+        grown = np.maximum(largest, own)
+        size = int(max(grown[0] * grown[1], count * grown[2]))
+        if batch and (size * (len(batch) + 1) > budget or count != counts[batch[-1]]):
+            yield batch
+            batch, grown = [], np.array(own)
+        largest = grown
+        batch.append(index)
+    yield batch
+
+
+def _about(sizes: Numbers, factor: float) -> Numbers:
+    """The same number for sizes within about this factor of each other."""
+    classes: Numbers = (np.log(sizes) / np.log(factor)).astype(np.int64)
+    return classes
+
+
+def _outline_of_pictures(extents: Numbers, examples: Sequence[Example], budget: int) -> Outline:
+    batches = list(_cut_pictures(extents, budget))
+    largest = [(extents[batch].max(0), len(batch)) for batch in batches]
+    pieces = sum(len(target) for example in examples for target in example.targets)
+    cells = float((extents[:, 0] * extents[:, 1]).sum())
+    positions = [(float(n * X * Y), float(n * K * T)) for (X, Y, T, K), n in largest]
+    source, target = (sum(side) for side in zip(*positions, strict=True))
+    return Outline(float(len(batches)), (cells, float(pieces)), (source, target))
 
 
 def _outline(sizes: tuple[Numbers, Numbers], batches: list[list[int]]) -> Outline:

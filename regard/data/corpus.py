@@ -15,6 +15,7 @@ from typing import Annotated, Literal, TypeVar
 import pydantic
 from pydantic import Field
 
+from regard.data.looks import ImageSettings
 from regard.data.pairs import (
     CorpusReport,
     Dropped,
@@ -63,6 +64,7 @@ class MixSettings(Settings):
     source: str | None = Field(None, description="In a table [[data.mix]]: file of sentences of one more corpus.")
     target: str | None = Field(None, description="In [[data.mix]]: file of their translations.")
     pairs: str | None = Field(None, description="In [[data.mix]], instead of both: a TSV or JSONL file.")
+    alignments: str | None = Field(None, description="In [[data.mix]]: file of word links of its pairs.")
     weight: float = Field(
         1.0,
         description="In [[data.mix]]: how often a batch comes from here, beside the other weights; data.source has 1.",
@@ -73,11 +75,14 @@ class MixSettings(Settings):
 
 
 class CorpusSettings(Settings):
-    """Where sentence pairs come from, and which are left out of training."""
+    """Where sentence pairs, or pictures and captions, come from, and which are left out of training."""
 
     source: str | None = Field(None, description="File of training sentences, one per line; .gz is read too.")
     target: str | None = Field(None, description="File of their translations, line by line.")
     pairs: str | None = Field(None, description="Instead of both: a TSV file, or JSONL with keys source and target.")
+    alignments: str | None = Field(
+        None, description="File of word links of the training pairs, line by line: 0-0 1-2; see training.guided."
+    )
     valid_source: str | None = Field(None, description="Sentences on which training is watched.")
     valid_target: str | None = Field(None, description="Their translations.")
     valid_pairs: str | None = Field(None, description="Instead of both: a TSV or JSONL file.")
@@ -97,12 +102,19 @@ class CorpusSettings(Settings):
         description="Keep training pairs as pieces in files under RUN/shards rather than in memory; auto: where their "
         "text is over a gigabyte.",
     )
+    images: ImageSettings | None = Field(None, description="Instead of sentences: pictures and their captions.")
 
     @pydantic.model_validator(mode="after")
     def _can_be_meant(self) -> CorpusSettings:
+        if self.images is not None:
+            if self.paths != self.images.paths or self.mix or self.alignments is not None:
+                raise ValueError("images exclude source, target, pairs, alignments and mix; give pictures or sentences")
+            return self
         problems = [_problem(prefix, *self.files(prefix)) for prefix in ("", "valid_", "test_")]
         if self.mix and self.source is None and self.target is None and self.pairs is None:
             problems = problems[1:]
+            if self.alignments is not None:
+                problems.append("alignments link the words of source and target, and there is only mix; give it there")
         problems += [problem for number, part in enumerate(self.mix, 1) for problem in _wrong_part(number, part)]
         problems += _wrong_names([name for name, _ in _parts(self)])
         if found := [problem for problem in problems if problem]:
@@ -115,9 +127,28 @@ class CorpusSettings(Settings):
         return source, target, pairs
 
     @property
+    def paths(self) -> dict[str, Path]:
+        """Every file of text by corpus and role, such as "train.source"."""
+        named = {**self.training, **self.others}
+        found = {f"{name}.{role}": path for name, files in named.items() for role, path in files.paths.items()}
+        return found | (self.images.paths if self.images is not None else {})
+
+    @property
     def training(self) -> dict[str, PairFiles]:
-        """The training corpora by name: "train", then those of `mix`."""
+        """The training corpora by name: "train", then those of `mix`. None where there are pictures."""
+        if self.images is not None and self.files("") == (None, None, None):
+            return {}
         return {name: PairFiles(part.source, part.target, part.pairs) for name, part in _parts(self)}
+
+    @property
+    def links(self) -> dict[str, str]:
+        """The files of word links of those training corpora that have one."""
+        return {name: part.alignments for name, part in _parts(self) if part.alignments is not None}
+
+    def unlinked(self) -> CorpusSettings:
+        """The same without any word links."""
+        mix = tuple(part.with_values(alignments=None) for part in self.mix)
+        return self.model_copy(update={"alignments": None, "mix": mix})
 
     @property
     def others(self) -> dict[str, PairFiles]:
@@ -329,7 +360,7 @@ def _problem(prefix: str, source: str | None, target: str | None, pairs: str | N
 def _parts(settings: CorpusSettings) -> list[tuple[str, MixSettings]]:
     """Every training corpus with its name."""
     source, target, pairs = settings.files("")
-    main = MixSettings(source=source, target=target, pairs=pairs)
+    main = MixSettings(source=source, target=target, pairs=pairs, alignments=settings.alignments)
     parts = [(part.name or f"mix{number}", part) for number, part in enumerate(settings.mix, 1)]
     return parts if source is None and target is None and pairs is None else [("train", main), *parts]
 

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 
 from regard.data.batching import Again, Example
 from regard.data.corpus import Corpus
+from regard.data.links import WordLinks, linked_pieces
 from regard.data.tokenizer import EOS, Tokenizer
 
 __all__ = ["examples", "recut", "resampled"]
 
 
-def examples(sources: Sequence[str], targets: Sequence[str], tokenizer: Tokenizer) -> list[Example]:
-    """Sentence pairs as ids, each side with its end of sentence."""
-    return _paired(tokenizer.source.encode_all(sources), tokenizer.target.encode_all(targets))
+def examples(
+    sources: Sequence[str], targets: Sequence[str], tokenizer: Tokenizer, links: WordLinks | None = None
+) -> list[Example]:
+    """Sentence pairs as ids, each side with its end of sentence; and the links of their words, taken to the pieces."""
+    found = _paired(tokenizer.source.encode_all(sources), tokenizer.target.encode_all(targets))
+    return found if links is None else _linked(found, links.rows, tokenizer)
 
 
-def resampled(corpus: Corpus, tokenizer: Tokenizer, dropout: float) -> Again:
+def resampled(corpus: Corpus, tokenizer: Tokenizer, dropout: float, links: WordLinks | None = None) -> Again:
     """Gives lines of a corpus as ids, cut into pieces anew each time."""
     sources, targets = corpus.sources, corpus.targets
 
     def again(lines: Sequence[int], seed: int) -> list[Example]:
         left, right = [sources[line] for line in lines], [targets[line] for line in lines]
-        return _paired(*tokenizer.sample(left, right, dropout, seed))
+        found = _paired(*tokenizer.sample(left, right, dropout, seed))
+        return found if links is None else _linked(found, [links[line] for line in lines], tokenizer)
 
     return again
 
@@ -32,7 +39,7 @@ def recut(kept: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Agai
 
     def again(lines: Sequence[int], seed: int) -> list[Example]:
         pairs = [kept[line] for line in lines]
-        left = tokenizer.source.restored([pair.source for pair in pairs])
+        left = tokenizer.source.restored([pair.ids for pair in pairs])
         right = tokenizer.target.restored([pair.target for pair in pairs])
         return _paired(*tokenizer.sample(left, right, dropout, seed))
 
@@ -41,3 +48,9 @@ def recut(kept: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Agai
 
 def _paired(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[Example]:
     return [Example([*source, EOS], [*target, EOS]) for source, target in zip(sources, targets, strict=True)]
+
+
+def _linked(pairs: Sequence[Example], links: Sequence[array[int]], tokenizer: Tokenizer) -> list[Example]:
+    sources, targets = [pair.ids for pair in pairs], [pair.target for pair in pairs]
+    pieces = linked_pieces(links, sources, targets, tokenizer)
+    return [replace(pair, links=own) for pair, own in zip(pairs, pieces, strict=True)]

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from regard.data.batching import Again, Batches, Batching, BatchingSettings, Example
+from regard.data.captioned import Scenes, prepare_captions
 from regard.data.corpus import OTHERS, Corpus, CorpusSettings, Digest, Facts, Pair, Shared, read_all, read_files
 from regard.data.corpus import report_lines as lines_of
 from regard.data.examples import examples, recut, resampled
 from regard.data.holdout import held_out_report, hold_out_of
+from regard.data.links import WordLinks, read_word_links
 from regard.data.mixture import Mixture
 from regard.data.pairs import chunks
 from regard.data.shards import REMEDY, Shards, write_shards
@@ -41,8 +43,8 @@ class Prepared:
 
     report: tuple[str, ...]  # what there is to say of the corpora, line by line
     tokenizer: Tokenizer
-    longest: int  # pieces of the longest training source, end of sentence included
-    valid: Corpus
+    longest: int  # pieces of the longest training source, end of sentence included; of pictures, the longest caption
+    valid: Corpus | Scenes
     batches: Batching
     pairs: int  # to train on
     facts: dict[str, Facts]  # of each corpus by its name, for the model card
@@ -100,10 +102,18 @@ def prepare(
     long one, lines spread evenly over it) before it is cut into pieces, and may raise.
     """
     stamps = stamps_of(data)
+    if data.images is not None:
+        return _captioned(_Job(data, tokenizer, batching, seed, run, tell or _silent, look or _silent), stamps)
     begun = isinstance(tokenizer, Tokenizer) and (run / DATA).exists()
     changed = changes(data, run, stamps) if begun else ()
     job = _Job(data, tokenizer, batching, seed, run, tell or _silent, look or _silent)
-    pieces = _on_disk(job, stamps) if _large(data) else _in_memory(job)
+    large = _large(data)
+    if large and data.links:
+        raise DataError(
+            f"{', '.join(data.links.values())}: training pairs in shards have no word links; set data.shards = false, "
+            "which needs memory for all pairs, or leave the alignments out"
+        )
+    pieces = _on_disk(job, stamps) if large else _in_memory(job)
     batches = [
         Batches(pieces.examples[name], batching, seed + number, pieces.again[name])
         for number, name in enumerate(pieces.examples)
@@ -123,24 +133,68 @@ def prepare(
     )
 
 
+def _captioned(job: _Job, stamps: Stamps) -> Prepared:
+    """The same for pictures and their captions."""
+    data, run = job.data, job.run
+    assert data.images is not None, "pictures are wanted"
+    found = prepare_captions(
+        data.images, data.max_length, job.tokenizer, job.batching, job.seed, run, job.tell, job.look
+    )
+    stamps = stamps | {f"{some.album.where}.pictures": some.stamp() for some in (found.train, found.valid)}
+    begun = isinstance(job.tokenizer, Tokenizer) and (run / DATA).exists()
+    changed = changes(data, run, stamps) if begun else ()
+    if not begun:
+        write(data, stamps, run)
+    return Prepared(
+        report=tuple(found.report),
+        tokenizer=found.tokenizer,
+        longest=found.longest,
+        valid=found.valid,
+        batches=found.batches,
+        pairs=len(found.train.album.captions),
+        facts={some.album.where: some.facts() for some in (found.train, found.valid)},
+        changes=changed,
+    )
+
+
 def _in_memory(job: _Job) -> _Pieces:
     train, others = read_all(job.data, read_files)
     if "valid" not in others:
         train, others["valid"] = hold_out_of(train, job.seed)
+    links = _links(job.data, train)
     sources = [text for corpus in train.values() for text in corpus.sources]
     targets = [text for corpus in train.values() for text in corpus.targets]
     tokenizer = _vocabulary(job, sources, targets)
     dropout = job.batching.subword_dropout
-    kept = {name: examples(corpus.sources, corpus.targets, tokenizer) for name, corpus in train.items()}
+    kept = {
+        name: examples(corpus.sources, corpus.targets, tokenizer, links.get(name)) for name, corpus in train.items()
+    }
     return _Pieces(
-        report=lines_of({**train, **others}),
+        report=[*lines_of({**train, **others}), *(some.report for some in links.values())],
         tokenizer=tokenizer,
         longest=max(len(pair.source) for some in kept.values() for pair in some),
         valid=others["valid"],
         examples=dict(kept),
-        again={name: resampled(corpus, tokenizer, dropout) if dropout else None for name, corpus in train.items()},
+        again={
+            name: resampled(corpus, tokenizer, dropout, links.get(name)) if dropout else None
+            for name, corpus in train.items()
+        },
         facts={name: corpus.facts() for name, corpus in {**train, **others}.items()},
     )
+
+
+def _links(data: CorpusSettings, train: Mapping[str, Corpus]) -> dict[str, WordLinks]:
+    """The word links of those corpora that have some. Raises DataError with all causes at once."""
+    found: dict[str, WordLinks] = {}
+    causes: list[str] = []
+    for name, path in data.links.items():
+        try:
+            found[name] = read_word_links(path, train[name].pairs, train[name].report.read, name)
+        except DataError as problem:
+            causes += problem.causes
+    if causes:
+        raise DataError(*causes)
+    return found
 
 
 def _vocabulary(job: _Job, sources: Sequence[str], targets: Sequence[str]) -> Tokenizer:

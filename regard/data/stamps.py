@@ -17,20 +17,22 @@ __all__ = ["DATA", "Stamps", "changes", "differences", "stamps_of", "write"]
 
 DATA = "data.json"  # in a run folder
 
+_NAMES = ("folder", "captions", "valid_folder", "valid_captions")
+
 Stamps = dict[str, dict[str, Any]]
 
 
 def stamps_of(data: CorpusSettings) -> Stamps:
     """The size and the SHA-256 of each file, by corpus and role; one that cannot be read has none."""
+    files = data.paths | {f"{name}.alignments": Path(path) for name, path in data.links.items()}
     stamps: Stamps = {}
-    for name, files in {**data.training, **data.others}.items():
-        for role, path in files.paths.items():
-            digest, size = hashlib.sha256(), 0
-            with suppress(OSError), path.open("rb") as file:
-                while part := file.read(1 << 20):
-                    digest.update(part)
-                    size += len(part)
-                stamps[f"{name}.{role}"] = {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+    for role, path in files.items():
+        digest, size = hashlib.sha256(), 0
+        with suppress(OSError), path.open("rb") as file:
+            while part := file.read(1 << 20):
+                digest.update(part)
+                size += len(part)
+            stamps[role] = {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
     return stamps
 
 
@@ -88,5 +90,8 @@ def _file_changed(role: str, old: Mapping[str, Any] | None, new: Mapping[str, An
 
 def _choices(data: CorpusSettings) -> dict[str, Any]:
     """The settings that decide, beside the files, what is trained on."""
+    if data.images is not None:
+        chosen = data.images.model_dump(exclude=set(_NAMES))
+        return {"max_length": data.max_length, **{f"images.{key}": value for key, value in chosen.items()}}
     weights = data.weights
     return {**asdict(data.filters), **({"weights": weights} if len(weights) > 1 else {})}

@@ -15,7 +15,17 @@ from pathlib import Path
 
 from regard.errors import DataError
 
-__all__ = ["LineReader", "TextFile", "clean", "nearest", "read_file", "read_files", "read_lines", "write_bytes", "write_lines"]
+__all__ = [
+    "LineReader",
+    "TextFile",
+    "clean",
+    "nearest",
+    "read_file",
+    "read_files",
+    "read_lines",
+    "write_bytes",
+    "write_lines",
+]
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

@@ -36,7 +36,11 @@ _MOST_LINES = 2_000_000
 class TokenizerSettings(Settings):
     """How text becomes pieces."""
 
-    kind: Literal["unigram", "bpe"] = Field("bpe", description="How SentencePiece chooses its pieces.")
+    kind: Literal["unigram", "bpe", "char", "token"] = Field(
+        "bpe",
+        description="How SentencePiece chooses its pieces; char: single characters; token: all that stands between "
+        "spaces, as formulas are written (tokens never seen are unknown). Of these two there is no subword_dropout.",
+    )
     joint: bool = Field(True, description="One vocabulary for both sides, or one for each.")
     size: int | None = Field(None, ge=5, description="Pieces in each vocabulary; chosen from the corpus if not given.")
     byte_fallback: bool = Field(True, description="Spell characters never seen in training as bytes, not as unknown.")
@@ -256,6 +260,8 @@ class Tokenizer:
         probability to the power of 1 − `dropout` (Kudo 2018).
         """
         kind = self.settings.kind
+        if kind in ("char", "token"):  # can be cut in one way only
+            return self.source.encode_all(sources), self.target.encode_all(targets)
         left = self.source.sample_all(sources, kind, dropout, seed)
         return left, self.target.sample_all(targets, kind, dropout, seed + 1)
 
@@ -346,13 +352,15 @@ def _bytes(lines: Iterable[str]) -> Iterator[bytes]:
 
 
 def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any]:
+    tokens = settings.kind == "token"
     return {
-        "model_type": settings.kind,
+        "model_type": "word" if tokens else settings.kind,
         "vocab_size": settings.size or chosen_size(lines, settings),
         "hard_vocab_limit": settings.size is not None,  # a size we chose gives way to what the corpus allows
-        "byte_fallback": settings.byte_fallback,
+        "use_all_vocab": settings.size is None and settings.kind in ("char", "token"),
+        "byte_fallback": settings.byte_fallback and not tokens,
         "character_coverage": settings.character_coverage,
-        "required_chars": _SPACE,  # however rare: spelt as bytes, it would not come back as a space
+        "required_chars": "" if tokens else _SPACE,  # however rare: spelt as bytes, it would not come back as a space
         "normalization_rule_name": "identity",  # `clean` normalises
         "max_sentence_length": 2**30,
         "num_threads": 4,  # part of the result: sums of floats depend on how they are split

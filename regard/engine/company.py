@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.batching import pad
-from regard.models import Batch
+from regard.models import Batch, Given, size_of
 from regard.search import Forbid, Hypothesis, Rule, SearchSettings, Task
 from regard.search.front import Best, Front
 
@@ -37,10 +36,21 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """A sentence to decode: its source pieces, and what is asked of its target."""
+    """A source to decode, the pieces of a sentence or the pixels of a picture, and what is asked of its target."""
 
-    source: Sequence[int]
+    source: Given
     task: Task
+
+    @property
+    def size(self) -> int:
+        """About how many entries its source has."""
+        return size_of(self.source)
+
+    @property
+    def pieces(self) -> Sequence[int]:
+        """Those of its source, which is a sentence."""
+        assert not isinstance(self.source, torch.Tensor), "a picture has no pieces"
+        return self.source
 
 
 @dataclass(frozen=True)
@@ -98,14 +108,14 @@ class _Waiting:
 
     def __init__(self, jobs: Sequence[Job], room: Room, beam: int) -> None:
         self.room, self.beam, self._lock = room, beam, threading.Lock()
-        self._jobs = deque(sorted(jobs, key=lambda job: -len(job.source)))
+        self._jobs = deque(sorted(jobs, key=lambda job: -job.size))
 
     def take(self, rows: int, pieces: int, alone: bool) -> list[Job]:
         """The next jobs that find room beside so many rows and pieces; at least one for who has nothing to do."""
         taken: list[Job] = []
         with self._lock:
             while self._jobs:
-                length = len(self._jobs[0].source)
+                length = self._jobs[0].size
                 fits = rows + self.beam <= self.room.rows and pieces + length <= self.room.pieces
                 if not fits and not (alone and not taken):
                     break
@@ -152,10 +162,9 @@ def _begun(
     reader: Reader, jobs: list[Job], settings: SearchSettings, rules: Sequence[Rule], found: dict[int, list[Hypothesis]]
 ) -> _Open | None:
     """Jobs read, and their first step made: after it each has as many rows as all others."""
-    ids, keep = pad([job.source for job in jobs])
-    source = reader.encode(Batch(ids.to(reader.device), None if keep is None else keep.to(reader.device)))
+    source = reader.encode(Batch.of([job.source for job in jobs], reader.device))
     front = Front.open([job.task for job in jobs], settings, rules)
-    lengths, state = np.array([len(job.source) for job in jobs]), reader.begin(source)
+    lengths, state = np.array([job.size for job in jobs]), reader.begin(source)
     if front.begins is not None:
         state = state.select(torch.from_numpy(front.begins).to(reader.device))
     return _stepped(reader, _Open(front, state, source, lengths), found)

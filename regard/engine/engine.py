@@ -12,14 +12,13 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from regard.data.tokenizer import EOS
 from regard.engine.company import Job, Reader, Room, decode, follow
 from regard.engine.ctranslate2 import CTranslate2, exports, up_to_date
 from regard.engine.prepared import Prepared, prepare, unprepared
 from regard.engine.program import Precision
 from regard.engine.tuning import quickest, remembered, seconds
 from regard.errors import MissingExtra, ModelFolderError, UsageError
-from regard.models import Batch, Ensemble, Model
+from regard.models import Ensemble, Model
 from regard.search import Forbid, Hypothesis, Rule, SearchSettings
 
 __all__ = ["Engine", "EngineName"]
@@ -107,7 +106,7 @@ class Engine:
             if causes:
                 raise UsageError(*(f"CTranslate2 cannot do {cause}; leave --engine at auto" for cause in causes))
             return True
-        if causes or any(len(job.source) > exported.positions for job in jobs):
+        if causes or any(job.size > exported.positions for job in jobs):
             return False
         if self.reason is not None:
             return True
@@ -213,8 +212,8 @@ class Engine:
 
 def _steps(reader: Any, rows: int, count: int) -> float:
     """Seconds for some steps of so many sentences."""
-    source = reader.encode(Batch(torch.full((rows, 16), EOS)))
-    tokens = np.full((rows, 1), EOS)
+    source = reader.encode(reader.model.encoder.anything(rows))
+    tokens = np.zeros((rows, 1), np.int64)
 
     def run() -> None:
         state = reader.begin(source)
@@ -250,16 +249,16 @@ def _exported(folder: Path | None, precision: Precision, wanted: bool) -> CTrans
 def _special(job: Job, settings: SearchSettings, limit: int | None) -> bool:
     """Whether more is asked of this sentence than to be translated."""
     task = job.task
-    return bool(task.prefix or task.terms or task.without) or task.longest != settings.longest(len(job.source), limit)
+    return bool(task.prefix or task.terms or task.without) or task.longest != settings.longest(job.size, limit)
 
 
 def _by_ctranslate2(exported: CTranslate2, jobs: Sequence[Job], settings: SearchSettings) -> list[list[Hypothesis]]:
     """Sentences of like lengths together, as many batches at a time as there are threads."""
-    order = sorted(range(len(jobs)), key=lambda i: -len(jobs[i].source))
+    order = sorted(range(len(jobs)), key=lambda i: -jobs[i].size)
     groups = [order[i : i + TOGETHER] for i in range(0, len(order), TOGETHER)]
     found: dict[int, list[Hypothesis]] = {}
     with ThreadPoolExecutor(torch.get_num_threads(), "regard-ctranslate2") as threads:
-        searched = threads.map(lambda group: exported.search([jobs[i].source for i in group], settings), groups)
+        searched = threads.map(lambda group: exported.search([jobs[i].pieces for i in group], settings), groups)
         for group, some in zip(groups, searched, strict=True):
             found |= dict(zip(group, some, strict=True))
     return [found[i] for i in range(len(jobs))]

@@ -27,7 +27,7 @@ typedef int32_t whole __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum { FLOAT32, BFLOAT16, INT8 };
 enum { NONE, RELU, GELU, SILU, TANH };
-enum { EMBED, NORM, LINEAR, COPY, STORE, MEMORISE, ATTEND_SENTENCE, ATTEND_SOURCE, ATTEND_PAST, ADDITIVE, STATE, GRU, LSTM, TANH_CELL, RECUR, UNIT, GLU, MIX, NEAR, NEAR_PAST, BEST };
+enum { EMBED, NORM, LINEAR, COPY, STORE, MEMORISE, ATTEND_SENTENCE, ATTEND_SOURCE, ATTEND_PAST, ADDITIVE, STATE, GRU, LSTM, TANH_CELL, RECUR, UNIT, GLU, MIX, NEAR, NEAR_PAST, GATE, BEST };
 
 typedef struct { /* a weight (K, V) packed in panels of columns, with what turns its products into numbers */
   int32_t precision, inputs, outputs, padded; /* inputs are padded to a multiple of what one instruction takes */
@@ -432,6 +432,17 @@ static void mix(const Operation *o, const Worker *w) {
     const float *a = reg(c, o->from, n), *b = reg(c, o->extra, n);
     float *to = reg(c, o->to, n);
     for (int i = 0; i < o->size; i++) to[i] = (a[i] + b[i]) * o->scale;
+  }
+}
+
+/* Columns of a register, times a number between 0 and 1 that another register holds the logit of. */
+static void open_gate(const Operation *o, const Worker *w) {
+  const Context *c = w->c;
+  int64_t first, last;
+  share(w, c->rows, &first, &last);
+  for (int64_t n = first; n < last; n++) {
+    float *to = reg(c, o->to, n) + o->at, open = 1.0f / (1.0f + expf(-reg(c, o->from, n)[0]));
+    for (int i = 0; i < o->size; i++) to[i] *= open;
   }
 }
 
@@ -962,6 +973,7 @@ static void compute(Team *t, Worker *w) {
       case MIX: mix(o, w); break;
       case NEAR: near(o, w); break;
       case NEAR_PAST: near_past(o, w); break;
+      case GATE: open_gate(o, w); break;
       case BEST: best(o, w); meet(t); gather_best(w); break;
     }
     meet(t);

@@ -139,21 +139,22 @@ class Prepared:
     def encode(self, batch: Batch) -> PreparedSource:
         """Read a batch of sentences, and prepare what the decoder reads of each."""
         keep = batch.keep
-        counts = np.full(len(batch.data), batch.data.shape[1]) if keep is None else keep.sum(1).numpy()
         if self._programs.encoder is None:
-            encoded = self.model.encoder(batch)
-            told, began = (
-                x.flatten(0, 1) if encoded.keep is None else x[encoded.keep]
-                for x in (encoded.outputs, encoded.embedded)
-            )
-            entries = counts if encoded.outputs.shape[1] == batch.data.shape[1] else None
-            if entries is None:
-                kept = encoded.keep
-                entries = np.full(len(told), encoded.outputs.shape[1]) if kept is None else kept.sum(1).numpy()
-            source = self._remember(told.float().numpy(), began.float().numpy(), entries)
-            return self._with_first(source, encoded.summary.float().numpy())
+            return self._read_elsewhere(batch)
+        counts = np.full(len(batch.data), batch.data.shape[1]) if keep is None else keep.sum(1).numpy()
         pieces = (batch.data.flatten() if keep is None else batch.data[keep]).numpy()
         return self.read(pieces, counts)
+
+    def _read_elsewhere(self, batch: Batch) -> PreparedSource:
+        """By PyTorch: pictures, and what has no program. Of the lower precisions it knows bfloat16."""
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bfloat16"):
+            encoded = self.model.encoder(batch)
+        (B, S, _), kept = encoded.outputs.shape, encoded.keep
+        entries = np.full(B, S) if kept is None else kept.sum(1).numpy()
+        both = (encoded.outputs.float(), encoded.embedded.float())
+        told, began = (x.flatten(0, 1) if kept is None else x[kept] for x in both)
+        source = self._remember(told.numpy(), began.numpy(), entries)
+        return self._with_first(source, encoded.summary.float().numpy())
 
     def read(self, pieces: Array, counts: Array) -> PreparedSource:
         """Read sentences that stand one after another, each of so many pieces."""

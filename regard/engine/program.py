@@ -23,7 +23,7 @@ BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
 BENDS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3, "tanh": 4}
 KINDS = (
     "embed", "norm", "linear", "copy", "store", "memorise", "attend_sentence", "attend_source", "attend_past",
-    "additive", "state", "gru", "lstm", "tanh", "recur", "unit", "glu", "mix", "near", "near_past", "best",
+    "additive", "state", "gru", "lstm", "tanh", "recur", "unit", "glu", "mix", "near", "near_past", "gate", "best",
 )  # fmt: skip
 PANEL, LANES = 64, 16
 FIRST_PLACES = 256

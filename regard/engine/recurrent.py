@@ -114,6 +114,7 @@ def _read_then_step(b: Builder, decoder: RecurrentDecoder, states: int, embedded
     read, De = decoder.read, b.widths[embedded]
     told = b.register(E + read.value_size + De)
     attend(b, read, asked(b, read, states, top, E), told, E, read.value_size, 0)
+    _gate(b, decoder, states, told)
     said = _input(b, decoder, embedded)
     b.linear(told, decoder.context.weight, place=E, plus=said, to=said)
     _cells(b, decoder, said, states)
@@ -136,7 +137,16 @@ def _step_then_read(b: Builder, decoder: RecurrentDecoder, states: int, embedded
     told = b.register(E + read.value_size)
     b.add("copy", states, told, place=top, at=0, size=E)
     attend(b, read, asked(b, read, states, top, E), told, E, read.value_size, 0)
+    _gate(b, decoder, states, told)
     return told, beside
+
+
+def _gate(b: Builder, decoder: RecurrentDecoder, states: int, told: int) -> None:
+    """How much what was read counts, by the state that asked."""
+    if decoder.gate is not None:
+        E, top, _ = _sizes(decoder)
+        logit = b.linear(states, decoder.gate.weight, decoder.gate.bias, place=top)
+        b.add("gate", logit, told, at=E, size=decoder.read.value_size)
 
 
 def _plain(b: Builder, decoder: PlainDecoder, states: int, embedded: int) -> tuple[int, int]:

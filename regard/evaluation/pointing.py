@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from regard.errors import UsageError
 
-__all__ = ["points_at", "share_pointed"]
+__all__ = ["Pointing", "play", "points_at", "share_pointed"]
 
 Map = npt.NDArray[np.floating]
 Region = npt.NDArray[np.bool_]
@@ -33,3 +34,25 @@ def share_pointed(maps: Iterable[Map], regions: Iterable[Region]) -> float:
     """The share of maps that point at their region."""
     hits = [points_at(weights, region) for weights, region in zip(maps, regions, strict=True)]
     return sum(hits) / max(len(hits), 1)
+
+
+@dataclass(frozen=True)
+class Pointing:
+    """A game of pointing, and what it would have come to without looking."""
+
+    words: int
+    share: float  # of words whose map peaks in their region
+    chance: float  # of pixels that lie in a region, in the mean: what a map would hit that peaks anywhere
+    centre: float  # of regions that hold the middle of the picture: what a map would hit that always peaks there
+
+    def __str__(self) -> str:
+        told = f"chance {100 * self.chance:.1f} %, middle of the picture {100 * self.centre:.1f} %"
+        return f"{100 * self.share:.1f} % of {self.words:,} words ({told})"
+
+
+def play(maps: Iterable[Map], regions: Iterable[Region]) -> Pointing:
+    """The pointing game with its two baselines: a map (rows, columns) and a region (Y, X) for each word."""
+    own = list(regions)
+    middle = np.ones((1, 1))  # a map of a single cell peaks in the middle
+    chance = float(np.mean([region.mean() for region in own])) if own else 0.0
+    return Pointing(len(own), share_pointed(maps, own), chance, share_pointed([middle] * len(own), own))

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from regard.attention.alignment import pharaoh
+from regard.data.links import pharaoh
 from regard.pipeline import Translation
 
 __all__ = ["Form"]

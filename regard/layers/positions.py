@@ -10,7 +10,7 @@ from torch import nn
 
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["Places", "Sinusoids", "sinusoids"]
+__all__ = ["OnGrid", "Places", "Sinusoids", "sinusoids"]
 
 
 def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"]:
@@ -47,3 +47,19 @@ class Places(nn.Module):
 
     def forward(self, positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
         return F.embedding(positions.clamp(max=self.limit - 1), self.weight)
+
+
+class OnGrid(nn.Module):
+    """Where a cell stands: half of the numbers say in which row, half in which column, so any size of grid fits."""
+
+    def __init__(self, size: int, learned: bool, limit: int) -> None:
+        super().__init__()
+        sizes = (size // 2, size - size // 2)
+        self.rows, self.columns = (Places(limit, n) if learned else Sinusoids(n) for n in sizes)
+
+    def forward(self, grid: tuple[int, int], device: torch.device) -> Float[Tensor, "S D"]:
+        """The vectors of all cells, row by row."""
+        Y, X = grid
+        down, across = (torch.arange(n, device=device)[None] for n in grid)
+        rows = self.rows(down)[0].unsqueeze(1).expand(-1, X, -1)
+        return torch.cat([rows, self.columns(across).expand(Y, -1, -1)], -1).flatten(0, 1)

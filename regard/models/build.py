@@ -8,6 +8,7 @@ import torch
 from pydantic import Field
 
 from regard.errors import ConfigurationError
+from regard.models.backbones import TimmEncoder, TimmEncoderSettings
 from regard.models.convolutional import (
     ConvolutionalDecoder,
     ConvolutionalDecoderSettings,
@@ -30,6 +31,13 @@ from regard.models.transformer import (
     TransformerEncoderSettings,
     TransformerSettings,
 )
+from regard.models.vision import (
+    ResNetEncoder,
+    ResNetEncoderSettings,
+    VisionSettings,
+    ViTEncoder,
+    ViTEncoderSettings,
+)
 from regard.settings import Settings
 
 __all__ = ["DECODERS", "ENCODERS", "ModelSettings", "build"]
@@ -38,6 +46,9 @@ ENCODERS: dict[type[Settings], Any] = {
     TransformerEncoderSettings: TransformerEncoder,
     RecurrentEncoderSettings: RecurrentEncoder,
     ConvolutionalEncoderSettings: ConvolutionalEncoder,
+    ResNetEncoderSettings: ResNetEncoder,
+    ViTEncoderSettings: ViTEncoder,
+    TimmEncoderSettings: TimmEncoder,
 }
 DECODERS: dict[type[Settings], Any] = {
     TransformerDecoderSettings: TransformerDecoder,
@@ -51,7 +62,12 @@ class ModelSettings(Settings):
     """An encoder, a decoder, and what they share."""
 
     encoder: Annotated[
-        TransformerEncoderSettings | RecurrentEncoderSettings | ConvolutionalEncoderSettings,
+        TransformerEncoderSettings
+        | RecurrentEncoderSettings
+        | ConvolutionalEncoderSettings
+        | ResNetEncoderSettings
+        | ViTEncoderSettings
+        | TimmEncoderSettings,
         Field(discriminator="kind"),
     ]
     decoder: Annotated[
@@ -75,21 +91,30 @@ class ModelSettings(Settings):
         encoder, decoder = self.encoder, self.decoder
         causes = []
         for side, part in (("encoder", encoder), ("decoder", decoder)):
-            if isinstance(part, TransformerSettings) and part.size % part.heads:
+            if isinstance(part, (TransformerSettings, VisionSettings)) and part.size % part.heads:
                 causes.append(
                     f"model.{side}: size {part.size} cannot be cut into {part.heads} heads; choose a multiple"
                 )
-        if self.share == "all" and not joint:
+        if self.share == "all" and encoder.reads == "pictures":
+            causes.append(f"model.share = 'all': {encoder.kind} reads pictures, not pieces; set model.share = 'target'")
+        elif self.share == "all":
+            causes += self._unshared(joint)
+        if causes:
+            raise ConfigurationError(*causes)
+
+    def _unshared(self, joint: bool) -> list[str]:
+        """Why one matrix cannot be the embeddings of both sides."""
+        causes, encoder, decoder = [], self.encoder, self.decoder
+        if not joint:
             causes.append(
                 "model.share = 'all' needs one vocabulary; set tokenizer.joint = true or model.share = 'target'"
             )
-        if self.share == "all" and encoder.embedding != decoder.embedding:
+        if encoder.embedding != decoder.embedding:
             causes.append(
                 f"model.share = 'all' needs embeddings of one size, got {encoder.embedding} in the encoder and "
                 f"{decoder.embedding} in the decoder; make them equal or set model.share = 'target'"
             )
-        if causes:
-            raise ConfigurationError(*causes)
+        return causes
 
 
 def build(settings: ModelSettings, source_vocabulary: int, target_vocabulary: int, joint: bool) -> Model:

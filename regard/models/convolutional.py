@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -46,6 +46,8 @@ class ConvolutionalSettings(Settings):
 
 class ConvolutionalEncoderSettings(ConvolutionalSettings):
     """A convolutional encoder: a position sees as many neighbours on its left as on its right."""
+
+    reads: ClassVar[str] = "text"
 
 
 class ConvolutionalDecoderSettings(ConvolutionalSettings):

@@ -22,6 +22,11 @@ class Together:
 
     parts: tuple[Any, ...]
 
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        """The grid that the first model reads, of a source."""
+        return self.parts[0].grid  # type: ignore[no-any-return]
+
     def select(self, rows: Int[Tensor, " M"]) -> Together:
         return Together(tuple(part.select(rows) for part in self.parts))
 

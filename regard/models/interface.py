@@ -10,11 +10,30 @@ import torch
 from torch import nn
 
 from regard.attention import Memory
+from regard.data.batching import pad
+from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import EOS
 from regard.layers.embedding import Embedding, Output
 from regard.shapes import Bool, Float, Int, Tensor
 
-__all__ = ["Batch", "Decoder", "Encoded", "Encoder", "Model", "Shape", "Source", "State", "best_of"]
+__all__ = [
+    "Batch",
+    "Decoder",
+    "Encoded",
+    "Encoder",
+    "Given",
+    "Model",
+    "Shape",
+    "Source",
+    "State",
+    "best_of",
+    "size_of",
+]
+
+Given = Sequence[int] | Tensor
+"""One source as it comes: the pieces of a sentence, or the pixels (C, Y, X) of a picture."""
+CELL = 16 * 16
+"""Pixels that count as one entry where nobody knows yet how many a model makes of them."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +42,20 @@ class Batch:
 
     data: Tensor
     keep: Bool[Tensor, "B S"] | None = None
+
+    @classmethod
+    def of(cls, sources: Sequence[Given], device: torch.device | str = "cpu") -> Batch:
+        """Sentences or pictures of any sizes side by side."""
+        pictures = [source for source in sources if isinstance(source, Tensor)]
+        sentences = [source for source in sources if not isinstance(source, Tensor)]
+        assert not pictures or not sentences, "a batch holds sentences or pictures"
+        data, keep = pad_pictures(pictures) if pictures else pad(sentences)
+        return cls(data.to(device), None if keep is None else keep.to(device))
+
+
+def size_of(source: Given) -> int:
+    """About how many entries a source has: its pieces, or cells of a usual size."""
+    return -(-source[0].numel() // CELL) if isinstance(source, Tensor) else len(source)
 
 
 @dataclass(frozen=True)
@@ -96,11 +129,16 @@ class Encoder(nn.Module, ABC):
     """Reads a batch; any decoder can read what it says."""
 
     shape: Shape
-    embedding: Embedding
+    embedding: Embedding  # of those that read pieces
+    trunk: nn.Module  # of those that can begin from published weights: what these are for
 
     @abstractmethod
     def forward(self, batch: Batch) -> Encoded:
         """Encode every entry of the batch in the light of the others."""
+
+    def anything(self, rows: int) -> Batch:
+        """Something to read, where only the time that it takes is of interest."""
+        return Batch(torch.full((rows, 16), EOS))
 
 
 class Decoder(nn.Module, ABC):
@@ -166,10 +204,17 @@ class Model(nn.Module):
         """
         return best_of(self.project(features[:, -1:])[:, 0], k, never)
 
-    def forward(self, batch: Batch, target_in: Int[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
-        """Teacher forcing: the features of every position of a given target. The same code as decoding, in one step."""
+    def forward(self, batch: Batch, target_in: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
+        """Teacher forcing: the features of every position of a given target. The same code as decoding, in one step.
+
+        Of N = B·K targets row b·K + k is the k-th of source b, which is read once for all of them.
+        """
         source = self.decoder.prepare(self.encoder(batch))
-        return self.decoder.step(target_in, self.decoder.begin(source), source)[0]
+        state, B, N = self.decoder.begin(source), len(batch.data), len(target_in)
+        assert N % B == 0, f"as many targets for each of {B} sources, got {N} in all"
+        if N > B:
+            state = state.select(torch.arange(B, device=target_in.device).repeat_interleave(N // B))
+        return self.decoder.step(target_in, state, source)[0]
 
 
 def best_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -33,6 +33,7 @@ __all__ = [
 class RecurrentEncoderSettings(Settings):
     """A recurrent encoder, in one direction or both."""
 
+    reads: ClassVar[str] = "text"
     kind: Literal["recurrent"] = "recurrent"
     cell: CellName = Field("gru", description="the recurrent unit")
     layers: int = Field(1, ge=1, description="how many layers stand one on another")
@@ -66,6 +67,9 @@ class RecurrentDecoderSettings(_DecoderSettings):
     score: ScoreName = Field("additive", description="how a state is scored against the source")
     attention: int = Field(
         256, ge=1, description="size in which state and source are compared; general compares them as they are"
+    )
+    gate: bool = Field(
+        False, description="a number between 0 and 1, from the state, says how much what was read counts at each step"
     )
 
 
@@ -166,7 +170,10 @@ class _Stepwise(Decoder):
 
 
 class RecurrentDecoder(_Stepwise):
-    """Reads the source at every step: before it (Bahdanau et al. 2015), or after it (Luong et al. 2015)."""
+    """Reads the source at every step: before it (Bahdanau et al. 2015), or after it (Luong et al. 2015).
+
+    With a gate, the state also says how much the answer counts (Xu et al. 2015).
+    """
 
     def __init__(self, settings: RecurrentDecoderSettings, vocabulary: int, source: Shape) -> None:
         super().__init__(settings, vocabulary)
@@ -177,6 +184,7 @@ class RecurrentDecoder(_Stepwise):
         if s.order != "luong":
             fed_back = source.size if s.order == "bahdanau" else s.embedding
             self.context = nn.Linear(fed_back, cell.gates * s.size, bias=False)
+        self.gate = nn.Linear(s.size, 1) if s.gate else None
         self.bridges = nn.ModuleList(nn.Linear(source.size, s.size) for _ in range(s.layers * cell.states))
         told = s.size + source.size + (s.embedding if s.order == "bahdanau" else 0)
         self.readout = nn.Linear(told, s.embedding)
@@ -207,7 +215,8 @@ class RecurrentDecoder(_Stepwise):
         hiddens = [Repeated.of(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
         states, tops, contexts = before["states"], [], []
         for now in projected:
-            context = self.read.answer(query(states[:, self._top]).unsqueeze(1), source.memories[0])  # (N, 1, Dv)
+            top = states[:, self._top]
+            context = self._gated(self.read.answer(query(top).unsqueeze(1), source.memories[0]), top)  # (N, 1, Dv)
             states = self._advance(now + context_layer(context[:, 0]), states, hiddens)
             tops.append(states[:, self._top])
             contexts.append(context)
@@ -216,7 +225,7 @@ class RecurrentDecoder(_Stepwise):
     def _step_then_read(self, embedded: Tensor, before: dict[str, Tensor], source: Source) -> Walked:
         """h = cell(y, h), c = read(h), features tanh(W [h; c]): nothing is fed back, so all positions are one call."""
         tops, states = self._go_on(embedded, before["states"])
-        return self._tell(tops, self.read(tops, source.memories[0])), {"states": states}
+        return self._tell(tops, self._gated(self.read(tops, source.memories[0]), tops)), {"states": states}
 
     def _feeding(self, embedded: Tensor, before: dict[str, Tensor], source: Source) -> Walked:
         """The same, but the features of a step go into the next: h = cell([y; features before], h)."""
@@ -231,10 +240,17 @@ class RecurrentDecoder(_Stepwise):
         for now in projected:
             states = self._advance(now + feed(fed), states, hiddens)
             top = states[:, self._top]
-            context = self.read.answer(query(top).unsqueeze(1), source.memories[0])[:, 0]
-            fed = self._tell(top, context, layer=readout)
+            context = self._gated(self.read.answer(query(top).unsqueeze(1), source.memories[0]), top)
+            fed = self._tell(top, context[:, 0], layer=readout)
             features.append(fed)
         return torch.stack(features, 1), {"states": states, "fed": fed.float()}
+
+    def _gated(self, context: Float[Tensor, "N T Dv"], asking: Tensor) -> Float[Tensor, "N T Dv"]:
+        """β c, where β = σ(f(h)) of the states that asked, (N, T, E) or (N, E) (Xu et al. 2015, section 4.2.1)."""
+        if self.gate is None:
+            return context
+        open_ = torch.sigmoid(self.gate(asking)).to(context.dtype)
+        return context * open_.view(len(context), -1, 1)
 
     def _tell(self, *parts: Tensor, layer: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         told = torch.cat([part.to(parts[0].dtype) for part in parts], -1)

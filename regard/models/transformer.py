@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pydantic
 from pydantic import Field
@@ -73,6 +73,8 @@ class TransformerSettings(Settings):
 
 class TransformerEncoderSettings(TransformerSettings):
     """A Transformer encoder."""
+
+    reads: ClassVar[str] = "text"
 
 
 class TransformerDecoderSettings(TransformerSettings):

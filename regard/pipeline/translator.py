@@ -126,7 +126,7 @@ class Translator:
         if rest := target.decode(ids)[len(told) :]:
             yield rest
         best = Hypothesis(ids, 0.0, 0.0, is_complete(ids, job.task.terms))
-        self._warn(0, self._text(best, job.source), best, wish)
+        self._warn(0, self._text(best, job.pieces), best, wish)
 
     def readings(self, source: str, target: Sequence[int]) -> Readings:
         """What the model looks at when it is made to write these target pieces (without end of sentence)."""

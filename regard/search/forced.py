@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import torch
 from regard.attention import Read, watch
 from regard.data.batching import pad
 from regard.data.tokenizer import BOS, EOS
-from regard.models import Batch, Ensemble, Model
+from regard.models import Batch, Ensemble, Given, Model, size_of
 
 __all__ = ["Forced", "forced"]
 
@@ -30,16 +31,17 @@ class Forced:
     likely: npt.NDArray[np.float32]  # (T,) the log-probability of each piece
     weights: dict[str, npt.NDArray[np.float32]]  # (H, T, S), by layer; encoder: (H, S, S), decoder: (H, T, T)
     roles: dict[str, str]  # of these layers: "encoder", "decoder", "cross"
+    grid: tuple[int, int] | None = None  # the rows and columns that S cells of a picture stand in
 
 
 def forced(
-    model: Model | Ensemble, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], watched: bool = True
+    model: Model | Ensemble, sources: Sequence[Given], targets: Sequence[Sequence[int]], watched: bool = True
 ) -> list[Forced]:
     """Make a model write each target (without end of sentence) after its source (with it); in their order.
 
-    Sentences of like lengths go together; `watched` says whether what is looked at is wanted.
+    Sentences of like lengths go together, and pictures of one size; `watched` says whether what is looked at is wanted.
     """
-    order = sorted(range(len(sources)), key=lambda i: (len(targets[i]), len(sources[i])))
+    order = sorted(range(len(sources)), key=lambda i: (_shape(sources[i]), len(targets[i]), size_of(sources[i])))
     found: dict[int, Forced] = {}
     model.eval()
     for rows in _batches(order, sources, targets):
@@ -48,17 +50,21 @@ def forced(
     return [found[i] for i in range(len(sources))]
 
 
-def _batches(
-    order: Sequence[int], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> Iterator[list[int]]:
+def _shape(source: Given) -> tuple[int, ...]:
+    """What those that go together have in common."""
+    return tuple(source.shape) if isinstance(source, torch.Tensor) else ()
+
+
+def _batches(order: Sequence[int], sources: Sequence[Given], targets: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """Neighbours together, as many as keep within MOST."""
     rows: list[int] = []
     S = T = 0
     for i in order:
-        S, T = max(S, len(sources[i])), max(T, len(targets[i]) + 1)
-        if rows and (len(rows) + 1) * max(S, T) ** 2 > MOST:
+        S, T = max(S, size_of(sources[i])), max(T, len(targets[i]) + 1)
+        other = bool(rows) and _shape(sources[i]) != _shape(sources[rows[0]])
+        if rows and (other or (len(rows) + 1) * max(S, T) ** 2 > MOST):
             yield rows
-            rows, S, T = [], len(sources[i]), len(targets[i]) + 1
+            rows, S, T = [], size_of(sources[i]), len(targets[i]) + 1
         rows.append(i)
     if rows:
         yield rows
@@ -66,26 +72,28 @@ def _batches(
 
 @torch.inference_mode()
 def _batch(
-    model: Model | Ensemble, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], watched: bool
+    model: Model | Ensemble, sources: Sequence[Given], targets: Sequence[Sequence[int]], watched: bool
 ) -> list[Forced]:
+    verbs: Any = model
     device = model.device
-    ids, keep = pad(sources)
     target_in, target_out = pad([[BOS, *ids] for ids in targets])[0], pad([[*ids, EOS] for ids in targets])[0]
-    batch = Batch(ids.to(device), None if keep is None else keep.to(device))
     with ExitStack() as stack:
         heard: Mapping[str, torch.Tensor] = stack.enter_context(watch(model)) if watched else {}
-        features = model(batch, target_in.to(device))
-    likely = model.project(features).float().log_softmax(-1).gather(2, target_out.to(device)[..., None])[..., 0]
+        source = verbs.encode(Batch.of(sources, device))
+        features, _ = verbs.step(target_in.to(device), verbs.begin(source), source)
+    likely = verbs.project(features).float().log_softmax(-1).gather(2, target_out.to(device)[..., None])[..., 0]
     roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Read) and name in heard}
     weights = {name: heard[name].float().cpu().numpy() for name in roles}
-    sizes = [(len(source), len(target) + 1) for source, target in zip(sources, targets, strict=True)]
+    grid = source.grid
+    lengths = [len(some) if grid is None else grid[0] * grid[1] for some in sources]
     return [
         Forced(
             likely[row, :T].cpu().numpy(),
             {name: _own(weights[name][row], roles[name], S, T) for name in roles},
             roles,
+            grid,
         )
-        for row, (S, T) in enumerate(sizes)
+        for row, (S, T) in enumerate(zip(lengths, (len(target) + 1 for target in targets), strict=True))
     ]
 
 

@@ -12,6 +12,7 @@ from regard.data.batching import Batching
 from regard.errors import UsageError
 from regard.models import build, count
 from regard.training.crew import Crew
+from regard.training.guided import Guide
 from regard.training.loss import Objective
 from regard.training.recipe import Recipe
 
@@ -88,10 +89,11 @@ def trial(recipe: Recipe, batches: Batching, vocabularies: tuple[int, int], devi
     """Seconds and target pieces of an update on this machine. Random numbers drawn later are not changed by it."""
     state = torch.get_rng_state()
     model = build(recipe.model, *vocabularies, recipe.tokenizer.joint).to(device).train()
-    objective = Objective(model, recipe.training.label_smoothing, recipe.training.rdrop)
+    s = recipe.training
+    objective = Objective(model, s.label_smoothing, s.rdrop, Guide.of(model, s), s.doubly_stochastic)
     where = torch.device(device)
     threads = min(torch.get_num_threads(), batches.together) if where.type == "cpu" else 1
-    crew = Crew(objective, recipe.training.precision, where, threads)
+    crew = Crew(objective, s.precision, where, threads)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=True)
     seconds, tokens = [], []
     for number, update in zip(range(WARM + TIMED), batches.updates(), strict=False):

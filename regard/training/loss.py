@@ -6,57 +6,113 @@ its logits are at hand: three matrix products and a handful of passes, no logits
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
 
+from regard.attention import watch
 from regard.data.batching import PairBatch
 from regard.data.tokenizer import PAD
 from regard.models import Batch, Model
-from regard.shapes import Float, Int, Tensor
+from regard.shapes import Bool, Float, Int, Tensor
+from regard.training.guided import Guide
 
-__all__ = ["Loss", "Objective", "consistent_cross_entropy", "smoothed_cross_entropy"]
+__all__ = ["Loss", "Objective", "consistent_cross_entropy", "smoothed_cross_entropy", "unevenness"]
 
 SLICE = 256
 
 
 class Loss(NamedTuple):
-    """Sums over the real target pieces of a batch: what is minimised, the plain cross-entropy in nats, how many."""
+    """Sums over the real target pieces of a batch: what is minimised, the plain cross-entropy in nats, how many.
+
+    Where attention is guided, `guided` is the cross-entropy of where it looks, over the `linked` pieces.
+    """
 
     smoothed: Tensor
     entropy: Tensor
     tokens: int
+    guided: Tensor | None = None
+    linked: Tensor | None = None
 
     def detached(self) -> Loss:
         """The numbers without what they were computed from."""
-        return Loss(self.smoothed.detach(), self.entropy, self.tokens)
+        guided = None if self.guided is None else self.guided.detach()
+        return self._replace(smoothed=self.smoothed.detach(), guided=guided)
 
 
 class Objective(nn.Module):
-    """A model and what it is trained for: `objective(batch)` gives the loss."""
+    """A model and what it is trained for: `objective(batch)` gives the loss.
 
-    def __init__(self, model: Model, smoothing: float, rdrop: float = 0.0) -> None:
+    `even`: how much every entry of the source is to be looked at once in all.
+    """
+
+    def __init__(
+        self, model: Model, smoothing: float, rdrop: float = 0.0, guide: Guide | None = None, even: float = 0.0
+    ) -> None:
         super().__init__()
-        self.model, self.smoothing, self.rdrop = model, smoothing, rdrop
+        self.model, self.smoothing, self.rdrop, self.guide, self.even = model, smoothing, rdrop, guide, even
 
     def forward(self, batch: PairBatch) -> Loss:
         real, targets = None, batch.target_out.flatten()
         if batch.tokens < len(targets):
             real = (targets != PAD).nonzero()[:, 0]
             targets = targets[real]
-        told = [self._features(batch, real) for _ in range(2 if self.rdrop else 1)]
+        passes = [self._pass(batch, real) for _ in range(2 if self.rdrop else 1)]
+        told, looked, uneven = zip(*passes, strict=True)
         output = self.model.decoder.output
         given = (output.weight, output.bias, targets, self.smoothing)
         if self.rdrop:
-            return Loss(*consistent_cross_entropy(told[0], told[1], *given, self.rdrop), batch.tokens)
-        return Loss(*smoothed_cross_entropy(told[0], *given), batch.tokens)
+            loss = Loss(*consistent_cross_entropy(told[0], told[1], *given, self.rdrop), batch.tokens)
+        else:
+            loss = Loss(*smoothed_cross_entropy(told[0], *given), batch.tokens)
+        if self.even:
+            loss = loss._replace(smoothed=loss.smoothed + self.even * sum(uneven) / len(uneven))
+        heard = [guided for guided in looked if guided is not None]
+        return loss if batch.links is None or not heard else self._with(loss, heard, batch.links)
+
+    def _pass(self, batch: PairBatch, real: Tensor | None) -> tuple[Float[Tensor, "M D"], Tensor | None, Tensor | int]:
+        """What the model says at the real target positions, how far the guided head looked elsewhere meanwhile, and how
+        unevenly all heads looked.
+        """
+        with ExitStack() as stack:
+            guided: Mapping[str, Tensor] = {}
+            crossing: Mapping[str, Tensor] = {}
+            if self.guide is not None and batch.links is not None:
+                part = self.model.get_submodule(self.guide.layer)
+                guided = stack.enter_context(watch(part, gradients=True))
+            if self.even:
+                crossing = stack.enter_context(watch(self.model, gradients=True, role="cross"))
+            features = self._features(batch, real)
+        looked: Tensor | None = None
+        if self.guide is not None and batch.links is not None and guided:  # a layer that is left out is not heard
+            looked = self.guide.loss(guided[""], batch.links)
+        parts = [unevenness(weights, batch.target_out != PAD) for weights in crossing.values()]
+        return features, looked, torch.stack(parts).mean() if parts else 0
 
     def _features(self, batch: PairBatch, real: Tensor | None) -> Float[Tensor, "M D"]:
-        """What the model says at the real target positions."""
         flat: Tensor = self.model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)
         return flat if real is None else flat.index_select(0, real)
+
+    def _with(self, loss: Loss, heard: list[Tensor], links: Tensor) -> Loss:
+        """The loss and the guided one, of which each pass that was heard has its share."""
+        assert self.guide is not None, "who is heard is guided"
+        guided = torch.stack(heard).mean()
+        smoothed = loss.smoothed + self.guide.weight * guided
+        return loss._replace(smoothed=smoothed, guided=guided, linked=links.any(2).sum())
+
+
+def unevenness(weights: Float[Tensor, "N H T S"], written: Bool[Tensor, "N T"]) -> Tensor:
+    """Σ (1 − Σ α)², the inner sum over the pieces of a target, the outer over the entries of its source.
+
+    Doubly stochastic attention (Xu et al. 2015, equation 14): the sum over all targets, the mean over heads. What may
+    not be read has no weight at any time, and is not counted.
+    """
+    looked = (weights * written[:, None, :, None]).sum(2)  # (N, H, S)
+    return (1 - looked).square().masked_fill(looked == 0, 0).sum((0, 2)).mean()
 
 
 def smoothed_cross_entropy(

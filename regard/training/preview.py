@@ -23,9 +23,8 @@ def preview(model: Model, recipe: Recipe, batches: Batching, device: str) -> Ite
     """Lines to print. A few updates are tried on a copy of the model, and forgotten."""
     yield from _parts(model, recipe.model)
     weights = 4 * COPIES * count(model) / MEBI
-    tried = trial(
-        recipe, batches, (model.encoder.embedding.weight.shape[0], model.decoder.output.weight.shape[0]), device
-    )
+    pieces = 0 if recipe.model.encoder.reads == "pictures" else model.encoder.embedding.weight.shape[0]
+    tried = trial(recipe, batches, (pieces, model.decoder.output.weight.shape[0]), device)
     yield (
         f"memory: {weights:,.0f} MiB for weights, gradients, optimizer and average; "
         f"at most {_peak(device):,.0f} MiB in all while {tried.updates} updates were tried"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 import tomli_w
@@ -19,7 +19,10 @@ from regard.search import SearchSettings
 from regard.settings import Settings, merge
 from regard.training.schedule import ScheduleSettings
 
-__all__ = ["Recipe", "TrainingSettings", "preset", "presets"]
+__all__ = ["GUIDED", "Recipe", "TrainingSettings", "preset", "presets"]
+
+GUIDED = 0.05
+"""What a guided head's cross-entropy counts beside that of the translation, where nothing else is said."""
 
 
 class TrainingSettings(Settings):
@@ -39,6 +42,26 @@ class TrainingSettings(Settings):
         0.0, ge=0, le=1, description="share of the pieces read that are the decoder's own; 1 reads own outputs only"
     )
     scheduled_sampling_ramp: int = Field(4000, ge=0, description="updates in which that share grows from nothing")
+    doubly_stochastic: float = Field(
+        0.0, ge=0, description="how much every source entry should be looked at once in all: λ Σ (1 − Σ α)²; captions"
+    )
+    encoder_rate: float = Field(1.0, gt=0, description="learning rate of the encoder over that of the rest")
+    guided: Annotated[float, Field(ge=0)] | Literal["auto"] = Field(
+        "auto",
+        description="guided attention: how much it counts beside the translation that one head looks where "
+        f"data.alignments say; auto: {GUIDED} where they are given; 0: not at all; written down",
+    )
+    guided_layer: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        "auto",
+        description="which of the layers that read the source, counted from 1; auto: the one before the last, or the "
+        "only one",
+    )
+    guided_head: int = Field(1, ge=1, description="which head of that layer, counted from 1")
+    guided_row: Literal["before", "after"] = Field(
+        "before",
+        description="which read is to look at what a piece is linked to: the one before it, which predicts it, or the "
+        "one after it, which knows it",
+    )
     optimizer: Literal["adam", "adamw"] = Field("adamw", description="adamw: weight decay apart from the gradient")
     beta1: float = Field(0.9, ge=0, lt=1, description="memory of the mean of the gradients")
     beta2: float = Field(0.98, ge=0, lt=1, description="memory of their squares")
@@ -88,14 +111,26 @@ class Recipe(Settings):
     training: TrainingSettings = TrainingSettings()
     search: SearchSettings = SearchSettings()
 
+    @pydantic.model_validator(mode="after")
+    def _can_be_guided(self) -> Recipe:
+        guided = self.training.guided
+        if guided not in ("auto", 0) and not self.data.links:
+            raise ValueError(
+                f"training.guided = {guided:g} wants word links to be guided by; give data.alignments, or leave it out"
+            )
+        return self
+
     def resolved(self, device: str, processes: int = 1) -> Recipe:
         """With nothing left to the machine: what `auto` stands for on this device is put in its place."""
         precision = self.training.precision
         if precision == "auto":
             precision = "bfloat16" if has_bfloat16(device) else "float32"
         cores = min(4, torch.get_num_threads()) if device == "cpu" else 1
+        guided = self.training.guided
+        if guided == "auto":
+            guided = GUIDED if self.data.links else 0.0
         return self.with_values(
-            training={**self.training.model_dump(), "precision": precision},
+            training={**self.training.model_dump(), "precision": precision, "guided": guided},
             batching=self.batching.resolved(max(processes, cores)).model_dump(),
         )
 
@@ -140,6 +175,21 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "conv": {
         "model": {"encoder": {"kind": "convolutional"}, "decoder": {"kind": "convolutional"}},
         "schedule": {"peak": 1e-3, "warmup": 1000},
+    },
+    "caption-rnn": {  # Show, Attend and Tell, its network small enough to be trained from nothing
+        "model": {
+            "encoder": {"kind": "resnet", "positions": "learned"},
+            "decoder": {"kind": "recurrent", "cell": "lstm", "gate": True},
+        },
+        "schedule": {"peak": 2e-3, "warmup": 1000},
+        "training": {"doubly_stochastic": 1.0},
+    },
+    "caption-transformer": {
+        "model": {
+            "encoder": {"kind": "resnet"},
+            "decoder": {"kind": "transformer", "layers": 3, "size": 256, "feedforward": 1024},
+        },
+        "schedule": {"peak": 2e-3, "warmup": 1000},
     },
 }
 

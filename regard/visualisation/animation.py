@@ -11,19 +11,21 @@ import numpy.typing as npt
 from PIL import Image, ImageColor
 
 from regard.visualisation.colours import LEVELS, ROLES, Theme, colour
-from regard.visualisation.figures import paint, style_of, svg_group
-from regard.visualisation.layout import Picture
+from regard.visualisation.figures import paint, style_of, svg_group, svg_photos
+from regard.visualisation.layout import Photo, Picture
 
 __all__ = ["draw_gif", "draw_moving_svg"]
 
 EACH, LAST = 900, 3000  # milliseconds of a frame, and of the last one
+PHOTO_COLOURS = 176  # of the 256 that a GIF may have
 BLENDS = 20  # of each colour of text with the paper, for smooth edges
 
 
 def draw_gif(pictures: Sequence[Picture], scale: float = 1.5, theme: Theme = "light") -> bytes:
     """Pictures of one size as a GIF that begins again when it is through."""
     painted = [paint(picture, scale, theme)[0] for picture in pictures]
-    palette = _palette(theme)
+    has_photos = any(isinstance(mark, Photo) for picture in pictures for mark in picture.marks())
+    palette = _palette_of(painted, theme) if has_photos else _palette(theme)
     frames = [_indexed(image, palette) for image in painted]
     file = io.BytesIO()
     durations = [EACH] * (len(frames) - 1) + [LAST]
@@ -31,18 +33,26 @@ def draw_gif(pictures: Sequence[Picture], scale: float = 1.5, theme: Theme = "li
     return file.getvalue()
 
 
-def _palette(theme: Theme) -> npt.NDArray[np.int64]:
-    """The colours that occur: every place of the scale, the roles, and text blended with the paper. One palette for
+def _palette(theme: Theme, every: int = 1, blends: int = BLENDS) -> npt.NDArray[np.int64]:
+    """The colours that occur: `every` place of the scale, the roles, and text blended with the paper. One palette for
     all frames, so that nothing flickers."""
 
     def rgb(paint: str) -> npt.NDArray[np.int64]:
         return np.array(ImageColor.getrgb(colour(paint, theme))[:3])
 
-    found = [rgb(f"w{place}") for place in range(LEVELS + 1)]
+    found = [rgb(f"w{place}") for place in range(0, LEVELS + 1, every)]
     for role in ROLES:
-        steps = range(BLENDS + 1) if role in ("ink", "muted", "link") else [BLENDS]
-        found += [np.rint(rgb("paper") + (rgb(role) - rgb("paper")) * n / BLENDS).astype(np.int64) for n in steps]
+        steps = range(blends + 1) if role in ("ink", "muted", "link") else [blends]
+        found += [np.rint(rgb("paper") + (rgb(role) - rgb("paper")) * n / blends).astype(np.int64) for n in steps]
     return np.unique(np.stack(found), axis=0)
+
+
+def _palette_of(painted: Sequence[Image.Image], theme: Theme) -> npt.NDArray[np.int64]:
+    """The same with the colours of photos: those that stand for most pixels of all frames."""
+    own = _palette(theme, every=5, blends=BLENDS // 2)
+    everything = Image.fromarray(np.concatenate([np.asarray(image) for image in painted]))
+    found = everything.quantize(PHOTO_COLOURS, Image.Quantize.MEDIANCUT).getpalette() or []
+    return np.unique(np.concatenate([own, np.array(found).reshape(-1, 3)])[:256], axis=0)
 
 
 def _indexed(image: Image.Image, palette: npt.NDArray[np.int64]) -> Image.Image:
@@ -83,6 +93,7 @@ def draw_moving_svg(pictures: Sequence[Picture]) -> str:
             f"<title>{escape(first.title)}</title>",
             f"<desc>{escape(last.description)}</desc>",
             f"<style>{style_of(everything)}{moving}</style>",
+            *svg_photos(everything.marks()),
             *frames,
             "</svg>\n",
         ]

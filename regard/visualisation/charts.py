@@ -16,7 +16,7 @@ from regard.visualisation.colours import SERIES, level
 from regard.visualisation.fonts import measure, wrap
 from regard.visualisation.layout import LINE_HEIGHT, MIDDLE, Box, Group, Line, Mark, Picture, Text, text_lines
 
-__all__ = ["Chart", "Trace", "layout_chart", "layout_positions"]
+__all__ = ["Chart", "Trace", "layout_chart", "layout_places", "layout_positions"]
 
 MARGIN, WIDE, HIGH = 18.0, 560.0, 240.0
 LEFT, GAP = 62.0, 54.0  # pixels for the numbers beside, and between panels
@@ -146,28 +146,70 @@ def _description(chart: Chart) -> str:
 def layout_positions(waves: np.ndarray, title: str = "Positional encoding") -> Picture:
     """The encoding of positions (rows) in all dimensions (columns), from −1 (light) over 0 to 1 (dark)."""
     T, D = waves.shape
+    table, width, height = _table(waves, "dimension", 1.0, MARGIN, MARGIN + 56)
+    words = f"Waves over {T} positions in {D} dimensions; their lengths grow from the first dimension to the last."
+    return _paper([Text(MARGIN, MARGIN + 14, title, TITLE)], [Group("waves", table)], width, height, title, words)
+
+
+def layout_places(tables: Sequence[tuple[str, np.ndarray]], title: str = "Learnt positions") -> Picture:
+    """The learnt vectors of positions, for each side that has some, and how alike those of any two positions are.
+
+    Left the vectors (positions, dimensions), right the cosine of every position with every other: what was learnt of
+    nearness and order is seen there, whatever the dimensions are.
+    """
+    texts, groups = [Text(MARGIN, MARGIN + 14, title, TITLE)], []
+    top, wide, told = MARGIN + 40, 0.0, []
+    for name, vectors in tables:
+        T, D = vectors.shape
+        texts.append(Text(MARGIN, top + 12, f"{name}: {T} positions in {D} dimensions", 13.0))
+        largest = float(np.abs(vectors).max()) or 1.0
+        left, right, bottom = _table(vectors, "dimension", largest, MARGIN, top + 52)
+        near, end, _ = _table(_cosines(vectors), "position; shade: cosine of the two", 1.0, right + GAP, top + 52)
+        groups.append(Group(name, (*left, *near)))
+        told.append(f"{name}: vectors of {T} positions in {D} dimensions, and the cosine of each with each other.")
+        top, wide = bottom + 20, max(wide, end)
+    return _paper(texts, groups, wide, top, title, " ".join(told))
+
+
+def _cosines(vectors: np.ndarray) -> np.ndarray:
+    lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    alike: np.ndarray = (vectors / lengths) @ (vectors / lengths).T
+    return alike
+
+
+def _table(
+    values: np.ndarray, across: str, largest: float, x: float, top: float
+) -> tuple[tuple[Mark, ...], float, float]:
+    """A table of numbers from −largest (light) to largest (dark), and where it ends on the right and below."""
+    T, D = values.shape
     cell, high = max(1.0, min(8.0, 560.0 // D)), max(2.0, min(10.0, 400.0 // T))
-    left, top = MARGIN + LEFT, MARGIN + 56
+    left = x + LEFT
     marks: list[Mark] = []
     for t in range(T):
         start = 0
-        places = [level((float(wave) + 1) / 2) for wave in waves[t]]
+        places = [level((float(value) / largest + 1) / 2) for value in values[t]]
         for d in range(1, D + 1):  # equal neighbours are one box
             if d == D or places[d] != places[start]:
                 marks.append(Box(left + start * cell, top + t * high, (d - start) * cell, high, f"w{places[start]}"))
                 start = d
-    width, height = math.ceil(left + D * cell + MARGIN), math.ceil(top + T * high + 48)
-    texts = [Text(MARGIN, MARGIN + 14, title, TITLE), Text(left, top - 22, "dimension →", SIZE, "muted")]
-    texts += [Text(left - 8, top + (t + 0.5) * high + MIDDLE * SIZE, str(t), SIZE, "muted", "end") for t in _some(T)]
-    texts += [Text(left + (d + 0.5) * cell, top - 6, str(d), SIZE, "muted", "middle") for d in _some(D)]
-    foot = top + T * high + 20
-    texts += [Text(MARGIN, top - 6, "position", SIZE, "muted"), Text(left, foot + 10, "−1", SIZE, "muted")]
-    marks += [Box(left + 24 + 2 * n, foot, 2.0, 12.0, f"w{n}") for n in range(101)]
-    texts.append(Text(left + 24 + 204 + 8, foot + 10, "1", SIZE, "muted"))
-    frame = Box(left - 1, top - 1, D * cell + 2, T * high + 2, "rule", outline=1.0)
+    foot, end = top + T * high + 20, f"{largest:.3g}"
+    marks += [Text(left, top - 22, f"{across} →", SIZE, "muted"), Text(x, top - 6, "position", SIZE, "muted")]
+    marks += [Text(left - 8, top + (t + 0.5) * high + MIDDLE * SIZE, str(t), SIZE, "muted", "end") for t in _some(T)]
+    marks += [Text(left + (d + 0.5) * cell, top - 6, str(d), SIZE, "muted", "middle") for d in _some(D)]
+    scale = left + 12 + measure(f"−{end}", SIZE)
+    marks += [Text(left, foot + 10, f"−{end}", SIZE, "muted"), Text(scale + 212, foot + 10, end, SIZE, "muted")]
+    marks += [Box(scale + 2 * n, foot, 2.0, 12.0, f"w{n}") for n in range(101)]
+    marks.append(Box(left - 1, top - 1, D * cell + 2, T * high + 2, "rule", outline=1.0))
+    return tuple(marks), max(left + D * cell, scale + 212 + measure(end, SIZE)), top + T * high + 48
+
+
+def _paper(
+    texts: Sequence[Text], groups: Sequence[Group], right: float, bottom: float, title: str, words: str
+) -> Picture:
+    right = max(right, *(text.x + measure(text.text, text.size) for text in texts))
+    width, height = math.ceil(right + MARGIN), math.ceil(bottom)
     paper = Group("paper", (Box(0.0, 0.0, float(width), float(height), "paper"),))
-    words = f"Waves over {T} positions in {D} dimensions; their lengths grow from the first dimension to the last."
-    return Picture(width, height, (paper, Group("waves", (*marks, frame)), Group("texts", tuple(texts))), title, words)
+    return Picture(width, height, (paper, *groups, Group("texts", tuple(texts))), title, words)
 
 
 def _some(count: int) -> range:

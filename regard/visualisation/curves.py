@@ -102,7 +102,7 @@ def picture_page(picture: Picture, below: str = "") -> str:
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-        'font-src data:">\n'
+        'font-src data:; img-src data:">\n'
         f"<title>{escape(picture.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f"{draw_svg(picture)}{below}\n</body>\n</html>\n"
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import math
+from collections.abc import Iterable
+from hashlib import blake2b
 from xml.sax.saxutils import escape, quoteattr
 
 from PIL import Image, ImageDraw
@@ -12,10 +15,10 @@ from regard.errors import UsageError
 from regard.visualisation.colours import THEMES, Theme, colour
 from regard.visualisation.fonts import STACK, drawable, face, load
 from regard.visualisation.heatmap import Alignment, layout
-from regard.visualisation.layout import Box, Group, Line, Mark, Picture, Text
+from regard.visualisation.layout import Box, Group, Line, Mark, Photo, Picture, Text
 from regard.visualisation.words import is_korean
 
-__all__ = ["draw_png", "draw_svg", "paint", "png", "style_of", "svg", "svg_group"]
+__all__ = ["draw_png", "draw_svg", "paint", "png", "style_of", "svg", "svg_group", "svg_photos"]
 
 MOST_PIXELS = 50_000_000  # a PNG past this is drawn at a smaller scale
 FINER = 4  # times, where edges are to be smooth
@@ -45,6 +48,7 @@ def draw_svg(picture: Picture, inline: bool = False) -> str:
             *([] if inline else [f"<title>{escape(picture.title)}</title>"]),  # a page has no use for its tooltip
             f"<desc>{escape(picture.description)}</desc>",
             *([] if inline else [f"<style>{style_of(picture)}</style>"]),
+            *svg_photos(picture.marks()),
             *(svg_group(group, inline) for group in picture.groups),
             "</svg>\n",
         ]
@@ -57,6 +61,27 @@ def svg_group(group: Group, inline: bool) -> str:
     return "\n".join([f'<g class="{group.name}"{crisp}>', *drawn, "</g>"])
 
 
+def svg_photos(marks: Iterable[Mark]) -> list[str]:
+    """The pixels of all photos, each once however often it is shown; marks refer to them."""
+    photos = {_name(mark): mark for mark in marks if isinstance(mark, Photo)}
+    drawn = [_svg_pixels(name, photo) for name, photo in photos.items()]
+    return ["<defs>", *drawn, "</defs>"] if drawn else []
+
+
+def _svg_pixels(name: str, photo: Photo) -> str:
+    kind = "png" if photo.content.startswith(b"\x89PNG") else "jpeg"
+    data = base64.b64encode(photo.content).decode("ascii")
+    size = f'width="{_n(photo.width)}" height="{_n(photo.height)}" preserveAspectRatio="none"'
+    sharp = ' style="image-rendering:pixelated"' if photo.cells else ""
+    return f'<image id="{name}" {size}{sharp} href="data:image/{kind};base64,{data}"/>'
+
+
+def _name(photo: Photo) -> str:
+    """The same for the same pixels at the same size."""
+    size = f"{photo.width} {photo.height} {photo.cells}".encode()
+    return "p" + blake2b(photo.content + size, digest_size=8).hexdigest()
+
+
 def _is_blank(mark: Mark) -> bool:
     return isinstance(mark, Text) and not mark.text
 
@@ -65,6 +90,9 @@ def _svg_mark(mark: Mark, with_hint: bool) -> str:
     hint = f"<title>{escape(mark.hint)}</title>" if with_hint and mark.hint else ""
     if isinstance(mark, Text):
         return _svg_text(mark, hint)
+    if isinstance(mark, Photo):
+        place = f'href="#{_name(mark)}" x="{_n(mark.x)}" y="{_n(mark.y)}"'
+        return f"<use {place}" + (f">{hint}</use>" if hint else "/>")
     return _svg_box(mark, hint) if isinstance(mark, Box) else _svg_line(mark, hint)
 
 
@@ -102,7 +130,7 @@ def _css_class(mark: Mark) -> str:
 
 def style_of(picture: Picture) -> str:
     """Rules for the paints that occur: light, and dark where the reader's system is."""
-    classes = {_css_class(mark) for mark in picture.marks()}
+    classes = {_css_class(mark) for mark in picture.marks() if not isinstance(mark, Photo)}
     light, dark = ("".join(_rule(name, theme) for name in sorted(classes)) for theme in THEMES)
     glyphs = face(
         "".join(sorted({letter for mark in picture.marks() if isinstance(mark, Text) for letter in mark.text}))
@@ -140,6 +168,8 @@ def paint(picture: Picture, scale: int | float, theme: Theme) -> tuple[Image.Ima
             _png_box(draw, mark, scale, theme)
         elif isinstance(mark, Line):
             _png_line(draw, mark, scale, theme)
+        elif isinstance(mark, Photo):
+            _png_photo(image, mark, scale)
         else:
             _png_text(draw, mark, scale, theme)
     return image, scale
@@ -167,6 +197,16 @@ def _png_line(draw: ImageDraw.ImageDraw, line: Line, scale: float, theme: Theme)
     else:
         ImageDraw.Draw(mask).polygon(points, 255)
     draw.bitmap((left, top), mask.reduce(FINER), colour(line.paint, theme))
+
+
+def _png_photo(image: Image.Image, photo: Photo, scale: float) -> None:
+    left, top = round(photo.x * scale), round(photo.y * scale)
+    right, bottom = round((photo.x + photo.width) * scale), round((photo.y + photo.height) * scale)
+    size = max(1, right - left), max(1, bottom - top)
+    how = Image.Resampling.NEAREST if photo.cells else Image.Resampling.BICUBIC
+    with Image.open(io.BytesIO(photo.content)) as pixels:
+        shown = pixels.convert("RGBA").resize(size, how)
+    image.paste(shown, (left, top), shown)
 
 
 def _png_text(draw: ImageDraw.ImageDraw, text: Text, scale: float, theme: Theme) -> None:

@@ -16,6 +16,7 @@ from regard.visualisation.figures import draw_png, draw_svg
 from regard.visualisation.heads import Heads, layout_heads
 from regard.visualisation.heatmap import Alignment, layout
 from regard.visualisation.layout import Picture
+from regard.visualisation.overlay import Overlay, layout_overlay
 from regard.visualisation.page import Meta, page
 from regard.visualisation.player import frames
 from regard.visualisation.story import Story
@@ -26,7 +27,7 @@ SUFFIXES = (".svg", ".png", ".html")
 MOVING = (".html", ".gif", ".svg")  # what a story is written as
 
 
-Drawable: TypeAlias = Alignment | Story | Curves | Chart | Heads | Picture | Sequence[Alignment]
+Drawable: TypeAlias = Alignment | Story | Curves | Chart | Heads | Overlay | Picture | Sequence[Alignment]
 
 
 def save(told: Drawable, path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
@@ -47,8 +48,8 @@ def _drawn(told: Drawable, path: Path, meta: Meta | None) -> bytes:
         raise UsageError(f"a picture is written as {wanted}; got {path.name!r}")
     if isinstance(told, Curves):
         return curves_page(told).encode() if suffix == ".html" else _still(layout_curves(told), suffix)
-    if isinstance(told, (Chart, Picture)):
-        picture = layout_chart(told) if isinstance(told, Chart) else told
+    if isinstance(told, (Chart, Overlay, Picture)):
+        picture = _laid_out(told)
         return picture_page(picture).encode() if suffix == ".html" else _still(picture, suffix)
     if isinstance(told, Heads):
         return page(told.heads, meta).encode() if suffix == ".html" else _still(layout_heads(told), suffix)
@@ -62,6 +63,12 @@ def _drawn(told: Drawable, path: Path, meta: Meta | None) -> bytes:
     if not readings:
         raise UsageError("there is no alignment to save")
     return _still(layout(readings[0]), suffix)
+
+
+def _laid_out(told: Chart | Overlay | Picture) -> Picture:
+    if isinstance(told, Picture):
+        return told
+    return layout_chart(told) if isinstance(told, Chart) else layout_overlay(told)
 
 
 def _still(picture: Picture, suffix: str) -> bytes:

@@ -1,4 +1,4 @@
-"""What a picture is made of, before any format: boxes, lines and texts at places, in named groups.
+"""What a picture is made of, before any format: boxes, lines, texts and photos at places, in named groups.
 
 Positions are in pixels from the top left corner. A figure is laid out once, as a `Picture`; SVG, PNG and the HTML page
 draw the same one, so they cannot disagree.
@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from regard.visualisation.fonts import measure
 
-__all__ = ["Anchor", "Box", "Group", "Line", "Mark", "Picture", "Text", "text_lines"]
+__all__ = ["Anchor", "Box", "Group", "Line", "Mark", "Photo", "Picture", "Text", "text_lines"]
 
 Anchor = Literal["start", "middle", "end"]
 
@@ -70,7 +70,24 @@ class Text:
         return self.x + along * cos + down * sin, self.y - along * sin + down * cos
 
 
-Mark: TypeAlias = Box | Line | Text
+@dataclass(frozen=True)
+class Photo:
+    """Pixels of their own colours, the same in light and dark, stretched over a rectangle.
+
+    `content` is a PNG or JPEG file, perhaps with an opacity. `cells`: its pixels stay sharp squares.
+    """
+
+    x: float
+    y: float
+    width: float
+    height: float
+    content: bytes
+    cells: bool = False
+    hint: str = ""
+    paint: str = "photo"
+
+
+Mark: TypeAlias = Box | Line | Photo | Text
 
 
 @dataclass(frozen=True)

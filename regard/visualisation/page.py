@@ -19,6 +19,7 @@ from typing import Any
 from regard.visualisation.colours import LEVELS, ROLES, THEMES, Theme, colour
 from regard.visualisation.fonts import STACK, face
 from regard.visualisation.heatmap import Alignment
+from regard.visualisation.overlay import DENSITY, VEIL
 from regard.visualisation.story import Story, data
 from regard.visualisation.words import clean
 
@@ -45,12 +46,12 @@ def page(told: Story | Sequence[Alignment], meta: Meta | None = None) -> str:
     story = told if isinstance(told, Story) else Story.of(told)
     values = data(story, meta.title, (meta.source_lang, meta.target_lang))
     values["facts"] |= {clean(name): clean(value) for name, value in (meta.facts or {}).items()}
-    values |= {"endpoint": meta.endpoint, "palette": _palette()}
+    values |= {"endpoint": meta.endpoint, "palette": _palette(), "veil": [*VEIL, DENSITY]}
     parts = {
         "title": escape(values["title"]),
         "connect": "connect-src 'self'" if meta.endpoint else "connect-src 'none'",
         "css": face(_letters(values)) + _style(),
-        "source": escape(" ".join(story.source)),
+        "source": "" if story.seen else escape(" ".join(story.source)),
         "target": escape(" ".join(story.target)),
         "facts": _facts(values["facts"]),
         "js": _asset("page.js"),

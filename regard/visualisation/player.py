@@ -6,12 +6,14 @@ The page's player shows the same; these frames make a GIF or an SVG that moves b
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from regard.errors import UsageError
 from regard.visualisation.colours import level
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.layout import LINE_HEIGHT, MIDDLE, Box, Group, Line, Mark, Picture, Text
+from regard.visualisation.overlay import lit
 from regard.visualisation.story import Node, Story, shown
 
 __all__ = ["frames"]
@@ -22,6 +24,7 @@ ROW = 26.0  # pixels of a line of words, of an option, of a beginning in the tre
 COLUMN, COLUMNS = 90.0, 8  # of the tree: pixels, and how many steps are in view
 OPTIONS = 6
 LEAST = 0.04  # a smaller part of the context is among the rest
+LONGER = 230.0  # pixels of the longer side of a picture
 BRIGHT = 0.5  # the ceiling of the scale is not below this
 
 
@@ -32,28 +35,40 @@ def frames(story: Story) -> list[Picture]:
     return [_frame(story, t) for t in range(len(story.steps))]
 
 
+Part = tuple[str, Iterable[Mark], float]  # name, marks, the room that they take from the top down
+
+
 def _frame(story: Story, t: int) -> Picture:
     """Parts below one another; each takes the same room in every frame."""
-    words = _wrapped([(word, SIZE) for word in story.source])
     pieces = [(shown(piece) or "␣", SIZE) for piece in story.pieces[:-1]]
     top, groups = MARGIN, [Group("paper", (Box(0.0, 0.0, WIDTH, _height(story), "paper"),))]
     for name, marks, height in (
-        ("looks", _looks(story, t, words), _lines(words) * ROW),
-        ("context", _context(story, t), 38.0),
+        *_read(story, t),
         ("options", _options(story, t), OPTIONS * ROW * 0.8),
         ("written", _written(_wrapped(pieces), t), _lines(_wrapped(pieces)) * ROW),
         ("tree", _tree(story, t), _rows(story) * ROW * 0.85),
     ):
-        heading = Text(MARGIN, top + SMALL, _HEADINGS[name], SMALL, "muted")
+        told = _HEADINGS[name].replace("translation", "caption" if story.seen else "translation")
+        heading = Text(MARGIN, top + SMALL, told, SMALL, "muted")
         top += SMALL * LINE_HEIGHT + 5
         groups.append(Group(name, (heading, *(_down(mark, top) for mark in marks))))
         top += height + 12
-    title = " ".join(story.source)
+    title = " ".join(story.target if story.seen else story.source)
     return Picture(int(WIDTH), int(_height(story)), tuple(groups), title, _description(story, t))
+
+
+def _read(story: Story, t: int) -> list[Part]:
+    """What was looked at: words and the context that they form, or cells of a picture."""
+    if story.seen:
+        weights = story.read()[t].reshape(story.seen.grid)
+        return [("picture", lit(story.seen, weights, MARGIN, 0.0, LONGER), _high(story))]
+    words = _wrapped([(word, SIZE) for word in story.source])
+    return [("looks", _looks(story, t, words), _lines(words) * ROW), ("context", _context(story, t), 38.0)]
 
 
 _HEADINGS = {
     "looks": "It looks at the source",
+    "picture": "It looks at the picture",
     "context": "What it reads forms one context",
     "options": "What may come next",
     "written": "Written so far",
@@ -63,9 +78,15 @@ _HEADINGS = {
 
 def _height(story: Story) -> float:
     pieces = [(shown(piece) or "␣", SIZE) for piece in story.pieces[:-1]]
-    lines = _lines(_wrapped([(word, SIZE) for word in story.source])) + _lines(_wrapped(pieces))
-    own = lines * ROW + 38 + OPTIONS * ROW * 0.8 + _rows(story) * ROW * 0.85
-    return float(math.ceil(own + 5 * (SMALL * LINE_HEIGHT + 17) + 2 * MARGIN - 8))
+    read = _high(story) if story.seen else _lines(_wrapped([(word, SIZE) for word in story.source])) * ROW + 38
+    own = read + _lines(_wrapped(pieces)) * ROW + OPTIONS * ROW * 0.8 + _rows(story) * ROW * 0.85
+    parts = 4 if story.seen else 5
+    return float(math.ceil(own + parts * (SMALL * LINE_HEIGHT + 17) + 2 * MARGIN - 8))
+
+
+def _high(story: Story) -> float:
+    """The room that a picture takes from the top down."""
+    return story.seen.size(LONGER)[1] if story.seen else 0.0
 
 
 def _rows(story: Story) -> int:
@@ -94,10 +115,8 @@ def _lines(places: Sequence[Place]) -> int:
 
 def _down(mark: Mark, by: float) -> Mark:
     if isinstance(mark, Line):
-        return Line(tuple((x, y + by) for x, y in mark.points), mark.paint, mark.width, mark.hint)
-    if isinstance(mark, Box):
-        return Box(mark.x, mark.y + by, mark.width, mark.height, mark.paint, mark.hint, mark.outline)
-    return Text(mark.x, mark.y + by, mark.text, mark.size, mark.paint, mark.anchor, mark.turn, mark.hint)
+        return replace(mark, points=tuple((x, y + by) for x, y in mark.points))
+    return replace(mark, y=mark.y + by)
 
 
 def _looks(story: Story, t: int, words: Sequence[Place]) -> Iterator[Mark]:

@@ -1,7 +1,7 @@
-"""One translation told whole, as plain data: every layer and head, how it was found, and what mattered for it.
+"""One translation or caption told whole, as plain data: every layer and head, how it was found, what mattered for it.
 
 The page, the player and the animation draw this; a server answers with `data`, the same as JSON. T target words, P
-target pieces with the end of the sentence, S source words, H heads.
+target pieces with the end of the sentence, S source words or cells of a picture, H heads.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from regard.attention.alignment import Readings
 from regard.errors import UsageError
 from regard.visualisation.heatmap import Alignment
+from regard.visualisation.overlay import Seen
 from regard.visualisation.words import clean, is_korean
 
 __all__ = ["Chosen", "Layer", "Mattered", "Node", "Step", "Story", "data", "layers_of", "shown"]
@@ -79,7 +80,7 @@ class Mattered:
 
 @dataclass(frozen=True, eq=False)
 class Story:
-    """All that the pictures of one translation show."""
+    """All that the pictures of one translation show; of a caption, the source words are cells of what was `seen`."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]
@@ -91,8 +92,11 @@ class Story:
     mattered: Mattered | None = None
     links: frozenset[tuple[int, int]] = frozenset()
     facts: dict[str, str] = field(default_factory=dict)
+    seen: Seen | None = None
 
     def __post_init__(self) -> None:
+        if self.seen and len(self.source) != len(self.seen.cells()):
+            raise UsageError(f"a picture of {self.seen.grid} cells was read as {len(self.source)} source words")
         if not (self.source and self.target and self.layers):
             raise UsageError("a page needs at least one source word, one target word and one layer that reads")
         object.__setattr__(self, "source", tuple(clean(word) for word in self.source))
@@ -156,7 +160,8 @@ def data(story: Story, title: str = "", langs: tuple[str, str] = ("", "")) -> di
     layers = [*story.layers, *_mattered_layers(story.mattered)]
     steps = FINE if sum(layer.weights.size for layer in layers) < MANY else COARSE
     return {
-        "title": clean(title) or " ".join(story.source),
+        "title": clean(title) or " ".join(story.target if story.seen else story.source),
+        "seen": _seen(story.seen),
         "source": story.source,
         "target": story.target,
         "langs": {
@@ -175,6 +180,17 @@ def data(story: Story, title: str = "", langs: tuple[str, str] = ("", "")) -> di
         "links": sorted(story.links),
         "facts": {clean(name): clean(value) for name, value in story.facts.items()},
     }
+
+
+def _seen(seen: Seen | None) -> dict[str, Any] | None:
+    """The picture as an address that holds it, its size in pixels and its grid; None where words were read."""
+    if seen is None:
+        return None
+    content = seen.file()
+    kind = "png" if content.startswith(b"\x89PNG") else "jpeg"
+    address = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    Y, X = seen.pixels.shape[:2]
+    return {"address": address, "size": [X, Y], "grid": list(seen.grid)}
 
 
 def _mattered_layers(mattered: Mattered | None) -> list[Layer]:

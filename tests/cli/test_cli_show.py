@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from command import Command
 from PIL import Image
+from small import folder
 
 LINE = "나는 빵을 먹고 있었다"
 
@@ -60,6 +61,22 @@ def test_pictures_of_a_run(regard: Command, transformer: Path, view: str) -> Non
     assert {"curve": "validation score", "schedule": "warm-up of 10 updates", "positions": "24 dimensions"}[
         view
     ] in text
+
+
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "sides"),
+    [("convolutional", "convolutional", ["encoder", "decoder"]), ("recurrent", "convolutional", ["decoder"])],
+)
+def test_learnt_positions_are_drawn(regard: Command, encoder: str, decoder: str, sides: list[str]) -> None:
+    folder(Path("run"), encoder, decoder)
+    assert regard("show", "run", "--view", "positions", "--out", "a.svg").err == "wrote a.svg\n"
+    text = Path("a.svg").read_text(encoding="utf-8")
+    assert [side for side in ("encoder", "decoder") if f"{side}: 40 positions in 16 dimensions" in text] == sides
+
+
+def test_a_model_without_positions_has_none_to_draw(regard: Command) -> None:
+    folder(Path("run"), "recurrent", "recurrent")
+    regard.fails("show", "run", "--view", "positions", status=2, because="this model adds nothing for positions")
 
 
 @pytest.mark.parametrize(

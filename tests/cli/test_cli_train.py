@@ -379,6 +379,83 @@ def test_a_script_that_the_vocabulary_cannot_spell_is_refused(regard: Command, t
     assert not Path("tuned").exists()
 
 
+def test_one_head_is_guided_by_alignments(regard: Command, corpus: list[str], data: Path) -> None:
+    """As a user runs it: train with links, then ask for alignments, which come from the guided head."""
+    links = ["--alignments", data / "train.align"]
+    more = sets(["training.updates=60", "training.log_every=20", "model.decoder.layers=2", "training.guided=1"])
+    done = regard("train", *corpus, *links, *ONE_UPDATE, *more, "--out", "run", "--threads", 1)
+    assert f"word links read from {data / 'train.align'}" in done.err
+    assert "guided: decoder.layers.0.cross_read, head 1, weight 1 (training.guided)" in done.err
+    assert " · guided " in done.err
+    recipe = read_toml("run/train.toml")
+    assert (recipe["data"]["alignments"], recipe["training"]["guided"]) == (str(data / "train.align"), 1.0)
+    noted = json.loads(Path("run/alignment.json").read_text(encoding="utf-8"))
+    assert (noted["layer"], noted["head"], noted["consumed"]) == ("decoder.layers.0.cross_read", 0, False)
+    pairs = ["--source", data / "test.ko", "--target", data / "test.en", "--gold", data / "test.align"]
+    best, last = regard("align", "run", *pairs).lines
+    assert best.endswith("layer 1, head 1, the read that predicted the word")
+    assert float(best.split()[1].rstrip("%")) < float(last.split()[1].rstrip("%")) - 10
+    shutil.copytree("run", "other")
+    chosen = regard("align", "other", *pairs, "--choose").err
+    assert "chosen by gold links" in chosen
+    assert regard("translate", "run", data / "test.ko", "--alignments").lines
+    regard("train", "--resume", "--out", "other", "--set", "training.updates=61")
+    assert "guided" not in json.loads(Path("other/alignment.json").read_text(encoding="utf-8")), "chosen by the user"
+
+
+def test_the_page_shows_how_to_guide(regard: Command, data: Path) -> None:
+    """What docs/training.md tells to type is typed."""
+    page = (Path(__file__).parent.parent.parent / "docs" / "training.md").read_text(encoding="utf-8")
+    (line,) = [line for line in page.splitlines() if line.startswith("    regard train") and "--alignments" in line]
+    shutil.copytree(data, "here")
+    os.chdir("here")
+    assert "guided: " in regard(*line.split()[1:], *ONE_UPDATE).err
+    assert Path("runs/aligned/alignment.json").is_file()
+
+
+def test_alignments_count_a_twentieth_unless_something_else_is_said(
+    regard: Command, corpus: list[str], data: Path
+) -> None:
+    links = ["--alignments", data / "train.align"]
+    done = regard("train", *corpus, *links, *ONE_UPDATE, "--out", "run")
+    assert "weight 0.05 (training.guided)" in done.err
+    assert read_toml("run/train.toml")["training"]["guided"] == 0.05
+    done = regard("train", *corpus, *links, *ONE_UPDATE, *sets(["training.guided=0"]), "--out", "free")
+    assert "training.guided = 0: the alignments are not used" in done.err
+    assert not Path("free/alignment.json").exists()
+    assert "guided: " in regard("train", *corpus, *links, *ONE_UPDATE, "--dry-run").err
+
+
+def test_alignments_that_cannot_guide(regard: Command, corpus: list[str], data: Path) -> None:
+    lines = (data / "train.align").read_text(encoding="utf-8").splitlines()
+    write(bad_align="\n".join(["0-0 1_1", "99-0", *lines[2:-1]]) + "\n")
+    because = [
+        "bad.align, line 1: wanted pairs such as 0-0, or 0p0 where a link is merely possible; got '1_1'",
+        "bad.align, line 2: 99-0 names source word 99, and the source has ",
+        "bad.align has 299 lines but train has 300 pairs; line n must link the words of pair n",
+    ]
+    links = ["--alignments", "bad.align"]
+    regard.fails("train", *corpus, *links, *ONE_UPDATE, "--out", "run", status=1, because=because)
+    regard.fails(
+        *("train", *corpus, *ONE_UPDATE, *sets(["training.guided=1"]), "--out", "run"),
+        status=2,
+        because="training.guided = 1 wants word links to be guided by; give data.alignments, or leave it out",
+    )
+    for setting, because_of in (
+        (
+            "training.guided_layer=7",
+            "layer 7 was asked for, and 1 of this decoder read the source; give 1 to 1, or auto",
+        ),
+        ("training.guided_head=3", "head 3 was asked for, and layer 1 has 2; give 1 to 2"),
+    ):
+        more = ["--alignments", data / "train.align", *ONE_UPDATE, *sets([setting]), "--out", "run"]
+        regard.fails("train", *corpus, *more, status=2, because=because_of)
+    plain = sets(["training.updates=1"])
+    because_plain = "training.guided: this decoder has no attention to guide (model.decoder.kind = plain)"
+    more = ["--alignments", data / "train.align", "--preset", "rnn", *plain, "--out", "run"]
+    regard.fails("train", *corpus, *more, status=2, because=because_plain)
+
+
 def test_a_budget_chooses_a_size(regard: Command, corpus: list[str]) -> None:
     small = sets(["batching.tokens=64", "training.validate_with=2"])
     done = regard("train", *corpus, "--budget", "1s", *small, "--out", "run")

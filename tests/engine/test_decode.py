@@ -32,7 +32,7 @@ def same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
         assert [h.score for h in some] == pytest.approx([h.score for h in others], abs=1e-4)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("room", [Room(8, 30), Room(1, 1), Room()])
 def test_in_company_as_alone(settings: ModelSettings, beam: int, room: Room) -> None:
@@ -48,11 +48,11 @@ def test_in_company_as_alone(settings: ModelSettings, beam: int, room: Room) -> 
 
 
 def test_nothing_to_do() -> None:
-    assert decode([make(pairs(1)[0].values[0])], [], SearchSettings()) == []
+    assert decode([make(pairs(1, reads=["text"])[0].values[0])], [], SearchSettings()) == []
 
 
 def test_what_fails_in_a_thread_is_raised_and_stops_the_others() -> None:
-    model = make(pairs(1)[0].values[0])
+    model = make(pairs(1, reads=["text"])[0].values[0])
 
     class Broken:
         steps = 0

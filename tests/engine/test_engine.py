@@ -31,7 +31,7 @@ def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tuning, "folders", lambda: [tmp_path])
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 def test_with_and_without_kernels(settings: ModelSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(settings, ends=0.05)
     fast = Engine(model)
@@ -47,7 +47,7 @@ def test_with_and_without_kernels(settings: ModelSettings, monkeypatch: pytest.M
 @pytest.mark.skipif(not native.available(), reason=f"no native kernels: {native.missing()}")
 class TestNative:
     def test_weights_that_have_learnt_are_packed_anew(self) -> None:
-        model = make(pairs(1)[0].values[0], ends=0.05)
+        model = make(pairs(1, reads=["text"])[0].values[0], ends=0.05)
         mine = Engine(model)
         before = ids(mine.decode(JOBS, SETTINGS))
         with torch.no_grad():
@@ -57,7 +57,7 @@ class TestNative:
         assert after == ids(Engine(model).decode(JOBS, SETTINGS))
 
     def test_callers_in_many_threads(self) -> None:
-        mine = Engine(make(pairs(1)[0].values[0], ends=0.05))
+        mine = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
         wanted, found = ids(mine.decode(JOBS, SETTINGS)), {}
 
         def call(number: int) -> None:
@@ -73,7 +73,7 @@ class TestNative:
     def test_as_many_readers_as_threads_and_a_team_for_one_sentence(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engine, "SMALL", 0)
         monkeypatch.setattr(engine, "quickest", lambda choices, _: choices[-1])
-        model = make(pairs(1)[0].values[0], ends=0.05)
+        model = make(pairs(1, reads=["text"])[0].values[0], ends=0.05)
         wanted, before = ids(Engine(model).decode(JOBS, SETTINGS)), torch.get_num_threads()
         try:
             torch.set_num_threads(2)
@@ -84,7 +84,7 @@ class TestNative:
             torch.set_num_threads(before)
 
     def test_after_a_fork(self) -> None:
-        mine = Engine(make(pairs(1)[0].values[0], ends=0.05))
+        mine = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
         wanted = ids(mine.decode(JOBS, SETTINGS))
         reader, writer = os.pipe()
         if (child := os.fork()) == 0:

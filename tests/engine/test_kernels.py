@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from laws.models import alone, label, make, pairs, sentences, targets, variants, widened
+from laws.models import READERS, alone, label, make, pairs, sentences, targets, variants, widened
 
 from regard.engine import Prepared, native, prepare, unprepared
 from regard.engine.values import PreparedState
-from regard.models import ENCODERS, Batch, Model, ModelSettings
+from regard.models import Batch, Model, ModelSettings
 from regard.models.recurrent import RecurrentDecoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 
@@ -28,7 +28,7 @@ BATCH = sentences(6, 1, 9, 40, 9, 2)
 
 def programmed() -> list[Any]:
     """What has a program, beyond the defaults: every kind of encoder with recurrent decoders, and Transformers."""
-    (small, *_), encoders = variants(RecurrentDecoderSettings, 1), [variants(kind, 1)[0] for kind in ENCODERS]
+    (small, *_), encoders = variants(RecurrentDecoderSettings, 1), [variants(kind, 1)[0] for kind in READERS["text"]]
     choices = [("gru", "scaled_dot", 1), ("lstm", "additive", 2), ("lstm", "scaled_dot", 1)]
     decoders = [small.with_values(cell=cell, score=score, layers=layers) for cell, score, layers in choices]
     both = [(encoder, decoder) for encoder in encoders for decoder in decoders]
@@ -72,7 +72,7 @@ def rounded(model: Model) -> Model:
     return other
 
 
-@pytest.mark.parametrize("settings", pairs() + programmed())
+@pytest.mark.parametrize("settings", pairs(reads=["text"]) + programmed())
 def test_float32_is_the_model(settings: ModelSettings) -> None:
     model, mine = prepared(settings)
     target = targets(12, 7)
@@ -85,7 +85,7 @@ def test_float32_is_the_model(settings: ModelSettings) -> None:
             torch.testing.assert_close(some, others, rtol=1e-4, atol=2e-4)
 
 
-@pytest.mark.parametrize("settings", pairs(2) + programmed())
+@pytest.mark.parametrize("settings", pairs(2, reads=["text"]) + programmed())
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
 def test_lower_precision_is_near(settings: ModelSettings, precision: str) -> None:
     model, mine = prepared(settings, precision)
@@ -95,7 +95,7 @@ def test_lower_precision_is_near(settings: ModelSettings, precision: str) -> Non
     assert 0 < error < (0.2 if precision == "bfloat16" else 0.5)
 
 
-@pytest.mark.parametrize("settings", pairs(2))
+@pytest.mark.parametrize("settings", pairs(2, reads=["text"]))
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_alone_is_the_same_to_the_bit_in_company(settings: ModelSettings, precision: str) -> None:
     _, mine = prepared(settings, precision)
@@ -107,7 +107,7 @@ def test_alone_is_the_same_to_the_bit_in_company(settings: ModelSettings, precis
         assert torch.equal(told(mine, alone(BATCH, row), target[row : row + 1], 1), together[row : row + 1])
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_two_threads_compute_what_one_does(settings: ModelSettings, precision: str) -> None:
     (_, one), (_, two) = prepared(settings, precision), prepared(settings, precision, threads=2)
@@ -119,7 +119,7 @@ def test_two_threads_compute_what_one_does(settings: ModelSettings, precision: s
         torch.testing.assert_close(some, others, rtol=1e-6, atol=1e-5)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 def test_states_are_values_that_are_stepped_from_again_chosen_and_joined(settings: ModelSettings) -> None:
     _, mine = prepared(settings)
     target = targets(6, 9)
@@ -141,7 +141,7 @@ def test_states_are_values_that_are_stepped_from_again_chosen_and_joined(setting
 
 
 def test_blocks_that_nobody_remembers_are_let_go() -> None:
-    settings = next(p.values[0] for p in pairs() if p.values[0].decoder.kind == "transformer")
+    settings = next(p.values[0] for p in pairs(reads=["text"]) if p.values[0].decoder.kind == "transformer")
     _, mine = prepared(settings)
     source = mine.encode(BATCH)
     state: PreparedState = mine.begin(source)
@@ -155,7 +155,9 @@ def test_blocks_that_nobody_remembers_are_let_go() -> None:
 
 
 def test_more_positions_than_were_thought_of() -> None:
-    settings = next(p.values[0] for p in pairs() if getattr(p.values[0].encoder, "positions", None) == "sinusoidal")
+    settings = next(
+        p.values[0] for p in pairs(reads=["text"]) if getattr(p.values[0].encoder, "positions", None) == "sinusoidal"
+    )
     model, mine = prepared(settings)
     batch, target = sentences(700, 3), targets(2, 300)
     wanted, found = (told(verbs, batch, target, 1) for verbs in (model, mine))
@@ -163,7 +165,7 @@ def test_more_positions_than_were_thought_of() -> None:
 
 
 def test_numbers_that_are_none_stay_none() -> None:
-    model = make(pairs(1)[0].values[0])
+    model = make(pairs(1, reads=["text"])[0].values[0])
     with torch.no_grad():
         model.decoder.output.bias[5] = torch.nan
     likely, pieces, _ = prepare(model).best(torch.randn(3, 1, model.decoder.output.weight.shape[1]), 3)

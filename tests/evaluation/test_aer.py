@@ -11,12 +11,10 @@ from regard.attention.alignment import (
     Readings,
     links_between,
     merge_words,
-    pharaoh,
-    read_gold,
-    read_pharaoh,
     strongest,
     symmetrise,
 )
+from regard.data.links import pharaoh, read_gold, read_pharaoh
 from regard.evaluation.aer import Gold, agreeing_choices, alignment_scores, best_choice, links_of, share_on_gold
 from regard.pipeline import Translation
 

@@ -17,7 +17,7 @@ from regard.models import Batch, ModelSettings
 EXAMPLES = [Example([5, 6, 7, EOS], [8, 9, 4, EOS]), Example([4, EOS], [6, EOS])]
 
 
-@pytest.mark.parametrize("settings", pairs(2))
+@pytest.mark.parametrize("settings", pairs(2, reads=["text"]))
 def test_it_is_the_mean_over_the_real_pieces_of_each_sentence_alone(settings: ModelSettings) -> None:
     model = make(settings)
     found = attention_entropy(model, collate(EXAMPLES))

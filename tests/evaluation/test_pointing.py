@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.errors import UsageError
-from regard.evaluation.pointing import points_at, share_pointed
+from regard.evaluation.pointing import Pointing, play, points_at, share_pointed
 
 
 def test_the_peak_is_looked_up_in_pixels() -> None:
@@ -26,3 +26,16 @@ def test_what_is_no_map_is_refused() -> None:
         points_at(np.zeros(3), np.zeros((2, 2), bool))
     with pytest.raises(UsageError, match=r"got shapes \(1, 0\)"):
         points_at(np.zeros((1, 0)), np.zeros((2, 2), bool))
+
+
+def test_the_game_is_told_with_what_blind_pointing_would_hit() -> None:
+    corner, middle = np.zeros((40, 40), bool), np.zeros((40, 40), bool)
+    corner[:10, :20] = True  # an eighth of the picture
+    middle[15:25, 15:25] = True  # a sixteenth
+    looked = np.array([[0.7, 0.1], [0.1, 0.1]])  # peaks at pixel 10, 10
+    found = play([looked, looked], [corner, middle])
+    assert found == Pointing(2, 0.0, 3 / 32, 0.5)
+    corner[:11] = True
+    assert play([looked, looked], [corner, middle]).share == 0.5
+    assert str(found) == "0.0 % of 2 words (chance 9.4 %, middle of the picture 50.0 %)"
+    assert play([], []) == Pointing(0, 0.0, 0.0, 0.0)

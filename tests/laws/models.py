@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.batching import pad
+from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import BOS, EOS
 from regard.models import DECODERS, ENCODERS, Batch, Model, ModelSettings, Source, State, build
+from regard.models.backbones import TimmEncoderSettings
+from regard.models.vision import ResNetEncoderSettings, ViTEncoderSettings
 from regard.settings import Settings
 
 SOURCE_PIECES, TARGET_PIECES = 23, 17
@@ -27,9 +31,16 @@ SMALL: dict[str, Any] = {
     "dropout": 0.0,
     "limit": 40,
     "final_norm": "auto",
+    "learning": "all",
 }
 CHOICES: dict[str, Any] = {"layers": (2, 1), "activation": ("gelu", "swiglu"), "window": (None, 2)}
+OF_KIND: dict[type[Settings], dict[str, Any]] = {
+    ResNetEncoderSettings: {"width": (8,), "depths": ((1, 2),), "layers": (0, 1)},
+    ViTEncoderSettings: {"patch": (4,)},
+}
 GAIN = 2.0
+READERS = {reads: [kind for kind in ENCODERS if kind.reads == reads] for reads in ("text", "pictures")}
+READERS["pictures"].remove(TimmEncoderSettings)  # needs a package, or a stand-in: tests/models/test_backbones.py
 
 
 def variants(kind: type[Settings], count: int = 4) -> list[Settings]:
@@ -38,11 +49,12 @@ def variants(kind: type[Settings], count: int = 4) -> list[Settings]:
     Four show each pair of values of two switches of two; where a switch has more values there are as many as these.
     """
     small = {name: value for name, value in SMALL.items() if name in kind.model_fields}
-    switches = {name: values for name, values in CHOICES.items() if name in kind.model_fields}
+    choices = {**CHOICES, **OF_KIND.get(kind, {})}
+    switches = {name: values for name, values in choices.items() if name in kind.model_fields}
     for name, field in kind.model_fields.items():
         values = (True, False) if field.annotation is bool else typing.get_args(field.annotation)
         is_switch = field.annotation is bool or typing.get_origin(field.annotation) is typing.Literal
-        if is_switch and len(values) > 1 and name not in {**SMALL, **CHOICES}:
+        if is_switch and len(values) > 1 and name not in {**SMALL, **choices}:
             switches[name] = sorted(values, key=lambda value, default=field.default: value != default)
     rows = max([count, *map(len, switches.values())]) if count > 2 else count
     chosen = ({name: _pick(v, i, j) for j, (name, v) in enumerate(switches.items())} for i in range(rows))
@@ -63,12 +75,16 @@ def label(settings: Settings) -> str:
     return ".".join(told)
 
 
-def pairs(count: int = 4, share: str = "none") -> list[Any]:
-    """Every kind of encoder with every kind of decoder, and with each of them every variant of both at least once."""
+def pairs(count: int = 4, share: str = "none", reads: Sequence[str] = ("text", "pictures")) -> list[Any]:
+    """Every kind of encoder with every kind of decoder, and with each of them every variant of both at least once.
+
+    With those that read pictures only their own variants have turns: the decoders' have had theirs.
+    """
     chosen = []
-    for (i, one), (j, other) in itertools.product(enumerate(ENCODERS), enumerate(DECODERS)):
+    kinds = [(kind, what) for what in reads for kind in READERS[what] if (what, share) != ("pictures", "all")]
+    for (i, (one, what)), (j, other) in itertools.product(enumerate(kinds), enumerate(DECODERS)):
         encoders, decoders = variants(one, count), variants(other, count)
-        for k in range(max(len(encoders), len(decoders))):
+        for k in range(max(len(encoders), len(decoders)) if what == "text" else len(encoders)):
             chosen.append((encoders[(k + j) % len(encoders)], decoders[(k + i) % len(decoders)]))
     return [
         pytest.param(ModelSettings(encoder=e, decoder=d, share=share), id=f"{label(e)}+{label(d)}") for e, d in chosen
@@ -89,8 +105,9 @@ def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, pieces: int 
             if parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.2)
             else:
-                parameter.normal_(std=GAIN / math.sqrt(parameter.shape[-1]))
-        batch = sentences(*range(1, 9), seed=seed, pieces=source_pieces)
+                inputs = parameter[0].numel() if parameter.dim() == 4 else parameter.shape[-1]
+                parameter.normal_(std=GAIN / math.sqrt(inputs))
+        batch = sources(settings, *range(1, 9), seed=seed, pieces=source_pieces)
         logits = model.project(model(batch, targets(8, 8, seed=seed, pieces=pieces)))
         others = logits.index_fill(-1, torch.tensor([EOS]), -torch.inf).amax(-1)
         model.decoder.output.bias[EOS] += (others - logits[..., EOS]).quantile(ends)
@@ -112,15 +129,69 @@ def targets(rows: int, length: int, seed: int = 2, pieces: int = TARGET_PIECES) 
     return ids
 
 
+def pictures(*lengths: int, seed: int = 1) -> Batch:
+    """Random pictures of as many sizes as there are lengths, side by side."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = [(n + 2, 1 + 3 * n % 11) for n in lengths]
+    return Batch(*pad_pictures([torch.rand(3, Y, X, generator=generator) for Y, X in sizes]))
+
+
+def sources(settings: ModelSettings, *lengths: int, seed: int = 1, pieces: int = SOURCE_PIECES) -> Batch:
+    """What this model's encoder reads: sentences of these lengths, or pictures."""
+    if settings.encoder.reads == "pictures":
+        return pictures(*lengths, seed=seed)
+    return sentences(*lengths, seed=seed, pieces=pieces)
+
+
+def readable(model: Model, batch: Batch) -> Tensor:
+    """Which entries of each source may be read: (B, S)."""
+    with torch.no_grad():
+        encoded = model.encoder(batch)
+    return torch.ones(encoded.outputs.shape[:2], dtype=torch.bool) if encoded.keep is None else encoded.keep
+
+
 def entries(batch: Batch) -> list[int]:
-    """How many entries each source has."""
+    """How many entries each sentence has."""
     B, S = batch.data.shape[:2]
     return [S] * B if batch.keep is None else batch.keep.sum(1).tolist()
 
 
+def real(batch: Batch) -> Tensor:
+    """What of the data is real, in its own shape: (B, S) or (B, 1, Y, X)."""
+    B, shape = len(batch.data), (batch.data.shape[1:2] if batch.data.dim() == 2 else (1, *batch.data.shape[2:]))
+    return torch.ones(B, *shape, dtype=torch.bool) if batch.keep is None else batch.keep.view(B, *shape)
+
+
 def alone(batch: Batch, row: int) -> Batch:
-    """One sentence of a batch, without its padding."""
-    return Batch(batch.data[row : row + 1, : entries(batch)[row]])
+    """One source of a batch, without its padding."""
+    kept = real(batch)[row]
+    if batch.data.dim() == 2:
+        return Batch(batch.data[row : row + 1, : int(kept.sum())])
+    return Batch(batch.data[row : row + 1, :, : int(kept[0].any(1).sum()), : int(kept[0].any(0).sum())])
+
+
+def together(batch: Batch, rows: Sequence[int]) -> Batch:
+    """Some sources of a batch, with no more padding than they need."""
+    ones = [alone(batch, row).data[0] for row in rows]
+    return Batch(*(pad([one.tolist() for one in ones]) if batch.data.dim() == 2 else pad_pictures(ones)))
+
+
+def padded(batch: Batch, more: int) -> Batch:
+    """The same sources with more padding."""
+    sides = (0, more) if batch.data.dim() == 2 else (0, more, 0, more)
+    return Batch(F.pad(batch.data, sides), F.pad(real(batch), sides, value=False).flatten(1))
+
+
+def strange(batch: Batch) -> Batch:
+    """The same sources with something else where nothing may be read."""
+    text = batch.data.dim() == 2
+    other = torch.randint(0, EOS + 9, batch.data.shape) if text else torch.rand(batch.data.shape)
+    return Batch(torch.where(real(batch), batch.data, other), batch.keep)
+
+
+def repeated(batch: Batch, times: int) -> Batch:
+    """One source so many times."""
+    return Batch(batch.data.expand(times, *batch.data.shape[1:]))
 
 
 def widened(rows: int, beams: int) -> Tensor:

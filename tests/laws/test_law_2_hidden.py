@@ -3,31 +3,29 @@
 import pytest
 import torch
 
-from laws.models import alone, entries, make, pairs, sentences, targets
-from regard.data.tokenizer import EOS, PAD
-from regard.models import Batch, ModelSettings
+from laws.models import alone, entries, make, pairs, real, sentences, sources, strange, targets
+from regard.data.tokenizer import PAD
+from regard.models import ModelSettings
 
 
 @pytest.mark.parametrize("settings", pairs())
 def test_other_pieces_in_the_padding_change_nothing(settings: ModelSettings) -> None:
-    model, batch, target = make(settings), sentences(7, 2, 5, 1), targets(4, 5)
-    assert batch.keep is not None
-    strange = torch.randint(PAD, EOS + 9, batch.data.shape)
-    other = Batch(torch.where(batch.keep, batch.data, strange), batch.keep)
+    model, batch, target = make(settings), sources(settings, 7, 2, 5, 1), targets(4, 5)
+    other = strange(batch)
     assert not torch.equal(other.data, batch.data)
     one, same = model.encoder(batch), model.encoder(other)
-    torch.testing.assert_close(one.outputs[batch.keep], same.outputs[batch.keep], rtol=0, atol=1e-5)
+    torch.testing.assert_close(one.outputs[one.keep], same.outputs[one.keep], rtol=0, atol=1e-5)
     torch.testing.assert_close(one.summary, same.summary, rtol=0, atol=1e-5)
     torch.testing.assert_close(model(batch, target), model(other, target), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("settings", pairs(1))
 def test_hidden_encoder_outputs_change_nothing_even_if_they_are_no_numbers(settings: ModelSettings) -> None:
-    model, batch, target = make(settings), sentences(7, 2, 5, 1), targets(4, 5)
+    model, batch, target = make(settings), sources(settings, 7, 2, 5, 1), targets(4, 5)
     encoded = model.encoder(batch)
-    assert batch.keep is not None
+    assert not bool(encoded.keep.all())
     wanted, _ = model.step(target, *reversed(_ready(model, encoded)))
-    encoded.outputs.data.masked_fill_(~batch.keep[:, :, None], float("nan"))
+    encoded.outputs.data.masked_fill_(~encoded.keep[:, :, None], float("nan"))
     found, _ = model.step(target, *reversed(_ready(model, encoded)))
     assert torch.equal(found, wanted)
 
@@ -37,7 +35,7 @@ def _ready(model, encoded):  # type: ignore[no-untyped-def]
     return source, model.begin(source)
 
 
-@pytest.mark.parametrize("settings", pairs())
+@pytest.mark.parametrize("settings", pairs(reads=["text"]))
 def test_padding_gets_no_gradient_and_no_piece_but_the_padding_is_without(settings: ModelSettings) -> None:
     model, target = make(settings), targets(3, 5)
     batch = sentences(6, 2, 4)
@@ -51,9 +49,20 @@ def test_padding_gets_no_gradient_and_no_piece_but_the_padding_is_without(settin
     assert all(float(gradient[piece].abs().max()) > 0 for piece in read)
 
 
+@pytest.mark.parametrize("settings", pairs(reads=["pictures"]))
+def test_what_is_no_picture_gets_no_gradient_and_no_picture_is_without(settings: ModelSettings) -> None:
+    model, target, batch = make(settings), targets(3, 5), sources(settings, 6, 2, 4)
+    pixels = batch.data.requires_grad_()
+    features = model(batch, target)
+    (gradient,) = torch.autograd.grad((features * torch.randn_like(features)).sum(), pixels)
+    assert bool(gradient.isfinite().all())
+    assert float(gradient.masked_fill(real(batch), 0).abs().max()) == 0
+    assert bool((gradient.abs().amax((1, 2, 3)) > 0).all())
+
+
 @pytest.mark.parametrize("settings", pairs(1))
 def test_what_comes_later_in_the_target_changes_nothing_before(settings: ModelSettings) -> None:
-    model, batch = make(settings), sentences(6, 2, 4)
+    model, batch = make(settings), sources(settings, 6, 2, 4)
     one, other = targets(3, 6), targets(3, 6, seed=9)
     other[:, :4] = one[:, :4]
     torch.testing.assert_close(model(batch, one)[:, :4], model(batch, other)[:, :4], rtol=0, atol=1e-5)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from laws.models import entries, make, pairs, sentences, targets, widened
+from laws.models import make, pairs, sources, targets, widened
 from laws.searching import Steer, beam, greedy, never, plain_greedy
 from regard.data.tokenizer import BOS, EOS, PAD, UNK
 from regard.models import Model, ModelSettings
@@ -66,7 +66,7 @@ RULES: dict[str, tuple[tuple[Rule, ...], tuple[Steer, ...]]] = {
 
 @pytest.mark.parametrize("settings", pairs())
 def test_greedy_is_a_beam_of_one(settings: ModelSettings) -> None:
-    batch, longest = sentences(7, 1, 5, 3, 6), torch.tensor([9, 2, 8, 9, 5])
+    batch, longest = sources(settings, 7, 1, 5, 3, 6), torch.tensor([9, 2, 8, 9, 5])
     found = set()
     for seed, ends in enumerate(ENDS):
         model = make(settings, seed, ends)
@@ -81,7 +81,7 @@ def test_greedy_is_a_beam_of_one(settings: ModelSettings) -> None:
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("settings", pairs(1))
 def test_greedy_is_a_beam_of_one_whatever_the_rules(settings: ModelSettings, rules: str) -> None:
-    batch, longest = sentences(7, 1, 5, 3, 6), torch.full((5,), 8)
+    batch, longest = sources(settings, 7, 1, 5, 3, 6), torch.full((5,), 8)
     for seed, ends in enumerate(ENDS):
         model = make(settings, seed, ends)
         source = model.encode(batch)
@@ -100,7 +100,7 @@ class Nothing(Rule):
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("settings", pairs(1))
 def test_the_best_pieces_are_as_good_as_whole_distributions(settings: ModelSettings, rules: str) -> None:
-    batch, longest = sentences(7, 1, 5, 3, 6), torch.full((5,), 8)
+    batch, longest = sources(settings, 7, 1, 5, 3, 6), torch.full((5,), 8)
     for seed, ends in enumerate(ENDS):
         model, (objects, _) = make(settings, seed, ends), RULES[rules]
         source = model.encode(batch)
@@ -120,11 +120,11 @@ def _same(one: list[Hypothesis], many: list[list[Hypothesis]]) -> None:
 
 @pytest.mark.parametrize("settings", pairs(1))
 def test_search_settings_of_one_beam_are_greedy(settings: ModelSettings) -> None:
-    model, batch = make(settings), sentences(5, 2, 4)
+    model, batch = make(settings), sources(settings, 5, 2, 4)
     chosen = SearchSettings(beam=1, length_penalty=0.6, max_ratio=1.0, max_extra=3)
     longest = torch.tensor([8, 5, 7])
     source = model.encode(batch)
-    found = search(model, source, entries(batch), chosen)
+    found = search(model, source, [5, 2, 4], chosen)
     _same(plain_greedy(model, source, longest, LengthPenalty(0.6), DEFAULT), found)
 
 
@@ -160,7 +160,7 @@ def log_probabilities(model: Model, source_row: int, batch_targets: list[tuple[i
 def test_a_beam_as_wide_as_the_space_ranks_all_targets_as_brute_force_does(
     settings: ModelSettings, alpha: float
 ) -> None:
-    batch, longest, lengths = sentences(4, 1, 6), torch.tensor([4, 3, 4]), set[int]()
+    batch, longest, lengths = sources(settings, 4, 1, 6), torch.tensor([4, 3, 4]), set[int]()
     penalty = LengthPenalty(alpha)
     for seed in itertools.count():
         assert seed < 30, "the best should not all be equally long"
@@ -186,7 +186,7 @@ def test_what_is_forbidden_is_never_written(settings: ModelSettings) -> None:
     model, longest = make(settings, ends=0.1), torch.tensor([6, 6])
     with torch.no_grad():
         model.decoder.output.bias[[PAD, UNK, BOS]] = 3.0
-    source = model.encode(sentences(4, 2))
+    source = model.encode(sources(settings, 4, 2))
     free = beam(model, source, longest, 4, LengthPenalty(1.0), ())
     assert {PAD, UNK, BOS} & {piece for some in free for h in some for piece in h.ids}, "they would be written"
     for found in (
@@ -202,7 +202,7 @@ def test_what_is_forbidden_is_never_written(settings: ModelSettings) -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_hypotheses_that_share_a_source_go_on_as_if_each_had_its_own(settings: ModelSettings) -> None:
-    K, batch = 3, sentences(5, 1, 7)
+    K, batch = 3, sources(settings, 5, 1, 7)
     model, target = make(settings), targets(3 * K, 6)
     source, rows = model.encode(batch), widened(3, K)
     tiled = source.select(rows)

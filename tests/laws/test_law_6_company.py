@@ -7,21 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 import torch
-import torch.nn.functional as F
 
-from laws.models import alone, entries, make, pairs, sentences, targets, tensors_of, widened
+from laws.models import alone, make, padded, pairs, repeated, sources, targets, tensors_of, together, widened
 from laws.searching import beam, greedy
 from regard.models import Batch, Model, ModelSettings, Source, State
 from regard.search import Hypothesis, LengthPenalty
 
-BATCH = sentences(6, 1, 9, 4, 9, 2)
+LENGTHS = (6, 1, 9, 4, 9, 2)
 LONGEST = torch.tensor([7, 5, 6, 7, 4, 6])
-
-
-def padded(batch: Batch, more: int) -> Batch:
-    """The same sentences with more padding."""
-    keep = torch.ones(batch.data.shape, dtype=torch.bool) if batch.keep is None else batch.keep
-    return Batch(F.pad(batch.data, (0, more)), F.pad(keep, (0, more), value=False))
 
 
 def reordered(batch: Batch, order: list[int]) -> Batch:
@@ -32,12 +25,12 @@ def reordered(batch: Batch, order: list[int]) -> Batch:
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_teacher_forced_alone_in_a_batch_with_more_padding_and_in_another_order(settings: ModelSettings) -> None:
-    model, target, order = make(settings), targets(6, 5), [3, 0, 5, 2, 1, 4]
-    wanted = torch.cat([model(alone(BATCH, row), target[row : row + 1]) for row in range(6)])
-    for batch in (BATCH, padded(BATCH, 4)):
+    model, target, order, given = make(settings), targets(6, 5), [3, 0, 5, 2, 1, 4], sources(settings, *LENGTHS)
+    wanted = torch.cat([model(alone(given, row), target[row : row + 1]) for row in range(6)])
+    for batch in (given, padded(given, 4)):
         torch.testing.assert_close(model(batch, target), wanted, rtol=0, atol=1e-4)
         torch.testing.assert_close(model(reordered(batch, order), target[order]), wanted[order], rtol=0, atol=1e-4)
-    whole = padded(alone(BATCH, 2), 0)
+    whole = padded(alone(given, 2), 0)
     assert whole.keep is not None
     assert bool(whole.keep.all()), "a mask that hides nothing is as good as none"
     torch.testing.assert_close(model(whole, target[2:3]), wanted[2:3], rtol=0, atol=1e-4)
@@ -46,20 +39,22 @@ def test_teacher_forced_alone_in_a_batch_with_more_padding_and_in_another_order(
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_what_the_encoder_says_of_a_sentence_is_the_same_in_company(settings: ModelSettings) -> None:
-    model = make(settings)
-    encoded = model.encoder(padded(BATCH, 3))
-    assert encoded.outputs.shape == (6, 12, model.encoder.shape.size)
+    model, batch = make(settings), sources(settings, *LENGTHS)
+    encoded = model.encoder(padded(batch, 3))
+    assert encoded.outputs.shape == (*encoded.keep.shape, model.encoder.shape.size)
+    assert encoded.embedded.shape == (*encoded.keep.shape, model.encoder.shape.embedded)
     assert encoded.summary.shape == (6, model.encoder.shape.rows, model.encoder.shape.size)
-    for row, n in enumerate(entries(BATCH)):
-        wanted = model.encoder(alone(BATCH, row))
-        torch.testing.assert_close(encoded.outputs[row : row + 1, :n], wanted.outputs, rtol=0, atol=1e-4)
+    for row, kept in enumerate(encoded.keep):
+        wanted = model.encoder(alone(batch, row))
+        torch.testing.assert_close(encoded.outputs[row, kept], wanted.outputs[0], rtol=0, atol=1e-4)
+        torch.testing.assert_close(encoded.embedded[row, kept], wanted.embedded[0], rtol=0, atol=1e-4)
         torch.testing.assert_close(encoded.summary[row : row + 1], wanted.summary, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("settings", pairs(2))
 @pytest.mark.parametrize("width", [1, 4])
 def test_searched_alone_in_a_batch_with_more_padding_and_in_another_order(settings: ModelSettings, width: int) -> None:
-    order, penalty = [3, 0, 5, 2, 1, 4], LengthPenalty(0.6)
+    order, penalty, given = [3, 0, 5, 2, 1, 4], LengthPenalty(0.6), sources(settings, *LENGTHS)
 
     def look(model: Model, batch: Batch, longest: torch.Tensor) -> list[list[Hypothesis]]:
         source = model.encode(batch)
@@ -69,10 +64,10 @@ def test_searched_alone_in_a_batch_with_more_padding_and_in_another_order(settin
 
     for seed, ends in enumerate((0.02, 0.2)):
         model = make(settings, seed, ends)
-        wanted = [look(model, alone(BATCH, row), LONGEST[row : row + 1])[0] for row in range(6)]
-        same(look(model, BATCH, LONGEST), wanted)
-        same(look(model, padded(BATCH, 4), LONGEST), wanted)
-        same(look(model, reordered(BATCH, order), LONGEST[order]), [wanted[row] for row in order])
+        wanted = [look(model, alone(given, row), LONGEST[row : row + 1])[0] for row in range(6)]
+        same(look(model, given, LONGEST), wanted)
+        same(look(model, padded(given, 4), LONGEST), wanted)
+        same(look(model, reordered(given, order), LONGEST[order]), [wanted[row] for row in order])
 
 
 def same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
@@ -92,6 +87,7 @@ class Company:
     """Sentences that are decoded together, each from its own beginning, and what each would be told alone."""
 
     model: Model
+    given: Batch
     beams: int
     target: torch.Tensor  # (6·K, T) what each hypothesis of each sentence writes
     wanted: torch.Tensor  # (6·K, T, D) what it is told
@@ -103,18 +99,15 @@ class Company:
     lengths: set[tuple[int, ...]] = field(default_factory=set)
 
     @classmethod
-    def of(cls, model: Model, beams: int) -> Company:
+    def of(cls, settings: ModelSettings, beams: int) -> Company:
+        model, given = make(settings), sources(settings, *LENGTHS)
         target, told = targets(6 * beams, T), []
         for row, own in enumerate(target.split(beams)):
-            told.append(model(Batch(alone(BATCH, row).data.expand(beams, -1)), own))
-        return cls(model, beams, target, torch.cat(told))
+            told.append(model(repeated(alone(given, row), beams), own))
+        return cls(model, given, beams, target, torch.cat(told))
 
     def join(self, sentences: list[int]) -> None:
-        longest = max(entries(BATCH)[row] for row in sentences)
-        batch = reordered(BATCH, sentences)
-        assert batch.keep is not None
-        keep = batch.keep[:, :longest]
-        source = self.model.encode(Batch(batch.data[:, :longest], None if bool(keep.all()) else keep))
+        source = self.model.encode(together(self.given, sentences))
         state = self.model.begin(source).select(widened(len(sentences), self.beams))
         self.source = source if self.source is None else self.source.join(source)
         self.state = state if self.state is None else self.state.join(state)
@@ -158,7 +151,7 @@ class Company:
 @pytest.mark.parametrize("settings", pairs())
 @pytest.mark.parametrize("beams", [1, 3])
 def test_others_join_and_leave_in_the_middle(settings: ModelSettings, beams: int) -> None:
-    company = Company.of(make(settings), beams)
+    company = Company.of(settings, beams)
     company.join([0])
     company.step(3)
     company.join([1, 2])  # a longer source and a shorter one, with less behind them
@@ -178,8 +171,7 @@ def test_others_join_and_leave_in_the_middle(settings: ModelSettings, beams: int
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs(2))
 def test_two_companies_become_one_in_the_middle(settings: ModelSettings) -> None:
-    model = make(settings)
-    alone_told = Company.of(model, 2)
+    alone_told = Company.of(settings, 2)
     for sizes in ((1, 5), (5, 1), (3, 3)):
         one, other = (replace(alone_told, lengths=set()) for _ in range(2))
         one.join([2, 1])
@@ -197,7 +189,7 @@ def test_two_companies_become_one_in_the_middle(settings: ModelSettings) -> None
 @pytest.mark.parametrize("settings", pairs(1))
 @pytest.mark.parametrize("beams", [1, 2])
 def test_any_order_of_joining_and_leaving(settings: ModelSettings, beams: int) -> None:
-    company, chance = Company.of(make(settings), beams), random.Random(3)
+    company, chance = Company.of(settings, beams), random.Random(3)
     for _ in range(60):
         free = [row for row in range(6) if row not in company.members]
         staying = [i for i, done in enumerate(company.done) if done < T]
@@ -214,10 +206,9 @@ def test_any_order_of_joining_and_leaving(settings: ModelSettings, beams: int) -
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs(1))
 def test_joining_and_leaving_change_nothing_that_was_there(settings: ModelSettings) -> None:
-    model = make(settings)
-    parts = []
+    model, batch, parts = make(settings), sources(settings, *LENGTHS), []
     for row in (0, 3):
-        source = model.encode(alone(BATCH, row))
+        source = model.encode(alone(batch, row))
         parts.append((source, model.step(targets(1, 3 + row), model.begin(source), source)[1]))
     values = [value for part in parts for value in part]
     before = [tensor.clone() for value in values for tensor in tensors_of(value)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from laws.models import make, pairs, sentences, targets
+from laws.models import make, pairs, sources, targets
 from regard.checkpoint import load_tensors, put_weights, save_tensors, weights
 from regard.models import ModelSettings
 
@@ -16,7 +16,7 @@ SHARES = [p for share in ("none", "target", "all") for p in pairs(2, share)]
 @pytest.mark.parametrize("settings", SHARES)
 def test_saved_is_loaded_to_the_last_bit(settings: ModelSettings, tmp_path: Path) -> None:
     model, other, path = make(settings, seed=1), make(settings, seed=2), tmp_path / "model.safetensors"
-    batch, target = sentences(5, 2, 7, pieces=17), targets(3, 6)
+    batch, target = sources(settings, 5, 2, 7, pieces=17), targets(3, 6)
     wanted = model.project(model(batch, target))
     save_tensors(path, weights(model), {"update": "7"})
     assert not torch.allclose(other.project(other(batch, target)), wanted, atol=0.1)
@@ -25,7 +25,8 @@ def test_saved_is_loaded_to_the_last_bit(settings: ModelSettings, tmp_path: Path
     assert [p.name for p in tmp_path.iterdir()] == ["model.safetensors"]
     shared = settings.share != "none"
     assert (other.decoder.output.weight is other.decoder.embedding.weight) == shared
-    assert (other.encoder.embedding.weight is other.decoder.embedding.weight) == (settings.share == "all")
+    if settings.encoder.reads == "text":
+        assert (other.encoder.embedding.weight is other.decoder.embedding.weight) == (settings.share == "all")
     save_tensors(tmp_path / "again", weights(other), {"update": "7"})
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 

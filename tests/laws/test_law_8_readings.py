@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from laws.models import alone, entries, make, pairs, sentences
+from laws.models import alone, make, pairs, readable, sources
 from regard.attention import Read, watch
 from regard.data.tokenizer import BOS
 from regard.models import Model, ModelSettings
@@ -34,17 +34,18 @@ def calm(settings: ModelSettings) -> Model:
 def test_readings_of_winners_are_those_of_teacher_forcing_each_alone(
     settings: ModelSettings, width: int, batch: tuple[int, ...]
 ) -> None:
-    model, data = calm(settings), sentences(*batch)
+    model, data = calm(settings), sources(settings, *batch)
     tasks = [Task(row, n + 3) for row, n in enumerate(batch)]
     found = find(model, model.encode(data), tasks, SearchSettings(beam=width, min_length=2))
     winners = [hypotheses[0].ids for hypotheses in found]
     rows = [alone(data, row) for row in range(len(batch))]
-    read = forced(model, [row.data[0].tolist() for row in rows], winners)
+    read = forced(model, [row.data[0] if row.data.dim() == 4 else row.data[0].tolist() for row in rows], winners)
     assert min(map(len, winners)) >= 2
-    for own, ids, S, seen in zip(rows, winners, entries(data), read, strict=True):
+    for own, ids, S, seen in zip(rows, winners, readable(model, data).sum(1).tolist(), read, strict=True):
         with watch(model) as wanted:
             features = model(own, torch.tensor([[BOS, *ids]]))
         assert set(seen.weights) == set(seen.roles) == set(wanted)
+        assert seen.grid == model.encode(own).grid
         T, total = len(ids) + 1, model.project(features)[0].log_softmax(-1)[: len(ids)]
         likely = total.gather(1, torch.tensor([*ids])[:, None])[:, 0].numpy() if ids else np.zeros(0)
         np.testing.assert_allclose(seen.likely[:-1], likely, rtol=0, atol=1e-4)
@@ -58,13 +59,13 @@ def test_readings_of_winners_are_those_of_teacher_forcing_each_alone(
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs(1))
 def test_padding_gets_exactly_nothing(settings: ModelSettings) -> None:
-    model, data = make(settings), sentences(6, 1, 4)
+    model, data = make(settings), sources(settings, 6, 1, 4)
     targets = torch.tensor([[BOS, 5, 6, 7], [BOS, 6, 5, 4], [BOS, 7, 7, 5]])
     with watch(model) as heard:
         model(data, targets)
     roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Read)}
     for name, weights in heard.items():
-        for row, S in enumerate(entries(data)):
+        for row, kept in enumerate(readable(model, data)):
             if roles[name] != "decoder":
-                queries = S if roles[name] == "encoder" else 4
-                assert float(weights[row, :, :queries, S:].abs().sum()) == 0
+                queries = kept if roles[name] == "encoder" else torch.ones(4, dtype=torch.bool)
+                assert float(weights[row][:, queries][..., ~kept].abs().sum()) == 0

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from laws.models import alone, entries, make, pairs, sentences, targets
+from laws.models import alone, entries, make, pairs, readable, sentences, sources, targets
 from laws.searching import beam, greedy
 from regard.attention import Read, watch
 from regard.data.batching import pad
@@ -17,7 +17,8 @@ from regard.models import Model, ModelSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.search import LengthPenalty
 
-BATCH = sentences(6, 1, 4, 8)
+LENGTHS = (6, 1, 4, 8)
+BATCH = sentences(*LENGTHS)
 T = 7
 
 
@@ -30,27 +31,30 @@ def roles(model: Model) -> dict[str, str]:
 @pytest.mark.parametrize("settings", pairs())
 def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
     model, target, longest = make(settings), targets(4, T), torch.tensor([6, 5, 4, 6])
-    source, penalty = model.encode(BATCH), LengthPenalty(1.0)
-    plain = [model(BATCH, target), greedy(model, source, longest, penalty), beam(model, source, longest, 3, penalty)]
+    batch = sources(settings, *LENGTHS)
+    source, penalty = model.encode(batch), LengthPenalty(1.0)
+    plain = [model(batch, target), greedy(model, source, longest, penalty), beam(model, source, longest, 3, penalty)]
     with watch(model) as readings:
-        assert torch.equal(model(BATCH, target), plain[0])
+        assert torch.equal(model(batch, target), plain[0])
     assert set(readings) == set(roles(model)), "every layer that reads is heard"
     with watch(model):
         assert greedy(model, source, longest, penalty) == plain[1]
     with watch(model):
         assert beam(model, source, longest, 3, penalty) == plain[2]
     heard = {name: weights.clone() for name, weights in readings.items()}
-    assert torch.equal(model(BATCH, target), plain[0])
+    assert torch.equal(model(batch, target), plain[0])
     assert all(torch.equal(weights, heard[name]) for name, weights in readings.items()), "nobody listens any more"
 
 
 @pytest.mark.parametrize("settings", pairs(1))
 def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> None:
-    model, target = make(settings), targets(4, T)
+    model, target, batch = make(settings), targets(4, T), sources(settings, *LENGTHS)
 
     def gradients() -> list[Tensor | None]:
-        features = model(BATCH, target)
-        learnt = [p for name, p in model.named_parameters() if not name.startswith("decoder.output")]
+        features = model(batch, target)
+        learnt = [
+            p for name, p in model.named_parameters() if p.requires_grad and not name.startswith("decoder.output")
+        ]
         return list(torch.autograd.grad(features.square().sum(), learnt))
 
     plain = gradients()
@@ -62,23 +66,24 @@ def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> Non
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 def test_readings_of_a_batch_are_those_of_each_sentence_alone(settings: ModelSettings) -> None:
-    model, lengths = make(settings), [5, T, 3, 6]
+    model, lengths, batch = make(settings), [5, T, 3, 6], sources(settings, *LENGTHS)
     rows = targets(4, T).tolist()
     target, _ = pad([row[:n] for row, n in zip(rows, lengths, strict=True)])
     with watch(model) as together:
-        model(BATCH, target)
-    for row, (S, n) in enumerate(zip(entries(BATCH), lengths, strict=True)):
+        model(batch, target)
+    for row, (kept, n) in enumerate(zip(readable(model, batch), lengths, strict=True)):
         with watch(model) as own:
-            model(alone(BATCH, row), target[row : row + 1, :n])
+            model(alone(batch, row), target[row : row + 1, :n])
+        written = torch.arange(T) < n
         for name, role in roles(model).items():
-            queries, read = {"encoder": (S, S), "decoder": (n, n), "cross": (n, S)}[role]
-            found, wanted = together[name][row], own[name][0]
-            assert wanted.shape[1:] == (queries, read)
-            torch.testing.assert_close(found[:, :queries, :read], wanted, rtol=0, atol=1e-4)
-            assert float(found[:, :queries, read:].abs().sum()) == 0, "what it has not gets exactly nothing"
+            queries, read = {"encoder": (kept, kept), "decoder": (written, written), "cross": (written, kept)}[role]
+            found, wanted = together[name][row][:, queries], own[name][0]
+            assert wanted.shape[1:] == (queries.sum(), read.sum())
+            torch.testing.assert_close(found[:, :, read], wanted, rtol=0, atol=1e-4)
+            assert float(found[:, :, ~read].abs().sum()) == 0, "what it has not gets exactly nothing"
             ones = torch.ones(wanted.shape[:2])
             torch.testing.assert_close(wanted.sum(-1), ones, rtol=0, atol=1e-5)
-            torch.testing.assert_close(found[:, :queries].sum(-1), ones, rtol=0, atol=1e-5)
+            torch.testing.assert_close(found.sum(-1), ones, rtol=0, atol=1e-5)
             assert bool((found >= 0).all())
 
 
@@ -86,7 +91,7 @@ def test_readings_of_a_batch_are_those_of_each_sentence_alone(settings: ModelSet
 @pytest.mark.parametrize("settings", pairs())
 def test_readings_step_by_step_are_those_of_all_at_once(settings: ModelSettings) -> None:
     model, target = make(settings), targets(4, T)
-    source = model.encode(BATCH)
+    source = model.encode(sources(settings, *LENGTHS))
     with watch(model) as whole:
         model.step(target, model.begin(source), source)
     with watch(model) as stepwise:
@@ -105,7 +110,7 @@ def test_readings_step_by_step_are_those_of_all_at_once(settings: ModelSettings)
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs(1))
 def test_readings_of_a_greedy_search_are_those_of_teacher_forcing_its_own_output(settings: ModelSettings) -> None:
-    model, sentence = make(settings, ends=0.05), alone(BATCH, 3)
+    model, sentence = make(settings, ends=0.05), alone(sources(settings, *LENGTHS), 3)
     model.decoder.output.bias[EOS] -= 5
     source = model.encode(sentence)
     with watch(model) as searched:
@@ -122,7 +127,7 @@ def test_another_model_is_not_collected() -> None:
     for parameter in pairs(1):
         model, other = make(parameter.values[0], 1), make(parameter.values[0], 2)
         with watch(model) as readings:
-            other(BATCH, targets(4, T))
+            other(sources(parameter.values[0], *LENGTHS), targets(4, T))
         assert len(readings) == 0
 
 
@@ -130,7 +135,8 @@ def test_another_model_is_not_collected() -> None:
 def test_beams_that_share_a_source_have_readings_of_their_own() -> None:
     for parameter in pairs(1):
         model, target = make(parameter.values[0]), targets(8, T)
-        source, rows = model.encode(BATCH), torch.arange(4).repeat_interleave(2)
+        source = model.encode(sources(parameter.values[0], *LENGTHS))
+        rows = torch.arange(4).repeat_interleave(2)
         with watch(model) as shared:
             model.step(target, model.begin(source).select(rows), source)
         with watch(model) as own:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from laws.learning import SYMBOLS, TASKS, Task, accuracy, best_head, learnt
+from laws.models import READERS
 from regard.attention import SCORES, Read
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
 from regard.models.recurrent import PlainDecoderSettings, RecurrentDecoderSettings, RecurrentEncoderSettings
@@ -63,7 +64,7 @@ def test_what_is_tested_was_not_trained_on() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [Task(name) for name in TASKS], ids=TASKS)
-@pytest.mark.parametrize("kind", ENCODERS, ids=lambda kind: kind.model_fields["kind"].default)
+@pytest.mark.parametrize("kind", READERS["text"], ids=lambda kind: kind.model_fields["kind"].default)
 def test_every_encoder_learns_to_copy_and_to_reverse(kind: type[Settings], task: Task) -> None:
     check(sized(kind), WRITER, task)
 

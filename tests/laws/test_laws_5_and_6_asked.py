@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from laws.models import alone, make, pairs, sentences, targets
+from laws.models import alone, make, pairs, sources, targets
 from laws.test_law_5_scores import recomputed
-from regard.models import Ensemble, Model, ModelSettings
+from regard.models import Batch, Ensemble, Model, ModelSettings
 from regard.search import Hypothesis, SearchSettings, Task, Term, find
 
-BATCH = sentences(8, 1, 5, 3, 7, 2)
+LENGTHS = (8, 1, 5, 3, 7, 2)
 LONGEST = (9, 5, 8, 9, 7, 8)
 ASKED: dict[str, dict[str, Any]] = {
     "sample": {"beam": 3, "sample": True, "temperature": 1.3},
@@ -31,10 +31,10 @@ def tasks(wishes: bool) -> list[Task]:
     return some
 
 
-def check(model: Model, settings: SearchSettings, asked: list[Task]) -> list[list[Hypothesis]]:
-    found = find(model, model.encode(BATCH), asked, settings)
+def check(model: Model, batch: Batch, settings: SearchSettings, asked: list[Task]) -> list[list[Hypothesis]]:
+    found = find(model, model.encode(batch), asked, settings)
     for row, (some, task) in enumerate(zip(found, asked, strict=True)):
-        one = alone(BATCH, row)
+        one = alone(batch, row)
         (own,) = find(model, model.encode(one), [task], settings)
         assert [h.ids for h in own] == [h.ids for h in some]
         told = recomputed(model, one, [h.ids for h in some])
@@ -51,12 +51,13 @@ def check(model: Model, settings: SearchSettings, asked: list[Task]) -> list[lis
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("settings", pairs(1))
 def test_alone_as_in_company_and_with_true_scores(settings: ModelSettings, asked: str) -> None:
-    check(make(settings, seed=1, ends=0.1), SearchSettings(length_penalty=0.6, **ASKED[asked]), tasks(False))
+    batch = sources(settings, *LENGTHS)
+    check(make(settings, seed=1, ends=0.1), batch, SearchSettings(length_penalty=0.6, **ASKED[asked]), tasks(False))
 
 
 @pytest.mark.parametrize("settings", pairs(1))
 def test_wishes_alone_as_in_company_and_with_true_scores(settings: ModelSettings) -> None:
-    found = check(make(settings, ends=0.1), SearchSettings(beam=5), tasks(True))
+    found = check(make(settings, ends=0.1), sources(settings, *LENGTHS), SearchSettings(beam=5), tasks(True))
     assert all(h.ids[:2] == (6, 7) for h in found[0])
     assert "(9, 5" in str(found[3][0].ids) or ", 9, 5" in str(found[3][0].ids)
     assert 8 in found[3][0].ids
@@ -65,16 +66,17 @@ def test_wishes_alone_as_in_company_and_with_true_scores(settings: ModelSettings
 
 
 def test_several_models_as_one_alone_as_in_company_and_with_true_scores() -> None:
-    first, last = pairs(1)[0].values[0], pairs(1)[-1].values[0]
+    text = [parameter.values[0] for parameter in pairs(1, reads=["text"])]
+    first, last, batch = text[0], text[-1], sources(text[0], *LENGTHS)
     one, other = make(first, 1, 0.1), make(last, 2, 0.1)
     both: Any = Ensemble([one, other])
-    found = check(both, SearchSettings(beam=3), tasks(True))
-    assert found != [find(m, m.encode(BATCH), tasks(True), SearchSettings(beam=3)) for m in (one, other)]
+    found = check(both, batch, SearchSettings(beam=3), tasks(True))
+    assert found != [find(m, m.encode(batch), tasks(True), SearchSettings(beam=3)) for m in (one, other)]
     target = targets(6, 5)
     with torch.no_grad():
-        mean = torch.stack([m.project(m(BATCH, target)).softmax(-1) for m in (one, other)]).mean(0)
-        torch.testing.assert_close(both.project(both(BATCH, target)).exp(), mean, rtol=0, atol=1e-6)
-        source, state = both.encode(BATCH), both.begin(both.encode(BATCH))
+        mean = torch.stack([m.project(m(batch, target)).softmax(-1) for m in (one, other)]).mean(0)
+        torch.testing.assert_close(both.project(both(batch, target)).exp(), mean, rtol=0, atol=1e-6)
+        source, state = both.encode(batch), both.begin(both.encode(batch))
         steps = []
         for portion in target.split([2, 3], 1):
             features, state = both.step(portion, state, source)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 import torch
 
-from laws.models import make, pairs, sentences, targets, tensors_of
+from laws.models import make, pairs, sources, targets, tensors_of
 from regard.attention import watch
 from regard.models import ModelSettings
 
-BATCH = sentences(6, 1, 4)
+LENGTHS = (6, 1, 4)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs(2))
 def test_bfloat16_is_close_and_recurrent_states_stay_float32(settings: ModelSettings) -> None:
-    model, target = make(settings), targets(3, 6)
-    wanted = model.project(model(BATCH, target)).log_softmax(-1)
+    model, target, batch = make(settings), targets(3, 6), sources(settings, *LENGTHS)
+    wanted = model.project(model(batch, target)).log_softmax(-1)
     with torch.autocast("cpu", torch.bfloat16):
-        source = model.encode(BATCH)
+        source = model.encode(batch)
         features, state = model.step(target, model.begin(source), source)
         found = model.project(features).float().log_softmax(-1)
     assert float((found - wanted).norm() / wanted.norm()) < 0.1
@@ -29,13 +29,13 @@ def test_bfloat16_is_close_and_recurrent_states_stay_float32(settings: ModelSett
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs(1))
 def test_watching_changes_nothing_in_bfloat16_either(settings: ModelSettings) -> None:
-    model, target = make(settings), targets(3, 6)
+    model, target, batch = make(settings), targets(3, 6), sources(settings, *LENGTHS)
     with watch(model) as exact:
-        model(BATCH, target)
+        model(batch, target)
     with torch.autocast("cpu", torch.bfloat16):
-        plain = model(BATCH, target)
+        plain = model(batch, target)
         with watch(model) as readings:
-            assert torch.equal(model(BATCH, target), plain)
+            assert torch.equal(model(batch, target), plain)
     for name, weights in readings.items():
         sums = weights.float().sum(-1)
         assert float((sums - sums.round()).abs().max()) < 0.02, "ones, and zeros where there is nothing to read"
@@ -44,11 +44,11 @@ def test_watching_changes_nothing_in_bfloat16_either(settings: ModelSettings) ->
 
 @pytest.mark.parametrize("settings", pairs(1))
 def test_gradients_in_bfloat16_are_close(settings: ModelSettings) -> None:
-    model, target = make(settings), targets(3, 6)
-    learnt = [p for name, p in model.named_parameters() if not name.startswith("decoder.output")]
-    wanted = torch.autograd.grad(model(BATCH, target).square().sum(), learnt)
+    model, target, batch = make(settings), targets(3, 6), sources(settings, *LENGTHS)
+    learnt = [p for name, p in model.named_parameters() if p.requires_grad and not name.startswith("decoder.output")]
+    wanted = torch.autograd.grad(model(batch, target).square().sum(), learnt)
     with torch.autocast("cpu", torch.bfloat16):
-        loss = model(BATCH, target).float().square().sum()
+        loss = model(batch, target).float().square().sum()
     found = torch.autograd.grad(loss, learnt)
     together = [torch.cat([gradient.flatten().float() for gradient in some]) for some in (found, wanted)]
     assert float((together[0] - together[1]).norm() / together[1].norm()) < 0.3

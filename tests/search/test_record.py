@@ -16,7 +16,7 @@ from regard.search.record import record
 
 @torch.no_grad()
 @pytest.mark.parametrize("width", [1, 4])
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 def test_recording_changes_nothing_and_tells_all(settings: ModelSettings, width: int) -> None:
     model, data = make(settings), sentences(6)
     source, task = model.encode(data), Task(0, entries(data)[0] + 4)

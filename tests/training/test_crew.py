@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from laws.models import make, pairs
+from laws.models import READERS, make, pairs
 from torch import Tensor, nn
 
 from regard.data.batching import Example, PairBatch, collate
 from regard.data.tokenizer import EOS
-from regard.models import DECODERS, ENCODERS, Model, ModelSettings
+from regard.models import DECODERS, Model, ModelSettings
 from regard.training.crew import Crew, precision
 from regard.training.loss import Loss, Objective
 
@@ -30,8 +30,8 @@ EXAMPLES = [[Example([*source, EOS], [*target, EOS]) for source, target in some]
 BATCHES = [(collate(some), f"1/1/{number}") for number, some in enumerate(EXAMPLES)]
 TOKENS = sum(batch.tokens for batch, _ in BATCHES)
 DIAGONAL = [
-    pairs(1, "target")[i % len(ENCODERS) * len(DECODERS) + i % len(DECODERS)]
-    for i in range(max(len(ENCODERS), len(DECODERS)))
+    pairs(1, "target", reads=["text"])[i % len(READERS["text"]) * len(DECODERS) + i % len(DECODERS)]
+    for i in range(max(len(READERS["text"]), len(DECODERS)))
 ]  # every encoder and every decoder, not every pair
 Gradients = list[Tensor | None]
 
@@ -45,7 +45,7 @@ def dropping(settings: ModelSettings) -> ModelSettings:
 
 def one_pair() -> ModelSettings:
     """Settings of one model with dropout, where it does not matter which."""
-    settings: ModelSettings = pairs(1, "target")[0].values[0]
+    settings: ModelSettings = pairs(1, "target", reads=["text"])[0].values[0]
     return dropping(settings)
 
 
@@ -86,7 +86,7 @@ def ordered(losses: Sequence[Loss]) -> list[tuple[float, float, int]]:
 # --- the same, however many
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 def test_the_gradients_are_those_of_one_backward_pass_over_all_sentences(settings: ModelSettings) -> None:
     objective = Objective(make(settings), 0.1)
     whole: Loss = objective(collate([example for some in EXAMPLES for example in some]))
@@ -100,7 +100,7 @@ def test_the_gradients_are_those_of_one_backward_pass_over_all_sentences(setting
         assert float(sum(loss.entropy for loss in losses)) == pytest.approx(whole.entropy.item(), rel=1e-4)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 @pytest.mark.parametrize("rdrop", [0.0, 5.0])
 def test_with_dropout_the_keys_decide_the_masks_whoever_computes(settings: ModelSettings, rdrop: float) -> None:
     objective = Objective(make(dropping(settings)).train(), 0.1, rdrop)
@@ -155,7 +155,7 @@ def test_bfloat16_is_the_same_with_any_number_of_threads_too(settings: ModelSett
 
 @pytest.mark.parametrize("share", ["all", "target"])
 def test_shared_weights_get_the_gradients_of_all_their_uses(share: str) -> None:
-    objective = Objective(make(pairs(1, share)[0].values[0]), 0.1)
+    objective = Objective(make(pairs(1, share, reads=["text"])[0].values[0]), 0.1)
     (wanted, _), (found, _) = (computed(objective, threads) for threads in (1, 3))
     assert_same(found, wanted)
 

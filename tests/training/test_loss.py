@@ -129,7 +129,7 @@ PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13, 5]), ([9, 9, 4, 8], []), ([
 EXAMPLES = [Example([*source, EOS], [*target, EOS]) for source, target in PAIRS]
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_objective_is_the_cross_entropy_of_the_real_pieces(settings: ModelSettings, smoothing: float) -> None:
     model = make(settings)
@@ -150,7 +150,7 @@ def test_the_objective_is_the_cross_entropy_of_the_real_pieces(settings: ModelSe
         torch.testing.assert_close(one, other, **CLOSE)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 def test_the_loss_of_a_batch_is_the_sum_of_the_losses_of_its_sentences(settings: ModelSettings) -> None:
     objective = Objective(make(settings), 0.1)
     whole = objective(collate(EXAMPLES))
@@ -160,7 +160,7 @@ def test_the_loss_of_a_batch_is_the_sum_of_the_losses_of_its_sentences(settings:
     assert whole.tokens == sum(part.tokens for part in parts)
 
 
-@pytest.mark.parametrize("settings", pairs(1, "target"))
+@pytest.mark.parametrize("settings", pairs(1, "target", reads=["text"]))
 def test_a_step_against_the_gradient_makes_the_loss_smaller(settings: ModelSettings) -> None:
     objective, batch = Objective(make(settings), 0.1), collate(EXAMPLES)
     rate = 1e-5 if settings.decoder.kind == "convolutional" else 1e-4  # unscaled dots: steeper
@@ -294,7 +294,7 @@ def test_going_back_twice_is_an_error_and_not_a_wrong_number(paired_loss: bool) 
         torch.autograd.grad(loss, learnt)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 def test_the_objective_with_rdrop_is_the_one_without_where_nothing_is_dropped(settings: ModelSettings) -> None:
     model, batch = make(settings), collate(EXAMPLES)
     learnt = list(model.parameters())
@@ -314,7 +314,7 @@ def dropping(settings: ModelSettings) -> ModelSettings:
     return ModelSettings(encoder=encoder, decoder=decoder, share=settings.share)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 def test_the_objective_with_rdrop_is_the_formula_of_two_passes(settings: ModelSettings) -> None:
     model, batch = make(dropping(settings)).train(), collate(EXAMPLES)
     real = batch.target_out.flatten() != PAD

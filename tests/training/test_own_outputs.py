@@ -28,7 +28,7 @@ def certain(model: Model) -> Model:
     return model
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 def test_probability_one_reads_own_outputs_only(settings: ModelSettings) -> None:
     model, given = certain(make(settings)), batch()
     mixed = with_own_outputs(model, given, 1.0, generator())
@@ -40,14 +40,14 @@ def test_probability_one_reads_own_outputs_only(settings: ModelSettings) -> None
     assert not mixed.target_in.requires_grad
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
 def test_probability_nought_reads_what_was_given(settings: ModelSettings) -> None:
     given = batch()
     assert torch.equal(with_own_outputs(make(settings), given, 0.0, generator()).target_in, given.target_in)
 
 
 def test_draws_follow_the_predicted_probabilities() -> None:
-    settings = pairs(1)[0]
+    settings = pairs(1, reads=["text"])[0]
     settings = getattr(settings, "values", [settings])[0]
     model = make(settings).eval()
     one = collate([Example([5, 6, EOS], [8, EOS])] * 4000)
@@ -60,7 +60,7 @@ def test_draws_follow_the_predicted_probabilities() -> None:
 
 
 def test_the_generator_decides() -> None:
-    settings = pairs(1)[0]
+    settings = pairs(1, reads=["text"])[0]
     model, given = make(getattr(settings, "values", [settings])[0]), batch()
     same = [with_own_outputs(model, given, 0.5, generator(7)).target_in for _ in range(2)]
     assert torch.equal(*same)

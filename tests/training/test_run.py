@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 import torch
 
 from regard.checkpoint import load_tensors, weights
-from regard.data.batching import Batches, BatchingSettings, Example, collate
+from regard.data.batching import Batches, BatchingSettings, Example, PairBatch, Plan, Position, collate
+from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import EOS
 from regard.errors import ConfigurationError, TrainingError
 from regard.models import DECODERS, ENCODERS, Model, ModelSettings, build
@@ -26,12 +28,19 @@ SIDES = {
     "plain": {"kind": "plain", "size": 8, "embedding": 8, "dropout": 0.2},
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 8, "embedding": 8, "dropout": 0.2},
 }
-PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e in ENCODERS for d in DECODERS]
+SEEING: dict[str, dict[str, Any]] = {
+    "resnet": {"kind": "resnet", "width": 8, "depths": [1, 1], "size": 8, "dropout": 0.2},
+    "frozen": {"kind": "resnet", "width": 8, "depths": [1], "size": 8, "norm": "batch", "learning": "frozen"},
+    "vit": {"kind": "vit", "patch": 4, "layers": 1, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2},
+}
+TEXT = [kind for kind in ENCODERS if kind.reads == "text"]
+PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e in TEXT for d in DECODERS]
+PAIRS += [(encoder, decoder) for encoder in SEEING for decoder in ("recurrent", "transformer")]
 
 
 def _model_values(encoder: str, decoder: str) -> dict[str, Any]:
     attention = {"attention": 8} if decoder == "recurrent" else {}
-    return {"encoder": SIDES[encoder], "decoder": {**SIDES[decoder], **attention}}
+    return {"encoder": {**SIDES, **SEEING}[encoder], "decoder": {**SIDES[decoder], **attention}}
 
 
 def _recipe(encoder: str = "transformer", decoder: str = "transformer", **training: Any) -> Recipe:
@@ -50,21 +59,44 @@ def _loss(model: Model) -> dict[str, float]:
     return {"loss": total, "chrf": total, "bleu": 0.0}
 
 
+class _Seen(Plan):
+    """Pictures of several sizes in place of sentences, two captions for each."""
+
+    def batch(self) -> PairBatch:
+        captions = [example for example in self.examples for _ in range(2)]
+        chance = [torch.Generator().manual_seed(line) for line in self.lines]
+        pixels = [torch.rand(3, 6 + line % 3, 8, generator=own) for line, own in zip(self.lines, chance, strict=True)]
+        read, (source, keep) = collate(captions), pad_pictures(pixels)
+        return PairBatch(source, keep, read.target_in, read.target_out, read.tokens, list(self.lines))
+
+    @property
+    def tokens(self) -> int:  # type: ignore[override]
+        return 2 * sum(len(example.target) for example in self.examples)
+
+
+class _Gallery(Batches):
+    def plans(self, place: Position) -> Iterator[tuple[Position, Plan]]:
+        return ((after, _Seen(plan.examples, plan.lines)) for after, plan in super().plans(place))
+
+
 def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss, batches: int = 1) -> Trainer:
     torch.manual_seed(recipe.training.seed)
     model = build(recipe.model, 20, 20, joint=True)
     examples = [Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS]) for i in range(40)]
     folder.mkdir(parents=True, exist_ok=True)
     settings = BatchingSettings(tokens=32, batches=batches)
-    return Trainer(model, Batches(examples, settings, 1), recipe, folder, validate)
+    kind = _Gallery if recipe.model.encoder.reads == "pictures" else Batches
+    return Trainer(model, kind(examples, settings, 1), recipe, folder, validate)
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str, decoder: str) -> None:
-    whole = _trainer(_recipe(encoder, decoder), tmp_path / "whole")
+    more = {"encoder_rate": 0.3, "doubly_stochastic": 0.5} if encoder in SEEING else {}
+    whole = _trainer(_recipe(encoder, decoder, **more), tmp_path / "whole")
+    begun = {name: weight.clone() for name, weight in weights(whole.model).items()}
     whole.run()
-    _trainer(_recipe(encoder, decoder, updates=7), tmp_path / "cut").run()
-    resumed = _trainer(_recipe(encoder, decoder), tmp_path / "cut")
+    _trainer(_recipe(encoder, decoder, updates=7, **more), tmp_path / "cut").run()
+    resumed = _trainer(_recipe(encoder, decoder, **more), tmp_path / "cut")
     torch.manual_seed(99)  # the state of the generator comes from the checkpoint, not from here
     assert resumed.resume()
     resumed.run()
@@ -73,6 +105,28 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str,
         assert torch.equal(whole.average[name], resumed.average[name]), name
     assert whole.progress.tokens == resumed.progress.tokens
     assert whole.progress.position == resumed.progress.position
+    for name, weight in weights(whole.model).items():
+        still = "running" in name or (encoder == "frozen" and "trunk" in name)
+        assert torch.equal(weight, begun[name]) == still, name
+
+
+@pytest.mark.parametrize(
+    ("encoder", "share"), [("transformer", "all"), ("transformer", "target"), ("resnet", "target")]
+)
+def test_the_encoder_learns_at_its_own_rate(tmp_path: Path, encoder: str, share: str) -> None:
+    """The first step of Adam is as long as the rate, whatever the gradient."""
+    recipe = _recipe(encoder, updates=1, encoder_rate=0.1, clip=0.0, average=0.0, weight_decay=0.0)
+    recipe = recipe.with_values(model={**recipe.model.model_dump(), "share": share})
+    trainer = _trainer(recipe, tmp_path)
+    before = {name: weight.clone() for name, weight in weights(trainer.model).items()}
+    trainer.run()
+    length = rate(recipe.schedule, 1, 8)
+    for name, weight in weights(trainer.model).items():
+        if name.endswith("key.bias"):  # no weight depends on it
+            continue
+        alone = name.startswith("encoder") and not (share == "all" and "embedding" in name)
+        steps = (weight - before[name]).abs()
+        assert float(steps.max()) == pytest.approx(length * (0.1 if alone else 1.0), rel=0.05), name
 
 
 def test_the_batches_of_an_update_weigh_every_piece_alike(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from regard.visualisation import Alignment, Story
+from regard.visualisation import Alignment, Seen, Story
 from regard.visualisation.story import Chosen, Layer, Mattered, Node, Step
 
 ENGLISH = [
@@ -99,3 +99,31 @@ def _told(words: int, heads: int, layers: int) -> Story:
 @pytest.fixture
 def told() -> Callable[..., Story]:
     return _told
+
+
+def _pictured(language: str = "en", layers: int = 2) -> Story:
+    """The story of a caption: a red square at the left of a picture of 3 rows and 4 columns, and a word for each cell."""
+    rng, (rows, columns) = np.random.default_rng(2), (3, 4)
+    pixels = np.full((60, 80, 3), 235, np.uint8)
+    pixels[20:40, 0:20] = (216, 36, 40)
+    target = {"en": ("a", "red", "square"), "ko": ("빨간", "네모가", "있다")}[language]
+    T, S = len(target), rows * columns
+    made = []
+    for layer in range(layers):
+        weights = rng.random((2, T + 1, S)) + 0.1
+        weights[layer % 2, :, columns] += 6  # row 2, column 1 of the grid
+        made.append(Layer(str(layer + 1), "cross", weights / weights.sum(-1, keepdims=True), np.zeros((2, T + 1))))
+    own = rng.random((2, T, T))
+    made.append(Layer("1", "decoder", own / own.sum(-1, keepdims=True), np.zeros((2, T))))
+    steps = []
+    for t, piece in enumerate((*(f"▁{word}" for word in target), "</s>")):
+        node = Node(-1 if t == 0 else 0, piece, 0.75, -0.3 * t, "ended" if t == T else "kept", True)
+        steps.append(Step((node,), ((piece, 0.75, True), ("▁lost", 0.125, False))))
+    seen = Seen(pixels, (rows, columns))
+    pieces = (*(f"▁{word}" for word in target), "</s>")
+    return Story(seen.cells(), target, pieces, (*range(T), -1), tuple(made), Chosen(0, 0), tuple(steps), seen=seen)
+
+
+@pytest.fixture
+def pictured() -> Callable[..., Story]:
+    return _pictured

@@ -7,7 +7,7 @@ import pytest
 
 from regard.errors import UsageError
 from regard.visualisation import Chart, Trace, save
-from regard.visualisation.charts import layout_chart, layout_positions
+from regard.visualisation.charts import layout_chart, layout_places, layout_positions
 from regard.visualisation.layout import Box, Line, Text
 
 ACROSS = "updates"
@@ -64,3 +64,22 @@ def test_waves_are_painted_from_light_to_dark(tmp_path: Path) -> None:
     assert [box.paint for box in boxes[:5]] == ["w0", "w50", "w100", "w100", "w0"]
     assert boxes[3].width == 2 * boxes[0].width, "equal neighbours are one box"
     assert save(picture, tmp_path / "a.png").stat().st_size > 500
+
+
+def test_learnt_positions_are_painted_by_their_largest_number_and_beside_it_their_nearness(tmp_path: Path) -> None:
+    vectors = np.array([[2.0, 0.0, 0.0], [0.0, -4.0, 0.0], [-1.0, 0.0, 0.0]])
+    picture = layout_places([("encoder", vectors), ("decoder", vectors[:2])])
+    boxes = [m.paint for group in picture.groups if group.name == "encoder" for m in group.marks if isinstance(m, Box)]
+    rows = ["w75", "w50", "w50", "w0", "w50", "w38", "w50"]
+    assert boxes[: len(rows)] == rows, "−4 is the lightest, 4 would be the darkest"
+    scale = boxes.index("rule") + 1
+    assert boxes[scale : scale + 7] == ["w100", "w50", "w0", "w50", "w100", "w50", "w0"], "cosines of each with each"
+    texts = [m.text for group in picture.groups for m in group.marks if isinstance(m, Text)]
+    assert {"−4", "4", "−1", "1", "encoder: 3 positions in 3 dimensions"} <= set(texts)
+    assert all(mark.x < picture.width for group in picture.groups for mark in group.marks if isinstance(mark, Text))
+    assert save(picture, tmp_path / "a.png").stat().st_size > 500
+
+
+def test_positions_of_nothing_are_as_alike_as_nothing(tmp_path: Path) -> None:
+    picture = layout_places([("encoder", np.zeros((2, 2)))])
+    assert save(picture, tmp_path / "a.svg").read_text(encoding="utf-8").count("NaN") == 0

@@ -1,5 +1,6 @@
 """The page in a real browser: mouse, touch and keys. Needs playwright and a system Chromium; skipped without them."""
 
+import io
 import json
 import shutil
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from regard.visualisation import Alignment, Meta, Story, save
 from regard.visualisation.page import page as drawn
@@ -262,3 +264,38 @@ def test_a_server_that_refuses_is_quoted(browser: Any, served: str) -> None:
     page.fill("#text", "no")
     page.click("#edit button[type=submit]")
     page.locator("#told", has_text="too hard").wait_for()
+
+
+def test_a_caption_lights_up_what_a_word_looked_at(opened: Any, pictured: Callable[..., Story]) -> None:
+    story = pictured()
+    page = opened(story)
+    assert page.inner_text("#title") == "a red square"
+    assert not page.is_visible("#columns")
+    assert "light" in page.inner_text("#readout")
+
+    def colour_at(x: float, y: float, canvas: str = "#canvas") -> tuple[int, ...]:
+        with Image.open(io.BytesIO(page.locator(canvas).screenshot())) as image:
+            found: Any = image.convert("RGB").getpixel((int(x * image.width), int(y * image.height)))
+        return tuple(found)
+
+    red, plain = (216, 36, 40), (235, 235, 235)
+    assert (colour_at(0.125, 0.5), colour_at(0.9, 0.9)) == (red, plain)
+    page.hover("#queries .word:nth-child(3)")
+    assert page.inner_text("#readout").startswith("square reads 2·1 0.")
+    assert colour_at(0.125, 0.5) == red, "what was looked at keeps its colour"
+    assert max(colour_at(0.9, 0.9)) < 90, "what was not is dark"
+    box = page.locator("#canvas").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.125, box["y"] + box["height"] * 0.5)
+    assert page.inner_text("#readout").startswith("2·1 is read by ")
+    assert len(page.inner_text("#queries .word:nth-child(1)").split()) == 2, "each word with its weight"
+    page.select_option("#view", "sheet")
+    assert page.locator("#view option").all_inner_texts() == ["one word", "every word"]
+    page.select_option("#role", "decoder")
+    assert page.is_visible("#columns")
+    page.select_option("#role", "cross")
+    page.click("#forth")
+    assert page.inner_text("#moment").startswith("Step 2 of 4: writes red")
+    assert colour_at(0.125, 0.5, ".scene") == red
+    assert not page.is_visible("#context")
+    page.click("#language")
+    assert page.inner_text("#queries-name") == "설명"

@@ -17,6 +17,11 @@
     show: "Look at this one", shown: "Shown below", failed: "The server did not answer as hoped:", empty: "Write a sentence first.",
     trust: (read, parts) => `Attention shows where the model looked, not what its words hang on. Asked what mattered, by rank correlation with ${read}: ${parts}. (1: the same order, 0: none; “what mattered” shows the measures.)`,
     unknown: "unknown", gradient: "gradient × input", omission: "leaving words out",
+    pictured: { // what is said otherwise of a caption
+      source: "Picture", target: "Caption", cross: "caption → picture", decoder: "caption → caption", looks: "It looks at the picture",
+      hint: "Point at a word, tap it, or walk with the arrow keys: where it looked lights up; point at the picture for the words that looked there. Cells are row·column. Enter keeps it, Escape lets go.",
+      wins: "the caption", heat: "one word", sheet: "every word",
+    },
   };
   const KOREAN = {
     role: "읽기", layer: "층", head: "헤드", row: "행", view: "모양", numbers: "모든 수치", weight: "어텐션 가중치",
@@ -34,15 +39,21 @@
     show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 바라던 답을 하지 않았습니다:", empty: "먼저 문장을 쓰세요.",
     trust: (read, parts) => `어텐션은 모델이 어디를 보았는지 말할 뿐, 번역이 무엇에 달려 있는지 말하지 않습니다. 실제로 중요했던 것과 ${read}의 순위 상관: ${parts}. (1: 같은 순서, 0: 무관; “실제로 중요했던 것”에서 볼 수 있습니다.)`,
     unknown: "알 수 없음", gradient: "기울기 × 입력", omission: "단어 빼기",
+    pictured: {
+      source: "그림", target: "설명", cross: "설명 → 그림", decoder: "설명 → 설명", looks: "그림을 봅니다",
+      hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 그 단어가 본 곳이 밝아집니다. 그림을 가리키면 그곳을 본 단어가 나타납니다. 칸은 행·열입니다. Enter로 고정하고 Esc로 풉니다.",
+      wins: "설명", heat: "한 단어", sheet: "모든 단어",
+    },
   };
   const CEILINGS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
 
   const find = (id) => document.getElementById(id);
   const first = JSON.parse(find("data").textContent);
-  const { palette, endpoint } = first;
+  const { palette, endpoint, veil } = first;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   let say = (navigator.language || "").toLowerCase().startsWith("ko") ? KOREAN : ENGLISH;
   let story; // what is shown
+  let photo; // its picture, where a caption is told
   let at = { role: "cross", block: 0, head: null, after: false, view: "heat" };
   let kept = null; // the choice that stays: {side, index, other}
   let seen; // what show() showed last
@@ -78,7 +89,15 @@
 
   // --- the numbers
 
-  async function unpack({ pack, blocks, steps }) { // see `_packed` in story.py
+  async function develop(told) { // the picture of a caption, ready to be painted
+    if (!told.seen) return;
+    told.photo = element("img", "", { src: told.seen.address });
+    await told.photo.decode();
+  }
+
+  async function unpack(told) { // see `_packed` in story.py
+    const { pack, blocks, steps } = told;
+    await develop(told);
     const raw = Uint8Array.from(atob(pack), (c) => c.charCodeAt(0));
     const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
     const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
@@ -115,6 +134,9 @@
     return { rows, columns, weights: lines, elsewhere: lines.map((line) => line[columns.length]), ceiling, some: lines.some((line) => line[columns.length] > 0.0005) };
   }
 
+  const said = (key) => (story.seen && say.pictured[key]) || say[key];
+  const isPictured = () => Boolean(story.seen) && at.role === "cross";
+
   // --- words as buttons
 
   const sides = () => ({ columns: at.role === "decoder" ? "target" : "source", queries: at.role === "encoder" ? "source" : "target" });
@@ -131,8 +153,9 @@
 
   function sentence(side) {
     const name = sides()[side], words = story[name], area = find(side), rtl = story.rtl[name];
-    find(`${side}-name`).textContent = say[name];
-    area.setAttribute("aria-label", `${say[name]}: ${say.words}`);
+    find(`${side}-name`).textContent = said(name);
+    find(`${side}-name`).parentNode.hidden = side === "columns" && isPictured();
+    area.setAttribute("aria-label", `${said(name)}: ${say.words}`);
     buttons[side] = words.map((word, index) => wordButton(side, word, index, story.langs[name][index]));
     area.replaceChildren(...buttons[side]);
     area.dir = rtl ? "rtl" : "ltr";
@@ -175,7 +198,7 @@
       if (node !== nowhere) node.setAttribute("aria-pressed", "false");
     }
     if (choice) mark(choice);
-    find("readout").replaceChildren(...(choice ? about(choice) : [element("span", say.hint, { class: "muted" })]));
+    find("readout").replaceChildren(...(choice ? about(choice) : [element("span", isPictured() ? say.pictured.hint : say.hint, { class: "muted" })]));
     draw(choice);
   }
 
@@ -258,8 +281,73 @@
   };
 
   function draw(choice) {
-    (at.view === "arcs" ? drawArcs : drawHeat)(choice);
-    canvas.setAttribute("aria-label", `${say.figure}: ${say[at.role]}`);
+    const how = isPictured() ? { heat: drawPicture, sheet: drawSheet } : { heat: drawHeat, arcs: drawArcs };
+    (how[at.view] || drawHeat)(choice);
+    canvas.setAttribute("aria-label", `${say.figure}: ${said(at.role)}`);
+  }
+
+  // --- a picture: what was not looked at lies under a dark veil
+
+  function light(brush, weights, x, y, width, height) {
+    const [rows, columns] = story.seen.grid, most = Math.max(...weights, 1e-9), [red, green, blue, density] = veil;
+    const places = (count, from, room) => Array.from({ length: count + 1 }, (_, i) => Math.round(from + (i * room) / count));
+    const across = places(columns, x, width), down = places(rows, y, height);
+    brush.imageSmoothingEnabled = true;
+    brush.drawImage(photo, x, y, width, height);
+    weights.forEach((w, s) => {
+      const r = Math.floor(s / columns), c = s % columns;
+      brush.fillStyle = `rgba(${red},${green},${blue},${density * (1 - w / most)})`;
+      brush.fillRect(across[c], down[r], across[c + 1] - across[c], down[r + 1] - down[r]);
+    });
+    ring(brush, weights.indexOf(Math.max(...weights)), x, y, width, height, colours().link);
+  }
+
+  function ring(brush, s, x, y, width, height, colour) { // one cell outlined
+    const [rows, columns] = story.seen.grid, w = width / columns, h = height / rows;
+    brush.strokeStyle = colour;
+    brush.lineWidth = 2;
+    brush.strokeRect(x + (s % columns) * w + 1, y + Math.floor(s / columns) * h + 1, w - 2, h - 2);
+    if (Math.min(w, h) <= 8) return;
+    brush.strokeStyle = colours().paper; // a line between, where the cell has the colour of its outline
+    brush.lineWidth = 1;
+    brush.strokeRect(x + (s % columns) * w + 2.5, y + Math.floor(s / columns) * h + 2.5, w - 5, h - 5);
+  }
+
+  const shape = (longer) => {
+    const [X, Y] = story.seen.size, most = Math.max(X, Y);
+    return [(longer * X) / most, (longer * Y) / most];
+  };
+  const cellsOf = (t) => reading.columns.map((_, s) => reading.weights[t][s]);
+
+  function drawPicture(choice) { // large, for one word; or which words looked at a cell
+    const [width, height] = shape(Math.min(420, find("figure").clientWidth - 4)), [rows, columns] = story.seen.grid;
+    sized(width, height);
+    pen.drawImage(photo, 0, 0, width, height);
+    const word = choice && (choice.side === "queries" ? choice.index : choice.other);
+    const cell = choice && (choice.side === "columns" ? choice.index : choice.other);
+    if (Number.isInteger(word)) light(pen, cellsOf(word), 0, 0, width, height);
+    if (Number.isInteger(cell)) ring(pen, cell, 0, 0, width, height, dark.matches ? "#ffffff" : "#000000");
+    lies = (x, y) => {
+      const r = Math.floor((y / height) * rows), c = Math.floor((x / width) * columns);
+      return r >= 0 && r < rows && c >= 0 && c < columns ? { side: "columns", index: r * columns + c } : null;
+    };
+  }
+
+  function drawSheet(choice) { // small, one a word
+    const room = Math.max(280, find("figure").clientWidth - 4), GAP = 12, HIGH = 22;
+    const [width, height] = shape(Math.min(150, (room - GAP) / 2)), across = Math.max(1, Math.min(reading.rows.length, Math.floor((room + GAP) / (width + GAP))));
+    sized(across * (width + GAP) - GAP, Math.ceil(reading.rows.length / across) * (height + HIGH + GAP));
+    const place = (t) => [(t % across) * (width + GAP), Math.floor(t / across) * (height + HIGH + GAP)];
+    reading.rows.forEach((word, t) => {
+      const [x, y] = place(t), own = cellsOf(t), strong = choice && choice.side === "queries" && choice.index === t;
+      write(word, x, y + HIGH / 2, { strong, most: width - 34 });
+      write(Math.max(...own).toFixed(2), x + width, y + HIGH / 2, { align: "right", muted: true, size: 11 });
+      light(pen, own, x, y + HIGH, width, height);
+    });
+    lies = (x, y) => {
+      const t = reading.rows.findIndex((_, n) => x >= place(n)[0] && x < place(n)[0] + width && y >= place(n)[1] && y < place(n)[1] + HIGH + height);
+      return t < 0 ? null : { side: "queries", index: t };
+    };
   }
 
   function drawHeat(choice) {
@@ -396,12 +484,15 @@
     const H = story.blocks[at.block].shape[0];
     if (H === 1 || at.head >= H) at.head = H === 1 ? 0 : null;
     if (at.role !== "cross") at.after = false;
-    fill("role", roles.map((role) => [role, say[role]]), at.role);
+    fill("role", roles.map((role) => [role, said(role)]), at.role);
     fill("layer", own.map((i) => [i, named(story.blocks[i].name)]), at.block);
     fill("head", H > 1 ? [["mean", say.mean], ...[...Array(H).keys()].map((h) => [h, String(h + 1)])] : [[0, "1"]], at.head === null ? "mean" : at.head);
     fill("row", at.role === "cross" && story.pieces.length > story.target.length ? [["before", say.before], ["after", say.after]] : [["before", say.before]], at.after ? "after" : "before");
-    fill("view", [["heat", say.heat], ["arcs", say.arcs]], at.view);
+    const views = isPictured() ? ["heat", "sheet"] : ["heat", "arcs"];
+    if (!views.includes(at.view)) at.view = "heat";
+    fill("view", views.map((view) => [view, (isPictured() && said(view)) || say[view]]), at.view);
     reading = matrix();
+    find("scale").hidden = isPictured();
     if (JSON.stringify(before) !== JSON.stringify(sides()) || !buttons.queries.length || changes.fresh) {
       kept = null;
       sentence("columns");
@@ -462,11 +553,12 @@
     const strongest = read.map((w, s) => ({ w, s })).sort((one, other) => other.w - one.w);
     const word = (s) => (s === S ? say.nowhere : story.source[s]);
     tell(taken, strongest, word);
-    find("looks").replaceChildren(...story.source.map((text, s) => {
+    find("looks").replaceChildren(...(story.seen ? [scene(read.slice(0, S))] : story.source.map((text, s) => {
       const token = element("span", text, { class: "token", lang: story.langs.source[s] });
       tint(token, read[s], Math.max(0.5, most));
       return token;
-    }));
+    })));
+    find("context").parentNode.hidden = Boolean(story.seen);
     flow(strongest.filter(({ w }) => w >= 0.04), word);
     find("context-told").textContent = strongest.slice(0, 4).filter(({ w }) => w >= 0.005).map(({ w, s }) => `${word(s)} ${w.toFixed(2)}`).join(" + ");
     find("options").replaceChildren(...options.map(([piece, chance, isTaken]) => {
@@ -483,6 +575,18 @@
       return element("span", piece.trim() || "␣", { class: `token${state}`, style: piece.startsWith(" ") ? "" : "margin-left:-9px" });
     }));
     grow();
+  }
+
+  function scene(weights) { // the picture as it is looked at in this step
+    const [width, height] = shape(260), sheet = element("canvas", "", { class: "scene", role: "img", "aria-label": said("looks") }), scale = Math.min(3, devicePixelRatio || 1);
+    sheet.width = Math.round(width * scale);
+    sheet.height = Math.round(height * scale);
+    sheet.style.width = `${width}px`;
+    sheet.style.height = `${height}px`;
+    const brush = sheet.getContext("2d");
+    brush.scale(scale, scale);
+    light(brush, weights, 0, 0, width, height);
+    return sheet;
   }
 
   function tell(taken, strongest, word) {
@@ -625,12 +729,13 @@
 
   function take(told) { // show another story
     story = told;
+    photo = told.photo;
     play(false);
     moment = 0;
     const [block, head, after] = story.chosen;
     find("title").textContent = story.title;
     find("player").hidden = !story.player.length;
-    find("text").value = story.source.join(" ");
+    find("text").value = story.seen ? "" : story.source.join(" ");
     words();
     choose({ role: story.blocks[block].role, block, head, after, fresh: true });
     compare();
@@ -643,7 +748,7 @@
 
   function words() { // everything that is said in one of two languages
     document.documentElement.lang = say === KOREAN ? "ko" : "en";
-    for (const node of document.querySelectorAll("[data-text]")) node.textContent = say[node.dataset.text];
+    for (const node of document.querySelectorAll("[data-text]")) node.textContent = said(node.dataset.text);
     find("language").textContent = say.other;
     find("language").lang = say === KOREAN ? "en" : "ko";
     for (const name of ["first", "back", "forth", "step"]) find(name).setAttribute("aria-label", say[name]);
@@ -662,7 +767,7 @@
   async function begin() {
     await unpack(first);
     for (const id of ["words", "figure", "scale", "numbers", "language"]) find(id).hidden = false;
-    if (endpoint && location.protocol.startsWith("http")) {
+    if (endpoint && !first.seen && location.protocol.startsWith("http")) {
       find("edit").hidden = false;
       find("edit").onsubmit = ask;
     }

@@ -1,0 +1,176 @@
+"""From a folder of pictures and a file of captions to batches: read, checked, decoded once, cut into pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.data.batching import Batches, BatchingSettings, Example
+from regard.data.captions import Album, Complaints, hold_out_pictures, read_captions, uncaptioned
+from regard.data.corpus import Facts, fingerprint
+from regard.data.gallery import Gallery, gallery
+from regard.data.images import FrameSettings, Picture, picture_of
+from regard.data.looks import ImageSettings, flippable, looks, varies
+from regard.data.tokenizer import EOS, Tokenizer, TokenizerSettings
+from regard.errors import DataError
+
+__all__ = ["PICTURES", "Captions", "Scenes", "prepare_captions", "read_scenes", "scene_examples"]
+
+PICTURES = "pictures"  # in a run folder
+UNREADABLE = "pictures that cannot be read"
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """Captioned pictures, decoded."""
+
+    album: Album
+    pictures: tuple[Picture, ...] = field(repr=False)
+    digest: str  # SHA-256 of their files
+    file_bytes: int
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def facts(self) -> Facts:
+        """What a model card says of them: captions, and the hashes of pictures and captions."""
+        return Facts(len(self.album.captions), self.digest, fingerprint(self.album.captions))
+
+    def stamp(self) -> dict[str, Any]:
+        """What the pictures were when a run began."""
+        return {"path": str(self.album.folder), "bytes": self.file_bytes, "sha256": self.digest}
+
+
+@dataclass(frozen=True)
+class Captions:
+    """Everything a run needs of its pictures and captions."""
+
+    report: list[str]
+    tokenizer: Tokenizer
+    longest: int  # pieces of the longest training caption, end of sentence not counted
+    train: Scenes
+    valid: Scenes
+    batches: Batches
+
+
+def prepare_captions(
+    images: ImageSettings,
+    longest: int,
+    tokenizer: TokenizerSettings | Tokenizer,
+    batching: BatchingSettings,
+    seed: int,
+    run: Path,
+    tell: Tell,
+    look: Callable[[Sequence[str], Sequence[str]], None],
+) -> Captions:
+    """Read pictures and captions and make batches of them. Captions of more than `longest` words are left out of
+    training. Raises DataError with all causes at once, unless what cannot be used is to be skipped.
+    """
+    complaints = Complaints(images.skip_bad)
+    train, valid = _albums(images, longest, seed, complaints)
+    tell(f"looking at {len(train) + len(valid):,} pictures")
+    galleries = [gallery(a.paths, images.frame, run / PICTURES / a.where, tell) for a in (train, valid)]
+    for album, found in zip((train, valid), galleries, strict=True):
+        for cause in found.problems.values():
+            complaints.add(UNREADABLE, f"{album.path}: {cause}")
+    complaints.check()
+    shown = [_scenes(a, found, images.frame) for a, found in zip((train, valid), galleries, strict=True)]
+    captions = shown[0].album.captions
+    look([], captions)
+    if isinstance(tokenizer, TokenizerSettings):
+        tokenizer = Tokenizer.train([] if tokenizer.joint else captions, captions, tokenizer)
+    free, decision = flippable(shown[0].album, images, tokenizer.settings.kind in ("char", "token"))
+    batches, most = _batches(shown[0], images, free, tokenizer, batching, seed)
+    report = [*shown[0].album.lines(), f"  mirroring (data.images.flip): {decision}", *shown[1].album.lines()]
+    report += [_shared(shown[0].album, shown[1].album)]
+    report += [*uncaptioned([train, valid]), *complaints.lines()]
+    return Captions(report, tokenizer, most, shown[0], shown[1], batches)
+
+
+def read_scenes(captions: Path, folder: Path, frame: FrameSettings, skip_bad: bool, tell: Tell) -> Scenes:
+    """Captioned pictures to be judged by, in memory."""
+    complaints = Complaints(skip_bad)
+    album = read_captions(captions, folder, complaints, "test")
+    found = gallery(album.paths, frame)
+    for cause in found.problems.values():
+        complaints.add(UNREADABLE, f"{album.path}: {cause}")
+    complaints.check()
+    scenes = _scenes(album, found, frame)
+    for line in [*scenes.album.lines(), *complaints.lines()]:
+        tell(line)
+    return scenes
+
+
+def scene_examples(
+    scenes: Scenes, tokenizer: Tokenizer, together: int
+) -> tuple[list[Example], list[int], list[list[str]]]:
+    """Pictures with up to `together` of their captions as ids; which picture each is of, and its captions."""
+    ids = iter(tokenizer.target.encode_all(scenes.album.captions))
+    found, numbers, texts = list[Example](), list[int](), list[list[str]]()
+    for number, (picture, captioned) in enumerate(zip(scenes.pictures, scenes.album.pictures, strict=True)):
+        own = [[*next(ids), EOS] for _ in captioned.captions]
+        for start in range(0, len(own), together):
+            first, *more = own[start : start + together]
+            found.append(Example(picture, first, tuple(more)))
+            numbers.append(number)
+            texts.append(list(captioned.captions[start : start + together]))
+    return found, numbers, texts
+
+
+def _albums(images: ImageSettings, longest: int, seed: int, complaints: Complaints) -> tuple[Album, Album]:
+    assert images.folder is not None, "ImageSettings sees to it"
+    assert images.captions is not None, "ImageSettings sees to it"
+    folder, causes, albums = Path(images.folder), list[str](), list[Album]()
+    files: list[tuple[str, str, Path, int | None]] = [("train", images.captions, folder, longest)]
+    if images.valid_captions is not None:
+        files.append(("valid", images.valid_captions, Path(images.valid_folder or folder), None))
+    for where, path, place, most in files:
+        try:
+            albums.append(read_captions(Path(path), place, complaints, where, most))
+        except DataError as problem:
+            causes += [cause for cause in problem.causes if cause not in causes]
+    if causes:
+        raise DataError(*causes)
+    empty = [album for album in albums if not len(album)]
+    if empty and complaints.skip:
+        raise DataError(*(f"{album.path}: nothing is left of it when what is bad is skipped" for album in empty))
+    if empty:
+        complaints.check()
+    return (albums[0], albums[1]) if len(albums) > 1 else hold_out_pictures(albums[0], seed)
+
+
+def _scenes(album: Album, found: Gallery, frame: FrameSettings) -> Scenes:
+    """The pictures that can be used. Raises DataError where none is left."""
+    numbers = [number for number in range(len(found)) if number not in found.problems]
+    if not numbers:
+        raise DataError(f"{album.path}: none of its {len(album):,} pictures can be used; give others")
+    kept = album.only(lambda number: number not in found.problems)
+    pictures = tuple(picture_of(found[number], frame) for number in numbers)
+    return Scenes(kept, pictures, found.digest, found.file_bytes)
+
+
+def _batches(
+    train: Scenes, images: ImageSettings, free: list[bool], tokenizer: Tokenizer, batching: BatchingSettings, seed: int
+) -> tuple[Batches, int]:
+    """The batches, and the pieces of the longest caption."""
+    examples, numbers, texts = scene_examples(train, tokenizer, images.together)
+    dropout = batching.subword_dropout
+    again = None
+    if dropout or varies(images, free, train.pictures):
+        recut = texts if dropout else None
+        again = looks(examples, [free[number] for number in numbers], images, recut, tokenizer, dropout)
+    most = max(len(target) for example in examples for target in example.targets) - 1
+    return Batches(examples, batching, seed, again), most
+
+
+def _shared(train: Album, valid: Album) -> str:
+    """Whether the pictures that training is watched by are also trained on."""
+    known = set(train.paths)
+    both = [path.name for path in valid.paths if path in known]
+    if not both:
+        return f"valid: none of its {len(valid):,} pictures is also in train"
+    return f"valid: {len(both):,} of {len(valid):,} pictures are also in train ({', '.join(both[:5])} …)"

@@ -1,0 +1,116 @@
+"""Networks of pictures from the timm package as encoders: hundreds of them, with the weights that were published."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from regard.errors import ConfigurationError, MissingExtra
+from regard.models.interface import Batch, Encoded, Shape
+from regard.models.vision import Cells, PictureEncoder, VisionSettings, flat, normalised
+from regard.shapes import Bool, Float, Tensor
+
+__all__ = ["TimmEncoder", "TimmEncoderSettings"]
+
+
+class TimmEncoderSettings(VisionSettings):
+    """A network of the timm package, without what classifies."""
+
+    kind: Literal["timm"] = "timm"
+    name: str = Field("resnet18", description="what timm calls the network")
+    stride: int = Field(32, ge=1, description="pixels a side of a cell covers: which of the network's maps is read")
+    weights: str | None = Field(
+        None, description="published weights to begin from, .safetensors or .pth; read when training begins"
+    )
+
+
+class TimmEncoder(PictureEncoder):
+    """One map of a timm network. Such networks know no padding, so pictures of one size are seen together.
+
+    Batch statistics stay what they were: what is said of a picture does not depend on its company.
+    """
+
+    def __init__(self, settings: TimmEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
+        super().__init__()
+        s = settings
+        self.trunk, self.channels = _network(s.name, s.stride)
+        self._still = _stilled(self.trunk)
+        self.project, self.norm = nn.Linear(self.channels, s.size), nn.LayerNorm(s.size)
+        self.cells, self.shape = Cells(s), Shape(s.size, 1, s.size)
+        if s.learning == "frozen":
+            self.trunk.requires_grad_(False)
+
+    def train(self, mode: bool = True) -> TimmEncoder:
+        """As of any module; what normalises by batch statistics goes on with those it has."""
+        super().train(mode)
+        for name in self._still:
+            self.trunk.get_submodule(name).eval()
+        return self
+
+    def forward(self, batch: Batch) -> Encoded:
+        x, real = normalised(batch)
+        x, real = (self._map(x), None) if real is None else self._by_size(x, real)
+        cells = self.norm(self.project(x.flatten(2).transpose(1, 2)))
+        return self.cells(cells, tuple(x.shape[2:]), flat(real))  # type: ignore[no-any-return]
+
+    def _map(self, x: Float[Tensor, "B 3 _ _"]) -> Float[Tensor, "B C _ _"]:
+        found: Tensor = self.trunk(x)[0]
+        return found if found.shape[1] == self.channels else found.movedim(3, 1)  # some have channels last
+
+    def _by_size(self, x: Tensor, real: Tensor) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B 1 Y X"]]:
+        """Each picture as it is alone, those of one size together; then side by side, and which cells are real."""
+        sizes: dict[tuple[int, int], list[int]] = {}
+        for row, (height, width) in enumerate(zip(real[:, 0].any(2).sum(1), real[:, 0].any(1).sum(1), strict=True)):
+            sizes.setdefault((int(height), int(width)), []).append(row)
+        maps = {rows[0]: self._map(x[rows, :, :height, :width]) for (height, width), rows in sizes.items()}
+        Y, X = (max(found.shape[side] for found in maps.values()) for side in (2, 3))
+        cells, kept = x.new_zeros(len(x), self.channels, Y, X), real.new_zeros(len(x), 1, Y, X)
+        for rows, found in zip(sizes.values(), maps.values(), strict=True):
+            cells[rows, :, : found.shape[2], : found.shape[3]] = found.to(cells.dtype)
+            kept[rows, :, : found.shape[2], : found.shape[3]] = True
+        return cells, kept
+
+
+def _network(name: str, stride: int) -> tuple[nn.Module, int]:
+    """The network, down to its map of this stride, and the channels of that. Raises ConfigurationError naming all."""
+    try:
+        import timm
+    except ImportError:
+        raise MissingExtra("timm", "vision", "model.encoder.kind = 'timm'") from None
+    except RuntimeError as problem:  # PyPI's torchvision, which it imports, wants the CUDA build of torch
+        raise ConfigurationError(
+            f"model.encoder.kind = 'timm': the package is there but does not start ({problem}); install the "
+            "torchvision that was built for this torch"
+        ) from None
+    try:
+        info: Any = timm.create_model(name, pretrained=False, features_only=True).feature_info
+    except (RuntimeError, ValueError, AttributeError, NotImplementedError) as problem:
+        raise ConfigurationError(
+            f"model.encoder.name: timm makes no maps with {name!r} ({problem}); timm.list_models() names its networks"
+        ) from None
+    strides = list(info.reduction())
+    if stride not in strides:
+        known = ", ".join(map(str, strides))
+        raise ConfigurationError(f"model.encoder.stride: {name} has maps of stride {known}, and none of {stride}")
+    place = strides.index(stride)
+    network = timm.create_model(name, pretrained=False, features_only=True, out_indices=(place,))
+    return network, info.channels()[place]
+
+
+def _stilled(network: nn.Module) -> list[str]:
+    """Make running statistics parameters that do not learn, so that model folders hold them; says whose they are."""
+    still = []
+    for owner, module in network.named_modules():
+        found = {name: module._buffers.get(name) for name in ("running_mean", "running_var")}
+        if not all(isinstance(statistics, torch.Tensor) for statistics in found.values()):
+            continue
+        for name, statistics in found.items():
+            assert statistics is not None, "seen above"
+            delattr(module, name)
+            module.register_parameter(name, nn.Parameter(statistics.clone(), requires_grad=False))
+        module._buffers["num_batches_tracked"] = None
+        still.append(owner)
+    return still

@@ -1,0 +1,166 @@
+"""Pictures of every kind come out right, and what cannot be used is refused with a sentence that says why."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pictures import noise
+from PIL import Image, ImageOps
+
+from regard.data.images import FrameSettings, framed, picture_of
+from regard.errors import DataError
+
+WHOLE = FrameSettings(height=0, width=0)
+
+
+def test_kinds_without_loss_give_the_same_pixels(tmp_path: Path) -> None:
+    image = noise()
+    for name, options in (("a.png", {}), ("a.webp", {"lossless": True}), ("a.bmp", {})):
+        image.save(tmp_path / name, **options)
+        np.testing.assert_array_equal(framed(tmp_path / name, WHOLE), np.asarray(image))
+    image.save(tmp_path / "named.jpg", format="PNG")
+    np.testing.assert_array_equal(framed(tmp_path / "named.jpg", WHOLE), np.asarray(image))
+
+
+def test_a_picture_with_a_jpeg_is_nearly_the_same(tmp_path: Path) -> None:
+    smooth = Image.fromarray(np.linspace(0, 255, 20 * 30 * 3).reshape(20, 30, 3).astype(np.uint8))
+    smooth.save(tmp_path / "a.jpg", quality=95)
+    assert np.abs(framed(tmp_path / "a.jpg", WHOLE).astype(int) - np.asarray(smooth)).mean() < 3
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_cameras_held_otherwise(tmp_path: Path, orientation: int) -> None:
+    about = Image.Exif()
+    about[0x0112] = orientation
+    noise().save(tmp_path / "a.png", exif=about)
+    with Image.open(tmp_path / "a.png") as image:
+        upright = np.asarray(ImageOps.exif_transpose(image))
+    np.testing.assert_array_equal(framed(tmp_path / "a.png", WHOLE), upright)
+
+
+def test_grey_palette_and_black_and_white(tmp_path: Path) -> None:
+    for mode in ("L", "P", "1"):
+        image = noise().convert(mode)
+        image.save(tmp_path / "a.png")
+        np.testing.assert_array_equal(framed(tmp_path / "a.png", WHOLE), np.asarray(image.convert("RGB")))
+
+
+def test_what_can_be_seen_through_lies_on_white(tmp_path: Path) -> None:
+    for mode in ("RGBA", "LA"):
+        image = noise().convert(mode)
+        image.putalpha(Image.fromarray(np.repeat(np.array([[0], [255]], dtype=np.uint8), [6, 6], 0).repeat(20, 1)))
+        image.save(tmp_path / "a.png")
+        found = framed(tmp_path / "a.png", WHOLE)
+        assert (found[:6] == 255).all()
+        np.testing.assert_array_equal(found[6:], np.asarray(image.convert("RGB"))[6:])
+    palette = noise().convert("P")
+    palette.save(tmp_path / "p.png", transparency=palette.getpixel((0, 0)))
+    assert (framed(tmp_path / "p.png", WHOLE)[0, 0] == 255).all()
+
+
+def test_sixteen_bits_become_eight(tmp_path: Path) -> None:
+    values = np.linspace(0, 65535, 240).reshape(12, 20).astype(np.uint16)
+    Image.fromarray(values).save(tmp_path / "a.png")
+    np.testing.assert_allclose(framed(tmp_path / "a.png", WHOLE)[..., 0], values / 257, atol=1)
+
+
+def test_four_printing_colours(tmp_path: Path) -> None:
+    plain = Image.new("RGB", (16, 16), (250, 10, 10))
+    plain.convert("CMYK").save(tmp_path / "a.jpg", quality=95)
+    np.testing.assert_allclose(framed(tmp_path / "a.jpg", WHOLE)[8, 8], [250, 10, 10], atol=8)
+
+
+def _header(width: int, height: int) -> bytes:
+    """A PNG that says how large it is, and holds next to nothing."""
+    size = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", size), (b"IDAT", zlib.compress(b"\0" * 99))]
+    parts = [struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def _animated(path: Path, kind: str) -> None:
+    noise().save(path, format=kind, save_all=True, append_images=[noise(seed=1)])
+
+
+def _cut(path: Path, kind: str, share: float) -> None:
+    noise((40, 40)).save(path, format=kind)
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+
+
+BAD = {
+    "truncated JPEG": (lambda p: _cut(p, "JPEG", 0.7), "a damaged JPEG picture"),
+    "truncated PNG": (lambda p: _cut(p, "PNG", 0.7), "a damaged PNG picture"),
+    "truncated WebP": (lambda p: _cut(p, "WEBP", 0.7), "a damaged WebP picture"),
+    "a JPEG's first bytes": (lambda p: p.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"), "its header is broken"),
+    "bomb": (lambda p: p.write_bytes(_header(30_000, 30_000)), "30,000 × 30,000 are 900,000,000 pixels"),
+    "text": (lambda p: p.write_text("Not a picture\nat all"), "text ('Not a picture'), not a JPEG, PNG or WebP"),
+    "nothing": (lambda p: p.write_bytes(b""), "the file is empty (0 bytes)"),
+    "noise": (lambda p: p.write_bytes(b"\x01\x02\x03\x04" * 9), "begins with the bytes 01 02 03 04"),
+    "PDF": (lambda p: p.write_bytes(b"%PDF-1.7 ."), "a PDF document"),
+    "HEIC": (lambda p: p.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0"), "HEIC"),
+    "animated GIF": (lambda p: _animated(p, "GIF"), "an animated GIF of 2 pictures"),
+    "animated PNG": (lambda p: _animated(p, "PNG"), "an animated PNG of 2 pictures"),
+    "animated WebP": (lambda p: _animated(p, "WEBP"), "an animated WebP of 2 pictures"),
+    "folder": (lambda p: p.mkdir(), "is a folder"),
+    "not there": (lambda p: p.with_name("a.jpeg").touch(), "no such file; did you mean"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_picture(tmp_path: Path, name: str) -> None:
+    make, because = BAD[name]
+    make(tmp_path / "a.jpg")
+    with pytest.raises(DataError) as refused:
+        framed(tmp_path / "a.jpg", WHOLE)
+    (cause,) = refused.value.causes
+    assert cause.startswith(f"{tmp_path / 'a.jpg'}: ")
+    assert because in cause
+
+
+def test_what_is_too_large_is_a_setting(tmp_path: Path) -> None:
+    noise((20, 30)).save(tmp_path / "a.png")
+    assert framed(tmp_path / "a.png", WHOLE.with_values(max_pixels=600)).shape == (20, 30, 3)
+    with pytest.raises(DataError, match=r"600 pixels, more than the 599 that data.images.max_pixels allows"):
+        framed(tmp_path / "a.png", WHOLE.with_values(max_pixels=599))
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept", "seen"),
+    [
+        ({"height": 10, "width": 10}, (10, 10), (10, 10)),
+        ({"height": 10, "width": 10, "fit": "crop"}, (10, 20), (10, 10)),
+        ({"height": 10, "width": 10, "fit": "pad"}, (5, 10), (5, 10)),
+        ({"height": 10, "width": 0}, (10, 20), (10, 20)),
+        ({"height": 0, "width": 10}, (5, 10), (5, 10)),
+        ({"height": 0, "width": 0}, (20, 40), (20, 40)),
+        ({"height": 0, "width": 0, "largest": 8}, (4, 8), (4, 8)),
+        ({"height": 40, "width": 0, "largest": 60}, (30, 60), (30, 60)),
+    ],
+)
+def test_sizes(settings: dict[str, object], kept: tuple[int, int], seen: tuple[int, int]) -> None:
+    frame = FrameSettings.parse({**settings, "cell": 4}, "test")
+    picture = picture_of(framed(noise((20, 40)), frame), frame)
+    assert picture.pixels.shape == (*kept, 3)
+    assert picture.tensor().shape == (3, *seen)
+    assert picture.grid == (-(-seen[0] // 4), -(-seen[1] // 4))
+    assert len(picture) == picture.grid[0] * picture.grid[1]
+
+
+def test_a_model_sees_the_pixels_from_zero_to_one() -> None:
+    image = noise()
+    seen = picture_of(framed(image, WHOLE), WHOLE).tensor()
+    assert seen.dtype == torch.float32
+    np.testing.assert_allclose(seen.permute(1, 2, 0) * 255, np.asarray(image), atol=1e-4)
+
+
+def test_crop_takes_the_middle() -> None:
+    frame = FrameSettings(height=20, width=20, fit="crop")
+    image = noise((20, 40))
+    np.testing.assert_allclose(
+        picture_of(framed(image, frame), frame).tensor().permute(1, 2, 0) * 255, np.asarray(image)[:, 10:30], atol=1e-4
+    )

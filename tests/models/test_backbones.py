@@ -1,0 +1,113 @@
+"""timm's networks as encoders, tried on a stand-in for the package: what it is asked for, and what it answers with."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from laws.models import alone, make, pictures, targets
+from torch import Tensor, nn
+
+from regard.checkpoint import weights
+from regard.errors import ConfigurationError, MissingExtra
+from regard.models import Batch, ModelSettings, build
+
+DECODER = {"kind": "recurrent", "size": 16, "embedding": 16, "attention": 12, "dropout": 0.0}
+
+
+class Network(nn.Module):
+    """As timm's: a map for each place asked for, from layers that halve both sides and normalise by batch statistics."""
+
+    def __init__(self, name: str, places: tuple[int, ...]) -> None:
+        super().__init__()
+        self.places, self.last = places, name == "channels_last"
+        sizes = (3, 8, 12, 20)
+        self.stages = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(a, b, 3, 2, 1), nn.BatchNorm2d(b), nn.ReLU())
+            for a, b in pairwise(sizes[: max(places) + 2])
+        )
+        chosen = [(sizes[place + 1], 2 ** (place + 1)) for place in places]
+        self.feature_info = SimpleNamespace(
+            channels=lambda: [channels for channels, _ in chosen], reduction=lambda: [stride for _, stride in chosen]
+        )
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        maps = []
+        for stage in self.stages:
+            x = stage(x)
+            maps.append(x.movedim(1, 3) if self.last else x)
+        return [maps[place] for place in self.places]
+
+
+def create_model(name: str, pretrained: bool, features_only: bool, out_indices: tuple[int, ...] = (0, 1, 2)) -> Network:
+    assert not pretrained, "nothing is fetched"
+    assert features_only
+    if name not in ("some", "channels_last"):
+        raise RuntimeError(f"Unknown model ({name})")
+    return Network(name, out_indices)
+
+
+@pytest.fixture
+def timm(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in: Any = ModuleType("timm")
+    stand_in.create_model = create_model
+    monkeypatch.setitem(sys.modules, "timm", stand_in)
+
+
+def settings(**encoder: Any) -> ModelSettings:
+    values = {"kind": "timm", "name": "some", "stride": 4, "size": 16, "dropout": 0.0, **encoder}
+    return ModelSettings.parse({"encoder": values, "decoder": DECODER}, "test")
+
+
+@torch.no_grad()
+@pytest.mark.usefixtures("timm")
+@pytest.mark.parametrize("name", ["some", "channels_last"])
+@pytest.mark.parametrize("stride", [2, 4, 8])
+def test_a_picture_alone_is_the_same_in_company_in_training_too(name: str, stride: int) -> None:
+    model = make(settings(name=name, stride=stride))
+    batch, target = pictures(6, 1, 9, 4, 9), targets(5, 4)
+    wanted = torch.cat([model(alone(batch, row), target[row : row + 1]) for row in range(5)])
+    torch.testing.assert_close(model(batch, target), wanted, rtol=0, atol=1e-4)
+    torch.testing.assert_close(model.train()(batch, target), wanted, rtol=0, atol=1e-4)
+    encoded = model.encoder(batch)
+    Y, X = batch.data.shape[2:]
+    assert encoded.grid == (-(-Y // stride), -(-X // stride))
+    assert model.encoder(Batch(batch.data)).grid == encoded.grid
+
+
+@pytest.mark.usefixtures("timm")
+def test_all_that_decides_what_it_says_is_a_parameter() -> None:
+    model = make(settings())
+    assert not list(model.buffers())
+    saved = weights(model)
+    assert "encoder.trunk.stages.1.1.running_var" in saved
+    model.train()
+    model(pictures(5, 6), targets(2, 3)).sum().backward()
+    learning = {name for name, p in model.named_parameters() if p.requires_grad}
+    assert {name for name in saved if "running" not in name} == learning
+    assert model.encoder.trunk.get_parameter("stages.0.0.weight").grad is not None
+
+
+@pytest.mark.usefixtures("timm")
+def test_frozen_means_the_network() -> None:
+    model = build(settings(learning="frozen"), 0, 20, False)
+    still = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    assert still == {name for name, _ in model.named_parameters() if name.startswith("encoder.trunk.")}
+
+
+@pytest.mark.usefixtures("timm")
+def test_what_timm_has_not_is_said_with_what_it_has() -> None:
+    with pytest.raises(ConfigurationError, match=r"'other' \(Unknown model \(other\)\); timm.list_models\(\)"):
+        build(settings(name="other"), 0, 20, False)
+    with pytest.raises(ConfigurationError, match="maps of stride 2, 4, 8, and none of 16"):
+        build(settings(stride=16), 0, 20, False)
+
+
+def test_without_the_package_the_line_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'regard\[vision\]'"):
+        build(settings(), 0, 20, False)

@@ -1,0 +1,334 @@
+"""Guided attention: one head learns to look where links say, and nothing else is changed by it."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from array import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from laws.learning import SYMBOLS, string
+from laws.models import make, pairs
+from torch import Tensor
+
+from regard.attention import Read, read, watch
+from regard.checkpoint import load_alignment, weights
+from regard.data.batching import Batches, BatchingSettings, Example, PairBatch, collate
+from regard.data.tokenizer import EOS
+from regard.errors import ConfigurationError
+from regard.models import DECODERS, Batch, Model, ModelSettings, build
+from regard.models.recurrent import RecurrentEncoderSettings
+from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
+from regard.settings import Settings
+from regard.training import Recipe, Trainer
+from regard.training.crew import Crew
+from regard.training.guided import Guide
+from regard.training.journal import read as read_journal
+from regard.training.loss import Loss, Objective
+from regard.training.recipe import TrainingSettings
+
+CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
+EXAMPLES = [
+    Example([5, 6, 7, EOS], [8, 9, EOS], array("i", [0, 1, 2, 1, 1, 0])),
+    Example([4, EOS], [10, 11, 12, 13, 5, EOS], array("i", [0, 2, 0, 3])),
+    Example([9, 9, 4, 8, EOS], [EOS], array("i")),
+    Example([6, 5, EOS], [4, 4, 7, EOS], array("i", [0, 0, 1, 0, 0, 1, 1, 1, 0, 2, 1, 2])),
+]
+GUIDED = [
+    parameter
+    for parameter in pairs(1)
+    if any(isinstance(m, Read) and m.role == "cross" for m in make(parameter.values[0]).modules())
+]
+
+
+def guide(model: Model, weight: float = 0.5, **more: Any) -> Guide:
+    found = Guide.of(model, TrainingSettings(guided=weight, **more))
+    assert found is not None
+    return found
+
+
+def written_out(model: Model, of: Guide, batch: PairBatch) -> tuple[Tensor, int]:
+    """−Σ over linked target pieces of the mean log-weight of the source pieces they are linked to, one by one."""
+    later = int(of.after)
+    with watch(model, gradients=True) as readings:
+        model(Batch(batch.source, batch.source_keep), batch.target_in)
+    total, count = torch.zeros(()), 0
+    for row, line in enumerate(batch.lines):
+        links = EXAMPLES[line].links
+        assert links is not None
+        pieces = [*zip(links[::2], links[1::2], strict=True)]
+        for t in {target for _, target in pieces}:
+            sources = [source for source, target in pieces if target == t]
+            total = total - sum(readings[of.layer][row, of.head, t + later, s].log() for s in sources) / len(sources)
+            count += 1
+    return total, count
+
+
+@pytest.mark.parametrize("row", ["before", "after"])
+@pytest.mark.parametrize("settings", GUIDED)
+def test_the_guided_loss_is_the_one_written_out(settings: ModelSettings, row: str) -> None:
+    model, batch = make(settings), collate(EXAMPLES)
+    of = guide(model, guided_row=row)
+    loss, free = Objective(model, 0.1, guide=of)(batch), Objective(model, 0.1)(batch)
+    wanted, count = written_out(model, of, batch)
+    assert loss.guided is not None
+    assert loss.linked is not None
+    torch.testing.assert_close(loss.guided, wanted, **CLOSE)
+    assert int(loss.linked) == count == 7
+    torch.testing.assert_close(loss.smoothed, free.smoothed + 0.5 * wanted, **CLOSE)
+    torch.testing.assert_close(loss.entropy, free.entropy, rtol=0, atol=0)
+    learnt = list(model.parameters())
+    found = torch.autograd.grad(loss.guided, learnt, allow_unused=True)
+    exact = torch.autograd.grad(wanted, learnt, allow_unused=True)
+    for one, other in zip(found, exact, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            torch.testing.assert_close(one, other, **CLOSE)
+
+
+@pytest.mark.parametrize("settings", GUIDED)
+def test_sentences_without_links_are_as_if_nothing_were_guided(settings: ModelSettings) -> None:
+    model = make(settings)
+    batch = collate([Example(example.source, example.target) for example in EXAMPLES])
+    loss, free = Objective(model, 0.1, guide=guide(model))(batch), Objective(model, 0.1)(batch)
+    assert (loss.guided, loss.linked) == (None, None)
+    assert torch.equal(loss.smoothed, free.smoothed)
+
+
+@pytest.mark.parametrize("settings", GUIDED)
+def test_halves_of_a_batch_have_the_loss_of_the_whole(settings: ModelSettings) -> None:
+    model = make(settings)
+    objective, batch = Objective(model, 0.1, guide=guide(model)), collate(EXAMPLES)
+    whole, parts = objective(batch).detached(), [objective(part).detached() for part in batch.split(3)]
+    assert float(sum(part.guided for part in parts)) == pytest.approx(float(whole.guided), rel=1e-4)
+    assert sum(int(part.linked) for part in parts) == int(whole.linked)
+
+
+@pytest.mark.parametrize("settings", GUIDED)
+def test_any_number_of_threads_finds_the_same_gradients(settings: ModelSettings) -> None:
+    model = make(settings)
+    objective = Objective(model.train(), 0.1, 2.0, guide(model))
+    batches = [(part, f"1/1/{number}") for number, part in enumerate(collate(EXAMPLES).split(3))]
+    found: list[list[Tensor | None]] = []
+    for threads in (1, 2):
+        crew = Crew(objective, "float32", torch.device("cpu"), threads)
+        losses = crew.gradients(batches, 14)
+        crew.close()
+        assert all(isinstance(loss, Loss) and loss.guided is not None for loss in losses)
+        assert not any(loss.guided.requires_grad for loss in losses if loss.guided is not None)
+        found.append([None if p.grad is None else p.grad.clone() for p in model.parameters()])
+        model.zero_grad(set_to_none=True)
+    for one, other in zip(*found, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            torch.testing.assert_close(one, other, **CLOSE)
+
+
+def test_both_passes_of_rdrop_are_guided() -> None:
+    model, batch = make(GUIDED[0].values[0]), collate(EXAMPLES)
+    once, twice = (Objective(model, 0.1, rdrop, guide(model))(batch) for rdrop in (0.0, 3.0))
+    torch.testing.assert_close(once.guided, twice.guided, **CLOSE)
+    torch.testing.assert_close(once.smoothed, twice.smoothed, **CLOSE)
+
+
+# --- one head of one layer
+
+
+def three_layers(**more: Any) -> Model:
+    sizes: dict[str, Any] = {"size": 16, "heads": 4, "feedforward": 16, "dropout": 0.0}
+    encoder = TransformerEncoderSettings(layers=1, **sizes)
+    decoder = TransformerDecoderSettings(layers=3, **sizes, **more)
+    return make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
+
+
+def test_the_gradient_goes_through_that_head_only() -> None:
+    model = three_layers()
+    loss = Objective(model, 0.1, guide=guide(model, guided_layer=2, guided_head=3))(collate(EXAMPLES))
+    loss.guided.backward()
+    changed = {name for name, p in model.named_parameters() if p.grad is not None and bool(p.grad.any())}
+    ours = "decoder.layers.1.cross_read"
+    assert {f"{ours}.query.weight", f"{ours}.key.weight"} <= changed
+    assert not {name for name in changed if name.startswith((f"{ours}.value", f"{ours}.output", "decoder.layers.2"))}
+    assert not {name for name in changed if name.startswith(("decoder.output", "decoder.layers.1.feedforward"))}
+    for name in ("query", "key"):
+        rows = model.get_parameter(f"{ours}.{name}.weight").grad
+        assert rows is not None
+        assert [bool(head.any()) for head in rows.view(4, 4, 16)] == [False, False, True, False]
+
+
+def test_only_the_guided_read_computes_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, calls = three_layers(), []
+    weigh = read.weigh
+    monkeypatch.setattr(read, "weigh", lambda scores, keep: (calls.append(scores.shape), weigh(scores, keep))[1])
+    batch = collate(EXAMPLES)
+    Objective(model, 0.1)(batch)
+    Objective(model, 0.1, guide=guide(model))(collate([Example(e.source, e.target) for e in EXAMPLES]))
+    assert calls == [], "the fused kernel keeps none"
+    Objective(model, 0.1, guide=guide(model))(batch)
+    assert len(calls) == 1
+
+
+def test_auto_is_the_layer_before_the_last_or_the_only_one() -> None:
+    assert guide(three_layers()) == Guide("decoder.layers.1.cross_read", 0, 0.5)
+    only = ModelSettings.model_validate({"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}})
+    assert guide(build(only, 9, 9, True)) == Guide("decoder.read", 0, 0.5)
+    assert Guide.of(three_layers(), TrainingSettings(guided=0.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "because"),
+    [
+        (
+            {"guided_layer": 4},
+            "guided_layer: layer 4 was asked for, and 3 of this decoder read the source; give 1 to 3",
+        ),
+        ({"guided_head": 5}, "guided_head: head 5 was asked for, and layer 2 has 4; give 1 to 4"),
+    ],
+)
+def test_a_head_that_is_not_there_is_refused(asked: dict[str, int], because: str) -> None:
+    with pytest.raises(ConfigurationError, match=because):
+        guide(three_layers(), **asked)
+
+
+def test_a_decoder_that_reads_nothing_cannot_be_guided() -> None:
+    plain = ModelSettings.model_validate({"encoder": {"kind": "recurrent"}, "decoder": {"kind": "plain"}})
+    with pytest.raises(ConfigurationError, match="has no attention to guide"):
+        guide(build(plain, 9, 9, True))
+
+
+def test_a_layer_that_is_left_out_is_not_guided_then() -> None:
+    model = three_layers(layer_dropout=0.6).train()
+    objective, batch = Objective(model, 0.1, guide=guide(model)), collate(EXAMPLES)
+    heard = [objective(batch).guided is not None for _ in range(40)]
+    assert 0 < sum(heard) < 40
+
+
+def test_a_weight_of_nought_gives_a_large_loss_and_no_nan() -> None:
+    model = three_layers()
+    with torch.no_grad():
+        model.get_parameter("decoder.layers.1.cross_read.query.weight").mul_(1e4)
+    loss = Objective(model, 0.1, guide=guide(model))(collate(EXAMPLES))
+    assert math.isfinite(loss.guided.item())
+    (loss.smoothed).backward()
+    assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
+
+
+# --- it acts
+
+
+SIZES: dict[str, Any] = {"size": 32, "layers": 2, "heads": 2, "feedforward": 64, "attention": 32, "embedding": 32}
+READER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
+
+
+def mirrored(chance: random.Random, size: int = 32) -> PairBatch:
+    """Strings to be copied, each piece linked to the one as far from the other end."""
+    rows = [string(chance) for _ in range(size)]
+    links = [array("i", (n for t in range(len(row)) for n in (len(row) - 1 - t, t))) for row in rows]
+    return collate([Example([*row, EOS], [*row, EOS], own) for row, own in zip(rows, links, strict=True)])
+
+
+def looked_right(model: Model, of: Guide, batch: PairBatch) -> float:
+    """The share of linked pieces for which the head looked most where it should."""
+    with watch(model) as readings, torch.no_grad():
+        model(Batch(batch.source, batch.source_keep), batch.target_in)
+    assert batch.links is not None
+    linked = batch.links.any(2)
+    hits = readings[of.layer][:, of.head].argmax(2) == batch.links.argmax(2)
+    return float(hits[linked].float().mean())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in DECODERS if "score" in kind.model_fields])
+def test_a_head_learns_to_look_where_it_would_not_by_itself(kind: type[Settings]) -> None:
+    sizes = {name: value for name, value in SIZES.items() if name in kind.model_fields}
+    settings = ModelSettings(encoder=READER, decoder=kind.parse({**sizes, "dropout": 0.0}, "the test"), share="none")
+    shares = {}
+    for weight in (0.0, 2.0):
+        torch.manual_seed(0)
+        chance, model = random.Random(0), build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
+        objective = Objective(model, 0.0, guide=guide(model, weight) if weight else None)
+        optimizer = torch.optim.Adam(model.parameters(), 1e-2, betas=(0.9, 0.98))
+        for _ in range(100 if weight else 30):
+            loss = objective(mirrored(chance))
+            optimizer.zero_grad()
+            (loss.smoothed / loss.tokens).backward()
+            optimizer.step()
+        shares[weight] = looked_right(model.eval(), guide(model), mirrored(random.Random(1)))
+    assert shares[0.0] < 0.5
+    assert shares[2.0] > 0.9
+
+
+# --- whole runs
+
+
+def recipe(**training: Any) -> Recipe:
+    sizes: dict[str, Any] = {"kind": "transformer", "layers": 2, "size": 8, "heads": 2, "feedforward": 16}
+    values = {
+        "data": {"source": "unread", "target": "unread", "alignments": "unread"},
+        "model": {"encoder": sizes, "decoder": {**sizes, "layer_dropout": 0.2}},
+        "schedule": {"peak": 1e-2, "warmup": 4},
+        "training": {"updates": 12, "validate_every": 5, "log_every": 2, "precision": "float32", **training},
+    }
+    return Recipe.parse(values, "the test").resolved("cpu")
+
+
+def trainer(recipe: Recipe, folder: Path) -> Trainer:
+    torch.manual_seed(recipe.training.seed)
+    model = build(recipe.model, 20, 20, joint=True)
+    chance = random.Random(1)
+    examples = [_linked(chance) for _ in range(40)]
+    folder.mkdir(parents=True, exist_ok=True)
+    batches = Batches(examples, BatchingSettings(tokens=48, batches=2), 1)
+    return Trainer(model, batches, recipe, folder, lambda _: {"loss": 1.0, "chrf": 1.0, "bleu": 0.0})
+
+
+def _linked(chance: random.Random) -> Example:
+    row = [chance.randrange(4, 20) for _ in range(chance.randint(1, 6))]
+    return Example([*row, EOS], [*row, EOS], array("i", (n for t in range(len(row)) for n in (t, t))))
+
+
+@pytest.mark.parametrize("rdrop", [0.0, 1.0])
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, rdrop: float) -> None:
+    whole = trainer(recipe(rdrop=rdrop), tmp_path / "whole")
+    whole.run()
+    trainer(recipe(rdrop=rdrop, updates=7), tmp_path / "cut").run()
+    resumed = trainer(recipe(rdrop=rdrop), tmp_path / "cut")
+    assert resumed.resume()
+    resumed.run()
+    for name, weight in weights(whole.model).items():
+        assert torch.equal(weight, weights(resumed.model)[name]), name
+    free = trainer(recipe(rdrop=rdrop, guided=0.0), tmp_path / "free")
+    free.run()
+    assert any(not torch.equal(w, weights(free.model)[name]) for name, w in weights(whole.model).items())
+
+
+def test_the_journal_says_how_well_the_head_is_guided(tmp_path: Path) -> None:
+    trainer(recipe(updates=40, guided=1.0, validate_every=40), tmp_path / "run").run()
+    told = [line["guided"] for line in read_journal(tmp_path / "run" / "journal.jsonl") if line["event"] == "train"]
+    assert len(told) == 20
+    assert told[-1] < 0.8 * told[0]
+    trainer(recipe(guided=0.0), tmp_path / "free").run()
+    assert not any("guided" in line for line in read_journal(tmp_path / "free" / "journal.jsonl"))
+
+
+def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "alignment.json"
+    trainer(recipe(guided_head=2, guided_row="after"), tmp_path).run()
+    noted = {"layer": "decoder.layers.0.cross_read", "head": 1, "consumed": True, "symmetry": None}
+    assert load_alignment(tmp_path) == noted
+    again = trainer(recipe(guided_layer=2), tmp_path)
+    again.resume()
+    again.run()
+    assert load_alignment(tmp_path) == {
+        "layer": "decoder.layers.1.cross_read",
+        "head": 0,
+        "consumed": False,
+        "symmetry": None,
+    }
+    chosen = {"layer": "decoder.layers.0.cross_read", "head": None, "consumed": True, "symmetry": None}
+    path.write_text(json.dumps(chosen), encoding="utf-8")
+    trainer(recipe(), tmp_path).run()
+    assert load_alignment(tmp_path) == chosen

@@ -1,0 +1,143 @@
+"""Captions over their pictures: what was looked at is bright, in every kind of file, and sizes hold."""
+
+import base64
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from regard.errors import UsageError
+from regard.visualisation import Overlay, Seen, Story, save
+from regard.visualisation.figures import draw_png, draw_svg
+from regard.visualisation.layout import Box, Photo, Text
+from regard.visualisation.overlay import LONGER, layout_overlay
+from regard.visualisation.player import frames
+from regard.visualisation.story import data
+
+SVG = "{http://www.w3.org/2000/svg}"
+GREY = 200
+
+
+def _overlay(words: int = 3, size: tuple[int, int] = (60, 90), grid: tuple[int, int] = (2, 3)) -> Overlay:
+    """Word t looks at cell t, and at the others a little."""
+    maps = np.full((words, *grid), 0.05)
+    for t in range(words):
+        maps.reshape(words, -1)[t, t % (grid[0] * grid[1])] = 0.5
+    return Overlay(Seen(np.full((*size, 3), GREY, np.uint8), grid), ("빨간", "네모가", "있다")[:words], maps)
+
+
+@pytest.mark.parametrize("words", [1, 5, 40])
+@pytest.mark.parametrize("size", [(60, 90), (90, 60), (300, 20)])
+def test_nothing_leaves_the_sheet_and_panels_do_not_meet(words: int, size: tuple[int, int]) -> None:
+    maps = np.full((words, 2, 2), 0.25)
+    names = tuple("caption" if n % 2 else "동그라미가" for n in range(words))
+    picture = layout_overlay(Overlay(Seen(np.zeros((*size, 3), np.uint8), (2, 2)), names, maps, caption="layer 1"))
+    for mark in picture.marks():
+        if isinstance(mark, Text):
+            assert all(0 <= x <= picture.width and 0 <= y <= picture.height for x, y in mark.corners()), mark
+        elif isinstance(mark, (Box, Photo)):
+            assert 0 <= mark.x <= mark.x + mark.width <= picture.width
+            assert 0 <= mark.y <= mark.y + mark.height <= picture.height
+    panels = [mark for group in picture.groups if group.name != "legend" for mark in group.marks]
+    places = sorted({(mark.x, mark.y, mark.width, mark.height) for mark in panels if isinstance(mark, Photo)})
+    assert len(places) == words + 1
+    for one, (x, y, width, height) in enumerate(places):
+        assert max(width, height) == pytest.approx(LONGER)
+        for x2, y2, *_ in places[:one]:
+            assert abs(x - x2) >= width or abs(y - y2) >= height
+
+
+def test_the_strongest_cell_keeps_its_colour_and_the_others_darken() -> None:
+    overlay = _overlay()
+    picture = layout_overlay(overlay)
+    with Image.open(io.BytesIO(draw_png(picture, 2))) as image:
+        pixels = np.asarray(image.convert("RGB")).astype(int)
+    for t in range(3):
+        (group,) = (group for group in picture.groups if group.name == f"word-{t + 1}")
+        photo = next(mark for mark in group.marks if isinstance(mark, Photo))
+        wide, high = photo.width / 3, photo.height / 2
+        middles = [
+            pixels[int(2 * (photo.y + (r + 0.5) * high)), int(2 * (photo.x + (c + 0.5) * wide))]
+            for r in range(2)
+            for c in range(3)
+        ]
+        assert (middles[t] == GREY).all()
+        assert all((middle < GREY / 2).all() for place, middle in enumerate(middles) if place != t)
+
+
+def test_svg_holds_the_picture_once() -> None:
+    overlay = _overlay()
+    root = ElementTree.fromstring(draw_svg(layout_overlay(overlay)))
+    images = {image.get("id"): image for image in root.iter(f"{SVG}image")}
+    used = [use.get("href", "")[1:] for use in root.iter(f"{SVG}use")]
+    assert set(used) == set(images)
+    assert sorted(used.count(name) for name in images) == [1, 1, 1, 1, 1, 4]  # veils and legend; the picture itself
+    photo = next(image for name, image in images.items() if used.count(name or "") == 4)
+    with Image.open(io.BytesIO(base64.b64decode(photo.get("href", "").split(",")[1]))) as image:
+        assert image.size == (90, 60)
+    assert "네모가 row 1, column 2, 0.50" in (root.findtext(f"{SVG}desc") or "")
+
+
+def test_a_large_picture_is_kept_small() -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (900, 1200, 3), np.uint8)
+    content = Seen(noise, (7, 7)).file()
+    with Image.open(io.BytesIO(content)) as image:
+        assert image.size == (480, 360)
+        assert image.format == "JPEG"
+
+
+def test_what_does_not_fit_together_is_refused(pictured: Callable[..., Story]) -> None:
+    seen = Seen(np.zeros((6, 6, 3), np.uint8), (2, 3))
+    with pytest.raises(UsageError, match=r"of shape \(1, 2, 3\)"):
+        Overlay(seen, ("a",), np.zeros((1, 3, 2)))
+    with pytest.raises(UsageError, match="finite"):
+        Overlay(seen, ("a",), np.full((1, 2, 3), np.nan))
+    with pytest.raises(UsageError, match=r"\(Y, X, 3\) bytes; got float64"):
+        Seen(np.zeros((6, 6, 3)), (2, 3))
+    with pytest.raises(UsageError, match="read as 11 source words"):
+        replace(pictured(), source=pictured().source[:-1])
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".html"])
+def test_sheets_are_saved_in_every_kind(tmp_path: Path, suffix: str) -> None:
+    content = save(_overlay(), tmp_path / f"a{suffix}").read_bytes()
+    assert content == save(_overlay(), tmp_path / f"b{suffix}").read_bytes()
+    if suffix == ".html":
+        assert b"img-src data:" in content
+
+
+def test_a_moving_caption_shows_the_picture_in_each_step(pictured: Callable[..., Story], tmp_path: Path) -> None:
+    story = pictured("ko")
+    steps = frames(story)
+    assert len(steps) == 4
+    assert len({(step.width, step.height) for step in steps}) == 1
+    for step in steps:
+        groups = {group.name: group.marks for group in step.groups}
+        assert "context" not in groups
+        photo = next(mark for mark in groups["picture"] if isinstance(mark, Photo))
+        lowest = photo.y + photo.height
+        assert lowest < min(mark.y for mark in groups["options"] if isinstance(mark, Text))
+        for mark in step.marks():
+            if isinstance(mark, Text):
+                assert all(0 <= y <= step.height for _, y in mark.corners())
+    with Image.open(save(story, tmp_path / "a.gif")) as image:
+        assert image.n_frames == 4  # type: ignore[attr-defined]
+        colours = np.array([pixel for _, pixel in image.convert("RGB").getcolors(1 << 20) or []]).astype(int)
+    red = np.abs(colours - (216, 36, 40)).max(1).min()
+    assert red < 24, "the lit square keeps its colour"
+    root = ElementTree.fromstring(save(story, tmp_path / "a.svg").read_text(encoding="utf-8"))
+    assert len(list(root.iter(f"{SVG}image"))) == 5  # the picture, and a veil for each step
+
+
+def test_the_page_is_given_the_picture(pictured: Callable[..., Story]) -> None:
+    values = data(pictured())
+    assert values["title"] == "a red square"
+    assert values["seen"]["grid"] == [3, 4]
+    assert values["seen"]["size"] == [80, 60]
+    assert values["seen"]["address"].startswith("data:image/png;base64,")
+    assert values["source"][4] == "2·1"

@@ -45,7 +45,7 @@ def evaluate(
     from regard.data.text import read_files
     from regard.evaluation.lengths import by_length
     from regard.evaluation.metrics import LONGEST_FOR_TER, scores
-    from regard.pipeline import load
+    from regard.pipeline import load_translator
 
     sources, *references = (file.lines for file in read_files([source, *reference]))
     uneven = [
@@ -55,7 +55,7 @@ def evaluate(
     ]
     if uneven:
         raise DataError(*uneven)
-    translator = load(run, device_named(device), engine, precision)
+    translator = load_translator(run, device_named(device), engine, precision)
     say(f"translating {len(sources):,} lines of {source}")
     warn_of_strangers(translator, source, sources)
     found = translator.translate(sources, beam=beam, length_penalty=length_penalty)

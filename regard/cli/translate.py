@@ -98,7 +98,7 @@ def translate(
     given = dict(locals())
     prepare(threads, quiet, debug, seed)
     from regard.files import Asked, Form, Lines, Work, chunks, remaining
-    from regard.pipeline import load
+    from regard.pipeline import load_translator
     from regard.search import Wish
 
     lines, device, runs = Lines(file), device_named(device), [run, *(with_ or ())]
@@ -110,7 +110,7 @@ def translate(
     wish = Wish(prefix, tuple(term or ()), tuple(forbid or ()))
     asked = Asked(wish, input == "jsonl", lines.name)
     total = lines.checked(asked)
-    make = partial(load, runs if len(runs) > 1 else run, device, engine, precision)
+    make = partial(load_translator, runs if len(runs) > 1 else run, device, engine, precision)
     if stream:
         _refuse_to_stream(given)
         _streamed(make, lines, wish, search)

@@ -72,7 +72,7 @@ def show(
         say(f"wrote {out}")
         return
     if text is None or not text.strip():
-        raise UsageError("there is nothing to look at: give a line of text, or to a captioner a picture")
+        raise UsageError("there is nothing to translate: give a line of text, or the picture to caption")
     translator = load(run, device_named(device))
     if isinstance(translator, Captioner):
         typer.echo(draw_caption(translator, Path(text), out, Look(view, beam, trust)).text)

@@ -107,6 +107,18 @@ def test_models_of_the_other_kind(regard: Command, captioner: Path, recurrent: P
     regard.fails("evaluate", recurrent, *given, status=2, because="reads text, not pictures")
 
 
+def test_the_example_of_the_page_runs(captioner: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).parents[2] / "docs" / "captions.md"
+    code = page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "captions").symlink_to(captioner)
+    noise().save(tmp_path / "dog.jpg")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(compile(code, str(page), "exec"), names)
+    assert str(names["found"])
+
+
 def test_scores_against_all_references(regard: Command, captioner: Path, album: Path, model: Captioner) -> None:
     given = ["--images", album / "images", "--captions", album / "valid.tsv", "--threads", 1]
     lines = regard("evaluate", captioner, *given).lines

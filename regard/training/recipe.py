@@ -22,7 +22,7 @@ from regard.training.schedule import ScheduleSettings
 __all__ = ["GUIDED", "Recipe", "TrainingSettings", "preset", "presets"]
 
 GUIDED = 0.05
-"""What a guided head's cross-entropy counts beside that of the translation, where nothing else is said."""
+"""What a guided head counts beside the translation, where nothing else is said."""
 
 
 class TrainingSettings(Settings):

@@ -14,13 +14,25 @@ from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.attention.watch import watch
-    from regard.pipeline import Translation, Translator, load
+    from regard.pipeline import Caption, Captioner, Translation, Translator, load
     from regard.training.recipe import presets
 
 __version__ = "0.1.0"
-__all__ = ["RegardError", "Translation", "Translator", "__version__", "load", "presets", "watch"]
+__all__ = [
+    "Caption",
+    "Captioner",
+    "RegardError",
+    "Translation",
+    "Translator",
+    "__version__",
+    "load",
+    "presets",
+    "watch",
+]
 
 _HOMES = {
+    "Caption": "regard.pipeline",
+    "Captioner": "regard.pipeline",
     "Translation": "regard.pipeline",
     "Translator": "regard.pipeline",
     "load": "regard.pipeline",

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from pydantic import Field
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
 from regard.attention.alignment import SYMMETRIES
+from regard.data.images import FrameSettings
 from regard.data.text import write_bytes
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.errors import ModelFolderError
@@ -53,6 +55,7 @@ class FolderSettings(Settings):
     model: ModelSettings
     tokenizer: TokenizerSettings
     search: SearchSettings
+    pictures: FrameSettings | None = Field(None, description="how a captioner sees pictures; none: it reads text")
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ def save_folder(folder: Path, settings: FolderSettings, tokenizer: Tokenizer) ->
     """Write what stays the same through training: settings and vocabularies."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(folder)
-    text = json.dumps(settings.model_dump(), ensure_ascii=False, indent=2)
+    unused = {"pictures"} if settings.pictures is None else set[str]()
+    text = json.dumps(settings.model_dump(exclude=unused), ensure_ascii=False, indent=2)
     write_bytes(folder / CONFIG, (text + "\n").encode())
 
 

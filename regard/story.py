@@ -1,4 +1,4 @@
-"""A translation told whole, for pictures: what every head looked at, how it was found, what mattered for it."""
+"""A translation or a caption told whole, for pictures: what every head looked at, how it was found, what mattered."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from regard.data.tokenizer import EOS, Vocabulary
 from regard.errors import RegardError, UsageError
 from regard.evaluation.trust import trust
 from regard.models import Model
-from regard.pipeline import AlignmentChoice, Translation, Translator, last_layer
+from regard.pipeline import AlignmentChoice, Caption, Captioner, Pictured, Translation, Translator, last_layer
 from regard.search import Hypothesis
 from regard.search.record import Candidate, Moment
+from regard.visualisation import Overlay, Seen
 from regard.visualisation.story import Chosen, Mattered, Node, Step, Story, layers_of
 
-__all__ = ["Told", "choice_of", "name_of", "tell"]
+__all__ = ["Told", "ToldCaption", "choice_of", "name_of", "sheet_of", "tell", "tell_caption"]
 
 MOST_PRUNED = 2  # beginnings that were given up, shown at each step
 MOST_OPTIONS = 6
@@ -27,6 +28,14 @@ class Told:
     """A translation, and its story."""
 
     translation: Translation
+    story: Story
+
+
+@dataclass(frozen=True)
+class ToldCaption:
+    """A caption, and its story."""
+
+    caption: Caption
     story: Story
 
 
@@ -45,7 +54,7 @@ def tell(
         )
     if not translation.text:
         raise RegardError("the translation is empty, so there is nothing to draw; show another line, or train longer")
-    choice = choice_of(translator, readings)
+    choice, vocabulary = choice_of(translator, readings), translator.tokenizer.target
     found, moments = translator.record(text, beam=beam) if played else ([], [])
     story = Story(
         readings.source_text,
@@ -53,14 +62,51 @@ def tell(
         readings.target,
         readings.target_words,
         layers_of(readings),
-        Chosen(readings.layers("cross").index(choice.layer), choice.head, choice.consumed),
-        _steps(translator, _winner(found, translation, translator), moments),
+        _chosen(choice, readings),
+        _steps(vocabulary, _winner(found, translation.tokens, vocabulary), moments),
         _mattered(translator, text, readings, choice) if mattered else None,
     )
     return Told(translation, story)
 
 
-def choice_of(translator: Translator, readings: Readings) -> AlignmentChoice:
+def tell_caption(captioner: Captioner, image: Pictured, beam: int | None = None, played: bool = True) -> ToldCaption:
+    """Caption a picture and tell how: `played` with the search step by step. Raises UsageError for a model that looks
+    at nothing."""
+    caption = captioner.caption(image, beam=beam, readings=True)[0]
+    readings = caption.readings
+    assert readings is not None, "readings were asked for"
+    assert readings.grid is not None, "a captioner reads cells"
+    if not caption.text:
+        raise RegardError("the caption is empty, so there is nothing to draw; show another picture, or train longer")
+    choice, vocabulary = choice_of(captioner, readings), captioner.tokenizer.target
+    found, moments = captioner.record(image, beam=beam) if played else ([], [])
+    seen = Seen(captioner.see(image), readings.grid)
+    story = Story(
+        seen.cells(),
+        readings.target_text,
+        readings.target,
+        readings.target_words,
+        layers_of(readings),
+        _chosen(choice, readings),
+        _steps(vocabulary, _winner(found, caption.tokens, vocabulary), moments),
+        seen=seen,
+    )
+    return ToldCaption(caption, story)
+
+
+def sheet_of(story: Story, readings: Readings, choice: AlignmentChoice) -> Overlay:
+    """What each word of a caption looked at, by one read, as a picture that stands still."""
+    assert story.seen is not None, "only a caption has a picture to be laid over"
+    words = readings.words(choice.layer, choice.head, choice.consumed)
+    maps = words.weights.reshape(-1, *story.seen.grid)
+    return Overlay(story.seen, readings.target_text, maps, caption=name_of(choice, readings))
+
+
+def _chosen(choice: AlignmentChoice, readings: Readings) -> Chosen:
+    return Chosen(readings.layers("cross").index(choice.layer), choice.head, choice.consumed)
+
+
+def choice_of(translator: Translator | Captioner, readings: Readings) -> AlignmentChoice:
     """The read that is chosen for alignments, or the mean of the last layer."""
     return translator.choice or last_layer(readings)
 
@@ -88,17 +134,16 @@ def _mattered(translator: Translator, text: str, readings: Readings, choice: Ali
 # --- the search
 
 
-def _winner(found: Sequence[Hypothesis], translation: Translation, translator: Translator) -> tuple[int, ...] | None:
-    """The translation among what the recorded search found; None where another engine saw a tie otherwise."""
-    pieces = translator.tokenizer.target.pieces
-    return next((each.ids for each in found if tuple(pieces(each.ids)) == translation.tokens), None)
+def _winner(found: Sequence[Hypothesis], tokens: tuple[str, ...], vocabulary: Vocabulary) -> tuple[int, ...] | None:
+    """The output among what the recorded search found; None where another engine saw a tie otherwise."""
+    return next((each.ids for each in found if tuple(vocabulary.pieces(each.ids)) == tokens), None)
 
 
-def _steps(translator: Translator, winner: tuple[int, ...] | None, moments: Sequence[Moment]) -> tuple[Step, ...]:
+def _steps(vocabulary: Vocabulary, winner: tuple[int, ...] | None, moments: Sequence[Moment]) -> tuple[Step, ...]:
     """What the player shows: a step for each piece of the translation, end of sentence last."""
     if winner is None:
         return ()
-    vocabulary, steps = translator.tokenizer.target, list[Step]()
+    steps = list[Step]()
     before: dict[tuple[int, ...], int] = {(): -1}  # what was written → its place among the nodes of the step before
     path = (*winner, EOS)
     for t, moment in enumerate(moments[: len(path)]):

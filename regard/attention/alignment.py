@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.attention.notebook import table
+from regard.errors import UsageError
 
 __all__ = [
     "SYMMETRIES",
@@ -36,7 +37,8 @@ class Readings:
     Row t of a cross-attention is the read made while target piece t was predicted, end of sentence last; a decoder's
     own is (heads, target, target), its column t the piece that went in at row t, the beginning of the sentence first;
     an encoder's is (heads, source, source). `source_words` and `target_words` say which word each piece belongs to; −1
-    is end of sentence. `source_text` and `target_text` are the words themselves, where they are known.
+    is end of sentence. `source_text` and `target_text` are the words themselves, where they are known. Of a picture,
+    the source is its cells row by row, in a `grid` of (rows, columns).
     """
 
     source: tuple[str, ...]
@@ -47,6 +49,7 @@ class Readings:
     roles: dict[str, str] = field(repr=False)
     source_text: tuple[str, ...] = ()
     target_text: tuple[str, ...] = ()
+    grid: tuple[int, int] | None = None
 
     def layers(self, role: str = "cross") -> list[str]:
         """The names of the layers that read in this role, lowest first."""
@@ -67,6 +70,14 @@ class Readings:
         if role == "decoder":
             return merge_words(matrix, (-1, *self.target_words[:-1]), self.target_words)
         return merge_words(matrix, self.source_words, self.target_words)
+
+    def map(self, word: int, layer: str | None = None, head: int | None = None, consumed: bool = False) -> Array:
+        """Where one target word looked in a picture, (rows, columns): the mean over its pieces, of one head of a layer,
+        the last if none is named, or of the mean of its heads."""
+        if self.grid is None:
+            raise UsageError("map: these readings are of a sentence, which has no rows and columns; take words()")
+        found: Array = self.words(layer or self.layers()[-1], head, consumed).weights[word].reshape(self.grid)
+        return found
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the mean of the heads of the highest layer, between words."""

@@ -56,11 +56,11 @@ def align(
     pairs should be validation data: figures are for others.
     """
     prepare(threads, quiet, debug, seed)
-    from regard.pipeline import load
+    from regard.pipeline import load_translator
 
     sources, targets, links = _read(source, target, gold)
     place = device_named(device)
-    translator, other = load(run, place), None if reverse is None else load(reverse, place)
+    translator, other = load_translator(run, place), None if reverse is None else load_translator(reverse, place)
     say(f"reading {len(sources):,} pairs")
     readings = _readings(translator, sources, targets)
     backwards = None if other is None else _readings(other, targets, sources)

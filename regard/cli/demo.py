@@ -1,4 +1,4 @@
-"""regard demo: train, score, translate and draw on the Korean–English sample that ships with the package."""
+"""regard demo: train, score, translate or caption, and draw, on the samples that ship with the package."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Readings
@@ -41,19 +42,39 @@ class Direction:
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder to write; a demonstration cut short goes on there.")] = Path(
-        "runs/demo"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder to write, runs/demo or runs/demo-images; a demonstration cut short goes on there.",
+            show_default=False,
+        ),
+    ] = None,
+    images: Annotated[bool, typer.Option("--images", help="Caption pictures instead of translating.")] = False,
+    korean: Annotated[bool, typer.Option("--korean", help="With --images: caption them in Korean.")] = False,
     device: Device = "auto",
     threads: Threads = None,
     seed: Seed = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train Korean → English and English → Korean on the sample corpus, score both, and draw their attention."""
+    """Train Korean → English and English → Korean on the sample corpus, score both, and draw their attention.
+
+    With --images: train a captioner on pictures of shapes, check each caption of unseen combinations fact by fact and
+    whether its nouns look at what they name, and draw where they looked.
+    """
     prepare(threads, quiet, debug)
+    if korean and not images:
+        raise UsageError("--korean: goes with --images; without it both directions are trained anyway")
+    if images:
+        from regard.cli.demo_images import demo_images
+
+        demo_images(
+            out or Path("runs/demo-images"), "ko" if korean else "en", device_named(device), 1 if seed is None else seed
+        )
+        return
     from regard.data.samples import korean_english
 
+    out = out or Path("runs/demo")
     began, place = time.perf_counter(), device_named(device)
     sample = korean_english()
     sample.write(out / "data", "ko", "en")
@@ -97,17 +118,17 @@ def _train(direction: Direction, out: Path, device: str, seed: int) -> Translato
     from regard.checkpoint import save_alignment
     from regard.cli.train import Start, run
     from regard.evaluation.aer import Gold, best_choice
-    from regard.pipeline import load
+    from regard.pipeline import load_translator
 
     folder = out / direction.name
     say("", f"training {direction.source} → {direction.target} in {folder}")
     outcome = run(recipe(direction, out / "data", seed), folder, Start((folder / "journal.jsonl").exists()), device)
     if outcome.stopped is not None:
         sys.exit(128 + outcome.stopped)
-    readings, gold = _gold(load(folder, device), direction.sample.splits["valid"])
+    readings, gold = _gold(load_translator(folder, device), direction.sample.splits["valid"])
     choice, _ = best_choice(readings, [Gold.of(links) for links in gold])
     save_alignment(folder, asdict(choice))
-    return load(folder, device)
+    return load_translator(folder, device)
 
 
 def _gold(

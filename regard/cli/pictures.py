@@ -47,7 +47,10 @@ def _curve(run: Path) -> Chart:
             "loss in nats per piece",
             trace("training", train, "entropy") + trace("validation", valid, "loss") + trace("guided", train, "guided"),
         ),
-        ("validation score", trace("chrF", valid, "chrf") + trace("BLEU", valid, "bleu")),
+        (
+            "validation score",
+            trace("chrF", valid, "chrf") + trace("BLEU", valid, "bleu") + trace("CIDEr-D", valid, "cider"),
+        ),
     ]
     return Chart(f"Learning curve of {run.name}", "updates", tuple(panel for panel in panels if panel[1]))
 
@@ -81,15 +84,13 @@ def _positions(run: Path) -> Picture:
     from regard.visualisation.charts import layout_places, layout_positions
 
     found = load_folder(run)
-    learnt: list[tuple[str, Any]] = []
-    for side in ("encoder", "decoder"):
-        parts = list(getattr(found.model, side).modules())
-        rows = min(POSITIONS, found.settings.search.longest_source or POSITIONS)
-        learnt += [(side, part.weight.detach()[:rows].numpy()) for part in parts if isinstance(part, Places)]
-        for part in parts:
-            if isinstance(part, Sinusoids):
-                waves = sinusoids(torch.arange(POSITIONS)[None], part.size)[0].numpy()
-                return layout_positions(waves, f"Sinusoidal positional encoding, {part.size} dimensions")
-    if not learnt:
+    modules = {side: [*getattr(found.model, side).modules()] for side in ("encoder", "decoder")}
+    for wave in (part for parts in modules.values() for part in parts if isinstance(part, Sinusoids)):
+        waves = sinusoids(torch.arange(POSITIONS)[None], wave.size)[0].numpy()
+        return layout_positions(waves, f"Sinusoidal positional encoding, {wave.size} dimensions")
+    rows = min(POSITIONS, found.settings.search.longest_source or POSITIONS)
+    places = [(side, part) for side, parts in modules.items() for part in parts if isinstance(part, Places)]
+    if not places:
         raise UsageError("this model adds nothing for positions: it knows order by itself, or not at all")
-    return layout_places(learnt, f"Learnt positions of {run.name}")
+    tables = [(side, part.weight.detach()[:rows].numpy()) for side, part in places]
+    return layout_places(tables, f"Learnt positions of {run.name}")

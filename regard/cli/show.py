@@ -1,4 +1,4 @@
-"""regard show: what a model looked at while it translated, as a picture."""
+"""regard show: what a model looked at while it translated or captioned, as a picture."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ from regard.cli.strangers import warn_of_strangers
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.pipeline import Translation, Translator
+    from regard.pipeline import Caption, Captioner, Translation, Translator
     from regard.story import Told
     from regard.visualisation import Alignment, Heads
     from regard.visualisation.story import Mattered
 
-__all__ = ["Look", "draw", "show"]
+__all__ = ["Look", "draw", "draw_caption", "show"]
 
 
 @app.command()
 def show(
     run: Annotated[Path, typer.Argument(help="A model or run folder.")],
-    text: Annotated[str | None, typer.Argument(help="The line to translate; a picture of the run needs none.")] = None,
+    text: Annotated[
+        str | None,
+        typer.Argument(help="The line to translate, or the picture to caption; a view of the run needs none."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The picture: .html, .svg, .png or .gif.")] = Path("attention.html"),
     view: Annotated[
         Literal["heat", "heads", "player", "curve", "schedule", "positions"] | None,
@@ -47,13 +50,13 @@ def show(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Translate a line and draw which source word each target word looked at.
+    """Translate a line and draw which source word each target word looked at; or caption a picture, and draw where.
 
     An .html page lets you choose among layers and heads and plays how the translation was written; .svg and .png show
     the read that aligns best; .gif (or .svg with --view player) moves.
     """
     prepare(threads, quiet, debug, seed)
-    from regard.pipeline import load
+    from regard.pipeline import Captioner, load
     from regard.visualisation.files import SUFFIXES
 
     suffix = out.suffix.lower()
@@ -69,8 +72,12 @@ def show(
         say(f"wrote {out}")
         return
     if text is None or not text.strip():
-        raise UsageError("there is nothing to translate: give a line of text")
+        raise UsageError("there is nothing to translate: give a line of text, or the picture to caption")
     translator = load(run, device_named(device))
+    if isinstance(translator, Captioner):
+        typer.echo(draw_caption(translator, Path(text), out, Look(view, beam, trust)).text)
+        say(f"wrote {out}")
+        return
     warn_of_strangers(translator, "the text", [text])
     typer.echo(draw(translator, text, out, Look(view, beam, trust)).text)
     say(f"wrote {out}")
@@ -102,6 +109,29 @@ def draw(translator: Translator, text: str, out: Path, look: Look = Look()) -> T
     if look.trust and told.story.mattered is not None:
         say(f"rank correlation with what mattered: {_agreement(told.story.mattered)}")
     return told.translation
+
+
+def draw_caption(captioner: Captioner, image: Path, out: Path, look: Look = Look()) -> Caption:
+    """Caption a picture, write what its words looked at, and give the caption back: a page, its player, or a sheet."""
+    from regard.story import choice_of, sheet_of, tell_caption
+    from regard.visualisation import Meta, save
+
+    if look.view == "heads" or look.trust:
+        asked = "--trust" if look.trust else "--view heads"
+        raise UsageError(f"{asked}: is there for translations only; the page of a caption lets you choose among heads")
+    told = tell_caption(captioner, image, look.beam, played=look.view == "player")
+    if look.view == "player" or out.suffix.lower() == ".html":
+        facts = {
+            "picture": image.name,
+            "decoding": captioner.engine.describe(),
+            "drawn by": f"regard {regard.__version__}",
+        }
+        save(told.story, out, Meta(facts=facts))
+        return told.caption
+    readings = told.caption.readings
+    assert readings is not None, "readings were asked for"
+    save(sheet_of(told.story, readings, choice_of(captioner, readings)), out)
+    return told.caption
 
 
 def _heads(translator: Translator, told: Told) -> Heads:

@@ -13,7 +13,32 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from regard.cli.app import app, prepare, say
-from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Seed, Threads, device_named
+from regard.cli.options import (
+    Beam,
+    Debug,
+    Device,
+    Diversity,
+    Engine,
+    Forbid,
+    Groups,
+    LengthPenalty,
+    MaxLength,
+    Mbr,
+    MinLength,
+    NBest,
+    NoRepeat,
+    Precision,
+    Prefix,
+    Quiet,
+    Sample,
+    Seed,
+    Temperature,
+    Threads,
+    TopK,
+    TopP,
+    With,
+    device_named,
+)
 from regard.cli.progress import LineTeller
 from regard.errors import DataError, LineWarning, UsageError
 
@@ -48,29 +73,26 @@ NOT_STREAMED = {
 def translate(
     run: Annotated[Path, typer.Argument(help="A model or run folder.")],
     file: Annotated[str, typer.Argument(help="Lines to translate; - is standard input.")] = "-",
-    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept side by side; 1 is greedy search.")] = None,
-    nbest: Annotated[int, typer.Option(min=1, help="Hypotheses given for each line.")] = 1,
-    length_penalty: Annotated[float | None, typer.Option(min=0, help="α of the length penalty.")] = None,
+    beam: Beam = None,
+    nbest: NBest = 1,
+    length_penalty: LengthPenalty = None,
     format: Annotated[Literal["text", "jsonl"], typer.Option(help="Plain lines, or one JSON object a line.")] = "text",
     alignments: Annotated[bool, typer.Option("--alignments", help="Add word links as source-target.")] = False,
-    sample: Annotated[bool, typer.Option("--sample", help="Draw each piece by its probability.")] = False,
-    temperature: Annotated[float | None, typer.Option(help="Of sampling; below 1: likely pieces get likelier.")] = None,
-    top_k: Annotated[int | None, typer.Option(min=1, help="Draw from so many likeliest pieces only.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Draw from the likeliest pieces with this share.")] = None,
-    groups: Annotated[int | None, typer.Option(min=1, help="Groups of beams that avoid each other's pieces.")] = None,
-    diversity: Annotated[float | None, typer.Option(min=0, help="How much they do.")] = None,
-    min_length: Annotated[int | None, typer.Option(min=0, help="Pieces of a translation at least.")] = None,
-    max_length: Annotated[int | None, typer.Option(min=1, help="Pieces of a translation at most.")] = None,
-    no_repeat: Annotated[int | None, typer.Option(min=0, help="No run of so many pieces twice.")] = None,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    groups: Groups = None,
+    diversity: Diversity = None,
+    min_length: MinLength = None,
+    max_length: MaxLength = None,
+    no_repeat: NoRepeat = None,
     coverage_penalty: Annotated[float | None, typer.Option(min=0, help="β of the coverage penalty.")] = None,
-    mbr: Annotated[bool, typer.Option("--mbr", help="Take the hypothesis most like the others (chrF).")] = False,
-    prefix: Annotated[str, typer.Option(help="What every translation begins with.")] = "",
+    mbr: Mbr = False,
+    prefix: Prefix = "",
     term: Annotated[list[str] | None, typer.Option(help="A word that must appear; as often as there are.")] = None,
-    forbid: Annotated[list[str] | None, typer.Option(help="A word that must not appear; likewise.")] = None,
-    with_: Annotated[
-        list[Path] | None,
-        typer.Option("--with", help="One more model of the same vocabulary, averaged with the first."),
-    ] = None,
+    forbid: Forbid = None,
+    with_: With = None,
     input: Annotated[
         Literal["text", "jsonl"],
         typer.Option(help="Plain lines, or one JSON object a line: text, prefix, terms, forbid."),
@@ -98,7 +120,7 @@ def translate(
     given = dict(locals())
     prepare(threads, quiet, debug, seed)
     from regard.files import Asked, Form, Lines, Work, chunks, remaining
-    from regard.pipeline import load
+    from regard.pipeline import load_translator
     from regard.search import Wish
 
     lines, device, runs = Lines(file), device_named(device), [run, *(with_ or ())]
@@ -110,7 +132,7 @@ def translate(
     wish = Wish(prefix, tuple(term or ()), tuple(forbid or ()))
     asked = Asked(wish, input == "jsonl", lines.name)
     total = lines.checked(asked)
-    make = partial(load, runs if len(runs) > 1 else run, device, engine, precision)
+    make = partial(load_translator, runs if len(runs) > 1 else run, device, engine, precision)
     if stream:
         _refuse_to_stream(given)
         _streamed(make, lines, wish, search)

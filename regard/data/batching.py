@@ -111,9 +111,7 @@ class PairBatch:
     target_out: Int[Tensor, "N T"]
     tokens: int  # target pieces to predict, ends included, padding not
     lines: list[int]  # which examples these are
-    links: Float[Tensor, "N T S"] | None = (
-        None  # how each target piece's attention is to be spread; rows of nought: freely
-    )
+    links: Float[Tensor, "N T S"] | None = None  # where each target piece should look; a row of nought: anywhere
 
     def to(self, device: torch.device | str) -> PairBatch:
         """The same batch on another device."""

@@ -245,14 +245,17 @@ ALWAYS void tile(const Weight *w, const Inputs *in, int64_t row, int64_t p, vect
       }
     return;
   }
+  vector sums[TILE][4]; /* not `out`: what is reached through a pointer would be written back after every product */
   for (int i = 0; i < rows; i++)
-    for (int j = 0; j < 4; j++) out[i][j] = spread(0);
+    for (int j = 0; j < 4; j++) sums[i][j] = spread(0);
   if (w->precision == FLOAT32)
     products_float32((const float *)in->data + row * in->step, in->step, w->padded,
-                     (const float *)w->panels + p * PANEL * w->padded, out, rows);
+                     (const float *)w->panels + p * PANEL * w->padded, sums, rows);
   else
     products_bfloat16((const uint16_t *)in->data + row * in->step, in->step, w->padded,
-                      (const uint16_t *)w->panels + p * PANEL * w->padded, out, rows);
+                      (const uint16_t *)w->panels + p * PANEL * w->padded, sums, rows);
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < 4; j++) out[i][j] = sums[i][j];
 }
 
 static void products(const Weight *w, const Inputs *in, int64_t row, int64_t p, vector out[][4], int rows) {

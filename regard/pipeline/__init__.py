@@ -1,7 +1,19 @@
-"""From raw text to raw text: a folder is loaded, lines go in, translations come out, with what the model looked at."""
+"""From raw text or pictures to raw text: a folder is loaded, and translates or captions, with what it looked at."""
 
-from regard.pipeline.loading import load
+from regard.pipeline.captioner import Caption, Captioner, Pictured
+from regard.pipeline.loading import load, load_captioner, load_translator
 from regard.pipeline.translation import AlignmentChoice, Translation, last_layer
 from regard.pipeline.translator import Translator
 
-__all__ = ["AlignmentChoice", "Translation", "Translator", "last_layer", "load"]
+__all__ = [
+    "AlignmentChoice",
+    "Caption",
+    "Captioner",
+    "Pictured",
+    "Translation",
+    "Translator",
+    "last_layer",
+    "load",
+    "load_captioner",
+    "load_translator",
+]

@@ -6,16 +6,18 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from regard.attention import Read
-from regard.checkpoint import ALIGNMENT, load_alignment, load_folder
+from regard.checkpoint import ALIGNMENT, FolderSettings, load_alignment, load_folder
 from regard.engine import Engine, EngineName, Precision
 from regard.errors import UsageError
 from regard.models import Ensemble, Model
+from regard.pipeline.captioner import Captioner
 from regard.pipeline.translation import AlignmentChoice
 from regard.pipeline.translator import Translator
 
-__all__ = ["load"]
+__all__ = ["load", "load_captioner", "load_translator"]
 
 
 def load(
@@ -23,8 +25,9 @@ def load(
     device: str = "cpu",
     engine: EngineName = "auto",
     precision: Precision = "float32",
-) -> Translator:
-    """A translator from the folder that training wrote; from several, one that averages the models' probabilities.
+) -> Any:
+    """A Translator, or a Captioner, from the folder that training wrote; from several, one that averages the models'
+    probabilities.
 
     `engine` and `precision` say who decodes and how exactly: `int8` is the quickest on a processor. Raises
     ModelFolderError when a part is missing or damaged, UsageError when this machine lacks what is asked for, or when
@@ -35,15 +38,46 @@ def load(
     folder = Path(folder)
     found = load_folder(folder, device)
     choice, decoder = _choice(folder, found.model), Engine(found.model, engine, precision, folder)
-    return Translator(found.model, found.tokenizer, found.settings, choice, decoder)
+    return _kind(found.settings)(found.model, found.tokenizer, found.settings, choice, decoder)
 
 
-def _together(folders: list[Path], device: str, engine: EngineName, precision: Precision) -> Translator:
+def load_translator(
+    folder: str | Path | Sequence[str | Path],
+    device: str = "cpu",
+    engine: EngineName = "auto",
+    precision: Precision = "float32",
+) -> Translator:
+    """The same of models that read text. Raises UsageError for those that read pictures."""
+    found = load(folder, device, engine, precision)
+    if not isinstance(found, Translator):
+        raise UsageError(f"{folder}: this model reads pictures, not text; caption with it: `regard caption`")
+    return found
+
+
+def load_captioner(
+    folder: str | Path | Sequence[str | Path],
+    device: str = "cpu",
+    engine: EngineName = "auto",
+    precision: Precision = "float32",
+) -> Captioner:
+    """The same of models that read pictures. Raises UsageError for those that read text."""
+    found = load(folder, device, engine, precision)
+    if not isinstance(found, Captioner):
+        raise UsageError(f"{folder}: this model reads text, not pictures; translate with it: `regard translate`")
+    return found
+
+
+def _kind(settings: FolderSettings) -> type[Translator] | type[Captioner]:
+    return Captioner if settings.model.encoder.reads == "pictures" else Translator
+
+
+def _together(folders: list[Path], device: str, engine: EngineName, precision: Precision) -> Translator | Captioner:
     """Models that write the same pieces, as one; the first says how to search, and which read shows alignments."""
     if not folders:
         raise UsageError("there is no model to load; give at least one folder")
     if len(folders) == 1:
-        return load(folders[0], device, engine, precision)
+        found_alone: Translator | Captioner = load(folders[0], device, engine, precision)
+        return found_alone
     found = [load_folder(folder, device) for folder in folders]
     first = found[0]
     strangers = [
@@ -51,12 +85,17 @@ def _together(folders: list[Path], device: str, engine: EngineName, precision: P
         for folder, each in zip(folders, found, strict=True)
         if each.tokenizer.fingerprint != first.tokenizer.fingerprint
     ]
+    strangers += [
+        f"{folder}: reads {each.settings.model.encoder.reads}, and {folders[0]} does not; only like goes with like"
+        for folder, each in zip(folders, found, strict=True)
+        if each.settings.model.encoder.reads != first.settings.model.encoder.reads
+    ]
     if strangers:
         raise UsageError(*strangers)
     model, choice = Ensemble([each.model for each in found]), _choice(folders[0], first.model)
     if choice is not None:
         choice = replace(choice, layer=f"models.0.{choice.layer}")
-    return Translator(model, first.tokenizer, first.settings, choice, Engine(model, engine, precision))
+    return _kind(first.settings)(model, first.tokenizer, first.settings, choice, Engine(model, engine, precision))
 
 
 def _choice(folder: Path, model: Model) -> AlignmentChoice | None:

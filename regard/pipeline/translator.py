@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import torch
-
-from regard.attention import Read
 from regard.attention.alignment import Link, Readings, links_between
-from regard.checkpoint import FolderSettings
 from regard.data.text import clean
-from regard.data.tokenizer import EOS, Tokenizer, Vocabulary
-from regard.engine import Engine, Job
-from regard.errors import LineWarning, UsageError
-from regard.models import Batch, Ensemble, Model
+from regard.data.tokenizer import EOS
+from regard.engine import Job
+from regard.models import Batch
 from regard.pipeline.cutting import Cutter
-from regard.pipeline.translation import AlignmentChoice, Translation, joined, last_layer, without_readings
+from regard.pipeline.translation import Translation, joined, last_layer, without_readings
+from regard.pipeline.writer import Writer, texts_of
 from regard.search import (
     NOTHING,
     Hypothesis,
     SearchSettings,
-    Task,
     Wish,
-    Wording,
-    checked,
-    coverage,
     is_complete,
-    likeness,
-    runaway,
 )
 from regard.search.forced import Forced, forced
 from regard.search.record import Moment, record
@@ -41,20 +27,8 @@ from regard.search.record import Moment, record
 __all__ = ["Translator"]
 
 
-class Translator:
+class Translator(Writer):
     """Translates raw text: `regard.load(folder).translate("나는 집에 간다")`."""
-
-    def __init__(
-        self,
-        model: Model | Ensemble,
-        tokenizer: Tokenizer,
-        settings: FolderSettings,
-        choice: AlignmentChoice | None = None,
-        engine: Engine | None = None,
-    ) -> None:
-        self.model, self.tokenizer, self.settings, self.choice = model, tokenizer, settings, choice
-        self.engine = engine or Engine(model)
-        self._wording = Wording(tokenizer.target)
 
     def translate(
         self,
@@ -77,13 +51,13 @@ class Translator:
         lines = [texts] if isinstance(texts, str) else list(texts)
         settings = self._search(nbest, beam=beam, length_penalty=length_penalty, **search)
         self.model.eval()
-        asked = self._wishes(wishes, len(lines), settings)
+        asked = self._wishes(wishes, len(lines), settings, "line")
         cuts = [self._cut(line, place, wish) for place, (line, wish) in enumerate(zip(lines, asked, strict=True))]
         sentences = [text for cut in cuts for text, _ in cut]
         jobs = [self._job(text, wish, settings) for cut in cuts for text, wish in cut]
         jobs = [replace(job, task=replace(job.task, name=name)) for name, job in enumerate(jobs)]
         decoded = self.engine.decode(jobs, settings)
-        decoded = [self._ordered(text, some, settings) for text, some in zip(sentences, decoded, strict=True)]
+        decoded = [self._ordered(job.source, some, settings) for job, some in zip(jobs, decoded, strict=True)]
         seen: Sequence[Sequence[Readings]] = [()] * len(sentences)
         if alignments or readings:
             seen = self._seen(sentences, [hypotheses[:nbest] for hypotheses in decoded])
@@ -94,7 +68,7 @@ class Translator:
             for _, wish in cut:
                 text, hypotheses, read = next(found)
                 parts.append(self._translation(text, hypotheses, read, nbest, alignments))
-                self._warn(place, parts[-1], hypotheses[0], wish)
+                self._warn(place, parts[-1].repeats, hypotheses[0], wish, "translation")
             texts_of_parts = [text for text, _ in cut]
             results.append(parts[0] if len(parts) == 1 else joined(parts, texts_of_parts, alignments))
         return results if readings else [without_readings(result) for result in results]
@@ -106,7 +80,7 @@ class Translator:
         """
         settings = self._search(1, **{**search, "beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0})
         self.model.eval()
-        (asked,) = self._wishes(wish, 1, settings)
+        (asked,) = self._wishes(wish, 1, settings, "line")
         begun = False
         for part, own in self._cut(text, 0, asked):
             for number, more in enumerate(self._increments(self._job(part, own, settings), settings, own)):
@@ -126,7 +100,7 @@ class Translator:
         if rest := target.decode(ids)[len(told) :]:
             yield rest
         best = Hypothesis(ids, 0.0, 0.0, is_complete(ids, job.task.terms))
-        self._warn(0, self._text(best, job.pieces), best, wish)
+        self._warn(0, self._repeats(ids, job.pieces), best, wish, "translation")
 
     def readings(self, source: str, target: Sequence[int]) -> Readings:
         """What the model looks at when it is made to write these target pieces (without end of sentence)."""
@@ -147,7 +121,7 @@ class Translator:
         self.model.eval()
         job = self._job(clean(text), NOTHING, settings)
         verbs: Any = self.model  # an ensemble's sources and states are tuples, which a search hands on unseen
-        source = verbs.encode(Batch(torch.tensor([job.source], device=verbs.device)))
+        source = verbs.encode(Batch.of([job.source], verbs.device))
         return record(verbs, source, job.task, settings)
 
     def score(self, source: str, target: str) -> float:
@@ -168,23 +142,9 @@ class Translator:
             tuple(words[1]),
             found.weights,
             found.roles,
-            _texts(self.tokenizer.source, source, words[0]),
-            _texts(self.tokenizer.target, [*target, EOS], words[1]),
+            texts_of(self.tokenizer.source, source, words[0]),
+            texts_of(self.tokenizer.target, [*target, EOS], words[1]),
         )
-
-    def _search(self, nbest: int, **asked: Any) -> SearchSettings:
-        """The settings of the folder with what is asked for now. Of samples there are as many as are wanted."""
-        told = {name: value for name, value in asked.items() if value is not None}
-        if told.get("sample") and not told.get("mbr") and "beam" not in told:
-            told["beam"] = nbest
-        settings = SearchSettings.parse({**self.settings.search.model_dump(), **told}, "search")
-        if settings.coverage_penalty and not self._cross:
-            raise UsageError("coverage_penalty: this model does not look at its source with attention; leave it at 0")
-        if not 1 <= nbest <= settings.beam:
-            raise UsageError(
-                f"nbest: {nbest} best of a beam of {settings.beam}: ask for 1 to {settings.beam}, or widen the beam"
-            )
-        return settings
 
     def _encode(self, text: str) -> list[int]:
         return [*self.tokenizer.source.encode(text), EOS]
@@ -192,30 +152,9 @@ class Translator:
     def _length(self, text: str) -> int:
         return len(self._encode(text))
 
-    @property
-    def _cross(self) -> list[str]:
-        """The reads of the source."""
-        modules = self.model.named_modules()
-        return [name for name, module in modules if isinstance(module, Read) and module.role == "cross"]
-
-    def _wishes(self, wishes: Wish | Sequence[Wish], lines: int, settings: SearchSettings) -> list[Wish]:
-        """A wish for each line. Raises UsageError with all that is wrong with them."""
-        each = [wishes] * lines if isinstance(wishes, Wish) else list(wishes)
-        if len(each) != lines:
-            raise UsageError(f"there are {len(each)} wishes for {lines} lines; give one a line, or one for all")
-        checked(each, self._wording)
-        if any(wish.terms for wish in each) and (settings.sample or settings.groups > 1):
-            other = "sample" if settings.sample else "groups"
-            raise UsageError(f"terms and {other}: the beam is shared out among the terms; leave one of them out")
-        return each
-
     def _job(self, text: str, wish: Wish, settings: SearchSettings) -> Job:
         """A sentence to decode, in pieces."""
-        source, wording = self._encode(text), self._wording
-        prefix, terms = wording.prefix(wish.prefix), wording.terms(wish.terms)
-        longest = settings.longest(len(source), self.model.limit, len(prefix) + sum(len(t.forms[0]) for t in terms))
-        key = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-        return Job(source, Task(0, longest, prefix, terms, wording.words(wish.forbid), key))
+        return self._task(self._encode(text), text.encode(), wish, settings)
 
     def _cut(self, line: str, place: int, wish: Wish) -> list[tuple[str, Wish]]:
         """The parts of a line that is longer than anything seen in training; any other line whole.
@@ -228,39 +167,6 @@ class Translator:
             return [(line, wish)] if line else []
         first, *others = Cutter(self._length, longest).cut(line, place)
         return [(first, wish), *((part, replace(wish, prefix="")) for part in others)]
-
-    def _ordered(self, source: str, found: list[Hypothesis], settings: SearchSettings) -> list[Hypothesis]:
-        """Hypotheses in another order than that of their scores, if one is asked for."""
-        if settings.mbr:
-            texts = [self.tokenizer.target.decode(h.ids) for h in found]
-            # Samples come as often as they are likely; what a beam holds is weighed by its probability.
-            best = max(h.log_probability for h in found)
-            shares = [1.0 if settings.sample else math.exp(h.log_probability - best) for h in found]
-            worth = likeness(texts, shares)
-        elif settings.coverage_penalty:
-            read = self._coverage(source, found)
-            worth = [h.score + settings.coverage_penalty * r for h, r in zip(found, read, strict=True)]
-        else:
-            return found
-        order = sorted(range(len(found)), key=lambda i: (not found[i].complete, -worth[i]))
-        return [found[i] for i in order]
-
-    def _coverage(self, source: str, found: list[Hypothesis]) -> list[float]:
-        """How much of the source each hypothesis has left unread, by the mean of all reads of it."""
-        read = forced(self.model, [self._encode(source)] * len(found), [h.ids for h in found])
-        means = [np.stack([each.weights[name].mean(0) for name in self._cross]).mean(0) for each in read]
-        return [coverage(mean[:, :-1]) for mean in means]  # the end is no part of the text
-
-    def _warn(self, place: int, translation: Translation, best: Hypothesis, wish: Wish) -> None:
-        """Say what is wrong with a translation, if something is."""
-        if translation.repeats is not None:
-            text, times = translation.repeats
-            said = f"the translation repeats {text!r} {times} times and is probably wrong; no_repeat = 4 forbids that"
-            warnings.warn(LineWarning(place, said), stacklevel=4)
-        if not best.complete:
-            missing = ", ".join(map(repr, wish.terms))
-            said = f"not every term is in the translation ({missing}); a wider beam or more max_extra may find room"
-            warnings.warn(LineWarning(place, said), stacklevel=4)
 
     def _seen(self, sentences: Sequence[str], found: Sequence[Sequence[Hypothesis]]) -> list[list[Readings]]:
         """What the model looks at as it writes each hypothesis of each sentence."""
@@ -289,16 +195,6 @@ class Translator:
         return links_between(readings.words(choice.layer, choice.head, choice.consumed).weights, choice.symmetry)
 
     def _text(self, hypothesis: Hypothesis, source: Sequence[int]) -> Translation:
-        target, again = self.tokenizer.target, runaway(hypothesis.ids, source)
-        repeats = None if again is None else (target.decode(again.ids), again.times)
-        text, tokens = target.decode(hypothesis.ids), tuple(target.pieces(hypothesis.ids))
-        return Translation(text, tokens, hypothesis.score, repeats=repeats)
-
-
-def _texts(vocabulary: Vocabulary, ids: Sequence[int], words: Sequence[int]) -> tuple[str, ...]:
-    """The text of each word, whatever pieces it is spelt with."""
-    count = max(words, default=-1) + 1
-    return tuple(
-        vocabulary.decode([piece for piece, own in zip(ids, words, strict=True) if own == word])
-        for word in range(count)
-    )
+        target, ids = self.tokenizer.target, hypothesis.ids
+        repeats = self._repeats(ids, source)
+        return Translation(target.decode(ids), tuple(target.pieces(ids)), hypothesis.score, repeats=repeats)

@@ -387,6 +387,8 @@ def test_one_head_is_guided_by_alignments(regard: Command, corpus: list[str], da
     assert f"word links read from {data / 'train.align'}" in done.err
     assert "guided: decoder.layers.0.cross_read, head 1, weight 1 (training.guided)" in done.err
     assert " · guided " in done.err
+    regard("show", "run", "--view", "curve", "--out", "curve.svg")
+    assert ">guided<" in Path("curve.svg").read_text(encoding="utf-8")
     recipe = read_toml("run/train.toml")
     assert (recipe["data"]["alignments"], recipe["training"]["guided"]) == (str(data / "train.align"), 1.0)
     noted = json.loads(Path("run/alignment.json").read_text(encoding="utf-8"))

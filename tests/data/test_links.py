@@ -102,8 +102,8 @@ def test_each_corpus_of_a_mix_has_its_own_links_or_none(tmp_path: Path) -> None:
 
 
 def test_shares_are_spread_over_the_pieces_of_linked_words() -> None:
-    one = Example([5, 6, 7, EOS], [8, 9, EOS], array("i", [0, 0, 1, 0, 2, 0, 2, 1]))
-    two = Example([5, EOS], [8, EOS], array("i"))
+    one = Example([5, 6, 7, EOS], [8, 9, EOS], links=array("i", [0, 0, 1, 0, 2, 0, 2, 1]))
+    two = Example([5, EOS], [8, EOS], links=array("i"))
     links = collate([one, two]).links
     assert links is not None
     wanted = [[[1 / 3, 1 / 3, 1 / 3, 0], [0, 0, 1, 0], [0] * 4], [[0] * 4] * 3]
@@ -127,7 +127,7 @@ def test_links_of_words_of_many_pieces_and_of_strange_letters() -> None:
     sides = [[*side.encode(text), EOS] for side, (text,) in ((tokenizer.source, sources), (tokenizer.target, targets))]
     links = WordLinks((_flat((0, 0), (2, 2)),), "")
     (pieces,) = linked_pieces(links.rows, [sides[0]], [sides[1]], tokenizer)
-    _, _, found = words(tokenizer, Example(*sides, pieces))
+    _, _, found = words(tokenizer, Example(*sides, links=pieces))
     assert found == {(0, 0), (2, 2)}
     assert len(pieces) // 2 > 8, "each piece with each piece"
 

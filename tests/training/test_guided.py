@@ -33,14 +33,14 @@ from regard.training.recipe import TrainingSettings
 
 CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
 EXAMPLES = [
-    Example([5, 6, 7, EOS], [8, 9, EOS], array("i", [0, 1, 2, 1, 1, 0])),
-    Example([4, EOS], [10, 11, 12, 13, 5, EOS], array("i", [0, 2, 0, 3])),
-    Example([9, 9, 4, 8, EOS], [EOS], array("i")),
-    Example([6, 5, EOS], [4, 4, 7, EOS], array("i", [0, 0, 1, 0, 0, 1, 1, 1, 0, 2, 1, 2])),
+    Example([5, 6, 7, EOS], [8, 9, EOS], links=array("i", [0, 1, 2, 1, 1, 0])),
+    Example([4, EOS], [10, 11, 12, 13, 5, EOS], links=array("i", [0, 2, 0, 3])),
+    Example([9, 9, 4, 8, EOS], [EOS], links=array("i")),
+    Example([6, 5, EOS], [4, 4, 7, EOS], links=array("i", [0, 0, 1, 0, 0, 1, 1, 1, 0, 2, 1, 2])),
 ]
 GUIDED = [
     parameter
-    for parameter in pairs(1)
+    for parameter in pairs(1, reads=["text"])
     if any(isinstance(m, Read) and m.role == "cross" for m in make(parameter.values[0]).modules())
 ]
 
@@ -52,7 +52,7 @@ def guide(model: Model, weight: float = 0.5, **more: Any) -> Guide:
 
 
 def written_out(model: Model, of: Guide, batch: PairBatch) -> tuple[Tensor, int]:
-    """−Σ over linked target pieces of the mean log-weight of the source pieces they are linked to, one by one."""
+    """Of each linked target piece, the mean over the n source pieces it is linked to of log (1/n) − log weight."""
     later = int(of.after)
     with watch(model, gradients=True) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
@@ -63,7 +63,9 @@ def written_out(model: Model, of: Guide, batch: PairBatch) -> tuple[Tensor, int]
         pieces = [*zip(links[::2], links[1::2], strict=True)]
         for t in {target for _, target in pieces}:
             sources = [source for source, target in pieces if target == t]
-            total = total - sum(readings[of.layer][row, of.head, t + later, s].log() for s in sources) / len(sources)
+            share = 1 / len(sources)
+            for s in sources:
+                total = total + share * (math.log(share) - readings[of.layer][row, of.head, t + later, s].log())
             count += 1
     return total, count
 
@@ -228,7 +230,7 @@ def mirrored(chance: random.Random, size: int = 32) -> PairBatch:
     """Strings to be copied, each piece linked to the one as far from the other end."""
     rows = [string(chance) for _ in range(size)]
     links = [array("i", (n for t in range(len(row)) for n in (len(row) - 1 - t, t))) for row in rows]
-    return collate([Example([*row, EOS], [*row, EOS], own) for row, own in zip(rows, links, strict=True)])
+    return collate([Example([*row, EOS], [*row, EOS], links=own) for row, own in zip(rows, links, strict=True)])
 
 
 def looked_right(model: Model, of: Guide, batch: PairBatch) -> float:
@@ -287,7 +289,7 @@ def trainer(recipe: Recipe, folder: Path) -> Trainer:
 
 def _linked(chance: random.Random) -> Example:
     row = [chance.randrange(4, 20) for _ in range(chance.randint(1, 6))]
-    return Example([*row, EOS], [*row, EOS], array("i", (n for t in range(len(row)) for n in (t, t))))
+    return Example([*row, EOS], [*row, EOS], links=array("i", (n for t in range(len(row)) for n in (t, t))))
 
 
 @pytest.mark.parametrize("rdrop", [0.0, 1.0])

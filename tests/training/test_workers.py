@@ -29,23 +29,27 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def alone(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in one process."""
     run = tmp_path_factory.mktemp("alone") / "run"
-    finished(command(*arguments(data, run, "transformer", "recurrent", **BEHAVIOUR), *_sets()))
+    finished(command(*arguments(data, run, "transformer", "recurrent", **BEHAVIOUR), *_more(data)))
     return run
 
 
-def _sets() -> list[str]:
-    return [f"--set={key}={value}" for key, value in STILL.items()]
+def _more(data: Path) -> list[str]:
+    """Nothing is dropped, and attention is guided: that too is shared."""
+    return [f"--alignments={data / 'train.align'}", *(f"--set={key}={value}" for key, value in STILL.items())]
 
 
 @pytest.mark.parametrize("sharded", [False, True])
 def test_two_workers_are_one(data: Path, alone: Path, tmp_path: Path, sharded: bool) -> None:
     run = tmp_path / "run"
     options = arguments(data, run, "transformer", "recurrent", **BEHAVIOUR, sharded=sharded)
-    said = finished(torchrun(2, *options, *_sets()))
+    said = finished(torchrun(2, *options, *_more(data)))
     assert said.count("training ended after 12 updates") == 1, "one process tells"
     assert ("weights split over them" in said) == sharded
     for ours, theirs in zip(last_losses(run), last_losses(alone), strict=True):
         assert ours == pytest.approx(theirs, rel=1e-5)
+    told = [[line["guided"] for line in read(each / "journal.jsonl") if "guided" in line] for each in (run, alone)]
+    assert told[0] == pytest.approx(told[1], rel=1e-4)
+    assert len(told[0]) == 4
     ours, theirs = (load_file(folder / "model.safetensors") for folder in (run, alone))
     for name in theirs:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
@@ -54,7 +58,7 @@ def test_two_workers_are_one(data: Path, alone: Path, tmp_path: Path, sharded: b
 def test_a_sharded_run_resumes_on_one_process(data: Path, alone: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     options = arguments(data, run, "transformer", "recurrent", **{**BEHAVIOUR, "updates": 6}, sharded=True)
-    finished(torchrun(2, *options, *_sets()))
+    finished(torchrun(2, *options, *_more(data)))
     said = finished(
         command("train", "--out", str(run), "--resume", "--set=training.updates=12", "--set=training.sharded=false")
     )

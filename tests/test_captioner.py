@@ -1,0 +1,183 @@
+"""From pictures to raw text, with readings that are those of the very output."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from small import SENTENCES, SIDES, folder
+
+import regard
+from regard.attention import watch
+from regard.attention.alignment import Readings
+from regard.checkpoint import CONFIG, WEIGHTS, FolderSettings, save_alignment, save_folder, save_tensors, weights
+from regard.data.images import FrameSettings, framed, picture_of
+from regard.data.tokenizer import BOS, EOS, Tokenizer, TokenizerSettings
+from regard.errors import DataError, UsageError
+from regard.models import Batch, ModelSettings, build
+from regard.pipeline import Caption, Captioner, Translator, load, load_captioner, load_translator
+from regard.search import SearchSettings, Wish
+from regard.search.forced import forced
+
+FRAME = FrameSettings(height=12, width=20, cell=4)
+
+
+def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
+    """A captioner with random weights: a residual network whose cells are 4 pixels a side, and a decoder."""
+    torch.manual_seed(7)
+    tokenizer_settings = TokenizerSettings()
+    tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)
+    encoder = {"kind": "resnet", "depths": [1, 1], "width": 8, "size": 16, "dropout": 0.0}
+    model_settings = ModelSettings.parse({"encoder": encoder, "decoder": SIDES[decoder]}, "test")
+    model = build(model_settings, len(tokenizer.source), len(tokenizer.target), joint=True)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2.0)
+        model.decoder.output.bias[EOS] = -1.0
+    search = SearchSettings(beam=3, max_ratio=1.0, max_extra=8)
+    settings = FolderSettings(model=model_settings, tokenizer=tokenizer_settings, search=search, pictures=FRAME)
+    save_folder(path, settings, tokenizer)
+    save_tensors(path / WEIGHTS, weights(model))
+    return path
+
+
+def noise(seed: int, size: tuple[int, int] = (30, 50)) -> Image.Image:
+    return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8))
+
+
+@pytest.fixture(scope="module", params=["recurrent", "transformer"])
+def captioner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Captioner:
+    return load_captioner(captioner_folder(tmp_path_factory.mktemp("captioner"), request.param))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    place = tmp_path_factory.mktemp("pictures")
+    for number in range(5):
+        noise(number).save(place / f"{number}.png")
+    return sorted(place.iterdir())
+
+
+def test_order_is_kept_and_company_changes_nothing(captioner: Captioner, files: list[Path]) -> None:
+    together = captioner.caption(files)
+    assert [each.text for each in together] == [captioner.caption(path)[0].text for path in files]
+    assert len({each.text for each in together}) > 1
+    assert all(each.readings is None and each.regions == () for each in together)
+
+
+def test_a_picture_may_be_given_in_every_way(captioner: Captioner, files: list[Path]) -> None:
+    pixels = picture_of(framed(files[0], FRAME), FRAME)
+    ways = [files[0], str(files[0]), files[0].read_bytes(), Image.open(files[0]), pixels]
+    assert len({found.text for found in captioner.caption(ways)}) == 1
+    assert captioner.see(files[0]).shape == (12, 20, 3)
+    np.testing.assert_array_equal(captioner.see(files[0]), pixels.pixels)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_readings_are_those_of_teacher_forcing_the_output_alone(
+    captioner: Captioner, files: list[Path], beam: int
+) -> None:
+    for path, found in zip(files, captioner.caption(files, beam=beam, readings=True), strict=True):
+        ids = [captioner.tokenizer.target._processor.piece_to_id(token) for token in found.tokens]
+        pixels = torch.from_numpy(captioner.see(path).astype(np.float32) / 255).permute(2, 0, 1)[None]
+        with torch.inference_mode(), watch(captioner.model) as watched:
+            captioner.model(Batch(pixels), torch.tensor([[BOS, *ids]]))
+        readings = found.readings
+        assert readings is not None
+        assert readings.grid == (3, 5)
+        assert readings.source[6] == "2·2"
+        for layer in readings.layers("cross"):
+            np.testing.assert_allclose(readings.weights[layer], watched[layer][0].numpy(), atol=1e-5)
+            maps = np.stack([readings.map(word, layer) for word in range(len(found.text.split()))])
+            np.testing.assert_allclose(maps.reshape(len(maps), -1), readings.words(layer).weights, atol=1e-6)
+            np.testing.assert_allclose(maps.sum((1, 2)), 1, atol=1e-5)
+        assert len(found.regions) == len(found.text.split())
+
+
+def test_the_score_is_that_of_the_caption(captioner: Captioner, files: list[Path]) -> None:
+    found = captioner.caption(files[0], beam=2, nbest=2)[0]
+    assert [each.score for each in found.nbest] == sorted((each.score for each in found.nbest), reverse=True)
+    assert found.text == found.nbest[0].text
+    said = captioner.caption(files, length_penalty=0.0)
+    pixels = [picture_of(framed(path, FRAME), FRAME).tensor() for path in files]
+    ids = [[captioner.tokenizer.target._processor.piece_to_id(token) for token in each.tokens] for each in said]
+    again = [float(each.likely.sum()) for each in forced(captioner.model, pixels, ids)]
+    np.testing.assert_allclose([each.score for each in said], again, atol=1e-3)
+    assert captioner.score(files[0], "I go home") < 0
+
+
+def test_how_a_caption_is_found_can_be_followed(captioner: Captioner, files: list[Path]) -> None:
+    found, moments = captioner.record(files[0], beam=2)
+    assert len(moments) >= len(found[0].ids)
+    assert captioner.tokenizer.target.decode(found[0].ids) == captioner.caption(files[0], beam=2)[0].text
+
+
+def test_wishes_hold(captioner: Captioner, files: list[Path]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert captioner.caption(files[0], wishes=Wish(prefix="I go"))[0].text.startswith("I go")
+    with pytest.raises(UsageError, match="2 wishes for 1 pictures; give one a picture"):
+        captioner.caption(files[0], wishes=[Wish(), Wish()])
+
+
+def test_all_that_is_wrong_with_pictures_is_said_at_once(captioner: Captioner, tmp_path: Path) -> None:
+    (tmp_path / "text.jpg").write_text("not a picture", encoding="utf-8")
+    (tmp_path / "empty.png").write_bytes(b"")
+    with pytest.raises(DataError) as problem:
+        captioner.caption([tmp_path / "text.jpg", noise(0), tmp_path / "empty.png", tmp_path / "none.png"])
+    assert len(problem.value.causes) == 3
+    with pytest.raises(DataError, match="picture 2"):
+        captioner.caption([noise(0), b"no picture"])
+
+
+def test_the_folder_says_what_it_reads(tmp_path: Path) -> None:
+    captioner_folder(tmp_path / "captions")
+    folder(tmp_path / "text")
+    assert isinstance(regard.load(tmp_path / "captions"), Captioner)
+    assert isinstance(load(tmp_path / "text"), Translator)
+    assert "pictures" not in json.loads((tmp_path / "text" / CONFIG).read_text(encoding="utf-8"))
+    with pytest.raises(UsageError, match="reads pictures, not text; caption with it"):
+        load_translator(tmp_path / "captions")
+    with pytest.raises(UsageError, match="reads text, not pictures; translate with it"):
+        load_captioner(tmp_path / "text")
+    with pytest.raises(UsageError, match="only like goes with like"):
+        load([tmp_path / "captions", tmp_path / "text"])
+
+
+def test_two_captioners_are_averaged(tmp_path: Path, files: list[Path]) -> None:
+    captioner_folder(tmp_path / "one")
+    both = load([tmp_path / "one", tmp_path / "one"])
+    alone = load_captioner(tmp_path / "one").caption(files[0], beam=1)[0]
+    found = both.caption(files[0], beam=1, readings=True)[0]
+    assert (found.text, found.readings.grid) == (alone.text, (3, 5))
+
+
+def test_regions_are_rectangles_round_what_is_strong_and_joined() -> None:
+    weights = np.zeros((1, 2, 12), np.float32)
+    weights[0, 0, [1, 2, 6, 11]] = 0.4, 0.3, 0.05, 0.25  # 1·2 and 1·3 side by side; 3·4 is as strong, but not joined
+    weights[0, 1, 0] = 1
+    cells, roles = tuple(str(n) for n in range(12)), {"read": "cross"}
+    readings = Readings(
+        cells, ("▁a", "</s>"), tuple(range(12)), (0, -1), {"read": weights}, roles, cells, ("a",), (3, 4)
+    )
+    assert Caption("a", ("▁a",), -1.0, readings).regions == ((0.25, 0.0, 0.75, pytest.approx(1 / 3)),)
+    with pytest.raises(UsageError, match="of a sentence"):
+        Readings(cells, ("▁a",), tuple(range(12)), (0,), {}, {}).map(0)
+
+
+def test_the_read_that_was_chosen_says_the_regions(tmp_path: Path, files: list[Path]) -> None:
+    path = captioner_folder(tmp_path / "run", "transformer")
+    layer = load_captioner(path).caption(files[0], readings=True)[0].readings.layers()[0]  # type: ignore[union-attr]
+    save_alignment(path, {"layer": layer, "head": 1, "consumed": False, "symmetry": None})
+    found = load_captioner(path).caption(files[0], readings=True)[0]
+    assert found.chosen is not None
+    assert (found.chosen.layer, found.chosen.head) == (layer, 1)
+    peak = np.unravel_index(int(found.readings.map(0, layer, 1).argmax()), (3, 5))  # type: ignore[union-attr]
+    left, top, right, bottom = found.regions[0]
+    assert left <= (peak[1] + 0.5) / 5 <= right
+    assert top <= (peak[0] + 0.5) / 3 <= bottom

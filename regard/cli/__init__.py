@@ -2,6 +2,7 @@
 
 from regard.cli import (  # noqa: F401 (each adds its command)
     align,
+    caption,
     costs,
     demo,
     doctor,

@@ -1,21 +1,33 @@
-"""regard evaluate: translate a test set and score it."""
+"""regard evaluate: translate a test set, or caption one, and score it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from regard.cli.app import app, prepare, say
-from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Seed, Threads, device_named
+from regard.cli.options import (
+    Beam,
+    Debug,
+    Device,
+    Engine,
+    LengthPenalty,
+    Precision,
+    Quiet,
+    Seed,
+    Threads,
+    device_named,
+)
 from regard.cli.strangers import warn_of_strangers
-from regard.errors import DataError
+from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from regard.evaluation.lengths import Bucket
+    from regard.pipeline import Captioner
 
 __all__ = ["evaluate"]
 
@@ -23,10 +35,23 @@ __all__ = ["evaluate"]
 @app.command()
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A model or run folder.")],
-    source: Annotated[str, typer.Option(help="Test sentences, one a line.")],
-    reference: Annotated[list[str], typer.Option(help="Right translations, line by line; as often as there are sets.")],
-    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept side by side; 1 is greedy search.")] = None,
-    length_penalty: Annotated[float | None, typer.Option(min=0, help="α of the length penalty.")] = None,
+    source: Annotated[str | None, typer.Option(help="Test sentences, one a line.")] = None,
+    reference: Annotated[
+        list[str] | None, typer.Option(help="Right translations, line by line; as often as there are sets.")
+    ] = None,
+    images: Annotated[Path | None, typer.Option(help="Instead of sentences: a folder of pictures.")] = None,
+    captions: Annotated[
+        Path | None,
+        typer.Option(help="Right captions of them, one or more a picture, in any form that training reads."),
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="Another captioner: how far the first is above it in CIDEr-D, and with what p.")
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave out pictures and captions that cannot be used.")
+    ] = False,
+    beam: Beam = None,
+    length_penalty: LengthPenalty = None,
     format: Annotated[Literal["text", "json"], typer.Option(help="For people or for programs.")] = "text",
     lengths: Annotated[
         bool, typer.Option("--by-length", help="Add chrF by source length, with 95 % intervals.")
@@ -40,8 +65,23 @@ def evaluate(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Print BLEU, chrF and TER of the translations, each with the sacreBLEU signature that says how it was counted."""
+    """Print scores, each with the signature that says how it was counted.
+
+    Of translations (--source, --reference) BLEU, chrF and TER; of captions (--images, --captions) BLEU-1 to BLEU-4,
+    chrF, CIDEr-D and how many are letter for letter one of the references.
+    """
+    given = dict(locals())
     prepare(threads, quiet, debug, seed)
+    pictures = _wants_pictures(given)
+    load: dict[str, Any] = {"device": device_named(device), "engine": engine, "precision": precision}
+    search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
+    if pictures:
+        assert images is not None, "it was looked at"
+        assert captions is not None, "it was looked at"
+        _captioned(_Set(images, captions, skip_bad), run, against, load, search, format == "json")
+        return
+    assert source is not None, "it was looked at"
+    assert reference is not None, "it was looked at"
     from regard.data.text import read_files
     from regard.evaluation.lengths import by_length
     from regard.evaluation.metrics import LONGEST_FOR_TER, scores
@@ -55,10 +95,10 @@ def evaluate(
     ]
     if uneven:
         raise DataError(*uneven)
-    translator = load_translator(run, device_named(device), engine, precision)
+    translator = load_translator(run, **load)
     say(f"translating {len(sources):,} lines of {source}")
     warn_of_strangers(translator, source, sources)
-    found = translator.translate(sources, beam=beam, length_penalty=length_penalty)
+    found = translator.translate(sources, **search)
     outputs = [translation.text for translation in found]
     results = scores(outputs, references)
     buckets = by_length(sources, outputs, references) if lengths or figure else []
@@ -82,6 +122,82 @@ def evaluate(
             f"  {words:14} chrF {bucket.chrf:6.2f}   {bucket.low:6.2f} to {bucket.high:6.2f}   "
             f"{bucket.sentences:,} sentences"
         )
+
+
+@dataclass(frozen=True)
+class _Set:
+    """A test set of captioned pictures."""
+
+    images: Path
+    captions: Path
+    skip_bad: bool
+
+
+def _wants_pictures(given: dict[str, Any]) -> bool:
+    """Whether captions are to be scored. Raises UsageError where the options do not say, with all reasons."""
+    sides = {"text": ("source", "reference"), "pictures": ("images", "captions")}
+    told = {side: [name for name in names if given[name]] for side, names in sides.items()}
+    pictures = bool(told["pictures"])
+    causes = []
+    if pictures and told["text"]:
+        causes.append("--source and --images: sentences or pictures are scored; leave one out")
+    elif not pictures and not told["text"]:
+        causes.append("there is nothing to score: give --source and --reference, or --images and --captions")
+    else:
+        wanted = sides["pictures" if pictures else "text"]
+        causes += [f"--{name} is missing: give --{wanted[0]} and --{wanted[1]}" for name in wanted if not given[name]]
+    others = {"against": "images", "skip_bad": "images", "lengths": "source", "figure": "source"}
+    causes += [
+        f"--{'by-length' if name == 'lengths' else name.replace('_', '-')}: goes with --{side} only; leave it out"
+        for name, side in others.items()
+        if given[name] and (side == "images") != pictures
+    ]
+    if causes:
+        raise UsageError(*causes)
+    return pictures
+
+
+def _captioned(
+    test: _Set, run: Path, against: Path | None, load: dict[str, Any], search: dict[str, Any], json_: bool
+) -> None:
+    """Score the captions of one run, and compare them with those of another."""
+    from regard.evaluation.bootstrap import paired
+    from regard.evaluation.captioning import caption_scores, cut_for, each_cider
+    from regard.pipeline import load_captioner
+
+    captioners = [(path, load_captioner(path, **load)) for path in (run, against) if path is not None]
+    told: dict[str, Any] = {"images": str(test.images), "captions": str(test.captions), "runs": []}
+    each = []
+    for path, captioner in captioners:
+        outputs, references = _outputs(captioner, test, search)
+        cut = cut_for(captioner.settings.tokenizer)
+        results = caption_scores(outputs, references, cut)
+        each.append(each_cider(outputs, references, cut))
+        width = search["beam"] or captioner.settings.search.beam
+        values = {score.name: {"score": score.value, "signature": score.signature} for score in results}
+        told["runs"].append({"model": str(path), "beam": width, "engine": captioner.engine.describe(), **values})
+        if json_:
+            continue
+        if against is not None:
+            typer.echo(f"{path}")
+        for score in results:
+            typer.echo(f"{score.name:7} {score.value:6.2f}   {score.signature}|beam:{width}")
+    if against is not None:
+        found = paired(each[1], each[0])
+        told["cider_difference"] = asdict(found)
+        if not json_:
+            typer.echo(f"CIDEr-D of {run} above {against}: {found}; paired bootstrap, {found.draws:,} draws")
+    if json_:
+        typer.echo(json.dumps(told, ensure_ascii=False))
+
+
+def _outputs(captioner: Captioner, test: _Set, search: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """What a run says of the test pictures, and what people said."""
+    from regard.data.captioned import read_scenes
+
+    scenes = read_scenes(test.captions, test.images, captioner.frame, test.skip_bad, say)
+    say(f"captioning {len(scenes):,} pictures of {test.images}")
+    return [found.text for found in captioner.caption(scenes.pictures, **search)], scenes.album.references
 
 
 def _draw(buckets: list[Bucket], run: Path, figure: Path) -> None:

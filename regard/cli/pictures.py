@@ -47,7 +47,10 @@ def _curve(run: Path) -> Chart:
             "loss in nats per piece",
             trace("training", train, "entropy") + trace("validation", valid, "loss") + trace("guided", train, "guided"),
         ),
-        ("validation score", trace("chrF", valid, "chrf") + trace("BLEU", valid, "bleu")),
+        (
+            "validation score",
+            trace("chrF", valid, "chrf") + trace("BLEU", valid, "bleu") + trace("CIDEr-D", valid, "cider"),
+        ),
     ]
     return Chart(f"Learning curve of {run.name}", "updates", tuple(panel for panel in panels if panel[1]))
 

@@ -51,6 +51,7 @@ class Teller:
     def _valid(self, v: dict[str, Any]) -> str:
         star = "  ← best so far" if v["best"] else ""
         scores = f"loss {v['loss']:.3f} · chrF {v['chrf']:.1f} · BLEU {v['bleu']:.1f}"
+        scores += f" · CIDEr-D {v['cider']:.1f}" if "cider" in v else ""
         return f"validation at update {v['update']} after {duration(v['seconds'])}: {scores}{star}"
 
     def _budget(self, v: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""regard train: from sentence pairs to a model folder."""
+"""regard train: from sentence pairs, or from pictures with captions, to a model folder."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ __all__ = ["Start", "run", "train"]
 
 SIZES = ("transformer-tiny", "transformer-small", "transformer-base")
 """What a time budget chooses from, small to large."""
+TEXT, CAPTIONS = "transformer-tiny", "caption-transformer"
+"""The presets that are taken where none is named."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,11 @@ def train(
     alignments: Annotated[
         str | None, typer.Option(help="Word links of the training pairs, such as 0-0 1-2: one head learns from them.")
     ] = None,
+    images: Annotated[str | None, typer.Option(help="Instead of sentences: a folder of pictures.")] = None,
+    captions: Annotated[
+        str | None, typer.Option(help="Their captions: lines of file, tab, caption; Flickr8k tokens; COCO; JSONL.")
+    ] = None,
+    valid_captions: Annotated[str | None, typer.Option(help="Captions on which training is watched.")] = None,
     preset: Annotated[str | None, typer.Option(help="A named starting point; regard.presets() lists them.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="key=value, as often as needed.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
@@ -67,9 +74,11 @@ def train(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Train a model on sentence pairs; without validation files some pairs are held out for it.
+    """Train a model on sentence pairs, or on pictures; without validation files some are held out for it.
 
     regard train --source train.ko --target train.en --valid-source valid.ko --valid-target valid.en --out RUN
+
+    regard train --images DIR --captions train.tsv --valid-captions valid.tsv --out RUN
     """
     prepare(threads, quiet or int(os.environ.get("RANK", "0")) > 0, debug)
     from regard.training.distributed import joined, restarted
@@ -88,9 +97,12 @@ def train(
         "valid_pairs": valid_pairs,
         "alignments": alignments,
     }
-    given = _Given({name: file for name, file in files.items() if file}, _sets(set_, seed, budget))
+    shown = {"folder": images, "captions": captions, "valid_captions": valid_captions}
+    given = _Given(_told(files), _told(shown), _sets(set_, seed, budget))
     recipe = given.recipe(config or (out / "train.toml" if resume and out else None), preset, from_, resume)
-    open_size = budget is not None and config is None and preset is None and from_ is None and not resume
+    open_size = (
+        not given.images and budget is not None and config is None and preset is None and from_ is None and not resume
+    )
     sizes = {name: given.recipe(None, name) for name in SIZES} if open_size else {}
     start = Start(resume, from_, sizes)
     with joined(device_named(device), recipe.training.sharded) as (world, place):
@@ -109,6 +121,7 @@ class _Given:
     """What the command line says beside a file or a preset."""
 
     files: dict[str, str]
+    images: dict[str, str]
     sets: list[str]
 
     def recipe(
@@ -129,9 +142,16 @@ class _Given:
             values = merge(_inherited(parent), values)
         named = preset or values.pop("preset", None)
         if named is not None or not _names_a_model(values):
-            values = merge(preset_values(str(named or "transformer-tiny")), values)
-        values = override(merge(values, {"data": self.files} if self.files else {}), self.sets)
+            pictures = self.images or values["data"].get("images")
+            values = merge(preset_values(str(named or (CAPTIONS if pictures else TEXT))), values)
+        given: dict[str, Any] = {**self.files, **({"images": self.images} if self.images else {})}
+        values = override(merge(values, {"data": given} if given else {}), self.sets)
         return Recipe.parse(values, where)
+
+
+def _told(files: Mapping[str, str | None]) -> dict[str, str]:
+    """Those that were given."""
+    return {name: file for name, file in files.items() if file}
 
 
 def _sets(sets: list[str] | None, seed: int | None, budget: str | None) -> list[str]:
@@ -170,7 +190,8 @@ def _inherited(parent: Path) -> dict[str, Any]:
     before = read_toml(parent / "train.toml") if (parent / "train.toml").is_file() else {}
     schedule = {"peak": before.get("schedule", {}).get("peak", 1e-3) / 5, "warmup": 200}
     batching = {key: value for key, value in before.get("batching", {}).items() if key != "batches"}
-    return merge({**kept, "batching": batching, "data": {}}, {"schedule": schedule})
+    images = {} if settings.pictures is None else {"images": settings.pictures.model_dump()}
+    return merge({**kept, "batching": batching, "data": images}, {"schedule": schedule})
 
 
 def _names_a_model(values: Mapping[str, Any]) -> bool:
@@ -187,8 +208,7 @@ def run(
     import torch
 
     from regard.cli.progress import Teller
-    from regard.data.corpus import Corpus
-    from regard.evaluation.validation import Validation
+    from regard.evaluation.validation import validation
     from regard.models import count
     from regard.training import Trainer, World, card
     from regard.training.board import listeners
@@ -208,11 +228,10 @@ def run(
     model = _model(recipe, tokenizer, start.parent, start.resume).to(device)
     say(f"model: {count(model):,} weights · {recipe.training.precision} on {device}{_processes(world)}")
     say(_about(batches, recipe))
-    assert isinstance(data.valid, Corpus), "no encoder reads pictures yet"
-    validation = Validation(data.valid, tokenizer, settings, recipe.training.validate_with)
+    watched = validation(data.valid, tokenizer, settings, recipe.training.validate_with)
     with Teller() as teller:
         tell = listeners(teller, out, recipe.training.tensorboard and world.first)
-        trainer = Trainer(model, batches, recipe, out, validation, tell, world)
+        trainer = Trainer(model, batches, recipe, out, watched, tell, world)
         if start.resume:
             if not trainer.resume():
                 say("there is no checkpoint yet: starting from the beginning")
@@ -267,7 +286,8 @@ def _data(recipe: Recipe, out: Path, start: Start, begun: bool) -> Prepared:
 
     def look(sources: Sequence[str], targets: Sequence[str]) -> None:
         if given is not None and parent is not None:
-            check_scripts(sources, given.source, "the source side")
+            if sources:
+                check_scripts(sources, given.source, "the source side")
             check_scripts(targets, given.target, "the target side")
 
     batching, seed = recipe.batching, recipe.training.seed
@@ -285,9 +305,12 @@ def _about(batches: Batching, recipe: Recipe) -> str:
     source, target = batches.padding()
     together = f" in {batches.together} batches each" if batches.together > 1 else ""
     updates = math.ceil(batches.outline.batches / batches.together)
+    entries, sides = "pieces a side", ("the source", "the target")
+    if recipe.data.images is not None:
+        entries, sides = "cells of pictures or pieces of captions", ("the pictures", "the captions")
     return (
-        f"updates: {updates:,} an epoch of at most {recipe.batching.tokens:,} "
-        f"pieces a side{together}, padding {source:.1%} of the source and {target:.1%} of the target"
+        f"updates: {updates:,} an epoch of at most {recipe.batching.tokens:,} {entries}{together}, "
+        f"padding {source:.1%} of {sides[0]} and {target:.1%} of {sides[1]}"
     )
 
 
@@ -311,8 +334,13 @@ def _folder(recipe: Recipe, data: Prepared, out: Path) -> FolderSettings:
     """Write what stays the same through a run; `config.json` comes last."""
     from regard.checkpoint import FolderSettings, save_folder
 
-    search = recipe.search.with_values(longest_source=recipe.search.longest_source or data.longest)
-    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=search)
+    images, search = recipe.data.images, recipe.search
+    if images is None:
+        search = search.with_values(longest_source=search.longest_source or data.longest)
+    else:
+        search = search.with_values(max_length=search.max_length or data.longest)
+    frame = None if images is None else images.frame
+    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=search, pictures=frame)
     out.mkdir(parents=True, exist_ok=True)
     recipe.write(out / "train.toml")
     save_folder(out, settings, data.tokenizer)

@@ -62,7 +62,7 @@ class Complaints:
     def check(self) -> None:
         """Raise DataError with every cause, unless what is bad is to be skipped."""
         if self.by_kind and not self.skip:
-            causes = [line for found in self.by_kind.values() for line in _first(found)]
+            causes = [line for found in self.by_kind.values() for line in _first([*dict.fromkeys(found)])]
             raise DataError(*causes, "data.images.skip_bad = true trains without what cannot be used")
 
     def lines(self) -> list[str]:

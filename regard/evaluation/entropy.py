@@ -7,7 +7,7 @@ import torch
 from regard.attention import watch
 from regard.data.batching import PairBatch
 from regard.data.tokenizer import PAD
-from regard.models import Batch, Model
+from regard.models import Batch, Encoded, Model
 from regard.shapes import Float, Tensor
 
 __all__ = ["attention_entropy"]
@@ -21,12 +21,20 @@ def attention_entropy(model: Model, batch: PairBatch) -> dict[str, float]:
     """
     with watch(model) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
-    target, source = batch.target_out != PAD, batch.source_keep
-    sides = {"encoder": torch.ones_like(batch.source, dtype=torch.bool) if source is None else source}
+    target, sides = batch.target_out != PAD, {"encoder": _entries(model, batch)}
     return {
         name: _mean(weights, sides.get(str(model.get_submodule(name).role), target))
         for name, weights in readings.items()
     }
+
+
+def _entries(model: Model, batch: PairBatch) -> Tensor:
+    """Which entries of the sources are real: pieces, or cells of pictures."""
+    if batch.source.dim() == 2:
+        return torch.ones_like(batch.source, dtype=torch.bool) if batch.source_keep is None else batch.source_keep
+    encoded: Encoded = model.encoder(Batch(batch.source, batch.source_keep))
+    outputs = encoded.outputs
+    return outputs.new_ones(outputs.shape[:2], dtype=torch.bool) if encoded.keep is None else encoded.keep
 
 
 def _mean(weights: Float[Tensor, "N H T S"], real: Tensor) -> float:

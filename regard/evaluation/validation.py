@@ -1,45 +1,85 @@
-"""What training looks at now and then: the loss on held-out pairs, and the scores of real translations of them."""
+"""What training looks at now and then: the loss on held-out pairs, and the scores of real outputs for them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
 
 from regard.checkpoint import FolderSettings
-from regard.data.batching import Batches, BatchingSettings
+from regard.data.batching import Batches, BatchingSettings, Example
+from regard.data.captioned import Scenes, scene_examples
 from regard.data.corpus import Corpus
 from regard.data.examples import examples, resampled
 from regard.data.tokenizer import Tokenizer
+from regard.evaluation.captioning import cut_for, watched
 from regard.evaluation.entropy import attention_entropy
 from regard.evaluation.metrics import chrf_and_bleu
 from regard.models import Model, device_of
-from regard.pipeline import Translator
+from regard.pipeline import Captioner, Translator
 from regard.training.loss import Loss, Objective
 
-__all__ = ["Validation", "examples", "resampled"]
+__all__ = ["CaptionValidation", "Validation", "examples", "resampled", "validation"]
 
 
-class Validation:
-    """Called with a model, gives `loss` (nats a piece, not smoothed), `chrf` and `bleu` (greedy search), and under
+class _Validation(ABC):
+    """Called with a model, gives `loss` (nats a piece, not smoothed), scores of what greedy search finds, and under
     `attention` the entropy of each layer that reads, in nats.
     """
 
-    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: FolderSettings, most: int) -> None:
-        self.sources, self.targets = corpus.sources[:most], corpus.targets[:most]
-        pairs = examples(corpus.sources, corpus.targets, tokenizer)
-        self.batches = Batches(pairs, BatchingSettings(tokens=4096), seed=0)
+    def __init__(self, held_out: list[Example], tokenizer: Tokenizer, settings: FolderSettings) -> None:
+        self.batches = Batches(held_out, BatchingSettings(tokens=4096), seed=0)
         self.tokenizer = tokenizer
         self.settings = settings.with_values(search={**settings.search.model_dump(), "beam": 1})
 
     def __call__(self, model: Model) -> dict[str, Any]:
-        outputs = [t.text for t in Translator(model, self.tokenizer, self.settings).translate(self.sources)]
+        scores = self._scores(model)
         some = self.batches.epoch(0)[0].batch().to(device_of(model))
-        scores = {"loss": self._loss(model), **chrf_and_bleu(outputs, self.targets)}
-        return {**scores, "attention": attention_entropy(model, some)}
+        return {"loss": self._loss(model), **scores, "attention": attention_entropy(model, some)}
+
+    @abstractmethod
+    def _scores(self, model: Model) -> dict[str, float]:
+        """Of what the model writes."""
 
     @torch.no_grad()
     def _loss(self, model: Model) -> float:
         objective, device = Objective(model, 0.0), device_of(model)
         losses: list[Loss] = [objective(plan.batch().to(device)) for plan in self.batches.epoch(0)]
         return sum(float(loss.entropy) for loss in losses) / sum(loss.tokens for loss in losses)
+
+
+class Validation(_Validation):
+    """Of translations: `chrf` and `bleu`."""
+
+    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: FolderSettings, most: int) -> None:
+        """At most so many pairs are translated."""
+        super().__init__(examples(corpus.sources, corpus.targets, tokenizer), tokenizer, settings)
+        self.sources, self.targets = corpus.sources[:most], corpus.targets[:most]
+
+    def _scores(self, model: Model) -> dict[str, float]:
+        translated = Translator(model, self.tokenizer, self.settings).translate(self.sources)
+        return chrf_and_bleu([found.text for found in translated], self.targets)
+
+
+class CaptionValidation(_Validation):
+    """Of captions, against all that people gave: `chrf`, `bleu` and `cider`."""
+
+    def __init__(self, scenes: Scenes, tokenizer: Tokenizer, settings: FolderSettings, most: int) -> None:
+        """At most so many pictures are captioned."""
+        held_out, _, _ = scene_examples(scenes, tokenizer, together=5)
+        super().__init__(held_out, tokenizer, settings)
+        self.pictures, self.references = scenes.pictures[:most], scenes.album.references[:most]
+
+    def _scores(self, model: Model) -> dict[str, float]:
+        captioned = Captioner(model, self.tokenizer, self.settings).caption(list(self.pictures))
+        return watched([found.text for found in captioned], self.references, cut_for(self.settings.tokenizer))
+
+
+def validation(
+    data: Corpus | Scenes, tokenizer: Tokenizer, settings: FolderSettings, most: int
+) -> Validation | CaptionValidation:
+    """What training is watched by; at most so many outputs are made at each look."""
+    if isinstance(data, Scenes):
+        return CaptionValidation(data, tokenizer, settings, most)
+    return Validation(data, tokenizer, settings, most)

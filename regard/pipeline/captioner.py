@@ -135,9 +135,14 @@ class Captioner(Writer):
         pixels: npt.NDArray[np.uint8] = np.rint(picture.tensor().permute(1, 2, 0).numpy() * 255).astype(np.uint8)
         return pixels
 
+    @property
+    def frame(self) -> FrameSettings:
+        """What size pictures are brought to, and which files are refused."""
+        return self.settings.pictures or FrameSettings()
+
     def _pictures(self, images: Sequence[Pictured]) -> list[Picture]:
         """Opened and brought to size. Raises DataError with all that is wrong with them."""
-        frame, found, causes = self.settings.pictures or FrameSettings(), list[Picture](), list[str]()
+        frame, found, causes = self.frame, list[Picture](), list[str]()
         for number, image in enumerate(images, 1):
             if isinstance(image, Picture):
                 found.append(image)

@@ -16,13 +16,17 @@ from regard.training.recipe import Recipe
 
 __all__ = ["write"]
 
+_SIDES = "pairs | SHA-256 of the source side | of the target side"
+
 
 def write(folder: Path, recipe: Recipe, corpora: Mapping[str, Facts], outcome: Outcome) -> None:
     """Write `README.md` from what the run knows: nothing in it is typed in by hand."""
     looks = {line["update"]: line for line in read(folder / "journal.jsonl") if line["event"] == "valid"}
     best = looks.get(outcome.progress.best_update)
-    parts = recipe.model
-    text = f"""# A translation model trained with Regard
+    parts, pictures = recipe.model, recipe.data.images is not None
+    kind = "captioning" if pictures else "translation"
+    columns = "captions | SHA-256 of the pictures | of the captions" if pictures else _SIDES
+    text = f"""# A {kind} model trained with Regard
 
 - Encoder: {parts.encoder.kind}; decoder: {parts.decoder.kind}. The whole recipe is in `train.toml`.
 - Command: {_command()}
@@ -31,13 +35,19 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, Facts], outcome: O
 - {_scores(best)}
 - Licence: that of the data it was trained on; nobody has stated one here.
 
-| data | pairs | SHA-256 of the source side | of the target side |
+| data | {columns} |
 |---|---|---|---|
 {chr(10).join(_row(name, facts) for name, facts in corpora.items())}
 
-Use it: `regard translate {folder.name}`, or `regard.load("{folder.name}").translate(["…"])` in Python.
+Use it: {_use(folder.name, pictures)} in Python.
 """
     write_bytes(folder / "README.md", text.encode())
+
+
+def _use(name: str, pictures: bool) -> str:
+    if pictures:
+        return f'`regard caption {name} PICTURE`, or `regard.load("{name}").caption("PICTURE")`'
+    return f'`regard translate {name}`, or `regard.load("{name}").translate(["…"])`'
 
 
 def _command() -> str:
@@ -50,9 +60,12 @@ def _command() -> str:
 def _scores(best: Mapping[str, Any] | None) -> str:
     if best is None:
         return "No validation was reached: there are no scores."
+    how = "(sacreBLEU's defaults)"
+    if "cider" in best:
+        how = f"(of words in lower case, all references), CIDEr-D {best['cider']:.2f}"
     return (
         f"Validation at update {best['update']}, greedy search: chrF {best['chrf']:.2f}, BLEU {best['bleu']:.2f} "
-        f"(sacreBLEU's defaults), {best['loss']:.4f} nats a piece."
+        f"{how}, {best['loss']:.4f} nats a piece."
     )
 
 

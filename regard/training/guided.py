@@ -15,7 +15,7 @@ from regard.models import Model
 from regard.shapes import Float, Tensor
 from regard.training.recipe import TrainingSettings
 
-__all__ = ["Guide", "guided_cross_entropy"]
+__all__ = ["Guide", "guided_divergence"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Guide:
     def loss(self, weights: Float[Tensor, "B H T S"], links: Float[Tensor, "B T S"]) -> Tensor:
         """How far the head looks elsewhere, summed over all linked pieces."""
         looked = weights[:, self.head]
-        return guided_cross_entropy(looked[:, 1:], links[:, :-1]) if self.after else guided_cross_entropy(looked, links)
+        return guided_divergence(looked[:, 1:], links[:, :-1]) if self.after else guided_divergence(looked, links)
 
     def note(self, folder: Path) -> None:
         """Let alignments come from this head, unless somebody has chosen another (`regard align --choose`)."""
@@ -64,13 +64,15 @@ class Guide:
             save_alignment(folder, {**choice, "guided": True})
 
 
-def guided_cross_entropy(weights: Float[Tensor, "B T S"], links: Float[Tensor, "B T S"]) -> Tensor:
-    """The sum over target pieces of the cross-entropy between where they should look and where they do.
+def guided_divergence(weights: Float[Tensor, "B T S"], links: Float[Tensor, "B T S"]) -> Tensor:
+    """How far weights are from where links say, summed over target pieces: 0 where they are the same.
 
-    Garg et al. 2019, equation 4, after Chen et al. 2016: −Σ links · log weights, each row of links a distribution over
-    source pieces. Rows of nought, of pieces that nothing is linked to, count for nothing.
+    Σ links · (log links − log weights), each row of links a distribution over source pieces. Its gradient is that of
+    the cross-entropy of Garg et al. 2019, equation 4 (after Chen et al. 2016), which is a constant more. Rows of
+    nought, of pieces that nothing is linked to, count for nothing.
     """
-    return -(links * weights.clamp_min(torch.finfo(weights.dtype).tiny).log()).sum()
+    looked = weights.clamp_min(torch.finfo(weights.dtype).tiny)
+    return (torch.xlogy(links, links) - links * looked.log()).sum()
 
 
 def _is_ours(path: Path) -> bool:

@@ -32,7 +32,7 @@ from regard.training.sharding import gathered_anew, shard
 
 __all__ = ["Outcome", "Progress", "Trainer", "stops"]
 
-Validate = Callable[[Model], dict[str, Any]]  # loss, chrf, bleu; more is written down too
+Validate = Callable[[Model], dict[str, Any]]  # loss, chrf, bleu, of captions cider; more is written down too
 SPEED_KNOWN = 30  # updates after which a time budget is turned into updates
 
 

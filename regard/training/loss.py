@@ -29,7 +29,7 @@ SLICE = 256
 class Loss(NamedTuple):
     """Sums over the real target pieces of a batch: what is minimised, the plain cross-entropy in nats, how many.
 
-    Where attention is guided, `guided` is the cross-entropy of where it looks, over the `linked` pieces.
+    Where attention is guided, `guided` is how far it looks elsewhere (a divergence, in nats), over the `linked` pieces.
     """
 
     smoothed: Tensor

@@ -22,7 +22,7 @@ from regard.training.schedule import ScheduleSettings
 __all__ = ["GUIDED", "Recipe", "TrainingSettings", "preset", "presets"]
 
 GUIDED = 0.05
-"""What a guided head's cross-entropy counts beside that of the translation, where nothing else is said."""
+"""What a guided head counts beside the translation, where nothing else is said."""
 
 
 class TrainingSettings(Settings):
@@ -74,8 +74,8 @@ class TrainingSettings(Settings):
     average: float = Field(0.999, ge=0, lt=1, description="memory of the running average of the weights; 0 keeps none")
     validate_every: int = Field(500, ge=1, description="updates between two looks at the validation data")
     validate_with: int = Field(1000, ge=1, description="at most so many validation pairs are translated at each look")
-    best_by: Literal["chrf", "bleu", "loss"] = Field(
-        "chrf", description="which validation score picks the best weights"
+    best_by: Literal["chrf", "bleu", "cider", "loss"] = Field(
+        "chrf", description="which validation score picks the best weights; cider: of captions"
     )
     patience: int = Field(10, ge=1, description="stop after so many looks without a better score")
     log_every: int = Field(50, ge=1, description="updates between two lines of the journal")
@@ -110,6 +110,25 @@ class Recipe(Settings):
     schedule: ScheduleSettings = ScheduleSettings()
     training: TrainingSettings = TrainingSettings()
     search: SearchSettings = SearchSettings()
+
+    @pydantic.model_validator(mode="after")
+    def _reads_what_is_given(self) -> Recipe:
+        pictures, encoder, problems = self.data.images is not None, self.model.encoder, list[str]()
+        if pictures and encoder.reads != "pictures":
+            problems.append(
+                f"model.encoder.kind = {encoder.kind!r} reads text, and the data are pictures; take resnet or vit, or "
+                "a preset such as caption-transformer"
+            )
+        elif not pictures and encoder.reads == "pictures":
+            problems.append(
+                f"model.encoder.kind = {encoder.kind!r} reads pictures, and the data are sentences; give --images and "
+                "--captions"
+            )
+        if self.training.best_by == "cider" and not pictures:
+            problems.append("training.best_by = 'cider' compares captions of pictures; take chrf, bleu or loss")
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
 
     @pydantic.model_validator(mode="after")
     def _can_be_guided(self) -> Recipe:

@@ -25,6 +25,14 @@ TRANSFORMER = [
     *SMALL,
     *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("layers=1", "heads=2", "feedforward=48")),
 ]
+CAPTIONER = [
+    *("data.images.height=8", "data.images.width=8", "data.images.cell=4", "tokenizer.size=280", "search.beam=2"),
+    *("model.encoder.size=24", "model.encoder.heads=2", "model.encoder.depths=[1]", "model.encoder.width=16"),
+    *("model.encoder.stem=strided", "model.encoder.dropout=0", "model.decoder.size=24", "model.decoder.heads=2"),
+    *("model.decoder.layers=1", "model.decoder.feedforward=32", "model.decoder.dropout=0"),
+    *("batching.tokens=256", "batching.batches=1", "schedule.warmup=10", "schedule.peak=0.02"),
+    *("training.precision=float32", "training.average=0.9", "training.best_by=cider"),
+]
 RECURRENT = [*SMALL, "model.encoder.embedding=24", "model.decoder.embedding=24", "model.decoder.attention=24"]
 
 

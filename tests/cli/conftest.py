@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command import RECURRENT, TRANSFORMER, Command, as_the_shell_does, sets
+from albums import folder
+from command import CAPTIONER, RECURRENT, TRANSFORMER, Command, as_the_shell_does, sets
 
 from regard.cli import main
 from regard.data.samples import korean_english
@@ -59,6 +60,25 @@ def model(request: pytest.FixtureRequest) -> Path:
 def marian(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of a small Marian model."""
     return _trained(tmp_path_factory.mktemp("marian") / "run", *corpus, "--preset", "marian", *sets(TRANSFORMER))
+
+
+@pytest.fixture(scope="session")
+def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of plain pictures in four colours, with captions that name them."""
+    return folder(tmp_path_factory.mktemp("album"), count=24)
+
+
+@pytest.fixture(scope="session")
+def shown(album: Path) -> list[str]:
+    """The options that name its pictures and captions."""
+    files = {"images": "images", "captions": "captions.tsv", "valid-captions": "valid.tsv"}
+    return [part for option, name in files.items() for part in (f"--{option}", str(album / name))]
+
+
+@pytest.fixture(scope="session")
+def captioner(shown: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of a model that captions pictures."""
+    return _trained(tmp_path_factory.mktemp("captioner") / "run", *shown, *sets(CAPTIONER))
 
 
 def _trained(folder: Path, *options: str) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pictures import folder, named, noise
+from albums import folder, named, noise
 
 from regard.data import gallery as galleries
 from regard.data.batching import BatchingSettings, Example, PairBatch, Position, collate

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pictures import noise
+from albums import noise
 
 from regard.data.captions import Album, Complaints, hold_out_pictures, read_captions, sided
 from regard.errors import DataError

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from pictures import noise
+from albums import noise
 from PIL import Image, ImageOps
 
 from regard.data.images import FrameSettings, framed, picture_of

@@ -52,7 +52,7 @@ def guide(model: Model, weight: float = 0.5, **more: Any) -> Guide:
 
 
 def written_out(model: Model, of: Guide, batch: PairBatch) -> tuple[Tensor, int]:
-    """−Σ over linked target pieces of the mean log-weight of the source pieces they are linked to, one by one."""
+    """Of each linked target piece, the mean over the n source pieces it is linked to of log (1/n) − log weight."""
     later = int(of.after)
     with watch(model, gradients=True) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
@@ -63,7 +63,9 @@ def written_out(model: Model, of: Guide, batch: PairBatch) -> tuple[Tensor, int]
         pieces = [*zip(links[::2], links[1::2], strict=True)]
         for t in {target for _, target in pieces}:
             sources = [source for source, target in pieces if target == t]
-            total = total - sum(readings[of.layer][row, of.head, t + later, s].log() for s in sources) / len(sources)
+            share = 1 / len(sources)
+            for s in sources:
+                total = total + share * (math.log(share) - readings[of.layer][row, of.head, t + later, s].log())
             count += 1
     return total, count
 

@@ -1,0 +1,215 @@
+"""A captioner from its data to its scores, by the commands that people type."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from albums import COLOURS, noise
+from command import CAPTIONER, Command, sets
+
+from regard.evaluation.captioning import each_cider
+from regard.pipeline import Captioner, load_captioner
+from regard.settings import read_toml
+from regard.training.journal import read
+
+
+@pytest.fixture(scope="module")
+def model(captioner: Path) -> Captioner:
+    return load_captioner(captioner)
+
+
+def _colour(number: int) -> str:
+    return list(COLOURS)[number % 4]
+
+
+def test_a_run_says_what_it_was_made_of(captioner: Path, album: Path) -> None:
+    looks = [line for line in read(captioner / "journal.jsonl") if line["event"] == "valid"]
+    assert looks[-1]["cider"] > 0
+    assert {"loss", "chrf", "bleu", "cider", "attention"} <= looks[-1].keys()
+    card = (captioner / "README.md").read_text()
+    assert card.startswith("# A captioning model")
+    assert f"CIDEr-D {looks[-1]['cider']:.2f}" in card
+    assert "| train | 36 |" in card
+    assert "regard caption run PICTURE" in card
+    config = json.loads((captioner / "config.json").read_text())
+    frame = {"height": 8, "width": 8, "largest": 512, "fit": "stretch", "cell": 4, "max_pixels": 50_000_000}
+    assert config["pictures"] == frame
+    assert config["search"]["longest_source"] is None
+    assert config["search"]["max_length"] > 3
+    stamps = json.loads((captioner / "data.json").read_text())["files"]
+    assert set(stamps) == {"train.captions", "valid.captions", "train.pictures", "valid.pictures"}
+    assert read_toml(captioner / "train.toml")["data"]["images"]["folder"] == str(album / "images")
+
+
+def test_captions_of_files_and_folders(regard: Command, captioner: Path, album: Path, model: Captioner) -> None:
+    files = sorted((album / "images").iterdir())
+    done = regard("caption", captioner, album / "images", files[2], "--threads", 1)
+    found = [line.split("\t") for line in done.lines]
+    assert [file for file, _ in found] == [str(file) for file in [*files, files[2]]]
+    assert [text for _, text in found[:24]] == [each.text for each in model.caption(files)]
+    right = sum(_colour(number) in text for number, (_, text) in enumerate(found[:24]))
+    assert right > 18, "it has learnt to tell colours apart"
+    (album / "images" / "note.txt").write_text("not a picture, and not named like one")
+    assert regard("caption", captioner, album / "images", "--threads", 1).lines == done.lines[:24]
+
+
+def test_json_lines_with_regions_and_hypotheses(regard: Command, captioner: Path, album: Path) -> None:
+    options = ["--format", "jsonl", "--nbest", 2, "--regions", "--threads", 1]
+    line = json.loads(regard("caption", captioner, album / "images" / "00.png", *options).out)
+    assert line["file"] == str(album / "images" / "00.png")
+    assert [line["text"], line["score"]] == [line["nbest"][0]["text"], line["nbest"][0]["score"]]
+    assert len(line["nbest"]) == 2
+    assert [region["word"] for region in line["regions"]] == line["text"].split()
+    for region in line["regions"]:
+        left, top, right, bottom = region["box"]
+        assert 0 <= left < right <= 1
+        assert 0 <= top < bottom <= 1
+    plain = regard("caption", captioner, album / "images" / "00.png", "--nbest", 2, "--threads", 1).lines
+    assert [row.split("\t")[2] for row in plain] == [each["text"] for each in line["nbest"]]
+
+
+def test_searches_as_of_translations(regard: Command, captioner: Path, album: Path) -> None:
+    file = album / "images" / "01.png"
+    assert regard("caption", captioner, file, "--prefix", "a blue").lines[0].split("\t")[1].startswith("a blue")
+    assert "green" not in regard("caption", captioner, file, "--forbid", "green").out
+    drawn = [regard("caption", captioner, file, "--sample", "--temperature", 3.0, "--seed", s).out for s in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    with_itself = regard("caption", captioner, file, "--with", captioner, "--beam", 2).out
+    assert with_itself == regard("caption", captioner, file, "--beam", 2).out
+
+
+def test_pictures_that_cannot_be_used_come_last(regard: Command, captioner: Path, album: Path, tmp_path: Path) -> None:
+    good = album / "images" / "00.png"
+    (tmp_path / "empty.jpg").touch()
+    (tmp_path / "text.jpg").write_text("text")
+    causes = ["empty.jpg: the file is empty", "text.jpg: text ('text')"]
+    done = regard.fails("caption", captioner, "empty.jpg", good, "text.jpg", status=1, because=causes)
+    assert done.lines[0].startswith(f"{good}\t")
+    assert len(done.lines) == 1
+
+
+def test_names_of_nothing(regard: Command, captioner: Path, tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    (tmp_path / "a.png").touch()
+    causes = ["none: there is no picture in this folder", "b.png: no such file; did you mean a.png?"]
+    regard.fails("caption", captioner, "none", "b.png", status=1, because=causes)
+
+
+def test_models_of_the_other_kind(regard: Command, captioner: Path, recurrent: Path, album: Path, data: Path) -> None:
+    picture, text = album / "images" / "00.png", data / "test.ko"
+    regard.fails("caption", recurrent, picture, status=2, because="reads text, not pictures; translate with it")
+    regard.fails("translate", captioner, text, status=2, because="reads pictures, not text; caption with it")
+    given = ["--source", text, "--reference", data / "test.en"]
+    regard.fails("evaluate", captioner, *given, status=2, because="reads pictures, not text")
+    given = ["--images", album / "images", "--captions", album / "valid.tsv"]
+    regard.fails("evaluate", recurrent, *given, status=2, because="reads text, not pictures")
+
+
+def test_scores_against_all_references(regard: Command, captioner: Path, album: Path, model: Captioner) -> None:
+    given = ["--images", album / "images", "--captions", album / "valid.tsv", "--threads", 1]
+    lines = regard("evaluate", captioner, *given).lines
+    names = [line.split()[0] for line in lines]
+    assert names == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "chrF", "CIDEr-D", "exact"]
+    assert all("nrefs:2|" in line and line.endswith("|beam:2") for line in lines)
+    told = json.loads(regard("evaluate", captioner, *given, "--format", "json").out)["runs"][0]
+    rows = [line.split("\t") for line in (album / "valid.tsv").read_text().splitlines()]
+    files = list(dict.fromkeys(file for file, _ in rows))
+    references = [[text for name, text in rows if name == file] for file in files]
+    outputs = [each.text for each in model.caption([album / "images" / file for file in files])]
+    each = each_cider(outputs, references)
+    assert told["CIDEr-D"]["score"] == pytest.approx(sum(each) / len(each))
+    assert lines[5].split()[1] == f"{told['CIDEr-D']['score']:.2f}"
+
+
+def test_two_captioners_are_compared(regard: Command, captioner: Path, album: Path) -> None:
+    given = ["--images", album / "images", "--captions", album / "valid.tsv", "--against", captioner, "--threads", 1]
+    lines = regard("evaluate", captioner, *given).lines
+    assert lines[0] == lines[8] == str(captioner)
+    assert lines[1:8] == lines[9:16]
+    assert lines[16].endswith("+0.00 (95 % interval +0.00 to +0.00), p = 1.0000; paired bootstrap, 10,000 draws")
+    told = json.loads(regard("evaluate", captioner, *given, "--format", "json").out)
+    assert told["cider_difference"]["p"] == 1
+    assert len(told["runs"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "causes"),
+    [
+        ([], ["there is nothing to score"]),
+        (["--source", "a"], ["--reference is missing"]),
+        (["--images", "a"], ["--captions is missing"]),
+        (["--images", "a", "--captions", "b", "--source", "c"], ["sentences or pictures are scored"]),
+        (["--source", "a", "--reference", "b", "--against", "c"], ["--against: goes with --images only"]),
+        (["--images", "a", "--captions", "b", "--by-length"], ["--by-length: goes with --source only"]),
+    ],
+)
+def test_scores_of_what(regard: Command, captioner: Path, options: list[str], causes: list[str]) -> None:
+    regard.fails("evaluate", captioner, *options, status=2, because=causes)
+
+
+def test_stopped_and_resumed_is_never_stopped(regard: Command, shown: list[str], tmp_path: Path) -> None:
+    some = sets([*CAPTIONER, "data.images.cut=0.2", "data.images.colour=0.1", "training.validate_every=4"])
+    base = [*shown, *some, "--threads", 1]
+    regard("train", *base, "--set", "training.updates=8", "--out", "whole")
+    regard("train", *base, "--set", "training.updates=4", "--out", "parts")
+    regard("train", *base, "--set", "training.updates=8", "--out", "parts", "--resume")
+    for name in ("model.safetensors", "checkpoints/update-00000008/model.safetensors"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_run_goes_on_with_pictures_of_the_size_it_knows(regard: Command, shown: list[str], tmp_path: Path) -> None:
+    base = [*shown, *sets(CAPTIONER), "--threads", 1, "--out", "run"]
+    regard("train", *base, "--set", "training.updates=2")
+    more = ["--set", "data.images.height=16", "--set", "training.updates=3"]
+    done = regard("train", *base, *more, "--resume")
+    assert "data.images.height was 8 and is 16 now: 8 holds, the model sees pictures of that size" in done.err
+    tuned = regard("train", *shown, "--from", "run", "--set", "training.updates=2", "--out", "tuned", "--threads", 1)
+    assert "vocabulary: 280 pieces of run" in tuned.err
+    assert json.loads((tmp_path / "tuned" / "config.json").read_text())["pictures"]["height"] == 8
+
+
+def test_a_look_ahead(regard: Command, shown: list[str], tmp_path: Path) -> None:
+    done = regard("train", *shown, *sets(CAPTIONER), "--dry-run", "--threads", 1)
+    assert "model: " in done.lines[0]
+    assert "resnet encoder, transformer decoder" in done.lines[0]
+    assert any(line.startswith("speed: ") for line in done.lines)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_data_is_refused_or_skipped(regard: Command, tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    for name in ("a.png", "b.png", "c.png"):
+        noise().save(tmp_path / "images" / name)
+    (tmp_path / "images" / "b.png").write_bytes(b"")
+    text = "a.png\ta thing\nb.png\tanother thing\nc.png\t \nd.png\ta thing\nc.png\tthe third\na.png\tit\n"
+    (tmp_path / "captions.tsv").write_text(text)
+    files = ["--images", "images", "--captions", "captions.tsv", "--valid-captions", "captions.tsv"]
+    given = [
+        *files,
+        *sets([some for some in CAPTIONER if "tokenizer.size" not in some]),
+        "--threads",
+        1,
+        "--set",
+        "training.updates=1",
+    ]
+    causes = [
+        *("line 3: the caption of c.png has no text", "line 4: there is no picture d.png"),
+        *("b.png: the file is empty", "skip_bad = true"),
+    ]
+    regard.fails("train", *given, "--out", "run", status=1, because=causes)
+    done = regard("train", *given, "--out", "run", "--set", "data.images.skip_bad=true")
+    assert "skipped: 2 pictures that cannot be read" in done.err
+    assert "train: 2 pictures of images with 3 captions" in done.err
+
+
+def test_data_and_model_must_fit(regard: Command, shown: list[str], corpus: list[str]) -> None:
+    text = ["train", *shown, "--preset", "transformer-tiny", "--out", "run"]
+    regard.fails(*text, status=2, because="'transformer' reads text, and the data are pictures; take resnet")
+    pictures = ["train", *corpus, "--preset", "caption-rnn", "--out", "run"]
+    regard.fails(*pictures, status=2, because="'resnet' reads pictures, and the data are sentences; give --images")
+    regard.fails("train", *shown, *corpus, "--out", "run", status=2, because="images exclude source, target")
+    by = ["train", *corpus, "--set", "training.best_by=cider", "--out", "run"]
+    regard.fails(*by, status=2, because="'cider' compares captions of pictures")
+    regard.fails("train", *shown[:2], "--out", "run", status=2, because="folder is given without captions")

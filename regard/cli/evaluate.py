@@ -166,8 +166,7 @@ def _captioned(
     from regard.pipeline import load_captioner
 
     captioners = [(path, load_captioner(path, **load)) for path in (run, against) if path is not None]
-    told: dict[str, Any] = {"images": str(test.images), "captions": str(test.captions), "runs": []}
-    each = []
+    each, rows = [], list[dict[str, Any]]()
     for path, captioner in captioners:
         outputs, references = _outputs(captioner, test, search)
         cut = cut_for(captioner.settings.tokenizer)
@@ -175,16 +174,17 @@ def _captioned(
         each.append(each_cider(outputs, references, cut))
         width = search["beam"] or captioner.settings.search.beam
         values = {score.name: {"score": score.value, "signature": score.signature} for score in results}
-        told["runs"].append({"model": str(path), "beam": width, "engine": captioner.engine.describe(), **values})
+        rows.append({"model": str(path), "beam": width, "engine": captioner.engine.describe(), **values})
         if json_:
             continue
         if against is not None:
             typer.echo(f"{path}")
         for score in results:
             typer.echo(f"{score.name:7} {score.value:6.2f}   {score.signature}|beam:{width}")
+    told = {"images": str(test.images), "captions": str(test.captions), **rows[0]}
     if against is not None:
         found = paired(each[1], each[0])
-        told["cider_difference"] = asdict(found)
+        told |= {"against": rows[1], "cider_difference": asdict(found)}
         if not json_:
             typer.echo(f"CIDEr-D of {run} above {against}: {found}; paired bootstrap, {found.draws:,} draws")
     if json_:

@@ -135,7 +135,8 @@ def draw_caption(captioner: Captioner, image: Path, out: Path, look: Look = Look
 
 
 def _heads(translator: Translator, told: Told) -> Heads:
-    """Every head of the chosen layer."""
+    """Every head of the chosen layer; what each is worth stands beside its name, where it was asked."""
+    from regard.evaluation.trust import agreement
     from regard.story import choice_of, name_of
     from regard.visualisation import Alignment, Heads
 
@@ -144,17 +145,25 @@ def _heads(translator: Translator, told: Told) -> Heads:
     choice = choice_of(translator, readings)
     heads = range(len(readings.weights[choice.layer]))
     words = [readings.words(choice.layer, head, choice.consumed) for head in heads]
+    title, mattered = (
+        name_of(replace(choice, head=None), readings).replace("mean of heads", "all heads"),
+        told.story.mattered,
+    )
+    worth = [""] * len(words)
+    if mattered is not None:
+        title += f" · rank correlation with {mattered.names[0]}"
+        worth = [f" · {_signed(agreement(each.weights, mattered.weights[0]))}" for each in words]
     found = [
         Alignment(
             readings.source_text,
             readings.target_text,
             each.weights,
-            caption=f"head {number}",
+            caption=f"head {number}{worth[number - 1]}",
             elsewhere=each.elsewhere,
         )
         for number, each in enumerate(words, 1)
     ]
-    return Heads(tuple(found), name_of(replace(choice, head=None), readings).replace("mean of heads", "all heads"))
+    return Heads(tuple(found), title)
 
 
 def _alignment(translator: Translator, told: Told) -> Alignment:
@@ -176,4 +185,8 @@ def _alignment(translator: Translator, told: Told) -> Alignment:
 
 def _agreement(mattered: Mattered) -> str:
     pairs = zip(mattered.names, mattered.agreement, strict=True)
-    return ", ".join(f"{name} {value:+.2f}".replace("-", "−") for name, value in pairs)
+    return ", ".join(f"{name} {_signed(value)}" for name, value in pairs)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""Text for models: corpora, vocabularies and batches."""
+"""Text and pictures for models: corpora, captions, vocabularies and batches."""
 
 from regard.data.batching import (
     Batches,

@@ -4,9 +4,11 @@ seed, a place that can be saved.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, reduce
 from itertools import islice
@@ -215,8 +217,17 @@ def collate(examples: Sequence[Example], lines: Sequence[int] | None = None) -> 
 def _sources(examples: Sequence[Example]) -> tuple[Tensor, Tensor | None]:
     """Ids or pixels of one size, and which of them are real."""
     if isinstance(examples[0].source, Picture):
-        return pad_pictures([e.source.tensor() for e in examples if isinstance(e.source, Picture)])
+        return pad_pictures(_pixels([e.source for e in examples if isinstance(e.source, Picture)]))
     return pad([example.ids for example in examples])
+
+
+def _pixels(pictures: Sequence[Picture]) -> list[Tensor]:
+    """What is seen of each, by several threads where there are cores to spare beside those that train."""
+    spare = min(8, (os.cpu_count() or 1) - 4)
+    if spare < 2:
+        return [picture.tensor() for picture in pictures]
+    with ThreadPoolExecutor(spare, "pictures") as threads:
+        return list(threads.map(Picture.tensor, pictures))
 
 
 def _spread(examples: Sequence[Example], T: int, S: int) -> Float[Tensor, "B T S"] | None:

@@ -271,30 +271,31 @@ def _tokens(lines: Sequence[str], path: Path) -> list[Row]:
 
 
 def _json_lines(lines: Sequence[str], path: Path) -> list[Row]:
-    """{"image": …, "caption": …} or {"image": …, "captions": […]}, one a line."""
+    """{"image": …, "caption": …} or {"image": …, "captions": […]}, one a line, and with other names of the keys."""
     wrong, rows = [], list[Row]()
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         value = _json(line)
-        texts = _texts(value) if isinstance(value, dict) else None
-        if texts is None:
+        name, texts = _named(value) if isinstance(value, dict) else (None, None)
+        if name is None or texts is None:
             wrong.append(
                 f'{path}: line {number} is not as wanted: {{"image": "a.jpg", "caption": "…"}}, or "captions" with a '
                 "list; or, for the whole file, COCO JSON with images and annotations"
             )
         else:
-            rows += [(number, value["image"], text) for text in texts]
+            rows += [(number, name, text) for text in texts]
     if wrong:
         raise DataError(*_first(wrong))
     return rows
 
 
-def _texts(value: Mapping[str, Any]) -> list[str] | None:
-    """The captions of an object; None where it has not what it should have."""
-    texts: Any = value["captions"] if "captions" in value else [value.get("caption")]
-    fine = isinstance(value.get("image"), str) and isinstance(texts, list) and all(isinstance(t, str) for t in texts)
-    return list(texts) if fine else None
+def _named(value: Mapping[str, Any]) -> tuple[str | None, list[str] | None]:
+    """The picture and the captions of an object; None where it has not what it should have."""
+    name: Any = next((value[key] for key in ("image", *sorted(HEADERS)) if key in value), None)
+    texts: Any = value["captions"] if "captions" in value else [value.get("caption", value.get("text"))]
+    fine = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+    return name if isinstance(name, str) else None, list(texts) if fine else None
 
 
 def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:

@@ -166,8 +166,10 @@ def framed(source: str | Path | bytes | Image.Image, frame: FrameSettings, name:
     name = name or "the picture"
     if isinstance(source, bytes):
         source = opened(source, name, frame.max_pixels, (frame.height, frame.width))
-    if 0 in source.size:
+    elif 0 in source.size:
         raise DataError(f"{name}: has no pixels ({source.width} × {source.height}); give another picture")
+    else:
+        source = _upright(source, name, source.format or "given")
     image = _three_colours(source)
     return _resized(image, frame.inner((image.height, image.width)))
 
@@ -189,10 +191,15 @@ def opened(data: bytes, name: str, most: int, wanted: Size = (0, 0)) -> Image.Im
             f"{name}: an animated {kind} of {getattr(image, 'n_frames', 2)} pictures, and nobody can know which is "
             "meant; save one of them as PNG or JPEG"
         )
+    if kind == "JPEG" and all(wanted):
+        image.draft(None, (2 * max(wanted), 2 * max(wanted)))
+    return _upright(image, name, kind)
+
+
+def _upright(image: Image.Image, name: str, kind: str) -> Image.Image:
+    """The picture decoded, and turned as its camera noted."""
     turns = _turns(image)
     try:
-        if kind == "JPEG" and all(wanted):
-            image.draft(None, (2 * max(wanted), 2 * max(wanted)))
         image.load()
     except Exception as problem:  # decoders of damaged files raise whatever they like
         raise DataError(f"{name}: a damaged {kind} picture ({_said(problem)}); fetch it again") from None

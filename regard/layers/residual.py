@@ -155,6 +155,7 @@ class Trunk(nn.Module):
     def forward(self, x: Float[Tensor, "B 3 Y X"], real: Real) -> tuple[Float[Tensor, "B _ _ _"], Real]:
         """Pictures, zero where they are not, into cells; and which of these are real."""
         real = strided(real, self.conv1.stride[0])
+        x = x.contiguous(memory_format=torch.channels_last)  # a fifth faster, on a CPU too
         x = _bent(self.bn1(self.conv1(x), real), real)
         if self.pooled:  # what stands outside is zero, and nothing is below it
             x, real = F.max_pool2d(x, 3, 2, 1), strided(real, 2)

@@ -21,6 +21,7 @@ SIDE = 210.0  # pixels that the words of a head tend to
 SMALLEST, LARGEST, LEGIBLE = 3.0, 22.0, 11.0  # pixels of a cell; from where words stand beside it
 LONGEST = 110.0  # pixels of a word
 ACROSS = 4  # heads in a row
+WIDEST = 560.0  # pixels that a title may ask for
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ def layout_heads(heads: Heads) -> Picture:
             marks += _above(head.source, x, y - NAME - 8, cell, size)
         groups.append(Group(f"head-{number + 1}", tuple(marks)))
     rows, columns = -(-len(heads.heads) // ACROSS), min(ACROSS, len(heads.heads))
-    width = math.ceil(max(left + columns * wide - GAP, MARGIN + min(400.0, measure(heads.title, 16.0))) + MARGIN)
+    width = math.ceil(max(left + columns * wide - GAP, MARGIN + min(WIDEST, measure(heads.title, 16.0))) + MARGIN)
     height = math.ceil(top + rows * high - GAP - NAME + MARGIN + 4)
     title = (Text(MARGIN, MARGIN + 14, elide(heads.title, 16.0, width - 2 * MARGIN), 16.0),) if heads.title else ()
     paper = Group("paper", (Box(0.0, 0.0, float(width), float(height), "paper"),))

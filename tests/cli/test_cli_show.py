@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -52,6 +53,16 @@ def test_trust_is_said_on_request(regard: Command, model: Path) -> None:
     done = regard("show", model, LINE, "--out", "a.svg", "--trust")
     assert "rank correlation with what mattered: gradient × input " in done.err
     assert "rank correlation with what mattered" in Path("a.svg").read_text(encoding="utf-8")
+
+
+def test_every_head_says_how_far_it_is_to_be_trusted(regard: Command, model: Path) -> None:
+    regard("show", model, LINE, "--view", "heads", "--out", "plain.svg")
+    regard("show", model, LINE, "--view", "heads", "--trust", "--out", "a.svg")
+    plain, trusted = (Path(name).read_text(encoding="utf-8") for name in ("plain.svg", "a.svg"))
+    said = [re.search(rf"head {head} · ([+−][01]\.\d\d|\+nan)<", trusted) for head in (1, 2)]
+    assert all(said), re.findall(r"head \d.{20}", trusted)
+    assert "rank correlation with gradient × input" in trusted
+    assert "rank correlation" not in plain and "head 1" in plain
 
 
 @pytest.mark.parametrize("view", ["curve", "schedule", "positions"])

@@ -84,6 +84,13 @@ def test_pictures_of_unequal_sizes_are_padded(tmp_path: Path) -> None:
         assert (batch.source[row].masked_select(~keep[row]) == 0).all()
 
 
+def test_several_threads_see_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = _prepared(named(folder(tmp_path), cut=0.3, colour=0.2), tmp_path / "run").batches
+    alone = [plan.batch() for plan in batches.epoch(0)]
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    assert all(_equal(a, plan.batch()) for a, plan in zip(alone, batches.epoch(0), strict=True))
+
+
 def test_pictures_change_with_epoch_and_seed_and_nothing_else(tmp_path: Path) -> None:
     images = named(folder(tmp_path), flip=True, cut=0.3, colour=0.2)
     batches = _prepared(images, tmp_path / "run").batches

@@ -37,6 +37,7 @@ KINDS = {
     "Flickr tokens": "".join(f"{name}#{i}\t{text}\n" for i, (name, text) in enumerate(ROWS)),
     "COCO JSON": _coco(),
     "JSON lines": "\n".join(json.dumps({"image": name, "caption": text, "id": 3}) for name, text in ROWS),
+    "other JSON lines": "\n".join(json.dumps({"file_name": name, "text": text}) for name, text in ROWS),
     "lists in JSON lines": "\n".join(json.dumps({"image": name, "captions": list(texts)}) for name, texts in FOUND),
 }
 

@@ -43,6 +43,20 @@ def test_cameras_held_otherwise(tmp_path: Path, orientation: int) -> None:
     np.testing.assert_array_equal(framed(tmp_path / "a.png", WHOLE), upright)
 
 
+def test_pictures_of_pillow_are_taken_too(tmp_path: Path) -> None:
+    about = Image.Exif()
+    about[0x0112] = 6
+    noise().save(tmp_path / "a.png", exif=about)
+    with Image.open(tmp_path / "a.png") as image:
+        np.testing.assert_array_equal(framed(image, WHOLE), framed(tmp_path / "a.png", WHOLE))
+    np.testing.assert_array_equal(framed((tmp_path / "a.png").read_bytes(), WHOLE), framed(tmp_path / "a.png", WHOLE))
+    _cut(tmp_path / "b.jpg", "JPEG", 0.7)
+    with Image.open(tmp_path / "b.jpg") as image, pytest.raises(DataError, match="the picture: a damaged JPEG picture"):
+        framed(image, WHOLE)
+    with pytest.raises(DataError, match="has no pixels"):
+        framed(Image.new("RGB", (0, 3)), WHOLE)
+
+
 def test_grey_palette_and_black_and_white(tmp_path: Path) -> None:
     for mode in ("L", "P", "1"):
         image = noise().convert(mode)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from laws.models import make, pairs
+from laws.models import make, pairs, pictures
 
 from regard.data.tokenizer import EOS
 from regard.engine import Engine, Job, engine, native, tuning
@@ -19,6 +19,7 @@ from regard.models import ModelSettings
 from regard.search import Hypothesis, SearchSettings, Task
 
 JOBS = [Job([4 + (i * k) % 14 for k in range(1 + i % 6)] + [EOS], Task(i, 4 + i % 6)) for i in range(40)]
+SEEN = [Job(pictures(len(job.source), seed=i).data[0], job.task) for i, job in enumerate(JOBS)]
 SETTINGS = SearchSettings(beam=3)
 
 
@@ -31,14 +32,17 @@ def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tuning, "folders", lambda: [tmp_path])
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1))
 def test_with_and_without_kernels(settings: ModelSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(settings, ends=0.05)
     fast = Engine(model)
     monkeypatch.setattr(engine, "unprepared", lambda _: "this is a test")
     plain = Engine(model)
     assert "this is a test" in plain.describe()
-    assert ids(fast.decode(JOBS, SETTINGS)) == ids(plain.decode(JOBS, SETTINGS))
+    jobs = SEEN if settings.encoder.reads == "pictures" else JOBS
+    found = ids(fast.decode(jobs, SETTINGS))
+    assert found == ids(plain.decode(jobs, SETTINGS))
+    assert len({tuple(some[0]) for some in found}) > 3
     for precision in ("bfloat16", "int8"):
         with pytest.raises(UsageError, match="this is a test"):
             Engine(model, precision=precision)  # type: ignore[arg-type]
@@ -82,6 +86,23 @@ class TestNative:
             assert ids(mine.decode(JOBS[3:4], SETTINGS)) == wanted[3:4]
         finally:
             torch.set_num_threads(before)
+
+    @pytest.mark.parametrize("encoder", ["resnet", "vit"])
+    def test_pictures_by_any_number_of_threads(self, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(engine, "SMALL", 0)  # so that the quickest number of threads and rows is looked for
+        monkeypatch.setattr(engine, "ROWS", (6, 3, 12))
+        settings = next(p.values[0] for p in pairs(1, reads=["pictures"]) if p.values[0].encoder.kind == encoder)
+        model, before = make(settings, ends=0.05), torch.get_num_threads()
+        mine = Engine(model)
+        wanted = ids(mine.decode(SEEN, SETTINGS))
+        try:
+            torch.set_num_threads(2)
+            assert ids(Engine(model).decode(SEEN, SETTINGS)) == wanted
+            assert ids(Engine(model).decode(SEEN[3:4], SETTINGS)) == wanted[3:4]
+        finally:
+            torch.set_num_threads(before)
+        greedy = SearchSettings(beam=1)
+        assert [*mine.follow(SEEN[5], greedy)][-1] == ids(mine.decode(SEEN[5:6], greedy))[0][0]
 
     def test_after_a_fork(self) -> None:
         mine = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from laws.models import READERS, alone, label, make, pairs, sentences, targets, variants, widened
+from laws.models import READERS, alone, label, make, pairs, sentences, sources, targets, variants, widened
 
 from regard.engine import Prepared, native, prepare, unprepared
 from regard.engine.values import PreparedState
@@ -23,7 +23,7 @@ from regard.models.transformer import TransformerDecoderSettings, TransformerEnc
 if (reason := native.missing()) is not None:
     pytest.skip(f"no native kernels on this machine: {reason}", allow_module_level=True)
 
-BATCH = sentences(6, 1, 9, 40, 9, 2)
+LENGTHS = (6, 1, 9, 40, 9, 2)
 
 
 def programmed() -> list[Any]:
@@ -31,6 +31,7 @@ def programmed() -> list[Any]:
     (small, *_), encoders = variants(RecurrentDecoderSettings, 1), [variants(kind, 1)[0] for kind in READERS["text"]]
     choices = [("gru", "scaled_dot", 1), ("lstm", "additive", 2), ("lstm", "scaled_dot", 1)]
     decoders = [small.with_values(cell=cell, score=score, layers=layers) for cell, score, layers in choices]
+    decoders += [small.with_values(gate=True, order=order) for order in ("bahdanau", "luong", "luong_fed")]
     both = [(encoder, decoder) for encoder in encoders for decoder in decoders]
     (reader, *_), (writer, *_) = variants(TransformerEncoderSettings, 1), variants(TransformerDecoderSettings, 1)
     for norm, activation, positions, layers in (
@@ -72,12 +73,12 @@ def rounded(model: Model) -> Model:
     return other
 
 
-@pytest.mark.parametrize("settings", pairs(reads=["text"]) + programmed())
+@pytest.mark.parametrize("settings", pairs() + programmed())
 def test_float32_is_the_model(settings: ModelSettings) -> None:
     model, mine = prepared(settings)
-    target = targets(12, 7)
-    wanted, found = (told(verbs, BATCH, target, 2) for verbs in (model, mine))
-    least = 2 * (told(rounded(model), BATCH, target, 2) - wanted).abs().max().item()
+    target, batch = targets(12, 7), sources(settings, *LENGTHS)
+    wanted, found = (told(verbs, batch, target, 2) for verbs in (model, mine))
+    least = 2 * (told(rounded(model), batch, target, 2) - wanted).abs().max().item()
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=max(1e-4, least))
     with torch.inference_mode():
         torch.testing.assert_close(mine.project(wanted), model.project(wanted), rtol=1e-4, atol=2e-4)
@@ -85,12 +86,12 @@ def test_float32_is_the_model(settings: ModelSettings) -> None:
             torch.testing.assert_close(some, others, rtol=1e-4, atol=2e-4)
 
 
-@pytest.mark.parametrize("settings", pairs(2, reads=["text"]) + programmed())
+@pytest.mark.parametrize("settings", pairs(2) + programmed())
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
 def test_lower_precision_is_near(settings: ModelSettings, precision: str) -> None:
     model, mine = prepared(settings, precision)
-    target = targets(12, 7)
-    wanted, found = (told(verbs, BATCH, target, 2) for verbs in (model, mine))
+    target, batch = targets(12, 7), sources(settings, *LENGTHS)
+    wanted, found = (told(verbs, batch, target, 2) for verbs in (model, mine))
     error = (found - wanted).pow(2).mean().sqrt() / wanted.pow(2).mean().sqrt()
     assert 0 < error < (0.2 if precision == "bfloat16" else 0.5)
 
@@ -101,36 +102,36 @@ def test_alone_is_the_same_to_the_bit_in_company(settings: ModelSettings, precis
     _, mine = prepared(settings, precision)
     if mine._programs.encoder is None:
         pytest.skip("the encoder has no program: PyTorch's products depend on how many there are")
-    target = targets(6, 7)
-    together = told(mine, BATCH, target, 1)
+    target, batch = targets(6, 7), sources(settings, *LENGTHS)
+    together = told(mine, batch, target, 1)
     for row in range(6):
-        assert torch.equal(told(mine, alone(BATCH, row), target[row : row + 1], 1), together[row : row + 1])
+        assert torch.equal(told(mine, alone(batch, row), target[row : row + 1], 1), together[row : row + 1])
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1))
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_two_threads_compute_what_one_does(settings: ModelSettings, precision: str) -> None:
     (_, one), (_, two) = prepared(settings, precision), prepared(settings, precision, threads=2)
     assert two.threads == 2
-    target = targets(12, 7)
-    features = told(one, BATCH, target, 2)
-    assert torch.equal(told(two, BATCH, target, 2), features)
+    target, batch = targets(12, 7), sources(settings, *LENGTHS)
+    features = told(one, batch, target, 2)
+    assert torch.equal(told(two, batch, target, 2), features)
     for some, others in zip(one.best(features, 4), two.best(features, 4), strict=True):
         torch.testing.assert_close(some, others, rtol=1e-6, atol=1e-5)
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1))
 def test_states_are_values_that_are_stepped_from_again_chosen_and_joined(settings: ModelSettings) -> None:
     _, mine = prepared(settings)
-    target = targets(6, 9)
-    wanted = told(mine, BATCH, target, 1)
-    source = mine.encode(BATCH)
+    target, batch = targets(6, 9), sources(settings, *LENGTHS)
+    wanted = told(mine, batch, target, 1)
+    source = mine.encode(batch)
     _, state = mine.step(target[:, :3], mine.begin(source), source)
     again = [mine.step(target[:, 3:5], state, source) for _ in range(2)]
     assert np.array_equal(again[0][0], again[1][0])
     rows = np.array([4, 0, 3])
     left, left_source = again[0][1].select(rows), source.select(rows)
-    other = mine.encode(alone(BATCH, 2))
+    other = mine.encode(alone(batch, 2))
     _, other_state = mine.step(target[2:3, :1], mine.begin(other), other)
     both, both_source = left.join(other_state), left_source.join(other)
     places = torch.tensor([5, 5, 5, 1])
@@ -143,7 +144,7 @@ def test_states_are_values_that_are_stepped_from_again_chosen_and_joined(setting
 def test_blocks_that_nobody_remembers_are_let_go() -> None:
     settings = next(p.values[0] for p in pairs(reads=["text"]) if p.values[0].decoder.kind == "transformer")
     _, mine = prepared(settings)
-    source = mine.encode(BATCH)
+    source = mine.encode(sources(settings, *LENGTHS))
     state: PreparedState = mine.begin(source)
     for _ in range(200):
         _, state = mine.step(targets(len(state), 1), state, source)

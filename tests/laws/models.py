@@ -6,6 +6,7 @@ import itertools
 import math
 import typing
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.batching import pad
+from regard.data.batching import Example, PairBatch, collate, pad
 from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import BOS, EOS
 from regard.models import DECODERS, ENCODERS, Batch, Model, ModelSettings, Source, State, build
@@ -141,6 +142,16 @@ def sources(settings: ModelSettings, *lengths: int, seed: int = 1, pieces: int =
     if settings.encoder.reads == "pictures":
         return pictures(*lengths, seed=seed)
     return sentences(*lengths, seed=seed, pieces=pieces)
+
+
+def batched(settings: ModelSettings, examples: Sequence[Example]) -> PairBatch:
+    """Examples as a batch for this model: where it reads pictures, a picture in place of each source."""
+    batch = collate(examples)
+    if settings.encoder.reads == "text":
+        return batch
+    pixels = [pictures(len(one.source), seed=sum(one.source)).data[0] for one in examples]
+    source, keep = pad_pictures(pixels)
+    return replace(batch, source=source, source_keep=keep)
 
 
 def readable(model: Model, batch: Batch) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from laws.models import make, sentences, targets, variants
 from regard.models import DECODERS, Batch, ModelSettings
 from regard.models.transformer import TransformerEncoderSettings
+from regard.models.vision import ViTEncoderSettings
 from regard.settings import Settings
 
 BATCH = sentences(7, 3, 5)
@@ -46,3 +47,28 @@ def test_reordered_input_gives_the_same_outputs_reordered_unless_there_are_posit
         target = targets(3, 4)
         same = torch.allclose(model(shuffled, target), model(BATCH, target), rtol=0, atol=1e-4)
         assert same != positions, "what is decoded does not depend on the order of what is read"
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("decoder", [s for kind in DECODERS for s in variants(kind, 1)], ids=lambda s: s.kind)
+@pytest.mark.parametrize("positions", ["none", "sinusoidal", "learned"])
+def test_reordered_patches_give_the_same_outputs_reordered_unless_there_are_positions(
+    positions: str, decoder: Settings
+) -> None:
+    encoder = ViTEncoderSettings(patch=4, layers=2, heads=2, size=16, feedforward=24, dropout=0.0, positions=positions)
+    model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
+    patches, order = torch.rand(3, 6, 3, 4, 4), torch.stack([torch.randperm(6) for _ in range(3)])
+
+    def picture(some: torch.Tensor) -> Batch:
+        """Six patches a picture, in two rows of three."""
+        return Batch(some.view(3, 2, 3, 3, 4, 4).permute(0, 3, 1, 4, 2, 5).reshape(3, 3, 8, 12))
+
+    plain, shuffled = picture(patches), picture(patches.gather(1, order[:, :, None, None, None].expand_as(patches)))
+    one, other = model.encoder(plain), model.encoder(shuffled)
+    wanted = one.outputs.gather(1, order[:, :, None].expand_as(one.outputs))
+    assert one.grid == other.grid == (2, 3)
+    assert torch.allclose(other.outputs, wanted, rtol=0, atol=1e-4) == (positions == "none")
+    assert torch.allclose(other.summary, one.summary, rtol=0, atol=1e-4) == (positions == "none")
+    target = targets(3, 4)
+    same = torch.allclose(model(shuffled, target), model(plain, target), rtol=0, atol=1e-4)
+    assert same == (positions == "none"), "what is decoded does not depend on the order of what is read"

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from laws.learning import SYMBOLS, TASKS, Task, accuracy, best_head, learnt
+from laws.learning import SYMBOLS, TASKS, Colours, Task, accuracy, best_head, learnt
 from laws.models import READERS
 from regard.attention import SCORES, Read
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
 from regard.models.recurrent import PlainDecoderSettings, RecurrentDecoderSettings, RecurrentEncoderSettings
+from regard.models.vision import ResNetEncoderSettings, ViTEncoderSettings
 from regard.settings import Settings
 
 SIZES: dict[str, Any] = {
@@ -41,6 +42,26 @@ def check(encoder: Settings, decoder: Settings, task: Task, updates: int = 600, 
 
 def test_reversing_is_learnt_and_the_attention_shows_it() -> None:
     check(READER, WRITER, Task("reverse"), updates=300, rate=1e-2)
+
+
+SEEING: dict[str, Settings] = {
+    "resnet": ResNetEncoderSettings(depths=(1, 1), width=16, size=32, dropout=0.0),
+    "vit": ViTEncoderSettings(patch=4, layers=1, heads=2, size=32, feedforward=64, dropout=0.0),
+}
+
+
+def test_naming_colours_as_one_reads_is_learnt_and_the_attention_shows_it() -> None:
+    check(SEEING["resnet"], WRITER, Colours(), updates=250, rate=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", DECODERS, ids=lambda kind: kind.model_fields["kind"].default)
+@pytest.mark.parametrize("encoder", SEEING)
+def test_every_encoder_of_pictures_learns_with_every_decoder(encoder: str, kind: type[Settings]) -> None:
+    decoder = sized(kind)
+    plain = isinstance(decoder, PlainDecoderSettings)
+    decoder = decoder.with_values(size=128, layers=1) if plain else decoder
+    check(SEEING[encoder], decoder, Colours(), updates=1800 if plain else 600)
 
 
 def test_before_learning_nothing_is_right_and_no_head_looks_where_it_should() -> None:

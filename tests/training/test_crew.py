@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws.models import READERS, make, pairs
+from laws.models import batched, make, pairs
 from torch import Tensor, nn
 
 from regard.data.batching import Example, PairBatch, collate
@@ -29,9 +29,10 @@ PAIRS = [
 EXAMPLES = [[Example([*source, EOS], [*target, EOS]) for source, target in some] for some in PAIRS]
 BATCHES = [(collate(some), f"1/1/{number}") for number, some in enumerate(EXAMPLES)]
 TOKENS = sum(batch.tokens for batch, _ in BATCHES)
+ALL = pairs(1, "target")
 DIAGONAL = [
-    pairs(1, "target", reads=["text"])[i % len(READERS["text"]) * len(DECODERS) + i % len(DECODERS)]
-    for i in range(max(len(READERS["text"]), len(DECODERS)))
+    ALL[i % (len(ALL) // len(DECODERS)) * len(DECODERS) + i % len(DECODERS)]
+    for i in range(max(len(ALL) // len(DECODERS), len(DECODERS)))
 ]  # every encoder and every decoder, not every pair
 Gradients = list[Tensor | None]
 
@@ -43,9 +44,14 @@ def dropping(settings: ModelSettings) -> ModelSettings:
     return ModelSettings(encoder=encoder, decoder=decoder, share=settings.share)
 
 
+def batches_for(settings: ModelSettings) -> list[tuple[PairBatch, str]]:
+    """The same batches, with pictures for who reads them."""
+    return [(batched(settings, some), key) for some, (_, key) in zip(EXAMPLES, BATCHES, strict=True)]
+
+
 def one_pair() -> ModelSettings:
     """Settings of one model with dropout, where it does not matter which."""
-    settings: ModelSettings = pairs(1, "target", reads=["text"])[0].values[0]
+    settings: ModelSettings = pairs(1, "target")[0].values[0]
     return dropping(settings)
 
 
@@ -86,27 +92,27 @@ def ordered(losses: Sequence[Loss]) -> list[tuple[float, float, int]]:
 # --- the same, however many
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1))
 def test_the_gradients_are_those_of_one_backward_pass_over_all_sentences(settings: ModelSettings) -> None:
     objective = Objective(make(settings), 0.1)
-    whole: Loss = objective(collate([example for some in EXAMPLES for example in some]))
+    whole: Loss = objective(batched(settings, [example for some in EXAMPLES for example in some]))
     (whole.smoothed / TOKENS).backward()
     wanted = taken(objective)
     for threads in (1, 2, 3):
-        found, losses = computed(objective, threads)
+        found, losses = computed(objective, threads, batches_for(settings))
         assert_same(found, wanted)
         assert sum(loss.tokens for loss in losses) == TOKENS
         assert float(sum(loss.smoothed for loss in losses)) == pytest.approx(whole.smoothed.item(), rel=1e-4)
         assert float(sum(loss.entropy for loss in losses)) == pytest.approx(whole.entropy.item(), rel=1e-4)
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1))
 @pytest.mark.parametrize("rdrop", [0.0, 5.0])
 def test_with_dropout_the_keys_decide_the_masks_whoever_computes(settings: ModelSettings, rdrop: float) -> None:
-    objective = Objective(make(dropping(settings)).train(), 0.1, rdrop)
-    wanted, told = computed(objective, 1)
+    objective, batches = Objective(make(dropping(settings)).train(), 0.1, rdrop, even=0.1), batches_for(settings)
+    wanted, told = computed(objective, 1, batches)
     torch.manual_seed(99)  # the global generator has no say
-    found, losses = computed(objective, 3)
+    found, losses = computed(objective, 3, batches)
     assert_same(found, wanted)
     assert ordered(losses) == ordered(told)
 
@@ -124,10 +130,10 @@ def test_other_keys_give_other_masks(threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_every_batch_given_alone_adds_up_to_the_update(settings: ModelSettings, threads: int) -> None:
     objective = Objective(make(dropping(settings)).train(), 0.1)
-    crew = Crew(objective, "float32", CPU, threads)
-    crew.gradients(BATCHES, TOKENS)
+    crew, batches = Crew(objective, "float32", CPU, threads), batches_for(settings)
+    crew.gradients(batches, TOKENS)
     wanted = taken(objective)
-    for batch in BATCHES:
+    for batch in batches:
         crew.gradients([batch], TOKENS)  # not taken away: the next one's are added
     crew.close()
     assert_same(taken(objective), wanted)
@@ -144,8 +150,8 @@ def test_there_may_be_fewer_batches_than_threads(count: int) -> None:
 
 @pytest.mark.parametrize("settings", DIAGONAL)
 def test_bfloat16_is_the_same_with_any_number_of_threads_too(settings: ModelSettings) -> None:
-    objective = Objective(make(dropping(settings)).train(), 0.1)
-    (wanted, _), (found, _) = (computed(objective, threads, low="bfloat16") for threads in (1, 2))
+    objective, batches = Objective(make(dropping(settings)).train(), 0.1), batches_for(settings)
+    (wanted, _), (found, _) = (computed(objective, threads, batches, low="bfloat16") for threads in (1, 2))
     for mine, other in zip(found, wanted, strict=True):
         assert mine is not None
         assert other is not None
@@ -155,7 +161,7 @@ def test_bfloat16_is_the_same_with_any_number_of_threads_too(settings: ModelSett
 
 @pytest.mark.parametrize("share", ["all", "target"])
 def test_shared_weights_get_the_gradients_of_all_their_uses(share: str) -> None:
-    objective = Objective(make(pairs(1, share, reads=["text"])[0].values[0]), 0.1)
+    objective = Objective(make(pairs(1, share)[0].values[0]), 0.1)
     (wanted, _), (found, _) = (computed(objective, threads) for threads in (1, 3))
     assert_same(found, wanted)
 
@@ -178,15 +184,15 @@ def test_frozen_weights_get_no_gradient_and_the_others_theirs() -> None:
 
 @pytest.mark.parametrize("settings", DIAGONAL)
 def test_weights_that_an_optimizer_moved_are_seen_by_all_threads(settings: ModelSettings) -> None:
-    results = []
+    results, batches = [], batches_for(settings)
     for threads in (1, 3):
         objective = Objective(make(settings), 0.1)
         crew = Crew(objective, "float32", CPU, threads)
         optimizer = torch.optim.SGD(objective.parameters(), 1e-2)
-        crew.gradients(BATCHES, TOKENS)
+        crew.gradients(batches, TOKENS)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        crew.gradients(BATCHES, TOKENS)
+        crew.gradients(batches, TOKENS)
         crew.close()
         results.append([*taken(objective), *(parameter.detach() for parameter in objective.parameters())])
     assert_same(*results)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from laws.models import make, pairs
+from laws.models import batched, make, pairs, readable
 from torch import Tensor
 
-from regard.data.batching import Example, collate
+from regard.attention import Read, watch
+from regard.data.batching import Example, PairBatch
 from regard.data.tokenizer import EOS, PAD
-from regard.models import Batch, ModelSettings
+from regard.models import Batch, Model, ModelSettings
 from regard.training.loss import SLICE, Objective, consistent_cross_entropy, smoothed_cross_entropy
 
 D, V = 12, 37
@@ -129,11 +131,11 @@ PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13, 5]), ([9, 9, 4, 8], []), ([
 EXAMPLES = [Example([*source, EOS], [*target, EOS]) for source, target in PAIRS]
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1))
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_objective_is_the_cross_entropy_of_the_real_pieces(settings: ModelSettings, smoothing: float) -> None:
     model = make(settings)
-    batch = collate(EXAMPLES)
+    batch = batched(settings, EXAMPLES)
     loss = Objective(model, smoothing)(batch)
     logits = model.project(model(Batch(batch.source, batch.source_keep), batch.target_in))
     flat, targets = logits.flatten(0, 1), batch.target_out.flatten()
@@ -142,7 +144,7 @@ def test_the_objective_is_the_cross_entropy_of_the_real_pieces(settings: ModelSe
     torch.testing.assert_close(loss.smoothed, wanted, **CLOSE)
     plain_loss = F.cross_entropy(flat, targets, ignore_index=PAD, reduction="sum")
     torch.testing.assert_close(loss.entropy, plain_loss.detach(), **CLOSE)
-    learnt = list(model.parameters())
+    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
     found = torch.autograd.grad(loss.smoothed, learnt, allow_unused=True)
     exact = torch.autograd.grad(wanted, learnt, allow_unused=True)
     for one, other in zip(found, exact, strict=True):
@@ -150,19 +152,19 @@ def test_the_objective_is_the_cross_entropy_of_the_real_pieces(settings: ModelSe
         torch.testing.assert_close(one, other, **CLOSE)
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1))
 def test_the_loss_of_a_batch_is_the_sum_of_the_losses_of_its_sentences(settings: ModelSettings) -> None:
     objective = Objective(make(settings), 0.1)
-    whole = objective(collate(EXAMPLES))
-    parts = [objective(collate([example])) for example in EXAMPLES]
+    whole = objective(batched(settings, EXAMPLES))
+    parts = [objective(batched(settings, [example])) for example in EXAMPLES]
     torch.testing.assert_close(whole.smoothed, torch.stack([part.smoothed for part in parts]).sum(), **CLOSE)
     torch.testing.assert_close(whole.entropy, torch.stack([part.entropy for part in parts]).sum(), **CLOSE)
     assert whole.tokens == sum(part.tokens for part in parts)
 
 
-@pytest.mark.parametrize("settings", pairs(1, "target", reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1, "target"))
 def test_a_step_against_the_gradient_makes_the_loss_smaller(settings: ModelSettings) -> None:
-    objective, batch = Objective(make(settings), 0.1), collate(EXAMPLES)
+    objective, batch = Objective(make(settings), 0.1), batched(settings, EXAMPLES)
     rate = 1e-5 if settings.decoder.kind == "convolutional" else 1e-4  # unscaled dots: steeper
     optimizer, losses = torch.optim.SGD(objective.parameters(), rate), []
     for _ in range(4):
@@ -294,10 +296,10 @@ def test_going_back_twice_is_an_error_and_not_a_wrong_number(paired_loss: bool) 
         torch.autograd.grad(loss, learnt)
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1))
 def test_the_objective_with_rdrop_is_the_one_without_where_nothing_is_dropped(settings: ModelSettings) -> None:
-    model, batch = make(settings), collate(EXAMPLES)
-    learnt = list(model.parameters())
+    model, batch = make(settings), batched(settings, EXAMPLES)
+    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
     losses = [Objective(model, 0.1, rdrop)(batch) for rdrop in (5.0, 0.0)]
     assert losses[0].tokens == losses[1].tokens
     torch.testing.assert_close(losses[0].smoothed, losses[1].smoothed, **CLOSE)
@@ -314,9 +316,9 @@ def dropping(settings: ModelSettings) -> ModelSettings:
     return ModelSettings(encoder=encoder, decoder=decoder, share=settings.share)
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1))
 def test_the_objective_with_rdrop_is_the_formula_of_two_passes(settings: ModelSettings) -> None:
-    model, batch = make(dropping(settings)).train(), collate(EXAMPLES)
+    model, batch = make(dropping(settings)).train(), batched(settings, EXAMPLES)
     real = batch.target_out.flatten() != PAD
     torch.manual_seed(3)
     loss = Objective(model, 0.1, 5.0)(batch).smoothed
@@ -326,7 +328,81 @@ def test_the_objective_with_rdrop_is_the_formula_of_two_passes(settings: ModelSe
     output, targets = model.decoder.output, batch.target_out.flatten()[real]
     wanted = plain_paired(*passes, output.weight, output.bias, targets, 0.1, 5.0)
     torch.testing.assert_close(loss, wanted, **CLOSE)
-    learnt = list(model.parameters())
+    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
     found, exact = torch.autograd.grad(loss, learnt), torch.autograd.grad(wanted, learnt)
     for one, other in zip(found, exact, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-3)
+
+
+# --- attention that looks at everything once
+
+
+def uneven(model: Model, batch: PairBatch) -> float:
+    """Equation 14 of Show, Attend and Tell, sentence by sentence and entry by entry."""
+    total = []
+    with torch.no_grad(), watch(model) as readings:
+        model(Batch(batch.source, batch.source_keep), batch.target_in)
+    kept = readable(model, Batch(batch.source, batch.source_keep))
+    reads = {name: part for name, part in model.named_modules() if isinstance(part, Read) and part.role == "cross"}
+    for name in reads:
+        for head in range(reads[name].heads):
+            sums = 0.0
+            for row, target in enumerate(batch.target_out):
+                for entry in kept[row].nonzero()[:, 0]:
+                    looked = readings[name][row, head, target != PAD, entry].sum()
+                    sums += float((1 - looked) ** 2)
+            total.append(sums)
+    return sum(total) / max(1, len(total))
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_doubly_stochastic_attention_is_the_published_sum(settings: ModelSettings) -> None:
+    model, batch = make(settings), batched(settings, EXAMPLES)
+    plain, even = Objective(model, 0.1)(batch), Objective(model, 0.1, even=0.7)(batch)
+    assert (even.smoothed - plain.smoothed).item() == pytest.approx(0.7 * uneven(model, batch), rel=1e-4, abs=1e-3)
+    assert torch.equal(even.entropy, plain.entropy)
+    with_rdrop = Objective(model, 0.1, 5.0, even=0.7)(batch).smoothed
+    torch.testing.assert_close(with_rdrop, even.smoothed, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("settings", [p for p in pairs(1) if p.values[0].decoder.kind != "plain"])
+def test_what_is_learnt_from_it_looks_more_evenly(settings: ModelSettings) -> None:
+    model, batch = make(settings), batched(settings, EXAMPLES)
+    before = uneven(model, batch)
+    optimizer = torch.optim.SGD([p for p in model.decoder.parameters() if p.requires_grad], 1e-4)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = Objective(model, 0.1, even=1.0)(batch).smoothed - Objective(model, 0.1)(batch).smoothed
+        loss.backward()
+        optimizer.step()
+    assert uneven(model, batch) < before - 1e-4
+
+
+# --- several captions of one picture
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_captions_of_one_picture_count_as_if_each_came_alone(settings: ModelSettings) -> None:
+    model, batch = make(settings), batched(settings, EXAMPLES)
+    again = batched(
+        settings, [Example(one.source, two.target) for one, two in zip(EXAMPLES, EXAMPLES[::-1], strict=True)]
+    )
+    T = max(batch.target_in.shape[1], again.target_in.shape[1])
+    both = {
+        name: torch.stack(
+            [F.pad(getattr(b, name), (0, T - b.target_in.shape[1]), value=PAD) for b in (batch, again)], 1
+        )
+        for name in ("target_in", "target_out")
+    }
+    whole = replace(batch, tokens=batch.tokens + again.tokens, **{name: x.flatten(0, 1) for name, x in both.items()})
+    objective = Objective(model, 0.1, even=0.5)
+    found, wanted = objective(whole), [objective(one) for one in (batch, again)]
+    torch.testing.assert_close(found.smoothed, wanted[0].smoothed + wanted[1].smoothed, **CLOSE)
+    torch.testing.assert_close(found.entropy, wanted[0].entropy + wanted[1].entropy, **CLOSE)
+    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    mine, theirs = (torch.autograd.grad(x, learnt) for x in (found.smoothed, wanted[0].smoothed + wanted[1].smoothed))
+    for one, other in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
+    parts = [objective(part) for part in whole.split(2)]
+    torch.testing.assert_close(sum(part.smoothed for part in parts), found.smoothed, **CLOSE)
+    assert sum(part.tokens for part in parts) == found.tokens

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from laws.models import make, pairs
+from laws.models import batched, make, pairs
 
-from regard.data.batching import Example, PairBatch, collate
+from regard.data.batching import Example, collate
 from regard.data.tokenizer import BOS, EOS
 from regard.models import Batch, Model, ModelSettings
 from regard.training.own_outputs import with_own_outputs
 
-
-def batch() -> PairBatch:
-    return collate([Example([5, 6, 7, EOS], [8, 9, 4, 5, EOS]), Example([4, EOS], [6, EOS])])
+EXAMPLES = [Example([5, 6, 7, EOS], [8, 9, 4, 5, EOS]), Example([4, EOS], [6, EOS])]
 
 
 def generator(seed: int = 1) -> torch.Generator:
@@ -28,9 +26,9 @@ def certain(model: Model) -> Model:
     return model
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1))
 def test_probability_one_reads_own_outputs_only(settings: ModelSettings) -> None:
-    model, given = certain(make(settings)), batch()
+    model, given = certain(make(settings)), batched(settings, EXAMPLES)
     mixed = with_own_outputs(model, given, 1.0, generator())
     with torch.no_grad():
         features = model(Batch(given.source, given.source_keep), given.target_in)
@@ -40,9 +38,9 @@ def test_probability_one_reads_own_outputs_only(settings: ModelSettings) -> None
     assert not mixed.target_in.requires_grad
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", pairs(1))
 def test_probability_nought_reads_what_was_given(settings: ModelSettings) -> None:
-    given = batch()
+    given = batched(settings, EXAMPLES)
     assert torch.equal(with_own_outputs(make(settings), given, 0.0, generator()).target_in, given.target_in)
 
 
@@ -61,7 +59,7 @@ def test_draws_follow_the_predicted_probabilities() -> None:
 
 def test_the_generator_decides() -> None:
     settings = pairs(1, reads=["text"])[0]
-    model, given = make(getattr(settings, "values", [settings])[0]), batch()
+    model, given = make(getattr(settings, "values", [settings])[0]), collate(EXAMPLES)
     same = [with_own_outputs(model, given, 0.5, generator(7)).target_in for _ in range(2)]
     assert torch.equal(*same)
     others = [with_own_outputs(model, given, 0.5, generator(seed)).target_in for seed in range(8)]

@@ -1,4 +1,4 @@
-"""A model folder with random weights, for tests that need one and not its quality."""
+"""Model folders with random weights, for tests that need one and not its quality."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from regard.checkpoint import WEIGHTS, FolderSettings, save_folder, save_tensors, weights
+from regard.data.images import FrameSettings
 from regard.data.tokenizer import EOS, Tokenizer, TokenizerSettings
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
 from regard.search import SearchSettings
@@ -29,6 +30,8 @@ SIDES: dict[str, dict[str, Any]] = {
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16, "dropout": 0.0},
 }
 
+FRAME = FrameSettings(height=12, width=20, cell=4)  # how the captioner sees pictures
+
 
 def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer", end: float = 0.0) -> Path:
     """Write a model folder; `end` is how fond the model is of ending."""
@@ -49,6 +52,25 @@ def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer
         tokenizer=tokenizer_settings,
         search=SearchSettings(beam=3, max_ratio=1.0, max_extra=8, longest_source=40),
     )
+    save_folder(path, settings, tokenizer)
+    save_tensors(path / WEIGHTS, weights(model))
+    return path
+
+
+def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
+    """A captioner with random weights: a residual network whose cells are 4 pixels a side, and a decoder."""
+    torch.manual_seed(7)
+    tokenizer_settings = TokenizerSettings()
+    tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)
+    encoder = {"kind": "resnet", "depths": [1, 1], "width": 8, "size": 16, "dropout": 0.0}
+    model_settings = ModelSettings.parse({"encoder": encoder, "decoder": SIDES[decoder]}, "test")
+    model = build(model_settings, len(tokenizer.source), len(tokenizer.target), joint=True)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2.0)
+        model.decoder.output.bias[EOS] = -1.0
+    search = SearchSettings(beam=3, max_ratio=1.0, max_extra=8)
+    settings = FolderSettings(model=model_settings, tokenizer=tokenizer_settings, search=search, pictures=FRAME)
     save_folder(path, settings, tokenizer)
     save_tensors(path / WEIGHTS, weights(model))
     return path

@@ -10,40 +10,19 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from small import SENTENCES, SIDES, folder
+from small import FRAME, captioner_folder, folder
 
 import regard
 from regard.attention import watch
 from regard.attention.alignment import Readings
-from regard.checkpoint import CONFIG, WEIGHTS, FolderSettings, save_alignment, save_folder, save_tensors, weights
-from regard.data.images import FrameSettings, framed, picture_of
-from regard.data.tokenizer import BOS, EOS, Tokenizer, TokenizerSettings
+from regard.checkpoint import CONFIG, save_alignment
+from regard.data.images import framed, picture_of
+from regard.data.tokenizer import BOS
 from regard.errors import DataError, UsageError
-from regard.models import Batch, ModelSettings, build
+from regard.models import Batch
 from regard.pipeline import Caption, Captioner, Translator, load, load_captioner, load_translator
-from regard.search import SearchSettings, Wish
+from regard.search import Wish
 from regard.search.forced import forced
-
-FRAME = FrameSettings(height=12, width=20, cell=4)
-
-
-def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
-    """A captioner with random weights: a residual network whose cells are 4 pixels a side, and a decoder."""
-    torch.manual_seed(7)
-    tokenizer_settings = TokenizerSettings()
-    tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)
-    encoder = {"kind": "resnet", "depths": [1, 1], "width": 8, "size": 16, "dropout": 0.0}
-    model_settings = ModelSettings.parse({"encoder": encoder, "decoder": SIDES[decoder]}, "test")
-    model = build(model_settings, len(tokenizer.source), len(tokenizer.target), joint=True)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(2.0)
-        model.decoder.output.bias[EOS] = -1.0
-    search = SearchSettings(beam=3, max_ratio=1.0, max_extra=8)
-    settings = FolderSettings(model=model_settings, tokenizer=tokenizer_settings, search=search, pictures=FRAME)
-    save_folder(path, settings, tokenizer)
-    save_tensors(path / WEIGHTS, weights(model))
-    return path
 
 
 def noise(seed: int, size: tuple[int, int] = (30, 50)) -> Image.Image:

@@ -130,9 +130,12 @@ def _layer(alignment: Alignment, number: int) -> Layer:
 
 
 def layers_of(readings: Readings) -> tuple[Layer, ...]:
-    """Every layer and head between words, cross-attention first; one that read a single entry says nothing."""
+    """Every layer and head between words, cross-attention first; one that read a single entry says nothing.
+
+    Of a picture, what its cells looked at in each other is left out: nobody could point at it.
+    """
     found = []
-    for role in ("cross", "encoder", "decoder"):
+    for role in ("cross", "encoder", "decoder") if readings.grid is None else ("cross", "decoder"):
         names = readings.layers(role)
         for number, name in enumerate(names, 1):
             if role == "cross":

@@ -119,6 +119,14 @@ def test_the_example_of_the_page_runs(captioner: Path, tmp_path: Path, monkeypat
     assert str(names["found"])
 
 
+def test_the_other_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Path(__file__).parents[2] / "docs" / "captions.md"
+    monkeypatch.chdir(tmp_path)
+    for code in page.read_text(encoding="utf-8").split("```python\n")[2:]:
+        exec(compile(code.split("```")[0], str(page), "exec"), {})
+    assert len(list((tmp_path / "shapes" / "images").iterdir())) == 35
+
+
 def test_scores_against_all_references(regard: Command, captioner: Path, album: Path, model: Captioner) -> None:
     given = ["--images", album / "images", "--captions", album / "valid.tsv", "--threads", 1]
     lines = regard("evaluate", captioner, *given).lines

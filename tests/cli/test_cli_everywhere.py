@@ -17,7 +17,7 @@ from regard.checkpoint import load_tensors
 from regard.cli.app import app
 from regard.errors import DataError
 
-COMMANDS = ["align", "costs", "demo", "doctor", "evaluate", "export", "import", "show", "train", "translate"]
+COMMANDS = ["align", "caption", "costs", "demo", "doctor", "evaluate", "export", "import", "show", "train", "translate"]
 
 
 def process(*arguments: object, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -123,7 +123,7 @@ def test_what_goes_wrong_inside(
     def fail(*_: object) -> None:
         raise problem
 
-    monkeypatch.setattr("regard.pipeline.load", fail)
+    monkeypatch.setattr("regard.pipeline.load_translator", fail)
     done = regard.ended("translate", "run")
     assert (done.status, done.out, done.causes) == (status, "", causes)
     assert "Traceback" not in done.err

@@ -59,10 +59,11 @@ def test_every_head_says_how_far_it_is_to_be_trusted(regard: Command, model: Pat
     regard("show", model, LINE, "--view", "heads", "--out", "plain.svg")
     regard("show", model, LINE, "--view", "heads", "--trust", "--out", "a.svg")
     plain, trusted = (Path(name).read_text(encoding="utf-8") for name in ("plain.svg", "a.svg"))
-    said = [re.search(rf"head {head} · ([+−][01]\.\d\d|\+nan)<", trusted) for head in (1, 2)]
-    assert all(said), re.findall(r"head \d.{20}", trusted)
+    heads = len(re.findall(r">head \d<", plain))
+    assert heads in (1, 2)
+    assert len(re.findall(r">head \d · (?:[+−][01]\.\d\d|\+nan)<", trusted)) == heads
     assert "rank correlation with gradient × input" in trusted
-    assert "rank correlation" not in plain and "head 1" in plain
+    assert "rank correlation" not in plain
 
 
 @pytest.mark.parametrize("view", ["curve", "schedule", "positions"])

@@ -1,0 +1,94 @@
+"""The demonstration on pictures: what it says of captions is right; the whole of it is true enough and quick enough."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard.attention.alignment import Readings
+from regard.cli.demo_images import judged, recipe
+from regard.data.samples.pictures import Captioned, pictures
+from regard.data.samples.pictures.scene import SIDE
+from regard.pipeline import AlignmentChoice, Caption
+
+GRID = (9, 9)
+READ = AlignmentChoice("read", 0, False)
+
+
+def _caption(text: str, looked: dict[int, tuple[int, int]]) -> Caption:
+    """A caption of which each word looked at one cell: that named, or the first."""
+    words = tuple(text.split())
+    weights = np.zeros((1, len(words) + 1, GRID[0] * GRID[1]), np.float32)
+    for word in range(len(words)):
+        row, column = looked.get(word, (0, 0))
+        weights[0, word, row * GRID[1] + column] = 1
+    places = tuple(str(cell) for cell in range(GRID[0] * GRID[1]))
+    pieces = (*words, "</s>")
+    read = Readings(
+        places,
+        pieces,
+        tuple(range(len(places))),
+        (*range(len(words)), -1),
+        {"read": weights},
+        {"read": "cross"},
+        places,
+        words,
+        GRID,
+    )
+    return Caption(text, words, -1.0, read)
+
+
+def _looking_right(each: Captioned, number: int, language: str) -> Caption:
+    """A gold caption whose nouns look at the middles of what they name."""
+    caption, looked = each.captions[language][number], {}
+    for word, thing in caption.nouns:
+        box = each.scene.boxes[thing][0]
+        middle = (box.top + box.bottom) / 2, (box.left + box.right) / 2
+        looked[word] = (int(middle[0] / SIDE * GRID[0]), int(middle[1] / SIDE * GRID[1]))
+    return _caption(caption.text, looked)
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_gold_captions_are_true_and_point_where_they_look(language: str) -> None:
+    scenes = pictures(0, 0, 40, seed=2).splits["test"]
+    apart = [each for each in scenes if each.scene.meaning.relation != "inside"]  # there a middle is not the frame
+    found = judged([_looking_right(each, 1, language) for each in apart], apart, language, READ)
+    assert found.share == 1
+    assert found.pointing.words == sum(len(each.captions[language][1].nouns) for each in apart)
+    assert found.pointing.share > 0.9, "the middle of a cell may lie outside a small thing"
+    assert found.pointing.chance < 0.1
+
+
+def test_captions_of_others_are_neither_true_nor_pointing() -> None:
+    scenes = pictures(0, 0, 30, seed=2).splits["test"]
+    wrong = judged([_caption("three green cows", {}) for _ in scenes], scenes, "en", READ)
+    assert (wrong.share, wrong.pointing.words) == (0, 0)
+    blind = judged([_caption(each.captions["en"][0].text, {}) for each in scenes], scenes, "en", READ)
+    assert blind.share == 1
+    assert blind.pointing.share < 0.2
+
+
+def test_the_recipe_is_one(tmp_path: Path) -> None:
+    made = recipe(tmp_path, "ko", 3)
+    assert made.data.images is not None
+    assert made.data.images.captions == str(tmp_path / "train.ko.tsv")
+    assert made.training.seed == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_the_demonstration_on_pictures(tmp_path: Path, language: str) -> None:
+    began = time.monotonic()
+    command = [sys.executable, "-m", "regard", "demo", "--images", "--out", str(tmp_path / "demo"), "--quiet"]
+    done = subprocess.run(command + ["--korean"] * (language == "ko"), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    *_, true, pointing = done.stdout.splitlines()
+    assert float(true.removeprefix("true ").removesuffix(" %")) >= 90
+    assert float(pointing.removeprefix("pointing ").removesuffix(" %")) >= 80
+    assert (tmp_path / "demo" / "test-00000.html").is_file()
+    assert time.monotonic() - began < 1200, "ten minutes on two cores, twice that on a machine that is busy"

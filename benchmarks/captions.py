@@ -1,0 +1,98 @@
+"""Speed of a captioner, in training and in decoding, beside the same one written with torch.nn alone.
+
+`make bench-train` and `make bench-translate` end with these tables. README.md says what is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from statistics import median
+from typing import Any
+
+from runs import WORK, Run, ends_tidily, failure, names, noise, quiet, run_adapter, settings, table, write
+
+TASKS = ("train", "caption")
+RESULTS = WORK / "captions.json"
+SYSTEMS: dict[str, tuple[str, str, str, str, int]] = {  # label, adapter, task, precision, beam
+    "regard": ("Regard", "regard_captions", "train", "bfloat16", 1),
+    "regard-float32": ("Regard", "regard_captions", "train", "float32", 1),
+    "plain": ("plain PyTorch", "plain_captions", "train", "bfloat16", 1),
+    "plain-float32": ("plain PyTorch", "plain_captions", "train", "float32", 1),
+    "captions": ("Regard", "regard_captions", "caption", "int8", 1),
+    "captions-bfloat16": ("Regard", "regard_captions", "caption", "bfloat16", 1),
+    "captions-float32": ("Regard", "regard_captions", "caption", "float32", 1),
+    "captions-beam5": ("Regard, beam 5", "regard_captions", "caption", "int8", 5),
+    "plain-captions": ("plain PyTorch", "plain_captions", "caption", "bfloat16", 1),
+    "plain-captions-float32": ("plain PyTorch", "plain_captions", "caption", "float32", 1),
+}
+
+
+def main() -> int:
+    """Measure what the command line asks for and print the tables."""
+    options = _options()
+    chosen = {name: system for name, system in SYSTEMS.items() if system[2] in options.tasks}
+    measured: dict[str, Any] = {"settings": settings(options), "runs": []}
+    for number in range(options.rounds):
+        for name in chosen if number % 2 == 0 else reversed(chosen):
+            print(f"round {number + 1}, {chosen[name][2]}, {name}: ", end="", flush=True)
+            run = quiet(lambda name=name: _measure(name, options), _line)
+            print(_line(run), flush=True)
+            measured["runs"].append({"system": name, **run})
+            write(measured, RESULTS)
+    for task in options.tasks:
+        print(f"\n## {task}\n\n{_table(measured, task)}")
+    return 0
+
+
+def _measure(name: str, options: argparse.Namespace) -> Run:
+    _, adapter, task, precision, beam = SYSTEMS[name]
+    given = {"task": task, "precision": precision, "beam": beam}
+    given |= {key: getattr(options, key) for key in ("seconds", "threads", "pictures")}
+    log = WORK / "logs" / f"captions-{name}.txt"
+    return run_adapter(f"peers.{adapter}", None, given, log, options.threads, options.timeout)
+
+
+def _line(run: Run) -> str:
+    if "error" in run:
+        return failure(run)
+    return f"{run['pictures_s']:,.1f} pictures/s, {run['pieces_s']:,.0f} pieces/s{noise(run)}"
+
+
+def _table(measured: dict[str, Any], task: str) -> str:
+    """The rows of a task, the fastest first, and Regard's speed over that of the fastest other."""
+    rows, best = [], {True: 0.0, False: 0.0}
+    for name, (label, _, own, precision, beam) in SYSTEMS.items():
+        runs = [run for run in measured["runs"] if run["system"] == name and "error" not in run]
+        if own != task or not runs:
+            continue
+        pictures, pieces = (median(run[field] for run in runs) for field in ("pictures_s", "pieces_s"))
+        if beam == 1:
+            ours = label.startswith("Regard")
+            best[ours] = max(best[ours], pictures)
+        alone = f"{median(run['p50_ms'] for run in runs):,.1f}" if task == "caption" else ""
+        star = " *" if any(run["disturbed"] for run in runs) else ""
+        memory = f"{median(run['peak_rss_mb'] for run in runs):,.0f}"
+        rows.append((pictures, (label + star, precision, f"{pictures:,.1f}", f"{pieces:,.0f}", alone, memory)))
+    heads = ("system", "precision", "pictures/s", "pieces/s", "p50 ms alone", "peak MB")
+    cells = [heads, *(cells for _, cells in sorted(rows, key=lambda row: -row[0]))]
+    ratio = f"{best[True] / best[False]:.2f}" if best[True] and best[False] else "-"
+    return f"{table(cells)}\n\nRegard / plain PyTorch, each at its best: {ratio}"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Speed of a captioner, in training and in decoding.")
+    parser.add_argument("--tasks", type=names(TASKS), default=list(TASKS), help=",".join(TASKS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=20, help="measured in each run")
+    parser.add_argument("--pictures", type=int, default=256)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--timeout", type=float, default=600, help="seconds after which a run has failed")
+    options = parser.parse_args()
+    if min(options.rounds, options.threads, options.pictures) < 1:
+        parser.error("--rounds, --threads and --pictures are 1 or more")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(ends_tidily(main))

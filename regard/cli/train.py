@@ -142,7 +142,8 @@ class _Given:
             values = merge(_inherited(parent), values)
         named = preset or values.pop("preset", None)
         if named is not None or not _names_a_model(values):
-            pictures = self.images or values["data"].get("images")
+            data = values["data"]
+            pictures = self.images or (isinstance(data, dict) and data.get("images"))
             values = merge(preset_values(str(named or (CAPTIONS if pictures else TEXT))), values)
         given: dict[str, Any] = {**self.files, **({"images": self.images} if self.images else {})}
         values = override(merge(values, {"data": given} if given else {}), self.sets)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from regard.data.captions import Album, Complaints, hold_out_pictures, read_capt
 from regard.data.corpus import Facts, fingerprint
 from regard.data.gallery import Gallery, gallery
 from regard.data.images import FrameSettings, Picture, picture_of
+from regard.data.job import Job, Tell
 from regard.data.looks import ImageSettings, flippable, looks, varies
 from regard.data.tokenizer import EOS, Tokenizer, TokenizerSettings
 from regard.errors import DataError
@@ -20,8 +20,6 @@ __all__ = ["PICTURES", "Captions", "Scenes", "prepare_captions", "read_scenes", 
 
 PICTURES = "pictures"  # in a run folder
 UNREADABLE = "pictures that cannot be read"
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -57,34 +55,27 @@ class Captions:
     batches: Batches
 
 
-def prepare_captions(
-    images: ImageSettings,
-    longest: int,
-    tokenizer: TokenizerSettings | Tokenizer,
-    batching: BatchingSettings,
-    seed: int,
-    run: Path,
-    tell: Tell,
-    look: Callable[[Sequence[str], Sequence[str]], None],
-) -> Captions:
-    """Read pictures and captions and make batches of them. Captions of more than `longest` words are left out of
-    training. Raises DataError with all causes at once, unless what cannot be used is to be skipped.
+def prepare_captions(job: Job) -> Captions:
+    """Read pictures and captions and make batches of them. Raises DataError with all causes at once, unless what cannot
+    be used is to be skipped.
     """
+    images, tokenizer = job.data.images, job.tokenizer
+    assert images is not None, "pictures are wanted"
     complaints = Complaints(images.skip_bad)
-    train, valid = _albums(images, longest, seed, complaints)
-    tell(f"looking at {len(train) + len(valid):,} pictures")
-    galleries = [gallery(a.paths, images.frame, run / PICTURES / a.where, tell) for a in (train, valid)]
+    train, valid = _albums(images, job.data.max_length, job.seed, complaints)
+    job.tell(f"looking at {len(train) + len(valid):,} pictures")
+    galleries = [gallery(a.paths, images.frame, job.run / PICTURES / a.where, job.tell) for a in (train, valid)]
     for album, found in zip((train, valid), galleries, strict=True):
         for cause in found.problems.values():
             complaints.add(UNREADABLE, f"{album.path}: {cause}")
     complaints.check()
     shown = [_scenes(a, found, images.frame) for a, found in zip((train, valid), galleries, strict=True)]
     captions = shown[0].album.captions
-    look([], captions)
+    job.look([], captions)
     if isinstance(tokenizer, TokenizerSettings):
         tokenizer = Tokenizer.train([] if tokenizer.joint else captions, captions, tokenizer)
     free, decision = flippable(shown[0].album, images, tokenizer.settings.kind in ("char", "token"))
-    batches, most = _batches(shown[0], images, free, tokenizer, batching, seed)
+    batches, most = _batches(shown[0], images, free, tokenizer, job.batching, job.seed)
     report = [*shown[0].album.lines(), f"  mirroring (data.images.flip): {decision}", *shown[1].album.lines()]
     report += [_shared(shown[0].album, shown[1].album)]
     report += [*uncaptioned([train, valid]), *complaints.lines()]
@@ -173,4 +164,5 @@ def _shared(train: Album, valid: Album) -> str:
     both = [path.name for path in valid.paths if path in known]
     if not both:
         return f"valid: none of its {len(valid):,} pictures is also in train"
-    return f"valid: {len(both):,} of {len(valid):,} pictures are also in train ({', '.join(both[:5])} …)"
+    named = ", ".join(both[:5]) + " …" * (len(both) > 5)
+    return f"valid: {len(both):,} of {len(valid):,} pictures are also in train ({named})"

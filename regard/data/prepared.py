@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -16,6 +16,7 @@ from regard.data.corpus import OTHERS, Corpus, CorpusSettings, Digest, Facts, Pa
 from regard.data.corpus import report_lines as lines_of
 from regard.data.examples import examples, recut, resampled
 from regard.data.holdout import held_out_report, hold_out_of
+from regard.data.job import Job, Look, Tell, silent
 from regard.data.links import WordLinks, read_word_links
 from regard.data.mixture import Mixture
 from regard.data.pairs import chunks
@@ -33,9 +34,6 @@ LARGE = 1_000_000_000  # bytes of training text, from which on `shards = "auto"`
 ZIPPED = 4  # text is so many times larger than its .gz
 SUMMARY = "summary.json"
 
-Tell = Callable[[str], None]
-Look = Callable[[Sequence[str], Sequence[str]], None]
-
 
 @dataclass(frozen=True)
 class Prepared:
@@ -49,19 +47,6 @@ class Prepared:
     pairs: int  # to train on
     facts: dict[str, Facts]  # of each corpus by its name, for the model card
     changes: tuple[str, ...]  # sentences: in what the data are not those that the run began with
-
-
-@dataclass(frozen=True)
-class _Job:
-    """What is wanted."""
-
-    data: CorpusSettings
-    tokenizer: TokenizerSettings | Tokenizer
-    batching: BatchingSettings
-    seed: int
-    run: Path
-    tell: Tell
-    look: Look
 
 
 @dataclass(frozen=True)
@@ -103,10 +88,10 @@ def prepare(
     """
     stamps = stamps_of(data)
     if data.images is not None:
-        return _captioned(_Job(data, tokenizer, batching, seed, run, tell or _silent, look or _silent), stamps)
+        return _captioned(Job(data, tokenizer, batching, seed, run, tell or silent, look or silent), stamps)
     begun = isinstance(tokenizer, Tokenizer) and (run / DATA).exists()
     changed = changes(data, run, stamps) if begun else ()
-    job = _Job(data, tokenizer, batching, seed, run, tell or _silent, look or _silent)
+    job = Job(data, tokenizer, batching, seed, run, tell or silent, look or silent)
     large = _large(data)
     if large and data.links:
         raise DataError(
@@ -133,13 +118,10 @@ def prepare(
     )
 
 
-def _captioned(job: _Job, stamps: Stamps) -> Prepared:
+def _captioned(job: Job, stamps: Stamps) -> Prepared:
     """The same for pictures and their captions."""
     data, run = job.data, job.run
-    assert data.images is not None, "pictures are wanted"
-    found = prepare_captions(
-        data.images, data.max_length, job.tokenizer, job.batching, job.seed, run, job.tell, job.look
-    )
+    found = prepare_captions(job)
     stamps = stamps | {f"{some.album.where}.pictures": some.stamp() for some in (found.train, found.valid)}
     begun = isinstance(job.tokenizer, Tokenizer) and (run / DATA).exists()
     changed = changes(data, run, stamps) if begun else ()
@@ -157,7 +139,7 @@ def _captioned(job: _Job, stamps: Stamps) -> Prepared:
     )
 
 
-def _in_memory(job: _Job) -> _Pieces:
+def _in_memory(job: Job) -> _Pieces:
     train, others = read_all(job.data, read_files)
     if "valid" not in others:
         train, others["valid"] = hold_out_of(train, job.seed)
@@ -197,7 +179,7 @@ def _links(data: CorpusSettings, train: Mapping[str, Corpus]) -> dict[str, WordL
     return found
 
 
-def _vocabulary(job: _Job, sources: Sequence[str], targets: Sequence[str]) -> Tokenizer:
+def _vocabulary(job: Job, sources: Sequence[str], targets: Sequence[str]) -> Tokenizer:
     """The tokenizer that was given, or one learnt from this text."""
     job.look(sources, targets)
     if isinstance(job.tokenizer, Tokenizer):
@@ -205,7 +187,7 @@ def _vocabulary(job: _Job, sources: Sequence[str], targets: Sequence[str]) -> To
     return Tokenizer.train(sources, targets, job.tokenizer)
 
 
-def _on_disk(job: _Job, stamps: Stamps) -> _Pieces:
+def _on_disk(job: Job, stamps: Stamps) -> _Pieces:
     """The shards that an earlier start of this run left, where they are whole and what is wanted; else new ones."""
     reason = None
     if isinstance(job.tokenizer, Tokenizer):
@@ -217,7 +199,7 @@ def _on_disk(job: _Job, stamps: Stamps) -> _Pieces:
     return pieces if reason is None else replace(pieces, report=[reason, *pieces.report])
 
 
-def _reopened(job: _Job, tokenizer: Tokenizer, stamps: Stamps) -> _Pieces:
+def _reopened(job: Job, tokenizer: Tokenizer, stamps: Stamps) -> _Pieces:
     """What is in the shards of this run. Raises DataError where they are damaged or of other data."""
     folder = job.run / SHARDS
     made_of = _made_of(job, tokenizer, stamps)
@@ -246,7 +228,7 @@ def _reopened(job: _Job, tokenizer: Tokenizer, stamps: Stamps) -> _Pieces:
     return _pieces_of(job, tokenizer, shards, report, others, train)
 
 
-def _written(job: _Job, stamps: Stamps) -> _Pieces:
+def _written(job: Job, stamps: Stamps) -> _Pieces:
     """Shards made from the text: it is gone through a few times, with little of it in memory."""
     folder = job.run / SHARDS
     shutil.rmtree(folder, ignore_errors=True)
@@ -284,7 +266,7 @@ def _written(job: _Job, stamps: Stamps) -> _Pieces:
 
 
 def _pieces_of(
-    job: _Job,
+    job: Job,
     tokenizer: Tokenizer,
     shards: Mapping[str, Shards],
     report: list[str],
@@ -327,7 +309,7 @@ def _large(data: CorpusSettings) -> bool:
     return sum(path.stat().st_size * (ZIPPED if path.suffix == ".gz" else 1) for path in paths) > LARGE
 
 
-def _made_of(job: _Job, tokenizer: Tokenizer, stamps: Stamps) -> dict[str, Any]:
+def _made_of(job: Job, tokenizer: Tokenizer, stamps: Stamps) -> dict[str, Any]:
     """All that decides what is in the shards, as plain values."""
     held_out = "valid" not in job.data.others
     return {
@@ -349,7 +331,3 @@ def _of_others(stamps: Stamps) -> dict[str, str]:
 
 def _skipped(*_: object) -> None:
     """Reads nothing of a training corpus."""
-
-
-def _silent(*_: object) -> None:
-    """Tells nobody, and looks at nothing."""

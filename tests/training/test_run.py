@@ -44,8 +44,9 @@ def _model_values(encoder: str, decoder: str) -> dict[str, Any]:
 
 
 def _recipe(encoder: str = "transformer", decoder: str = "transformer", **training: Any) -> Recipe:
+    images, text = {"images": {"folder": "unread", "captions": "unread"}}, {"source": "unread", "target": "unread"}
     values = {
-        "data": {"source": "unread", "target": "unread"},
+        "data": images if encoder in SEEING else text,
         "model": _model_values(encoder, decoder),
         "batching": {"tokens": 32},
         "schedule": {"peak": 1e-2, "warmup": 4},

@@ -91,6 +91,8 @@ class ModelSettings(Settings):
         encoder, decoder = self.encoder, self.decoder
         causes = []
         for side, part in (("encoder", encoder), ("decoder", decoder)):
+            if isinstance(part, VisionSettings) and not part.layers:
+                continue
             if isinstance(part, (TransformerSettings, VisionSettings)) and part.size % part.heads:
                 causes.append(
                     f"model.{side}: size {part.size} cannot be cut into {part.heads} heads; choose a multiple"
@@ -131,7 +133,7 @@ def build(settings: ModelSettings, source_vocabulary: int, target_vocabulary: in
 
 
 def count(model: Model) -> int:
-    """How many numbers are learnt; shared ones count once."""
+    """How many weights there are, those that stay as they are too; shared ones count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from regard.errors import ConfigurationError
-from regard.models import ModelSettings, build, count
+from regard.models import Batch, ModelSettings, build, count
+from regard.models.transformer import TransformerDecoder
+from regard.training.recipe import preset
 
 TRANSFORMER = {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedforward": 8}
 RECURRENT = {"kind": "recurrent", "size": 8, "embedding": 12}
@@ -40,3 +43,53 @@ def test_all_contradictions_are_named_at_once() -> None:
     assert "model.encoder: size 8 cannot be cut into 3 heads" in caught.value.causes[0]
     assert "one vocabulary" in caught.value.causes[1]
     assert "got 8 in the encoder and 12 in the decoder" in caught.value.causes[2]
+
+
+def test_a_picture_has_no_embeddings_to_share() -> None:
+    seeing = {"kind": "resnet", "width": 4, "depths": [1], "size": 8}
+    for joint in (True, False):
+        model = build(_settings(seeing, TRANSFORMER), 0, 20, joint)
+        assert model.decoder.embedding.weight is model.decoder.output.weight
+    with pytest.raises(ConfigurationError) as caught:
+        build(_settings(seeing, TRANSFORMER, share="all"), 20, 20, joint=True)
+    assert caught.value.causes == (
+        "model.share = 'all': resnet reads pictures, not pieces; set model.share = 'target'",
+    )
+
+
+def test_heads_divide_the_size_where_cells_read_each_other() -> None:
+    seeing = {"kind": "resnet", "width": 4, "depths": [1], "size": 8, "heads": 3}
+    assert build(_settings(seeing, TRANSFORMER), 0, 20, joint=False)
+    for wrong in ({**seeing, "layers": 1}, {"kind": "vit", "size": 8, "heads": 3}):
+        with pytest.raises(ConfigurationError, match="size 8 cannot be cut into 3 heads"):
+            build(_settings(wrong, TRANSFORMER), 0, 20, joint=False)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "stride"),
+    [
+        ({"depths": [2, 2, 2, 2], "stem": "classic"}, 32),
+        ({"depths": [1, 1, 1], "stem": "strided"}, 8),
+        ({"depths": [3], "stem": "small"}, 1),
+    ],
+)
+def test_first_layers_and_stages_decide_how_much_a_cell_covers(encoder: dict[str, object], stride: int) -> None:
+    settings = _settings({"kind": "resnet", "width": 4, "size": 8, **encoder}, TRANSFORMER)
+    assert settings.encoder.stride == stride
+    grid = build(settings, 0, 20, False).encoder(Batch(torch.rand(1, 3, 2 * stride + 1, stride))).grid
+    assert grid == (3, 1)
+
+
+def test_a_stage_without_blocks_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"at least one block, got \[1, 0\]"):
+        _settings({"kind": "resnet", "depths": [1, 0]}, TRANSFORMER)
+
+
+def test_presets_of_captioners_build() -> None:
+    for name in ("caption-rnn", "caption-transformer"):
+        settings = ModelSettings.parse(preset(name)["model"], name)
+        assert settings.encoder.reads == "pictures"
+        model = build(settings, 0, 20, False).eval()
+        source = model.encode(Batch(torch.rand(2, 3, 64, 50)))
+        assert source.grid == (4, 4)
+        assert isinstance(model.decoder, TransformerDecoder) or model.decoder.gate is not None

@@ -76,14 +76,16 @@ def recipe(data: Path, language: str, seed: int) -> Recipe:
         "width": SIDE,
         "cell": 8,
     }
+    sizes = {"size": 128, "dropout": 0.1}
     changes = {
         "data": {"images": images},
         "tokenizer": {"kind": "token"},
         "model": {
-            "encoder": {"depths": (1, 1, 1), "width": 24, "size": 128, "dropout": 0.1, "positions": "sinusoidal"},
-            "decoder": {"cell": "gru", "size": 128, "embedding": 128, "attention": 128, "dropout": 0.1, "gate": True},
+            "encoder": {**sizes, "depths": (1, 1, 1), "width": 24, "group": 4, "positions": "sinusoidal"},
+            "decoder": {**sizes, "cell": "gru", "embedding": 128, "attention": 128},
         },
-        "schedule": {"peak": 2e-3, "warmup": 200},
+        "batching": {"tokens": 32 * 81, "pool": 256},  # pictures of all kinds in each batch, not of one length
+        "schedule": {"peak": 3e-3, "warmup": 200},
         "training": {"updates": 4000, "validate_every": 1000, "seed": seed, "average": 0.99, "doubly_stochastic": 0.0},
     }
     return Recipe.parse(merge(preset("caption-rnn"), changes), "the demonstration")

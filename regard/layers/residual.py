@@ -6,7 +6,8 @@ different sizes do not see their company. `real` says which pixels, later which 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import torch
@@ -37,8 +38,8 @@ CHANNELS = 16
 class GroupNorm(nn.GroupNorm):
     """Each picture's groups of channels brought to mean 0 and variance 1, over what is real (Wu and He 2018)."""
 
-    def __init__(self, channels: int) -> None:
-        groups = next(g for g in range(max(1, channels // CHANNELS), 0, -1) if channels % g == 0)
+    def __init__(self, channels: int, fewest: int = CHANNELS) -> None:
+        groups = next(g for g in range(max(1, channels // fewest), 0, -1) if channels % g == 0)
         super().__init__(groups, channels)
 
     def forward(self, x: Float[Tensor, "B C Y X"], real: Real = None) -> Float[Tensor, "B C Y X"]:
@@ -71,7 +72,7 @@ class FrozenBatchNorm(nn.Module):
         return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, training=False)
 
 
-NORMS: dict[PictureNorm, type[GroupNorm] | type[FrozenBatchNorm]] = {"group": GroupNorm, "batch": FrozenBatchNorm}
+Norm = Callable[[int], GroupNorm | FrozenBatchNorm]  # from how many channels there are
 
 
 class _Block(nn.Module):
@@ -80,10 +81,10 @@ class _Block(nn.Module):
     expansion: int
     downsample: nn.ModuleList | None
 
-    def _fit(self, inputs: int, channels: int, stride: int, norm: PictureNorm) -> None:
+    def _fit(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
         outputs, self.stride = channels * self.expansion, stride
         same = stride == 1 and inputs == outputs
-        self.downsample = None if same else nn.ModuleList([_conv(inputs, outputs, 1, stride), NORMS[norm](outputs)])
+        self.downsample = None if same else nn.ModuleList([_conv(inputs, outputs, 1, stride), norm(outputs)])
 
     def _sum(self, x: Tensor, change: Tensor, real: Real) -> tuple[Tensor, Real]:
         if self.downsample is not None:
@@ -96,10 +97,10 @@ class BasicBlock(_Block):
 
     expansion = 1
 
-    def __init__(self, inputs: int, channels: int, stride: int, norm: PictureNorm) -> None:
+    def __init__(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
         super().__init__()
-        self.conv1, self.bn1 = _conv(inputs, channels, 3, stride), NORMS[norm](channels)
-        self.conv2, self.bn2 = _conv(channels, channels, 3), NORMS[norm](channels)
+        self.conv1, self.bn1 = _conv(inputs, channels, 3, stride), norm(channels)
+        self.conv2, self.bn2 = _conv(channels, channels, 3), norm(channels)
         self._fit(inputs, channels, stride, norm)
 
     def forward(self, x: Float[Tensor, "B C Y X"], real: Real) -> tuple[Tensor, Real]:
@@ -114,11 +115,11 @@ class Bottleneck(_Block):
 
     expansion = 4
 
-    def __init__(self, inputs: int, channels: int, stride: int, norm: PictureNorm) -> None:
+    def __init__(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
         super().__init__()
-        self.conv1, self.bn1 = _conv(inputs, channels, 1), NORMS[norm](channels)
-        self.conv2, self.bn2 = _conv(channels, channels, 3, stride), NORMS[norm](channels)
-        self.conv3, self.bn3 = _conv(channels, 4 * channels, 1), NORMS[norm](4 * channels)
+        self.conv1, self.bn1 = _conv(inputs, channels, 1), norm(channels)
+        self.conv2, self.bn2 = _conv(channels, channels, 3, stride), norm(channels)
+        self.conv3, self.bn3 = _conv(channels, 4 * channels, 1), norm(4 * channels)
         self._fit(inputs, channels, stride, norm)
 
     def forward(self, x: Float[Tensor, "B C Y X"], real: Real) -> tuple[Tensor, Real]:
@@ -138,16 +139,19 @@ class Trunk(nn.Module):
     Stage i has `depths[i]` blocks of `width` · 2ⁱ channels, and begins by halving both sides, but for the first.
     """
 
-    def __init__(self, depths: Sequence[int], width: int, block: str, stem: str, norm: PictureNorm) -> None:
+    def __init__(
+        self, depths: Sequence[int], width: int, block: str, stem: str, norm: PictureNorm, fewest: int = CHANNELS
+    ) -> None:
         super().__init__()
         classic = stem == "classic"
         self.conv1 = _conv(3, width, 7 if classic else 3, 1 if stem == "small" else 2)
-        self.bn1, self.pooled, self.stages = NORMS[norm](width), classic, len(depths)
+        made: Norm = FrozenBatchNorm if norm == "batch" else partial(GroupNorm, fewest=fewest)
+        self.bn1, self.pooled, self.stages = made(width), classic, len(depths)
         kind, inputs = BLOCKS[block], width
         for i, depth in enumerate(depths):
             channels, blocks = width * 2**i, []
             for j in range(depth):
-                blocks.append(kind(inputs, channels, 2 if i and not j else 1, norm))
+                blocks.append(kind(inputs, channels, 2 if i and not j else 1, made))
                 inputs = channels * kind.expansion
             self.add_module(f"layer{i + 1}", nn.ModuleList(blocks))
         self.channels = inputs

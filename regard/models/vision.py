@@ -77,6 +77,9 @@ class ResNetEncoderSettings(VisionSettings):
     norm: PictureNorm = Field(
         "group", description="group: of each picture, to train from scratch; batch: statistics of published weights"
     )
+    group: int = Field(
+        16, ge=1, description="norm group: the fewest channels that make one; narrow networks learn faster with 4"
+    )
     weights: str | None = Field(
         None, description="published weights to begin from, .safetensors or .pth; read when training begins"
     )
@@ -144,7 +147,7 @@ class ResNetEncoder(PictureEncoder):
     def __init__(self, settings: ResNetEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
         s = settings
-        self.trunk = Trunk(s.depths, s.width, s.block, s.stem, s.norm)
+        self.trunk = Trunk(s.depths, s.width, s.block, s.stem, s.norm, s.group)
         self.project, self.norm = nn.Linear(self.trunk.channels, s.size), nn.LayerNorm(s.size)
         self.cells, self.shape = Cells(s), Shape(s.size, 1, s.size)
         if s.learning == "frozen":

@@ -38,6 +38,8 @@ def test_pictures_stand_side_by_side_with_zeros_around() -> None:
 def test_groups_have_sixteen_channels_or_all_there_are(channels: int, groups: int) -> None:
     assert GroupNorm(channels).num_groups == groups
     assert channels % groups == 0
+    assert GroupNorm(channels, 8).num_groups >= groups
+    assert GroupNorm(24, 4).num_groups == 6
 
 
 def test_a_picture_is_normalised_over_what_is_real() -> None:

@@ -42,8 +42,8 @@ UNSEEN: frozenset[Fact] = frozenset(
     | {("inside", "star", "circle"), ("inside", "heart", "square")}
 )
 """What only the test shows, as `Scene.combinations` names it."""
-LARGE, SMALL, AROUND = (20, 23), (12, 14), (28, 32)  # pixels: least and greatest side of a thing
-MANY = (11, 13)  # of one of several
+LARGE, SMALL, AROUND = (22, 25), (14, 16), (32, 36)  # pixels: least and greatest side of a thing
+MANY = (12, 14)  # of one of several
 WORDINGS = 3  # captions of a picture in each language
 EDGE, GAP = 2, 4  # pixels to the edge, and between things
 TRIES = 60

@@ -39,7 +39,7 @@ UNSEEN: frozenset[Fact] = frozenset(
     for i, stands in enumerate(STANDS)
     for j, colour in enumerate(COLOURS)
 )
-"""What only the test shows, as `Scene.combinations` names it: of each colour one shape in each place, number and role."""
+"""What only the test shows, as `Scene.combinations` names it: of each colour one shape for each role, place, number."""
 LARGE, SMALL, AROUND = (22, 25), (14, 16), (32, 36)  # pixels: least and greatest side of a thing
 MANY = (12, 14)  # of one of several
 WORDINGS = 3  # captions of a picture in each language

@@ -86,7 +86,7 @@ def recipe(data: Path, language: str, seed: int) -> Recipe:
         },
         "batching": {"tokens": 32 * 81, "pool": 256},  # pictures of all kinds in each batch, not of one length
         "schedule": {"peak": 3e-3, "warmup": 200},
-        "training": {"updates": 4000, "validate_every": 1000, "seed": seed, "average": 0.99, "doubly_stochastic": 0.0},
+        "training": {"updates": 4500, "validate_every": 1500, "seed": seed, "average": 0.995, "doubly_stochastic": 0.0},
     }
     return Recipe.parse(merge(preset("caption-rnn"), changes), "the demonstration")
 

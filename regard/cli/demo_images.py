@@ -165,7 +165,7 @@ def _tested(captioner: Captioner, sample: PictureSample, data: Path, language: s
         found[split] = judged(captions, some, language, choice)
         typer.echo(f"{split:5} {found[split].share:6.1%} of captions state exactly the facts   {meaning}")
     for name, share, count in _by_combination(sample.splits["test"], found["test"].true):
-        typer.echo(f"      {share:6.1%} of {count:4} with an unseen {name}")
+        typer.echo(f"      {share:6.1%} of {count:4} where colour and shape are unseen with their {name}")
     wrong = [(c, e) for c, e, is_true in zip(captions, some, found["test"].true, strict=True) if not is_true]
     for caption, each in wrong[:DRAWN]:
         typer.echo(f"      wrong: {caption.text}   ({each.captions[language][0].text})")
@@ -178,16 +178,15 @@ def _by_combination(some: Sequence[Captioned], true: Sequence[bool]) -> Iterator
     from regard.data.samples.pictures import UNSEEN
 
     kinds = [{_kind(combination) for combination in UNSEEN.intersection(each.scene.combinations())} for each in some]
-    for kind in ("colour of a shape", "number of a shape", "relation of two shapes"):
+    for kind in ("relation", "place", "number"):
         own = [right for found, right in zip(kinds, true, strict=True) if kind in found]
         if own:
             yield kind, sum(own) / len(own), len(own)
 
 
 def _kind(combination: tuple[object, ...]) -> str:
-    if len(combination) == 3:
-        return "relation of two shapes"
-    return "number of a shape" if isinstance(combination[0], int) else "colour of a shape"
+    stands = str(combination[0])
+    return "relation" if stands.startswith(("first", "second")) else "number" if stands.isdigit() else "place"
 
 
 def _draw(captioner: Captioner, some: Sequence[Captioned], data: Path, out: Path) -> None:

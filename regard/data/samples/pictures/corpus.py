@@ -1,7 +1,7 @@
 """Scenes drawn by chance, in splits whose test shows what training never showed together.
 
-Each colour, shape, number, relation and place of the test does occur in training; what does not is some colour of a
-shape (a red circle), some number of a shape (two hearts), or two shapes in some relation (a circle left of a square).
+Each colour of each shape occurs in training, and each number, relation and place with each colour and each shape; what
+does not is all three together, such as a red circle left of something, three green stars, or a blue heart at the top.
 """
 
 from __future__ import annotations
@@ -33,15 +33,13 @@ from regard.data.samples.pictures.wording import Caption, Language
 __all__ = ["LANGUAGES", "UNSEEN", "Captioned", "PictureSample", "pictures"]
 
 LANGUAGES: dict[str, Language] = {"en": ENGLISH, "ko": KOREAN}
-_AFTER = dict(zip(SHAPES, SHAPES[1:] + SHAPES[:1], strict=True))
+STANDS = (*(f"{which} {relation}" for relation in RELATIONS for which in ("first", "second")), *PLACES, 2, 3, 4)
 UNSEEN: frozenset[Fact] = frozenset(
-    {(colour, SHAPES[number % len(SHAPES)]) for number, colour in enumerate(COLOURS)}
-    | {(2, "heart"), (3, "cross"), (4, "star")}
-    | {("left", shape, other) for shape, other in _AFTER.items()}
-    | {("above", shape, _AFTER[other]) for shape, other in _AFTER.items()}
-    | {("inside", "star", "circle"), ("inside", "heart", "square")}
+    (stands, colour, SHAPES[(i + j) % len(SHAPES)])
+    for i, stands in enumerate(STANDS)
+    for j, colour in enumerate(COLOURS)
 )
-"""What only the test shows, as `Scene.combinations` names it."""
+"""What only the test shows, as `Scene.combinations` names it: of each colour one shape for each role, place, number."""
 LARGE, SMALL, AROUND = (22, 25), (14, 16), (32, 36)  # pixels: least and greatest side of a thing
 MANY = (12, 14)  # of one of several
 WORDINGS = 3  # captions of a picture in each language

@@ -97,13 +97,12 @@ class Scene:
         return mask(self.region(thing))
 
     def combinations(self) -> Iterator[Fact]:
-        """What may never have been seen together: colour and shape, number and shape, two shapes in a relation."""
-        for thing in self.meaning.things:
-            yield thing.colour, thing.shape
-            if thing.count > 1:
-                yield thing.count, thing.shape
-        if self.meaning.relation:
-            yield (self.meaning.relation, *(thing.shape for thing in self.meaning.things))
+        """What may never have been seen together: colour and shape of a thing with its role in a relation, its place or
+        its number, such as ("first left", "red", "circle")."""
+        said = self.meaning
+        for number, thing in enumerate(said.things):
+            stands = f"{('first', 'second')[number]} {said.relation}" if said.relation else said.place or thing.count
+            yield stands, thing.colour, thing.shape
 
 
 def mask(boxes: tuple[Box, ...]) -> npt.NDArray[np.bool_]:

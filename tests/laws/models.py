@@ -36,7 +36,7 @@ SMALL: dict[str, Any] = {
 }
 CHOICES: dict[str, Any] = {"layers": (2, 1), "activation": ("gelu", "swiglu"), "window": (None, 2)}
 OF_KIND: dict[type[Settings], dict[str, Any]] = {
-    ResNetEncoderSettings: {"width": (8,), "depths": ((1, 2),), "layers": (0, 1)},
+    ResNetEncoderSettings: {"width": (8,), "depths": ((1, 2),), "layers": (0, 1), "group": (4,)},
     ViTEncoderSettings: {"patch": (4,)},
 }
 GAIN = 2.0

@@ -18,6 +18,7 @@ __all__ = [
     "Readings",
     "Symmetry",
     "WordWeights",
+    "edges",
     "links_between",
     "merge_words",
     "strongest",
@@ -38,7 +39,8 @@ class Readings:
     own is (heads, target, target), its column t the piece that went in at row t, the beginning of the sentence first;
     an encoder's is (heads, source, source). `source_words` and `target_words` say which word each piece belongs to; −1
     is end of sentence. `source_text` and `target_text` are the words themselves, where they are known. Of a picture,
-    the source is its cells row by row, in a `grid` of (rows, columns).
+    the source is its cells row by row, in a `grid` of (rows, columns); `middle` is where in its square a cell looks, in
+    shares of a side.
     """
 
     source: tuple[str, ...]
@@ -50,6 +52,7 @@ class Readings:
     source_text: tuple[str, ...] = ()
     target_text: tuple[str, ...] = ()
     grid: tuple[int, int] | None = None
+    middle: float = 0.5
 
     def layers(self, role: str = "cross") -> list[str]:
         """The names of the layers that read in this role, lowest first."""
@@ -95,6 +98,17 @@ class WordWeights:
 
     weights: Array
     elsewhere: Array
+
+
+def edges(count: int, middle: float = 0.5) -> npt.NDArray[np.float64]:
+    """Where each of the rows (or columns) of cells begins, and the last ends, in shares of the picture (count + 1).
+
+    What is nearest to the middle of a cell is its own, so cells that look near their upper left corner are drawn half a
+    cell further up and left; those at the edges reach the edge.
+    """
+    found: npt.NDArray[np.float64] = (np.arange(count + 1) + middle - 0.5) / count
+    found[0], found[-1] = 0, 1
+    return found
 
 
 def merge_words(weights: Array, source_words: Sequence[int], target_words: Sequence[int]) -> WordWeights:

@@ -134,7 +134,8 @@ def judged(captions: Sequence[Caption], some: Sequence[Captioned], language: str
     pairs = list(zip(captions, some, strict=True))
     true = tuple(LANGUAGES[language].is_true(found.text, each.scene.meaning) for found, each in pairs)
     pointed = [pair for found, each in pairs for pair in _pointed(found, each, language, choice)]
-    return Judged(true, play([own for own, _ in pointed], [region for _, region in pointed]))
+    middle = captions[0].readings.middle if captions and captions[0].readings else 0.5
+    return Judged(true, play([own for own, _ in pointed], [region for _, region in pointed], middle))
 
 
 def _pointed(found: Caption, each: Captioned, language: str, choice: AlignmentChoice) -> Iterator[tuple[Map, Region]]:

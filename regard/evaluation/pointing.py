@@ -16,10 +16,11 @@ Map = npt.NDArray[np.floating]
 Region = npt.NDArray[np.bool_]
 
 
-def points_at(weights: Map, region: Region) -> bool:
+def points_at(weights: Map, region: Region, middle: float = 0.5) -> bool:
     """Whether the middle of the strongest cell of a map (rows, columns) lies in a region (Y, X) of a picture.
 
-    The map's cells lie evenly over the picture, whatever the sizes of both.
+    The map's cells lie evenly over the picture, whatever the sizes of both; `middle` is where in its square a cell
+    looks, in shares of a side.
     """
     if weights.ndim != 2 or region.ndim != 2 or 0 in (*weights.shape, *region.shape):
         raise UsageError(
@@ -27,12 +28,12 @@ def points_at(weights: Map, region: Region) -> bool:
         )
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
     (rows, columns), (Y, X) = weights.shape, region.shape
-    return bool(region[int((row + 0.5) / rows * Y), int((column + 0.5) / columns * X)])
+    return bool(region[int((row + middle) / rows * Y), int((column + middle) / columns * X)])
 
 
-def share_pointed(maps: Iterable[Map], regions: Iterable[Region]) -> float:
+def share_pointed(maps: Iterable[Map], regions: Iterable[Region], middle: float = 0.5) -> float:
     """The share of maps that point at their region."""
-    hits = [points_at(weights, region) for weights, region in zip(maps, regions, strict=True)]
+    hits = [points_at(weights, region, middle) for weights, region in zip(maps, regions, strict=True)]
     return sum(hits) / max(len(hits), 1)
 
 
@@ -50,9 +51,12 @@ class Pointing:
         return f"{100 * self.share:.1f} % of {self.words:,} words ({told})"
 
 
-def play(maps: Iterable[Map], regions: Iterable[Region]) -> Pointing:
-    """The pointing game with its two baselines: a map (rows, columns) and a region (Y, X) for each word."""
+def play(maps: Iterable[Map], regions: Iterable[Region], middle: float = 0.5) -> Pointing:
+    """The pointing game with its two baselines: a map (rows, columns) and a region (Y, X) for each word.
+
+    `middle`: as of `points_at`.
+    """
     own = list(regions)
-    middle = np.ones((1, 1))  # a map of a single cell peaks in the middle
+    whole = np.ones((1, 1))  # a map of a single cell peaks in the middle
     chance = float(np.mean([region.mean() for region in own])) if own else 0.0
-    return Pointing(len(own), share_pointed(maps, own), chance, share_pointed([middle] * len(own), own))
+    return Pointing(len(own), share_pointed(maps, own, middle), chance, share_pointed([whole] * len(own), own))

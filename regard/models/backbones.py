@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import nn
 
@@ -14,6 +17,8 @@ from regard.models.vision import Cells, PictureEncoder, VisionSettings, flat, no
 from regard.shapes import Bool, Float, Tensor
 
 __all__ = ["TimmEncoder", "TimmEncoderSettings"]
+
+SQUARES = 8  # a side, of the noise by which it is found out where a cell looks
 
 
 class TimmEncoderSettings(VisionSettings):
@@ -36,7 +41,7 @@ class TimmEncoder(PictureEncoder):
     def __init__(self, settings: TimmEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
         s = settings
-        self.trunk, self.channels = _network(s.name, s.stride)
+        (self.trunk, self.channels), self.stride = _network(s.name, s.stride), s.stride
         self._still = _stilled(self.trunk)
         self.project, self.norm = nn.Linear(self.channels, s.size), nn.LayerNorm(s.size)
         self.cells, self.shape = Cells(s), Shape(s.size, 1, s.size)
@@ -50,6 +55,15 @@ class TimmEncoder(PictureEncoder):
             self.trunk.get_submodule(name).eval()
         return self
 
+    @cached_property
+    def middle(self) -> float:
+        """Half-way, or at the corner: whichever is nearer to the pixels that the network's own cells depend on."""
+        corner, found = 0.5 / self.stride, _looks_at(self._map, self.stride, self._device())
+        return 0.5 if abs(found - 0.5) < abs(found - corner) else corner
+
+    def _device(self) -> torch.device:
+        return self.project.weight.device
+
     def forward(self, batch: Batch) -> Encoded:
         x, real = normalised(batch)
         x, real = (self._map(x), None) if real is None else self._by_size(x, real)
@@ -58,7 +72,10 @@ class TimmEncoder(PictureEncoder):
 
     def _map(self, x: Float[Tensor, "B 3 _ _"]) -> Float[Tensor, "B C _ _"]:
         found: Tensor = self.trunk(x)[0]
-        return found if found.shape[1] == self.channels else found.movedim(3, 1)  # some have channels last
+        first, last = (found.shape[side] == self.channels for side in (1, 3))
+        if first and last:  # so rows or columns are as many as channels: of a taller picture the channels stay as many
+            last = self.trunk(F.pad(x[:1], (0, 0, 0, self.stride)))[0].shape[1] != self.channels
+        return found.movedim(3, 1) if last else found  # as some networks have them
 
     def _by_size(self, x: Tensor, real: Tensor) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B 1 Y X"]]:
         """Each picture as it is alone, those of one size together; then side by side, and which cells are real."""
@@ -72,6 +89,18 @@ class TimmEncoder(PictureEncoder):
             cells[rows, :, : found.shape[2], : found.shape[3]] = found.to(cells.dtype)
             kept[rows, :, : found.shape[2], : found.shape[3]] = True
         return cells, kept
+
+
+@torch.enable_grad()
+def _looks_at(network: Callable[[Tensor], Tensor], stride: int, device: torch.device) -> float:
+    """Where in its square the cell in the middle of pictures of noise looks: the mean place of what it depends on."""
+    noise = torch.randn(16, 3, *[SQUARES * stride] * 2, generator=torch.Generator().manual_seed(0))
+    noise = noise.to(device).requires_grad_()
+    cell = network(noise)[:, :, SQUARES // 2, SQUARES // 2]
+    (slopes,) = torch.autograd.grad(cell.square().sum(), noise)
+    by_row = slopes.square().sum((0, 1, 3))
+    places = torch.arange(len(by_row), device=device) + 0.5
+    return float((by_row * places).sum() / by_row.sum()) / stride - SQUARES // 2
 
 
 def _network(name: str, stride: int) -> tuple[nn.Module, int]:

@@ -51,6 +51,11 @@ class Ensemble(nn.Module):
         return min((model.limit for model in self._all if model.limit is not None), default=None)
 
     @property
+    def encoder(self) -> nn.Module:
+        """That of the first model, by whose cells a picture is read."""
+        return self._all[0].encoder  # type: ignore[no-any-return]
+
+    @property
     def _all(self) -> list[Any]:
         return list(self.models)
 

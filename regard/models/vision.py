@@ -137,6 +137,11 @@ class Cells(nn.Module):
 class PictureEncoder(Encoder):
     """What encoders of pictures have in common."""
 
+    @property
+    def middle(self) -> float:
+        """Where in its square a cell looks, in shares of a side, both down and across: half-way where it is a patch."""
+        return 0.5
+
     def anything(self, rows: int) -> Batch:
         return Batch(torch.zeros(rows, 3, 64, 64))
 
@@ -147,11 +152,16 @@ class ResNetEncoder(PictureEncoder):
     def __init__(self, settings: ResNetEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
         s = settings
-        self.trunk = Trunk(s.depths, s.width, s.block, s.stem, s.norm, s.group)
+        self.trunk, self.stride = Trunk(s.depths, s.width, s.block, s.stem, s.norm, s.group), s.stride
         self.project, self.norm = nn.Linear(self.trunk.channels, s.size), nn.LayerNorm(s.size)
         self.cells, self.shape = Cells(s), Shape(s.size, 1, s.size)
         if s.learning == "frozen":
             self.trunk.requires_grad_(False)
+
+    @property
+    def middle(self) -> float:
+        """Nearly the upper left corner: convolutions that take every other pixel begin there, round the first."""
+        return 0.5 / self.stride
 
     def forward(self, batch: Batch) -> Encoded:
         x, real = self.trunk(*normalised(batch))

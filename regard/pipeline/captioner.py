@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from regard.attention.alignment import Readings
+from regard.attention.alignment import Readings, edges
 from regard.data.images import FrameSettings, Picture, framed, picture_of
 from regard.data.tokenizer import EOS
 from regard.engine import Job
@@ -59,7 +59,8 @@ class Caption:
         if self.readings is None or not self.readings.layers():
             return ()
         choice, words = self.chosen or last_layer(self.readings), range(len(self.readings.target_text))
-        return tuple(_region(self.readings.map(word, choice.layer, choice.head, choice.consumed)) for word in words)
+        maps = (self.readings.map(word, choice.layer, choice.head, choice.consumed) for word in words)
+        return tuple(_region(each, self.readings.middle) for each in maps)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text, its score, and what was looked at where that was asked for."""
@@ -189,10 +190,11 @@ class Captioner(Writer):
             cells,
             texts_of(vocabulary, ids, words),
             found.grid,
+            self.model.encoder.middle,  # type: ignore[arg-type]
         )
 
 
-def _region(weights: npt.NDArray[np.floating]) -> Region:
+def _region(weights: npt.NDArray[np.floating], middle: float) -> Region:
     """The rectangle round the strongest cell and the cells joined to it, side by side, that are half as strong."""
     (rows, columns), strong = weights.shape, weights >= weights.max() / 2
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
@@ -202,5 +204,5 @@ def _region(weights: npt.NDArray[np.floating]) -> Region:
             if near not in found and 0 <= near[0] < rows and 0 <= near[1] < columns and strong[near]:
                 found.add(near)
                 todo.append(near)
-    high, wide = [r for r, _ in found], [c for _, c in found]
-    return min(wide) / columns, min(high) / rows, (max(wide) + 1) / columns, (max(high) + 1) / rows
+    high, wide, down, across = [r for r, _ in found], [c for _, c in found], edges(rows, middle), edges(columns, middle)
+    return float(across[min(wide)]), float(down[min(high)]), float(across[max(wide) + 1]), float(down[max(high) + 1])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from regard.attention.alignment import edges
 from regard.errors import UsageError
 from regard.visualisation.fonts import elide, measure, wrap
 from regard.visualisation.layout import ASCENT, LINE_HEIGHT, Box, Group, Mark, Photo, Picture, Text, text_lines
@@ -27,16 +28,21 @@ MARGIN, GAP = 18.0, 14.0
 LONGER = 150.0  # pixels of the longer side of a panel
 LABEL, TITLE_SIZE, CAPTION_SIZE, LEGEND_SIZE = 14.0, 16.0, 12.0, 11.0
 ACROSS = 6  # panels in a row
+FINE = 8  # squares of the veil a side of a cell, where cells at the edge are narrower or wider
 LARGEST, SMALL = 480, 200  # pixels of the picture that is kept; up to which nothing of it is lost
 LEGEND = ("not looked at", "where it looked most")
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """A picture as a model read it: its pixels, and the grid of cells that lies evenly over them."""
+    """A picture as a model read it: its pixels, and the grid of cells over them.
+
+    `middle` is where in its square a cell looks, in shares of a side: half-way, unless the network begins at a corner.
+    """
 
     pixels: np.ndarray  # (Y, X, 3) bytes
     grid: tuple[int, int]  # rows, columns
+    middle: float = 0.5
 
     def __post_init__(self) -> None:
         pixels = np.asarray(self.pixels)
@@ -44,6 +50,8 @@ class Seen:
             raise UsageError(f"a picture is (Y, X, 3) bytes; got {pixels.dtype} of shape {pixels.shape}")
         if min(self.grid) < 1:
             raise UsageError(f"a grid has at least one row and one column; got {self.grid}")
+        if not 0 <= self.middle <= 1:
+            raise UsageError(f"the middle of a cell is a share of its side, from 0 to 1; got {self.middle}")
 
     def file(self) -> bytes:
         """The picture for a reader: PNG while it is small, else JPEG of no more pixels than a screen shows."""
@@ -59,6 +67,11 @@ class Seen:
         """Width and height of a panel whose longer side is given."""
         Y, X = self.pixels.shape[:2]
         return longer * X / max(Y, X), longer * Y / max(Y, X)
+
+    def edges(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where columns of cells begin and the last ends, and rows, in shares of the picture."""
+        rows, columns = self.grid
+        return edges(columns, self.middle), edges(rows, self.middle)
 
     def cells(self) -> tuple[str, ...]:
         """The names of its cells, row by row: 1·1, 1·2, …"""
@@ -93,15 +106,23 @@ class Overlay:
 
 def lit(seen: Seen, weights: np.ndarray, x: float, y: float, longer: float, hint: str = "") -> Iterator[Mark]:
     """A picture under the veil of one map, brightest where it is strongest, with that cell outlined."""
-    (width, height), (rows, columns) = seen.size(longer), seen.grid
+    width, height = seen.size(longer)
     yield Photo(x, y, width, height, seen.file(), hint=hint)
-    yield Photo(x, y, width, height, _veil(weights), cells=True, hint=hint)
+    yield Photo(x, y, width, height, _veil(_spread(weights, seen)), cells=True, hint=hint)
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
-    across, down = width / columns, height / rows
-    left, top = x + column * across, y + row * down
-    yield Box(left, top, across, down, "link", hint, outline=2.0)
-    if min(across, down) > 8:  # a line between, where the cell has the colour of its outline
-        yield Box(left + 2, top + 2, across - 4, down - 4, "paper", hint, outline=1.0)
+    (left, right), (top, low) = (some[i : i + 2] for some, i in zip(seen.edges(), (column, row), strict=True))
+    box = x + width * float(left), y + height * float(top), width * float(right - left), height * float(low - top)
+    yield Box(*box, "link", hint, outline=2.0)
+    if min(box[2:]) > 8:  # a line between, where the cell has the colour of its outline
+        yield Box(box[0] + 2, box[1] + 2, box[2] - 4, box[3] - 4, "paper", hint, outline=1.0)
+
+
+def _spread(weights: np.ndarray, seen: Seen) -> np.ndarray:
+    """The weights as many small squares a cell, so that cells of unequal sizes can be told."""
+    if seen.middle == 0.5:
+        return weights
+    across, down = (np.diff(np.rint(FINE * (len(some) - 1) * some).astype(int)) for some in seen.edges())
+    return weights.repeat(down, 0).repeat(across, 1)
 
 
 def _veil(weights: np.ndarray) -> bytes:

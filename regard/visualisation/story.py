@@ -186,14 +186,16 @@ def data(story: Story, title: str = "", langs: tuple[str, str] = ("", "")) -> di
 
 
 def _seen(seen: Seen | None) -> dict[str, Any] | None:
-    """The picture as an address that holds it, its size in pixels and its grid; None where words were read."""
+    """The picture as an address that holds it, its size in pixels, its grid and where the cells of it begin and end;
+    None where words were read."""
     if seen is None:
         return None
     content = seen.file()
     kind = "png" if content.startswith(b"\x89PNG") else "jpeg"
     address = f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
     Y, X = seen.pixels.shape[:2]
-    return {"address": address, "size": [X, Y], "grid": list(seen.grid)}
+    across, down = ([round(float(edge), 4) for edge in some] for some in seen.edges())
+    return {"address": address, "size": [X, Y], "grid": list(seen.grid), "across": across, "down": down}
 
 
 def _mattered_layers(mattered: Mattered | None) -> list[Layer]:

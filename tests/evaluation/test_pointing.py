@@ -21,6 +21,16 @@ def test_the_peak_is_looked_up_in_pixels() -> None:
     assert share_pointed([], []) == 0
 
 
+def test_cells_may_look_near_their_upper_left_corner() -> None:
+    weights = np.array([[0.1, 0.2], [0.6, 0.1]])
+    region = np.zeros((100, 60), bool)
+    region[55, 3] = True
+    assert points_at(weights, region, 0.1), "row 1.1 of 2 is pixel 55 of 100, column 0.1 of 2 pixel 3 of 60"
+    assert not points_at(weights, region)
+    assert play([weights], [region], 0.1).share == 1
+    assert play([weights], [region]).share == 0
+
+
 def test_what_is_no_map_is_refused() -> None:
     with pytest.raises(UsageError, match=r"wanted weights \(rows, columns\)"):
         points_at(np.zeros(3), np.zeros((2, 2), bool))

@@ -25,9 +25,10 @@ class Network(nn.Module):
     def __init__(self, name: str, places: tuple[int, ...]) -> None:
         super().__init__()
         self.places, self.last = places, name == "channels_last"
+        shape = (2, 2, 0) if name == "patches" else (3, 2, 1)  # size, stride, padding
         sizes = (3, 8, 12, 20)
         self.stages = nn.ModuleList(
-            nn.Sequential(nn.Conv2d(a, b, 3, 2, 1), nn.BatchNorm2d(b), nn.ReLU())
+            nn.Sequential(nn.Conv2d(a, b, *shape), nn.BatchNorm2d(b), nn.ReLU())
             for a, b in pairwise(sizes[: max(places) + 2])
         )
         chosen = [(sizes[place + 1], 2 ** (place + 1)) for place in places]
@@ -46,7 +47,7 @@ class Network(nn.Module):
 def create_model(name: str, pretrained: bool, features_only: bool, out_indices: tuple[int, ...] = (0, 1, 2)) -> Network:
     assert not pretrained, "nothing is fetched"
     assert features_only
-    if name not in ("some", "channels_last"):
+    if name not in ("some", "channels_last", "patches"):
         raise RuntimeError(f"Unknown model ({name})")
     return Network(name, out_indices)
 
@@ -77,6 +78,26 @@ def test_a_picture_alone_is_the_same_in_company_in_training_too(name: str, strid
     Y, X = batch.data.shape[2:]
     assert encoded.grid == (-(-Y // stride), -(-X // stride))
     assert model.encoder(Batch(batch.data)).grid == encoded.grid
+
+
+@pytest.mark.usefixtures("timm")
+@pytest.mark.parametrize("stride", [2, 4, 8])
+def test_where_cells_look_is_found_out(stride: int) -> None:
+    """Convolutions that overlap begin at the corner; patches look at their own middle."""
+    for name, middle in (("some", 0.5 / stride), ("channels_last", 0.5 / stride), ("patches", 0.5)):
+        with torch.no_grad():
+            assert build(settings(name=name, stride=stride), 0, 20, False).encoder.middle == middle
+
+
+@torch.no_grad()
+@pytest.mark.usefixtures("timm")
+def test_channels_are_told_from_rows_where_there_are_as_many() -> None:
+    first, last = (
+        build(settings(name=name, stride=2), 0, 20, False).encoder.eval() for name in ("some", "channels_last")
+    )
+    last.load_state_dict(first.state_dict())
+    batch = Batch(torch.rand(2, 3, 16, 16))  # 8 rows, 8 columns, 8 channels
+    torch.testing.assert_close(last(batch).outputs, first(batch).outputs)
 
 
 @pytest.mark.usefixtures("timm")

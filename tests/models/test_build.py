@@ -80,6 +80,32 @@ def test_first_layers_and_stages_decide_how_much_a_cell_covers(encoder: dict[str
     assert grid == (3, 1)
 
 
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        {"kind": "resnet", "depths": [2, 2, 2, 2], "stem": "classic"},
+        {"kind": "resnet", "depths": [1, 1, 1], "stem": "strided", "block": "bottleneck"},
+        {"kind": "resnet", "depths": [2, 1], "stem": "small"},
+        {"kind": "resnet", "depths": [1], "stem": "small"},
+        {"kind": "vit", "patch": 8},
+    ],
+)
+def test_cells_look_where_the_encoder_says(encoder: dict[str, object]) -> None:
+    """The mean place of the pixels that a cell depends on, by their gradients."""
+    still = {"norm": "batch", "width": 16} if encoder["kind"] == "resnet" else {}  # others' statistics reach everywhere
+    settings = _settings({"size": 8, "heads": 2, **encoder, **still}, TRANSFORMER)
+    model = build(settings, 0, 20, False).encoder.eval()
+    for weight in model.parameters():
+        weight.data.fill_(0.01)  # every pixel of a window counts alike
+    stride = settings.encoder.stride
+    pictures = torch.rand(8, 3, 10 * stride, 10 * stride, requires_grad=True)
+    outputs = model.patch(pictures) if encoder["kind"] == "vit" else model.trunk(pictures, None)[0]
+    slopes = torch.autograd.grad(outputs[..., 5, 5].square().sum(), pictures)[0].square().sum((0, 1))
+    places = torch.arange(10 * stride) + 0.5
+    found = [float((slopes.sum(side) * places).sum() / slopes.sum()) for side in (0, 1)]
+    assert found == pytest.approx([(5 + model.middle) * stride] * 2, abs=0.03 * stride)
+
+
 def test_a_stage_without_blocks_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"at least one block, got \[1, 0\]"):
         _settings({"kind": "resnet", "depths": [1, 0]}, TRANSFORMER)

@@ -15,7 +15,7 @@ from regard.errors import UsageError
 from regard.visualisation import Overlay, Seen, Story, save
 from regard.visualisation.figures import draw_png, draw_svg
 from regard.visualisation.layout import Box, Photo, Text
-from regard.visualisation.overlay import LONGER, layout_overlay
+from regard.visualisation.overlay import LONGER, layout_overlay, lit
 from regard.visualisation.player import frames
 from regard.visualisation.story import data
 
@@ -134,10 +134,34 @@ def test_a_moving_caption_shows_the_picture_in_each_step(pictured: Callable[...,
     assert len(list(root.iter(f"{SVG}image"))) == 5  # the picture, and a veil for each step
 
 
+@pytest.mark.parametrize(("middle", "across"), [(0.5, [0, 30, 60, 90]), (0.0625, [0, 16.875, 46.875, 90])])
+def test_cells_lie_round_where_they_look(middle: float, across: list[float]) -> None:
+    """Cells that look near their upper left corner are drawn further up and left; the last reaches the edge."""
+    seen = Seen(np.full((60, 90, 3), GREY, np.uint8), (2, 3), middle)
+    assert (seen.edges()[0] * 90).tolist() == pytest.approx(across)
+    for s in range(6):
+        weights = np.zeros((2, 3))
+        weights.flat[s] = 1
+        _, veil, ring, *_ = lit(seen, weights, 0.0, 0.0, 90.0)
+        assert isinstance(veil, Photo)
+        assert isinstance(ring, Box)
+        down = [edge * 2 / 3 for edge in (0, across[1] + 15, 90)] if middle == 0.5 else [0, 16.875, 60]
+        r, c = divmod(s, 3)
+        assert (ring.x, ring.width) == pytest.approx((across[c], across[c + 1] - across[c]))
+        assert (ring.y, ring.height) == pytest.approx((down[r], down[r + 1] - down[r]))
+        with Image.open(io.BytesIO(veil.content)) as image:
+            clear = np.asarray(image)[..., 3] == 0
+        rows, columns = clear.any(1), clear.any(0)
+        assert clear.sum() == rows.sum() * columns.sum(), "one rectangle is lit"
+        assert rows.mean() * 60 == pytest.approx(ring.height, abs=60 / 2 / 16)
+        assert columns.mean() * 90 == pytest.approx(ring.width, abs=90 / 3 / 16)
+
+
 def test_the_page_is_given_the_picture(pictured: Callable[..., Story]) -> None:
     values = data(pictured())
     assert values["title"] == "a red square"
     assert values["seen"]["grid"] == [3, 4]
     assert values["seen"]["size"] == [80, 60]
+    assert values["seen"]["across"] == [0, 0.25, 0.5, 0.75, 1]
     assert values["seen"]["address"].startswith("data:image/png;base64,")
     assert values["source"][4] == "2·1"

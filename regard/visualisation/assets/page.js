@@ -289,9 +289,8 @@
   // --- a picture: what was not looked at lies under a dark veil
 
   function light(brush, weights, x, y, width, height) {
-    const [rows, columns] = story.seen.grid, most = Math.max(...weights, 1e-9), [red, green, blue, density] = veil;
-    const places = (count, from, room) => Array.from({ length: count + 1 }, (_, i) => Math.round(from + (i * room) / count));
-    const across = places(columns, x, width), down = places(rows, y, height);
+    const columns = story.seen.grid[1], most = Math.max(...weights, 1e-9), [red, green, blue, density] = veil;
+    const across = story.seen.across.map((edge) => Math.round(x + edge * width)), down = story.seen.down.map((edge) => Math.round(y + edge * height));
     brush.imageSmoothingEnabled = true;
     brush.drawImage(photo, x, y, width, height);
     weights.forEach((w, s) => {
@@ -303,14 +302,15 @@
   }
 
   function ring(brush, s, x, y, width, height, colour) { // one cell outlined
-    const [rows, columns] = story.seen.grid, w = width / columns, h = height / rows;
+    const { grid: [, columns], across, down } = story.seen, r = Math.floor(s / columns), c = s % columns;
+    const left = x + across[c] * width, top = y + down[r] * height, w = (across[c + 1] - across[c]) * width, h = (down[r + 1] - down[r]) * height;
     brush.strokeStyle = colour;
     brush.lineWidth = 2;
-    brush.strokeRect(x + (s % columns) * w + 1, y + Math.floor(s / columns) * h + 1, w - 2, h - 2);
+    brush.strokeRect(left + 1, top + 1, w - 2, h - 2);
     if (Math.min(w, h) <= 8) return;
     brush.strokeStyle = colours().paper; // a line between, where the cell has the colour of its outline
     brush.lineWidth = 1;
-    brush.strokeRect(x + (s % columns) * w + 2.5, y + Math.floor(s / columns) * h + 2.5, w - 5, h - 5);
+    brush.strokeRect(left + 2.5, top + 2.5, w - 5, h - 5);
   }
 
   const shape = (longer) => {
@@ -320,7 +320,7 @@
   const cellsOf = (t) => reading.columns.map((_, s) => reading.weights[t][s]);
 
   function drawPicture(choice) { // large, for one word; or which words looked at a cell
-    const [width, height] = shape(Math.min(420, find("figure").clientWidth - 4)), [rows, columns] = story.seen.grid;
+    const [width, height] = shape(Math.min(420, find("figure").clientWidth - 4)), { across, down } = story.seen;
     sized(width, height);
     pen.drawImage(photo, 0, 0, width, height);
     const word = choice && (choice.side === "queries" ? choice.index : choice.other);
@@ -328,8 +328,8 @@
     if (Number.isInteger(word)) light(pen, cellsOf(word), 0, 0, width, height);
     if (Number.isInteger(cell)) ring(pen, cell, 0, 0, width, height, dark.matches ? "#ffffff" : "#000000");
     lies = (x, y) => {
-      const r = Math.floor((y / height) * rows), c = Math.floor((x / width) * columns);
-      return r >= 0 && r < rows && c >= 0 && c < columns ? { side: "columns", index: r * columns + c } : null;
+      const r = down.findLastIndex((edge) => y >= edge * height), c = across.findLastIndex((edge) => x >= edge * width);
+      return r >= 0 && r < down.length - 1 && c >= 0 && c < across.length - 1 ? { side: "columns", index: r * (across.length - 1) + c } : null;
     };
   }
 

@@ -54,6 +54,7 @@ _TURNS = {
 }
 """How a picture is turned upright, by what its camera noted (EXIF tag 274)."""
 _ORIENTATION = 0x0112
+UNSEEN = 128  # of pictures that are not to be seen
 _GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
@@ -71,6 +72,10 @@ class FrameSettings(Settings):
         "training, else evenly); pad: keep it whole and its shape, so that one side is shorter.",
     )
     cell: int = Field(16, ge=1, description="Pixels a side of what counts as one entry, like a piece, in batches.")
+    blind: bool = Field(
+        False,
+        description="All pixels grey: what captions alone teach, to compare with a captioner that sees.",
+    )
     max_pixels: int = Field(
         50_000_000, ge=1, description="A file with more pixels is refused before it is decoded: it may be a trap."
     )
@@ -171,7 +176,8 @@ def framed(source: str | Path | bytes | Image.Image, frame: FrameSettings, name:
     else:
         source = _upright(source, name, source.format or "given")
     image = _three_colours(source)
-    return _resized(image, frame.inner((image.height, image.width)))
+    pixels = _resized(image, frame.inner((image.height, image.width)))
+    return np.full_like(pixels, UNSEEN) if frame.blind else pixels
 
 
 def opened(data: bytes, name: str, most: int, wanted: Size = (0, 0)) -> Image.Image:

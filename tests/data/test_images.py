@@ -178,3 +178,12 @@ def test_crop_takes_the_middle() -> None:
     np.testing.assert_allclose(
         picture_of(framed(image, frame), frame).tensor().permute(1, 2, 0) * 255, np.asarray(image)[:, 10:30], atol=1e-4
     )
+
+
+def test_a_blind_captioner_is_shown_grey_of_the_size_that_it_would_see(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    Image.fromarray(np.arange(40 * 30 * 3, dtype=np.uint8).reshape(40, 30, 3)).save(path)
+    seeing, blind = (framed(path, FrameSettings(height=20, width=0, blind=blind)) for blind in (False, True))
+    assert seeing.shape == blind.shape == (20, 15, 3)
+    assert len(np.unique(seeing)) > 1
+    assert np.unique(blind).tolist() == [128]

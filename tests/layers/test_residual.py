@@ -92,3 +92,12 @@ def test_a_cell_is_told_its_row_in_one_half_and_its_column_in_the_other() -> Non
     waves = [(5, 1.0), (5, 0.01)], [(1, 1.0), (1, 0.01)]
     wanted = [bend(place * speed) for half in waves for bend in (math.sin, math.cos) for place, speed in half]
     torch.testing.assert_close(row, torch.tensor(wanted), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("fewest", [4, 16])
+def test_groups_in_bfloat16_are_rounded_once(fewest: int) -> None:
+    """Whatever way is quicker for groups of a size, sums are those of float32."""
+    norm = GroupNorm(32, fewest)
+    x = (torch.randn(3, 32, 5, 7) * 2 + 1).bfloat16().to(memory_format=torch.channels_last)
+    torch.testing.assert_close(norm(x), norm(x.float()).bfloat16(), rtol=2**-7, atol=1e-3)
+    assert norm(x).dtype == torch.bfloat16

@@ -25,11 +25,13 @@ fix: .venv/ready
 bench-train: .venv/ready  ## how fast training is beside other toolkits; DATA: the folder with multi30k/ in it
 	$(BIN)/python benchmarks/train.py $(if $(DATA),--data "$(DATA)")
 	$(BIN)/python benchmarks/captions.py --tasks train
+	$(BIN)/python benchmarks/lineage.py --tasks train $(if $(DATA),--data "$(DATA)")
 
 bench-translate: .venv/ready  ## how fast translation is beside others; DATA as above, RUN_TINY, RUN_BASE: trained models
 	$(BIN)/python benchmarks/translate.py $(if $(DATA),--data "$(DATA)") $(if $(QUICK),--quick) \
 	  $(if $(RUN_TINY),--run-tiny "$(RUN_TINY)") $(if $(RUN_BASE),--run-base "$(RUN_BASE)") $(OPTIONS)
 	$(BIN)/python benchmarks/captions.py --tasks caption $(if $(QUICK),--rounds 1)
+	$(BIN)/python benchmarks/lineage.py --tasks translate $(if $(DATA),--data "$(DATA)") $(if $(QUICK),--rounds 1)
 
 bench-million: .venv/ready  ## a million lines: flat memory, killed and resumed; OPTIONS: see benchmarks/million.py --help
 	$(BIN)/python benchmarks/million.py $(OPTIONS)

@@ -10,7 +10,7 @@ import sys
 from statistics import median
 from typing import Any
 
-from runs import WORK, Run, ends_tidily, failure, names, noise, quiet, run_adapter, settings, table, write
+from runs import WORK, Run, ends_tidily, failure, in_rounds, names, noise, run_adapter, settings, table, whole
 
 TASKS = ("train", "caption")
 RESULTS = WORK / "captions.json"
@@ -33,13 +33,7 @@ def main() -> int:
     options = _options()
     chosen = {name: system for name, system in SYSTEMS.items() if system[2] in options.tasks}
     measured: dict[str, Any] = {"settings": settings(options), "runs": []}
-    for number in range(options.rounds):
-        for name in chosen if number % 2 == 0 else reversed(chosen):
-            print(f"round {number + 1}, {chosen[name][2]}, {name}: ", end="", flush=True)
-            run = quiet(lambda name=name: _measure(name, options), _line)
-            print(_line(run), flush=True)
-            measured["runs"].append({"system": name, **run})
-            write(measured, RESULTS)
+    in_rounds(list(chosen), measured, RESULTS, lambda name: _measure(name, options), _line)
     for task in options.tasks:
         print(f"\n## {task}\n\n{_table(measured, task)}")
     return 0
@@ -63,7 +57,7 @@ def _table(measured: dict[str, Any], task: str) -> str:
     """The rows of a task, the fastest first, and Regard's speed over that of the fastest other."""
     rows, best = [], {True: 0.0, False: 0.0}
     for name, (label, _, own, precision, beam) in SYSTEMS.items():
-        runs = [run for run in measured["runs"] if run["system"] == name and "error" not in run]
+        runs = whole(measured, name)
         if own != task or not runs:
             continue
         pictures, pieces = (median(run[field] for run in runs) for field in ("pictures_s", "pieces_s"))

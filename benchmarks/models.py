@@ -17,7 +17,10 @@ from typing import Any
 
 from shapes import SHAPES
 
-__all__ = ["settings", "texts"]
+__all__ = ["PRESET", "settings", "texts"]
+
+PRESET = "preset-"
+"""What stands before the name of a preset where a model is named."""
 
 
 def settings(model: str) -> dict[str, Any]:
@@ -26,6 +29,8 @@ def settings(model: str) -> dict[str, Any]:
 
     if model in SHAPES:
         values: dict[str, Any] = preset(f"transformer-{model}")["model"]
+    elif model.startswith(PRESET):
+        values = preset(model.removeprefix(PRESET))["model"]
     elif model == "rnn":
         values = preset("rnn-bahdanau")["model"]
     else:
@@ -129,7 +134,8 @@ def _made_from(options: argparse.Namespace) -> str:
     if options.run is not None:
         parts += [options.run / "config.json", options.run / "model.safetensors"]
     hashes = [hashlib.sha256(part.read_bytes()).hexdigest() for part in parts]
-    return json.dumps({"model": options.model, "sentences": options.sentences, "from": hashes})
+    asked = {"model": options.model, "settings": settings(options.model), "sentences": options.sentences}
+    return json.dumps({**asked, "from": hashes})
 
 
 def _lines(options: argparse.Namespace) -> list[str]:

@@ -24,6 +24,7 @@ __all__ = [
     "ends_tidily",
     "environments",
     "failure",
+    "in_rounds",
     "matrix_rates",
     "names",
     "noise",
@@ -31,6 +32,7 @@ __all__ = [
     "run_adapter",
     "settings",
     "table",
+    "whole",
     "write",
 ]
 
@@ -75,6 +77,31 @@ def quiet(measure: Callable[[], Run], line: Callable[[Run], str]) -> Run:
         return again
     print(f"{line(again)}; kept: ", end="", flush=True)
     return run
+
+
+def in_rounds(
+    systems: Sequence[str],
+    measured: dict[str, Any],
+    results: Path,
+    measure: Callable[[str], Run],
+    line: Callable[[Run], str],
+) -> None:
+    """Measure all systems in as many rounds as `measured` says was asked for, every other round backwards.
+
+    Each run is said and written as it ends.
+    """
+    for number in range(measured["settings"]["rounds"]):
+        for name in systems if number % 2 == 0 else reversed(systems):
+            print(f"round {number + 1}, {name}: ", end="", flush=True)
+            run = quiet(lambda name=name: measure(name), line)
+            print(line(run), flush=True)
+            measured["runs"].append({"system": name, **run})
+            write(measured, results)
+
+
+def whole(measured: dict[str, Any], system: str) -> list[Run]:
+    """The runs of a system that did not fail."""
+    return [run for run in measured["runs"] if run["system"] == system and "error" not in run]
 
 
 def matrix_rates(threads: int) -> Run:

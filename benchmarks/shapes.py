@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["SHAPES", "TOKENS", "VOCABULARY", "Shape", "useful_flops"]
+__all__ = ["LINEAGE", "SHAPES", "TOKENS", "VOCABULARY", "Shape", "useful_flops"]
 
 VOCABULARY = 8000
 """Pieces of the joint vocabulary, the four special ones included."""
@@ -17,7 +17,7 @@ TOKENS = 4096
 class Shape:
     """A model that every system builds as nearly alike as its settings allow."""
 
-    kind: str  # transformer or gru
+    kind: str  # transformer, gru or convolutional
     layers: int  # of the encoder, and as many of the decoder
     size: int
     feedforward: int
@@ -32,6 +32,14 @@ SHAPES = {
     # A bidirectional encoder of 2 x 256; embeddings, decoder and additive attention of 512.
     "gru": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.2, warmup=3),
 }
+
+LINEAGE = {
+    "rnn": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2),
+    "rnn-bahdanau": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2),
+    "rnn-luong": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2),
+    "conv": Shape("convolutional", layers=4, size=256, feedforward=0, heads=1, dropout=0.2, warmup=2),
+}
+"""Regard's presets of those names, which `lineage.py` compares with the same in plain PyTorch."""
 
 
 def useful_flops(shape: Shape, source_tokens: float, target_tokens: float) -> float | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from machine import clock, others, peak_memory
-from shapes import SHAPES, Shape
+from shapes import LINEAGE, SHAPES, Shape
 
 __all__ = ["Counts", "Options", "Recorder", "kept", "start", "trainable"]
 
@@ -123,7 +123,7 @@ def trainable(model: Any) -> int:
 
 def _options(peer: str) -> Options:
     parser = argparse.ArgumentParser(prog=f"python -m peers.{peer}", description=f"Training throughput of {peer}.")
-    parser.add_argument("--shape", required=True, choices=SHAPES)
+    parser.add_argument("--shape", required=True, choices=[*SHAPES, *LINEAGE])
     parser.add_argument("--precision", default="float32", choices=("float32", "bfloat16"))
     parser.add_argument("--data", required=True, type=Path, help="the folder that prepare.py wrote")
     parser.add_argument("--work", required=True, type=Path, help="a folder for this run alone; it is emptied first")
@@ -132,7 +132,7 @@ def _options(peer: str) -> Options:
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--updates", type=int, default=2, help="measure at least so many")
     given = parser.parse_args()
-    shape = SHAPES[given.shape]
+    shape = (SHAPES | LINEAGE)[given.shape]
     return Options(
         peer=peer,
         name=given.shape,

@@ -6,7 +6,7 @@ from typing import Any
 
 from peers.observe import Counts, Options, start, trainable
 from prepare import read_ids
-from shapes import TOKENS, VOCABULARY
+from shapes import LINEAGE, TOKENS, VOCABULARY
 
 ENDLESS = 10**9
 
@@ -67,10 +67,10 @@ def _recipe(options: Options) -> Any:
     from regard.settings import merge
     from regard.training import Recipe, preset
 
-    if options.shape.kind == "gru":
+    if options.name == "gru":
         values = merge(preset("rnn-bahdanau"), {"model": GRU})
     else:
-        values = preset(f"transformer-{options.name}")
+        values = preset(options.name if options.name in LINEAGE else f"transformer-{options.name}")
     values = merge(merge(values, RUN), {"training": {"precision": options.precision}})
     return Recipe.parse(values, "the benchmark").resolved("cpu")
 

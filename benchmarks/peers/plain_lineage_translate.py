@@ -1,0 +1,44 @@
+"""The lineage written with torch.nn alone, with the weights of a Regard folder: greedily, 64 sentences together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from peers.translating import Pieces, Translate, TranslationOptions, by_length, measure, start
+from prepare import EOS, PAD, UNK
+
+
+def main() -> None:
+    """Measure one precision."""
+    options = start("plain_lineage_translate")
+    import torch
+
+    torch.set_num_threads(options.threads)
+    measure(options, _translator(options))
+
+
+def _translator(options: TranslationOptions) -> Translate:
+    import torch
+    from safetensors.torch import load_file
+    from torch.nn.utils.rnn import pad_sequence
+
+    from peers.plain_models import fill, for_decoding, plain, write
+
+    steps = options.forced
+    assert steps is not None, "the plain one writes a number of pieces that is given"
+    pieces = json.loads((options.folder / "pieces.json").read_text("utf-8"))
+    ids, model = {piece: i for i, piece in enumerate(pieces)}, plain(options.model, len(pieces))
+    fill(model, options.model, load_file(options.folder / "regard" / "model.safetensors"))
+    for_decoding(model, options.precision)
+
+    def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
+        rows = [torch.tensor([*(ids.get(piece, UNK) for piece in sentence), EOS]) for sentence in sentences]
+        source = pad_sequence(rows, batch_first=True, padding_value=PAD)
+        return [[pieces[i] for i in row] for row in write(model, source, source.ne(PAD), steps).tolist()]
+
+    return lambda sentences: by_length(sentences, translate)
+
+
+if __name__ == "__main__":
+    main()

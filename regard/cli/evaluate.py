@@ -79,13 +79,61 @@ def evaluate(
         assert images is not None, "it was looked at"
         assert captions is not None, "it was looked at"
         _captioned(_Set(images, captions, skip_bad), run, against, load, search, format == "json")
-        return
-    assert source is not None, "it was looked at"
-    assert reference is not None, "it was looked at"
-    from regard.data.text import read_files
+    else:
+        assert source is not None, "it was looked at"
+        assert reference is not None, "it was looked at"
+        _translated(run, source, reference, load, search, _Told(format == "json", lengths, figure))
+
+
+@dataclass(frozen=True)
+class _Told:
+    """How scores of translations are told."""
+
+    json: bool
+    lengths: bool
+    figure: Path | None
+
+
+def _translated(
+    run: Path, source: str, reference: list[str], load: dict[str, Any], search: dict[str, Any], how: _Told
+) -> None:
+    """Score translations. Raises DataError where the files are not line by line of each other."""
     from regard.evaluation.lengths import by_length
     from regard.evaluation.metrics import LONGEST_FOR_TER, scores
     from regard.pipeline import load_translator
+
+    sources, references = _aligned(source, reference)
+    translator = load_translator(run, **load)
+    say(f"translating {len(sources):,} lines of {source}")
+    warn_of_strangers(translator, source, sources)
+    outputs = [translation.text for translation in translator.translate(sources, **search)]
+    results = scores(outputs, references)
+    buckets = by_length(sources, outputs, references) if how.lengths or how.figure else []
+    if how.figure is not None:
+        _draw(buckets, run, how.figure)
+    width = search["beam"] or translator.settings.search.beam
+    if all(score.name != "TER" for score in results):
+        say(f"TER is left out: a line has more than {LONGEST_FOR_TER} words, and it would take very long")
+    if how.json:
+        values = {score.name: {"score": score.value, "signature": score.signature} for score in results}
+        told = {"model": str(run), "source": source, "beam": width, "engine": translator.engine.describe(), **values}
+        if how.lengths:
+            told["by_length"] = [asdict(bucket) for bucket in buckets]
+        typer.echo(json.dumps(told, ensure_ascii=False))
+        return
+    for score in results:
+        typer.echo(f"{score.name:5} {score.value:6.2f}   {score.signature}|beam:{width}")
+    for bucket in buckets if how.lengths else ():
+        words = f"{bucket.first}–{bucket.last} words"
+        typer.echo(
+            f"  {words:14} chrF {bucket.chrf:6.2f}   {bucket.low:6.2f} to {bucket.high:6.2f}   "
+            f"{bucket.sentences:,} sentences"
+        )
+
+
+def _aligned(source: str, reference: list[str]) -> tuple[list[str], list[list[str]]]:
+    """The lines of all files, which belong together line by line."""
+    from regard.data.text import read_files
 
     sources, *references = (file.lines for file in read_files([source, *reference]))
     uneven = [
@@ -95,33 +143,7 @@ def evaluate(
     ]
     if uneven:
         raise DataError(*uneven)
-    translator = load_translator(run, **load)
-    say(f"translating {len(sources):,} lines of {source}")
-    warn_of_strangers(translator, source, sources)
-    found = translator.translate(sources, **search)
-    outputs = [translation.text for translation in found]
-    results = scores(outputs, references)
-    buckets = by_length(sources, outputs, references) if lengths or figure else []
-    if figure is not None:
-        _draw(buckets, run, figure)
-    width = beam or translator.settings.search.beam
-    if all(score.name != "TER" for score in results):
-        say(f"TER is left out: a line has more than {LONGEST_FOR_TER} words, and it would take very long")
-    if format == "json":
-        values = {score.name: {"score": score.value, "signature": score.signature} for score in results}
-        told = {"model": str(run), "source": source, "beam": width, "engine": translator.engine.describe(), **values}
-        if lengths:
-            told["by_length"] = [asdict(bucket) for bucket in buckets]
-        typer.echo(json.dumps(told, ensure_ascii=False))
-        return
-    for score in results:
-        typer.echo(f"{score.name:5} {score.value:6.2f}   {score.signature}|beam:{width}")
-    for bucket in buckets if lengths else ():
-        words = f"{bucket.first}–{bucket.last} words"
-        typer.echo(
-            f"  {words:14} chrF {bucket.chrf:6.2f}   {bucket.low:6.2f} to {bucket.high:6.2f}   "
-            f"{bucket.sentences:,} sentences"
-        )
+    return sources, references
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def recipe(data: Path, language: str, seed: int) -> Recipe:
         },
         "batching": {"tokens": 32 * 324, "pool": 256},  # pictures of all kinds in each batch, not of one length
         "schedule": {"peak": 3e-3, "warmup": 200},
-        "training": {"updates": 4500, "validate_every": 1500, "seed": seed, "average": 0.998},
+        "training": {"updates": 5500, "validate_every": 1100, "seed": seed, "average": 0.998},
     }
     return Recipe.parse(merge(preset("caption-transformer"), changes), "the demonstration")
 

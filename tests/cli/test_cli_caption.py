@@ -34,7 +34,15 @@ def test_a_run_says_what_it_was_made_of(captioner: Path, album: Path) -> None:
     assert "| train | 36 |" in card
     assert "regard caption run PICTURE" in card
     config = json.loads((captioner / "config.json").read_text())
-    frame = {"height": 8, "width": 8, "largest": 512, "fit": "stretch", "cell": 4, "max_pixels": 50_000_000}
+    frame = {
+        "height": 8,
+        "width": 8,
+        "largest": 512,
+        "fit": "stretch",
+        "cell": 4,
+        "blind": False,
+        "max_pixels": 50_000_000,
+    }
     assert config["pictures"] == frame
     assert config["search"]["longest_source"] is None
     assert config["search"]["max_length"] > 3

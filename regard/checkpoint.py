@@ -176,11 +176,13 @@ def load_alignment(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        symmetry = values.get("symmetry")
+        symmetry, with_reverse = values.get("symmetry"), values.get("with_reverse", "grow-diag")
         if symmetry not in (None, *SYMMETRIES):
             raise ValueError(f"symmetry: wanted {', '.join(SYMMETRIES)} or null, got {symmetry!r}")
+        if with_reverse not in SYMMETRIES:
+            raise ValueError(f"with_reverse: wanted {', '.join(SYMMETRIES)}, got {with_reverse!r}")
         choice = {"layer": str(values["layer"]), "head": values["head"], "consumed": bool(values["consumed"])}
-        return {**choice, "symmetry": symmetry}
+        return {**choice, "symmetry": symmetry, "with_reverse": with_reverse}
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         warnings.warn(f"{path}: damaged ({problem}) and not used; alignments come from the last layer", stacklevel=2)
         return None

@@ -13,7 +13,7 @@ from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
 from regard.errors import DataError
 
 if TYPE_CHECKING:
-    from regard.attention.alignment import Link, Readings
+    from regard.attention.alignment import Link, Readings, Symmetry
     from regard.evaluation.aer import Gold
     from regard.pipeline import AlignmentChoice, Translator
 
@@ -33,7 +33,7 @@ def align(
     ] = None,
     symmetry: Annotated[
         Literal["intersection", "grow-diag", "grow-diag-final", "union"] | None,
-        typer.Option(help="How the links of both directions are put together; grow-diag with --reverse."),
+        typer.Option(help="How the links of both directions are put together; what was chosen if not given."),
     ] = None,
     choose: Annotated[
         bool,
@@ -56,6 +56,7 @@ def align(
     pairs should be validation data: figures are for others.
     """
     prepare(threads, quiet, debug, seed)
+    from regard.evaluation.aer import links_of
     from regard.pipeline import load_translator
 
     sources, targets, links = _read(source, target, gold)
@@ -67,12 +68,14 @@ def align(
     if choose:
         _choose(run, reverse, translator, other, readings, backwards, links)
     choice = _chosen(translator, readings)
-    found = _links(readings, choice, symmetry)
-    if backwards is not None:
-        assert other is not None, "it has just read"
-        found = _joined(readings, choice, backwards, _chosen(other, backwards), symmetry)
+    how = symmetry or choice.symmetry
+    if other is None or backwards is None:
+        found = links_of(readings, replace(choice, symmetry=how))
+    else:
+        how = symmetry or choice.with_reverse
+        found = _joined(readings, choice, backwards, _chosen(other, backwards), how)
     if links is not None:
-        _score(run, readings, choice, found, links)
+        _score(run, readings, f"{_named(choice, readings)}{f', {how}' if how else ''}", found, links)
     if output is not None or (links is None and not choose):
         _write(found, output)
 
@@ -138,14 +141,16 @@ def _choose(
 ) -> None:
     """Pick and store."""
     from regard.checkpoint import save_alignment
-    from regard.evaluation.aer import Gold, agreeing_choices, best_choice
+    from regard.evaluation.aer import agreeing_choices, best_choice, best_pair
 
-    if gold is not None:
+    if gold is not None and other is not None and backwards is not None:
+        translator.choice, other.choice, scores = best_pair(readings, backwards, gold)
+        together = translator.choice.with_reverse
+        say(f"chosen by gold links, AER {scores.aer:.1%} here: {_named(translator.choice, readings)}, {together}")
+    elif gold is not None:
         translator.choice, scores = best_choice(readings, gold)
-        say(f"chosen by gold links, AER {scores.aer:.1%} here: {_named(translator.choice, readings)}")
-        if other is not None and backwards is not None:
-            turned = [Gold(*(frozenset((t, s) for s, t in some) for some in (g.sure, g.possible))) for g in gold]
-            other.choice, _ = best_choice(backwards, turned)
+        how = f", {translator.choice.symmetry}" if translator.choice.symmetry else ""
+        say(f"chosen by gold links, AER {scores.aer:.1%} here: {_named(translator.choice, readings)}{how}")
     else:
         translator.choice, chosen, agreement = agreeing_choices(readings, backwards)
         side = "both directions" if backwards else "the read from its two sides"
@@ -162,14 +167,7 @@ def _named(choice: AlignmentChoice, readings: list[Readings]) -> str:
     layers = readings[0].layers("cross")
     head = "mean of heads" if choice.head is None else f"head {choice.head + 1}"
     row = "the read after the word" if choice.consumed else "the read that predicted the word"
-    how = f", {choice.symmetry}" if choice.symmetry else ""
-    return f"layer {layers.index(choice.layer) + 1}, {head}, {row}{how}"
-
-
-def _links(readings: list[Readings], choice: AlignmentChoice, symmetry: str | None) -> list[list[Link]]:
-    from regard.evaluation.aer import links_of
-
-    return links_of(readings, replace(choice, symmetry=symmetry or choice.symmetry))  # type: ignore[arg-type]
+    return f"layer {layers.index(choice.layer) + 1}, {head}, {row}"
 
 
 def _joined(
@@ -177,7 +175,7 @@ def _joined(
     choice: AlignmentChoice,
     backwards: list[Readings],
     other: AlignmentChoice,
-    symmetry: str | None,
+    symmetry: Symmetry,
 ) -> list[list[Link]]:
     """The links of two models, put together."""
     from regard.attention.alignment import symmetrise
@@ -186,20 +184,18 @@ def _joined(
     one = links_of(readings, replace(choice, symmetry=None))
     turned = links_of(backwards, replace(other, symmetry=None))
     return [
-        symmetrise(forward, [(t, s) for s, t in backward], symmetry or "grow-diag")  # type: ignore[arg-type]
+        symmetrise(forward, [(t, s) for s, t in backward], symmetry)
         for forward, backward in zip(one, turned, strict=True)
     ]
 
 
-def _score(
-    run: Path, readings: list[Readings], choice: AlignmentChoice, found: list[list[Link]], gold: list[Gold]
-) -> None:
+def _score(run: Path, readings: list[Readings], chosen: str, found: list[list[Link]], gold: list[Gold]) -> None:
     """Print how far the links are from gold, and how far a fixed choice is, to compare."""
     from regard.evaluation.aer import alignment_scores, links_of
     from regard.pipeline import last_layer
 
     last = last_layer(readings[0])
-    for name, links in ((_named(choice, readings), found), ("last layer, mean of heads", links_of(readings, last))):
+    for name, links in ((chosen, found), ("last layer, mean of heads", links_of(readings, last))):
         s = alignment_scores(links, gold)
         typer.echo(f"AER {s.aer:6.1%}   precision {s.precision:6.1%}   recall {s.recall:6.1%}   {name}")
     say(f"{len(gold):,} pairs, {run}")

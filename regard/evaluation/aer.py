@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from regard.attention.alignment import SYMMETRIES, Link, Readings, links_between, strongest
+from regard.attention.alignment import SYMMETRIES, Link, Readings, links_between, strongest, symmetrise
 from regard.pipeline import AlignmentChoice, Translator
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "agreeing_choices",
     "alignment_scores",
     "best_choice",
+    "best_pair",
     "choices",
     "links_of",
     "read_all",
@@ -25,6 +26,8 @@ __all__ = [
 ]
 
 Links = frozenset[Link]
+TRIED = 8
+"""Reads of each of two translators that are tried together."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,34 @@ def best_choice(readings: Sequence[Readings], gold: Sequence[Gold]) -> tuple[Ali
     """The read with the lowest alignment error rate, and then the best way to put its two directions together."""
     best, _ = _best(choices(readings[0]), readings, gold)
     return _best([best, *(replace(best, symmetry=symmetry) for symmetry in SYMMETRIES)], readings, gold)
+
+
+def best_pair(
+    forward: Sequence[Readings], backward: Sequence[Readings], gold: Sequence[Gold]
+) -> tuple[AlignmentChoice, AlignmentChoice, AlignmentScores]:
+    """The reads of two translators, one for each direction, and the way to put their links together, which have the
+    lowest alignment error rate together: among those that are best alone, since one may see what the other misses."""
+    ours = _most_right(forward, gold, turned=False)
+    theirs = _most_right(backward, gold, turned=True)
+    found = []
+    for (one, links), (other, more), symmetry in product(ours, theirs, SYMMETRIES):
+        both = [symmetrise(some, others, symmetry) for some, others in zip(links, more, strict=True)]
+        found.append((alignment_scores(both, gold), one, other, symmetry))
+    scores, one, other, symmetry = min(found, key=lambda each: each[0].aer)
+    chosen, _ = _best([one, *(replace(one, symmetry=own) for own in SYMMETRIES)], forward, gold)
+    return replace(chosen, with_reverse=symmetry), replace(other, with_reverse=symmetry), scores
+
+
+def _most_right(
+    readings: Sequence[Readings], gold: Sequence[Gold], turned: bool
+) -> list[tuple[AlignmentChoice, list[list[Link]]]]:
+    """The few reads that are nearest to gold links alone, and their links as (source, target) of the gold ones."""
+    found = []
+    for choice in choices(readings[0]):
+        links = links_of(readings, choice)
+        links = [[(t, s) for s, t in some] for some in links] if turned else links
+        found.append((alignment_scores(links, gold).aer, choice, links))
+    return [(choice, links) for _, choice, links in sorted(found, key=lambda each: each[0])[:TRIED]]
 
 
 def _best(

@@ -15,12 +15,14 @@ __all__ = ["AlignmentChoice", "Translation", "joined", "last_layer", "without_re
 @dataclass(frozen=True)
 class AlignmentChoice:
     """Which read is taken for the alignment: a layer, one of its heads (None: their mean), which row, and whether the
-    links of both directions of its weights are put together (None: each target word has one link)."""
+    links of both directions of its weights are put together (None: each target word has one link). `with_reverse` is
+    how they are put together with those of a model of the other direction, where there is one."""
 
     layer: str
     head: int | None
     consumed: bool
     symmetry: Symmetry | None = None
+    with_reverse: Symmetry = "grow-diag"
 
 
 @dataclass(frozen=True)

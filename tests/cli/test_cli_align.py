@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from command import Command
 
+from regard.attention.alignment import SYMMETRIES
+
 
 @pytest.fixture
 def run(model: Path, tmp_path: Path) -> Path:
@@ -41,7 +43,7 @@ def test_what_is_chosen_is_stored_and_used(regard: Command, run: Path, data: Pat
     assert last.endswith("last layer, mean of heads")
     assert float(best.split()[1].rstrip("%")) <= float(last.split()[1].rstrip("%"))
     stored = json.loads((run / "alignment.json").read_text(encoding="utf-8"))
-    assert set(stored) == {"layer", "head", "consumed", "symmetry"}
+    assert set(stored) == {"layer", "head", "consumed", "symmetry", "with_reverse"}
     assert regard("align", run, *pairs, "--gold", data / "test.align").lines == chosen.lines, "it is used from now on"
 
 
@@ -56,6 +58,23 @@ def test_without_gold_agreement_chooses(regard: Command, run: Path, data: Path, 
     some = regard("align", run, *pairs, "--reverse", backwards, "--symmetry", "intersection").lines
     more = regard("align", run, *pairs, "--reverse", backwards, "--symmetry", "union").lines
     assert all(set(few.split()) <= set(many.split()) for few, many in zip(some, more, strict=True))
+
+
+def test_two_models_are_chosen_together(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
+    backwards, gold = Path(shutil.copytree(run, "backwards")), ["--gold", data / "test.align"]
+    asked = ["align", run, *pairs, "--reverse", backwards, *gold]
+    chosen = regard(*asked, "--choose")
+    stored = [json.loads((model / "alignment.json").read_text(encoding="utf-8")) for model in (run, backwards)]
+    assert stored[0]["with_reverse"] == stored[1]["with_reverse"]
+    assert chosen.lines[0].endswith(f", {stored[0]['with_reverse']}")
+    assert regard(*asked).lines == chosen.lines, "it is used from now on"
+    error = {how: _error(regard(*asked, "--symmetry", how).lines[0]) for how in SYMMETRIES}
+    assert _error(chosen.lines[0]) == min(error.values()) == error[stored[0]["with_reverse"]]
+    assert regard(*asked, "--symmetry", "union").lines[0].endswith(", union"), "what is done is what is said"
+
+
+def _error(line: str) -> float:
+    return float(line.split()[1].rstrip("%"))
 
 
 def test_what_cannot_be_aligned(regard: Command, transformer: Path, data: Path) -> None:

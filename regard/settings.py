@@ -68,16 +68,21 @@ def override(values: Mapping[str, Any], assignments: Iterable[str]) -> dict[str,
 
 
 def merge(base: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Both tables in one: where both name a key, `above` wins; a table that names another `kind` replaces the whole."""
+    """Both tables in one: where both name a key, `above` wins. Where both name a `kind`, and not the same, the table
+    below says nothing about the other kind, and is replaced whole.
+    """
     result = dict(base)
     for key, value in above.items():
         old = result.get(key)
-        both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        if both and value.get("kind", old.get("kind")) == old.get("kind"):  # type: ignore[union-attr]
+        if isinstance(old, Mapping) and isinstance(value, Mapping) and not _other_kind(old, value):
             result[key] = merge(cast(Mapping[str, Any], old), value)
         else:
             result[key] = value
     return result
+
+
+def _other_kind(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return "kind" in old and "kind" in new and old["kind"] != new["kind"]
 
 
 def _value(text: str) -> Any:

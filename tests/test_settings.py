@@ -8,7 +8,8 @@ import pytest
 
 from regard.errors import ConfigurationError
 from regard.settings import merge, override, read_toml
-from regard.training import Recipe, preset
+from regard.training import Recipe, preset, presets
+from regard.training.schedule import ScheduleSettings
 
 BASE = merge(preset("transformer-tiny"), {"data": {"source": "a", "target": "b"}})
 
@@ -52,6 +53,23 @@ def test_another_kind_replaces_the_whole_table() -> None:
     recipe = Recipe.parse(override(BASE, ["model.decoder.kind=recurrent", "model.decoder.size=64"]), "x")
     assert (recipe.model.decoder.kind, recipe.model.decoder.size) == ("recurrent", 64)
     assert recipe.model.encoder.kind == "transformer"
+
+
+def test_the_order_of_assignments_does_not_matter() -> None:
+    told = ["tokenizer.size=900", "tokenizer.kind=unigram"]
+    for order in (told, told[::-1]):
+        tokenizer = Recipe.parse(override(BASE, order), "x").tokenizer
+        assert (tokenizer.kind, tokenizer.size) == ("unigram", 900)
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_schedule_keeps_what_a_preset_says_of_its_kind_alone(name: str) -> None:
+    values = merge(preset(name), {"data": BASE["data"]})
+    before = preset(name)["schedule"]
+    same = override(values, ["schedule.kind=inverse_square_root"])["schedule"]
+    assert same == before
+    other = ScheduleSettings.parse(override(values, ["schedule.kind=noam"])["schedule"], "x")
+    assert other == ScheduleSettings(kind="noam", peak=1.0), "a rate is no factor of the paper's formula"
 
 
 def test_a_written_recipe_is_read_back_the_same(tmp_path: Path) -> None:

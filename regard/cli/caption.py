@@ -98,7 +98,9 @@ def caption(
 
     files, runs = _files(images), [run, *(with_ or ())]
     captioner = load_captioner(runs if len(runs) > 1 else run, device_named(device), engine, precision)
-    search: dict[str, Any] = {name: given[name] for name in SEARCH if given[name] not in (None, False)}
+    search: dict[str, Any] = {
+        name: given[name] for name in SEARCH if given[name] is not None and given[name] is not False
+    }
     search |= {"wishes": Wish(prefix, forbid=tuple(forbid or ())), "readings": regions and format == "jsonl"}
     causes = list[str]()
     for first in range(0, len(files), TOGETHER):

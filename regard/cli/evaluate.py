@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -132,7 +133,8 @@ def _translated(
 
 
 def _aligned(source: str, reference: list[str]) -> tuple[list[str], list[list[str]]]:
-    """The lines of all files, which belong together line by line."""
+    """The lines of all files, which belong together line by line. References are compared in Unicode's form NFC, as
+    models write."""
     from regard.data.text import read_files
 
     sources, *references = (file.lines for file in read_files([source, *reference]))
@@ -143,7 +145,11 @@ def _aligned(source: str, reference: list[str]) -> tuple[list[str], list[list[st
     ]
     if uneven:
         raise DataError(*uneven)
-    return sources, references
+    composed = [[unicodedata.normalize("NFC", line) for line in lines] for lines in references]
+    for path, lines, before in zip(reference, composed, references, strict=True):
+        if changed := sum(map(str.__ne__, lines, before)):
+            say(f"{path}: {changed:,} lines are not in Unicode's form NFC; they are compared as if they were")
+    return sources, composed
 
 
 @dataclass(frozen=True)

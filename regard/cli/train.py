@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,12 +36,11 @@ TEXT, CAPTIONS = "transformer-tiny", "caption-transformer"
 
 @dataclass(frozen=True)
 class Start:
-    """How a run begins: anew, where it stopped (`resume`), with the weights of another (`parent`), or with the largest
-    of several `sizes` that a time budget suffices for.
+    """How a run begins: anew, where it stopped (`resume`), or with the largest of several `sizes` that a time budget
+    suffices for.
     """
 
     resume: bool = False
-    parent: Path | None = None
     sizes: dict[str, Recipe] = field(default_factory=dict)
 
 
@@ -86,7 +86,8 @@ def train(
     if out is None and not dry_run:
         raise UsageError("--out: say which folder to write, such as --out runs/first")
     if restarted() and out is not None and (out / "train.toml").is_file():
-        resume = True  # a worker died, and torchrun started all of them again
+        # A worker died, and torchrun started all of them again; what began the run is written down there.
+        resume, preset, from_, budget = True, None, None, None
     _check_together(resume, from_, budget, preset, dry_run)
     files = {
         "source": source,
@@ -104,8 +105,8 @@ def train(
         not given.images and budget is not None and config is None and preset is None and from_ is None and not resume
     )
     sizes = {name: given.recipe(None, name) for name in SIZES} if open_size else {}
-    start = Start(resume, from_, sizes)
-    with joined(device_named(device), recipe.training.sharded) as (world, place):
+    start = Start(resume, sizes)
+    with joined(device_named(device), recipe.training.sharded, threads) as (world, place):
         if dry_run:
             _look_ahead(recipe, start, place)
             return
@@ -138,7 +139,9 @@ class _Given:
             raise UsageError(f"--resume: {config} is missing, so {config.parent} is no run; train without --resume")
         if config is not None:
             values, where = {**values, **read_toml(config)}, str(config)
-        if parent is not None:
+        asked = override(values, self.sets).get("training")
+        parent = parent or (Path(str(asked["parent"])) if isinstance(asked, dict) and asked.get("parent") else None)
+        if parent is not None and not resume:
             values = merge(_inherited(parent), values)
         named = preset or values.pop("preset", None)
         if named is not None or not _names_a_model(values):
@@ -146,7 +149,9 @@ class _Given:
             pictures = self.images or (isinstance(data, dict) and data.get("images"))
             values = merge(preset_values(str(named or (CAPTIONS if pictures else TEXT))), values)
         given: dict[str, Any] = {**self.files, **({"images": self.images} if self.images else {})}
-        values = override(merge(values, {"data": given} if given else {}), self.sets)
+        told = {"data": given} if given else {}
+        told |= {"training": {"parent": str(parent)}} if parent is not None else {}
+        values = override(merge(values, told), self.sets)
         return Recipe.parse(values, where)
 
 
@@ -185,14 +190,23 @@ def _inherited(parent: Path) -> dict[str, Any]:
     """What training goes on with from another run: its model, vocabulary and search, and gentler steps."""
     from regard.checkpoint import load_settings
     from regard.settings import merge, read_toml
+    from regard.training.schedule import ScheduleSettings, rate
 
     settings = load_settings(parent)
     kept = {name: getattr(settings, name).model_dump() for name in ("model", "tokenizer", "search")}
+    del kept["search"][_longest(settings)]  # that of the data, unless said
     before = read_toml(parent / "train.toml") if (parent / "train.toml").is_file() else {}
-    schedule = {"peak": before.get("schedule", {}).get("peak", 1e-3) / 5, "warmup": 200}
+    was = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(parent / "train.toml"))
+    highest = rate(was, was.warmup, settings.model.decoder.size)
+    schedule = {"kind": "inverse_square_root", "peak": highest / 5, "warmup": 200}
     batching = {key: value for key, value in before.get("batching", {}).items() if key != "batches"}
     images = {} if settings.pictures is None else {"images": settings.pictures.model_dump()}
     return merge({**kept, "batching": batching, "data": images}, {"schedule": schedule})
+
+
+def _longest(settings: FolderSettings) -> str:
+    """What a model's data say of its search: the longest source, or the longest caption, that it has seen."""
+    return "longest_source" if settings.pictures is None else "max_length"
 
 
 def _names_a_model(values: Mapping[str, Any]) -> bool:
@@ -205,28 +219,40 @@ def _names_a_model(values: Mapping[str, Any]) -> bool:
 def run(
     recipe: Recipe, out: Path, start: Start | None = None, device: str = "cpu", world: World | None = None
 ) -> Outcome:
-    """Train by this recipe in this folder. Raises UsageError where a run is there that is not to be resumed."""
-    import torch
-
-    from regard.cli.progress import Teller
-    from regard.evaluation.validation import validation
-    from regard.models import count
-    from regard.training import Trainer, World, card
-    from regard.training.board import listeners
+    """Train by this recipe in this folder. Raises UsageError where a run is there that is not to be resumed, and where
+    another process is training in it.
+    """
+    from regard.training import World
+    from regard.training.alone import alone
 
     start, world = start or Start(), world or World()
     recipe.model.check(recipe.tokenizer.joint)
     if world.first:
         _check_folder(out, start.resume)
-    world.wait()
+    with alone(out) if world.first else nullcontext():
+        world.wait()
+        return _trained(recipe, out, start, device, world)
+
+
+def _trained(recipe: Recipe, out: Path, start: Start, device: str, world: World) -> Outcome:
+    import torch
+
+    from regard.cli.progress import Teller
+    from regard.evaluation.validation import validation
+    from regard.models import count
+    from regard.training import Trainer, card
+    from regard.training.board import listeners
+    from regard.training.resume import there
+
     if start.resume:
         recipe = _reconciled(recipe, out)
     recipe = recipe.resolved(device, world.size)
     _check_guided(recipe)
+    goes_on = start.resume and there(out)
     recipe, settings, data = _prepared(recipe, out, start, device, world)
     torch.manual_seed(recipe.training.seed)
     tokenizer, batches = data.tokenizer, data.batches
-    model = _model(recipe, tokenizer, start.parent, start.resume).to(device)
+    model = _model(recipe, tokenizer, begun=goes_on).to(device)
     say(f"model: {count(model):,} weights · {recipe.training.precision} on {device}{_processes(world)}")
     say(_about(batches, recipe))
     watched = validation(data.valid, tokenizer, settings, recipe.training.validate_with)
@@ -260,27 +286,27 @@ def _prepared(
     begun = start.resume and (out / CONFIG).exists()
     world.wait()  # until all have looked, before the first one writes
     if world.first:
-        data = _data(recipe, out, start, begun)
+        data = _data(recipe, out, begun)
         if start.sizes:
-            recipe = _within_budget(recipe, start.sizes, data, device)
+            recipe = _within_budget(recipe, start.sizes, data, device, world.size)
         settings = load_settings(out) if begun else _folder(recipe, data, out)
     world.wait()
     if not world.first:
         settings = load_settings(out)
         if not begun:
             recipe = Recipe.parse(read_toml(out / "train.toml"), str(out / "train.toml"))
-        data = _data(recipe, out, start, True)
+        data = _data(recipe, out, True)
     return recipe, settings, data
 
 
-def _data(recipe: Recipe, out: Path, start: Start, begun: bool) -> Prepared:
+def _data(recipe: Recipe, out: Path, begun: bool) -> Prepared:
     """Read the corpora and make batches of them, with the run's vocabulary, the other run's, or one made now."""
     from regard.checkpoint import load_settings
     from regard.data.prepared import prepare
     from regard.data.tokenizer import Tokenizer
     from regard.training.finetune import check_scripts
 
-    parent = None if begun else start.parent
+    parent = None if begun else _parent(recipe)
     given: Tokenizer | None = None
     if begun or parent is not None:
         given = Tokenizer.load(parent or out, load_settings(parent or out).tokenizer)
@@ -333,29 +359,38 @@ def _reconciled(recipe: Recipe, out: Path) -> Recipe:
 
 def _folder(recipe: Recipe, data: Prepared, out: Path) -> FolderSettings:
     """Write what stays the same through a run; `config.json` comes last."""
-    from regard.checkpoint import FolderSettings, save_folder
+    from regard.checkpoint import FolderSettings, load_settings, save_folder
 
-    images, search = recipe.data.images, recipe.search
-    if images is None:
-        search = search.with_values(longest_source=search.longest_source or data.longest)
-    else:
-        search = search.with_values(max_length=search.max_length or data.longest)
+    images, parent = recipe.data.images, _parent(recipe)
     frame = None if images is None else images.frame
-    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=search, pictures=frame)
+    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=recipe.search, pictures=frame)
+    name, longest = _longest(settings), data.longest
+    if parent is not None:  # it has not forgotten those
+        longest = max(longest, getattr(load_settings(parent).search, name) or 0)
+    if not getattr(recipe.search, name):
+        settings = settings.with_values(search=recipe.search.with_values(**{name: longest}))
     out.mkdir(parents=True, exist_ok=True)
     recipe.write(out / "train.toml")
     save_folder(out, settings, data.tokenizer)
     return settings
 
 
-def _model(recipe: Recipe, tokenizer: Tokenizer, parent: Path | None, resume: bool = False) -> Model:
+def _parent(recipe: Recipe) -> Path | None:
+    return None if recipe.training.parent is None else Path(recipe.training.parent)
+
+
+def _model(recipe: Recipe, tokenizer: Tokenizer, begun: bool = False) -> Model:
+    """The model as a run begins with it; where it has begun, the weights come from its checkpoint."""
     from regard.checkpoint import WEIGHTS, load_tensors, put_weights
     from regard.models import begin_from_published, build
 
     model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
+    parent = _parent(recipe)
+    if begun:
+        return model
     if parent is not None:
         put_weights(model, load_tensors(parent / WEIGHTS), parent / WEIGHTS)
-    elif not resume:
+    else:
         begin_from_published(model, recipe.model)
     return model
 
@@ -375,12 +410,12 @@ def _check_guided(recipe: Recipe) -> None:
         say(f"guided: {guide.layer}, head {guide.head + 1}, weight {guide.weight:g} (training.guided)")
 
 
-def _within_budget(recipe: Recipe, sizes: dict[str, Recipe], data: Prepared, device: str) -> Recipe:
+def _within_budget(recipe: Recipe, sizes: dict[str, Recipe], data: Prepared, device: str, processes: int = 1) -> Recipe:
     from regard.training.budget import choose
 
     assert recipe.training.minutes is not None, "a budget is a number of minutes"
     vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
-    resolved = {name: size.resolved(device) for name, size in sizes.items()}
+    resolved = {name: size.resolved(device, processes) for name, size in sizes.items()}
     choice = choose(recipe.training.minutes, resolved, data.batches, vocabularies, device)
     say(*choice.said)
     return choice.recipe
@@ -398,11 +433,11 @@ def _look_ahead(recipe: Recipe, start: Start, device: str) -> None:
     recipe = recipe.resolved(device)
     _check_guided(recipe)
     with TemporaryDirectory() as folder:
-        data = _data(recipe, Path(folder), start, False)
+        data = _data(recipe, Path(folder), False)
         if start.sizes:
             recipe = _within_budget(recipe, start.sizes, data, device)
         torch.manual_seed(recipe.training.seed)
-        model = _model(recipe, data.tokenizer, start.parent).to(device)
+        model = _model(recipe, data.tokenizer).to(device)
         say(_about(data.batches, recipe))
         for line in preview(model, recipe, data.batches, device):
             typer.echo(line)

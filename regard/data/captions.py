@@ -9,6 +9,7 @@ import difflib
 import json
 import random
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -135,14 +136,15 @@ def read_captions(
     there, long = _There(folder), list[int]()
     for number, name, text in rows:
         caption = clean(text)
-        if cause := there.missing(name):
+        file, cause = there.find(name)
+        if cause:
             complaints.add("captions of pictures that are not there", f"{path}: {unit} {number}: {cause}")
         elif not caption:
             complaints.add("captions with no text", f"{path}: {unit} {number}: the caption of {name} has no text")
         elif longest is not None and caption.count(" ") >= longest:
             long.append(number)
         else:
-            found.setdefault(name, []).append(caption)
+            found.setdefault(file, []).append(caption)
     if long:
         notes.append(
             f"left out: {len(long):,} captions of more than {longest} words, the first in {unit} {long[0]} "
@@ -185,27 +187,37 @@ def sided(captions: Sequence[str]) -> bool:
 
 
 class _There:
-    """Which pictures are in a folder; asked for each name once."""
+    """Which pictures are in a folder; asked for each name once.
+
+    A letter with an accent, or a syllable of Hangul, can be written in one code point or in several, and file systems
+    do it otherwise than people type: names that look the same are the same.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._listed = {entry.name for entry in folder.iterdir()}
-        self._known: dict[str, str] = {}
+        self._listed = {unicodedata.normalize("NFC", entry.name): entry.name for entry in folder.iterdir()}
+        self._known: dict[str, tuple[str, str]] = {}
         self._guesses = 0
 
-    def missing(self, name: str) -> str:
-        """What is wrong with a name; nothing where it is that of a file."""
+    def find(self, name: str) -> tuple[str, str]:
+        """The name as the folder has it, and what is wrong with it; nothing where it is that of a file."""
         if name not in self._known:
-            self._known[name] = self._problem(name)
+            self._known[name] = self._found(name)
         return self._known[name]
 
-    def _problem(self, name: str) -> str:
+    def _found(self, name: str) -> tuple[str, str]:
         parts = PurePosixPath(name.replace("\\", "/")).parts
         if not name or name.startswith(("/", "\\")) or ".." in parts or "\0" in name:
-            return f"{name!r} is no name of a file in {self.folder}; names are given as seen from that folder"
-        if name in self._listed or (len(parts) > 1 and (self.folder / name).exists()):
-            return ""
-        return f"there is no picture {name} in {self.folder}{self._nearest(name)}"
+            return name, f"{name!r} is no name of a file in {self.folder}; names are given as seen from that folder"
+        if len(parts) > 1:
+            forms = (name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD")))
+            there = [form for form in forms if (self.folder / form).exists()]
+        else:
+            listed = self._listed.get(unicodedata.normalize("NFC", name))
+            there = [] if listed is None else [name if (self.folder / name).exists() else listed]
+        if there:
+            return there[0], ""
+        return name, f"there is no picture {name} in {self.folder}{self._nearest(name)}"
 
     def _nearest(self, name: str) -> str:
         self._guesses += 1
@@ -225,15 +237,16 @@ def _lines(path: Path) -> tuple[list[str], list[str]]:
 
 def _rows(lines: list[str], path: Path) -> tuple[str, str, Iterator[Row]]:
     """Of what kind a file is, what its entries are called, and the entries. Raises DataError, every cause at once."""
-    first = next((line for line in lines if line.strip()), "")
-    if first.lstrip()[:1] in ("{", "["):
-        whole = _json("\n".join(lines))
+    at, first = next(((n, line) for n, line in enumerate(lines, 1) if line.strip()), (1, ""))
+    whole = _json("\n".join(lines)) if first.lstrip()[:1] in ("{", "[") else None
+    # A picture may be called [1].jpg.
+    if first.lstrip()[:1] in ("{", "[") and ("\t" not in first or whole is not None or _json(first) is not None):
         if isinstance(whole, dict) and {"images", "annotations"} <= whole.keys():
             return "COCO JSON", "annotation", iter(_coco(whole, path))
         return "JSON lines", "line", iter(_json_lines(lines, path))
     if "\t" not in first:
         raise DataError(
-            f"{path}: line 1 holds no tab ({first[:40]!r}); wanted lines of file, tab, caption; or name.jpg#0, tab, "
+            f"{path}: line {at} holds no tab ({first[:40]!r}); wanted lines of file, tab, caption; or name.jpg#0, tab, "
             "caption (Flickr8k); or COCO JSON; or one JSON object a line with image and caption"
         )
     if re.match(r"[^\t]+#\d+\t", first):

@@ -50,7 +50,7 @@ def changes(data: CorpusSettings, run: Path, stamps: Stamps | None = None) -> tu
     now = stamps_of(data) if stamps is None else stamps
     try:
         before = json.loads((run / DATA).read_bytes())
-        old, settings = before["files"], before["settings"]
+        old, settings = before["files"], _flat(before["settings"])
         found = [_file_changed(key, old.get(key), now.get(key)) for key in {**old, **now}]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         return (f"{run / DATA}: damaged ({problem}); whether the data are those the run began with is not known",)
@@ -74,6 +74,13 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str =
     return found
 
 
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by their dotted names; the weights of corpora were once a table of their own."""
+    weights = settings.get("weights") or {}
+    rest = {key: value for key, value in settings.items() if key != "weights"}
+    return {**rest, **{f"weights.{name}": weight for name, weight in weights.items()}}
+
+
 def _file_changed(role: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str | None:
     """A sentence where a file is not what it was; the test files change nothing."""
     if role.startswith("test.") or (old and new and old["sha256"] == new["sha256"]):
@@ -93,5 +100,5 @@ def _choices(data: CorpusSettings) -> dict[str, Any]:
     if data.images is not None:
         chosen = data.images.model_dump(exclude=set(_NAMES))
         return {"max_length": data.max_length, **{f"images.{key}": value for key, value in chosen.items()}}
-    weights = data.weights
-    return {**asdict(data.filters), **({"weights": weights} if len(weights) > 1 else {})}
+    weights = {f"weights.{name}": weight for name, weight in data.weights.items()}
+    return {**asdict(data.filters), **(weights if len(weights) > 1 else {})}

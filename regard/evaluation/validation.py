@@ -23,6 +23,10 @@ from regard.training.loss import Loss, Objective
 __all__ = ["CaptionValidation", "Validation", "examples", "resampled", "validation"]
 
 
+GREEDY = {"beam": 1, "groups": 1, "mbr": False, "sample": False, "temperature": 1.0, "top_k": None, "top_p": None}
+"""What makes any search greedy."""
+
+
 class _Validation(ABC):
     """Called with a model, gives `loss` (nats a piece, not smoothed), scores of what greedy search finds, and under
     `attention` the entropy of each layer that reads, in nats.
@@ -31,7 +35,7 @@ class _Validation(ABC):
     def __init__(self, held_out: list[Example], tokenizer: Tokenizer, settings: FolderSettings) -> None:
         self.batches = Batches(held_out, BatchingSettings(tokens=4096), seed=0)
         self.tokenizer = tokenizer
-        self.settings = settings.with_values(search={**settings.search.model_dump(), "beam": 1})
+        self.settings = settings.with_values(search={**settings.search.model_dump(), **GREEDY})
 
     def __call__(self, model: Model) -> dict[str, Any]:
         scores = self._scores(model)

@@ -91,16 +91,17 @@ class World:
 
 
 @contextmanager
-def joined(device: str, sharded: bool = False) -> Iterator[tuple[World, str]]:
-    """The processes that torchrun started, for as long as the block runs, and the device of this one."""
+def joined(device: str, sharded: bool = False, threads: int | None = None) -> Iterator[tuple[World, str]]:
+    """The processes that torchrun started, for as long as the block runs, and the device of this one. Each computes
+    with so many `threads`; without a number the cores are shared out."""
     if not started_by_torchrun():
         yield World(), device
         return
     local = int(os.environ["LOCAL_RANK"])
     if device == "cuda":
         torch.cuda.set_device(local)
-    else:  # torchrun allows each process one thread; the cores are shared out instead
-        torch.set_num_threads(max(1, (os.cpu_count() or 1) // int(os.environ["LOCAL_WORLD_SIZE"])))
+    else:  # torchrun allows each process one thread
+        torch.set_num_threads(threads or max(1, (os.cpu_count() or 1) // int(os.environ["LOCAL_WORLD_SIZE"])))
     dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=PATIENCE)
     try:
         yield World(dist.get_rank(), dist.get_world_size(), sharded), f"cuda:{local}" if device == "cuda" else device

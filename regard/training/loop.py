@@ -49,6 +49,7 @@ class Progress:
     best: float = -math.inf
     best_update: int = 0
     looks_since_best: int = 0
+    looked: int = 0  # the update of the last look
 
     def as_json(self) -> dict[str, Any]:
         values = asdict(self)
@@ -100,7 +101,8 @@ class Trainer:
         self.checkpoints = resume.Checkpoints(folder / "checkpoints", self.settings.keep, self.world)
         self.journal = Journal(folder / "journal.jsonl")
         self.progress = Progress(updates=self.settings.updates)
-        self.signal: int | None = None
+        self.signal: int | None = None  # what all processes stop for
+        self._asked: int | None = None  # what this one was sent
         self._saved = time.monotonic()
         device = device_of(model)
         mine = -(-batches.together // self.world.size)
@@ -123,7 +125,7 @@ class Trainer:
                     self._look()
                 elif self._save_is_due():
                     self._save()
-            if self.signal is None and self.progress.update % self.settings.validate_every:
+            if self.signal is None and self.progress.looked < self.progress.update:
                 self._look()
             if not (self.folder / WEIGHTS).exists():  # stopped before the first look: what there is can be used
                 with self._averaged():
@@ -140,6 +142,9 @@ class Trainer:
         found = self.checkpoints.load(own, lambda problem: self._note("damaged", problem=problem))
         if found is None:
             self.optimizer.state.clear()
+            if self.world.first:
+                self.journal.cut(0)
+            self.world.wait()
             return False
         parts, state = found
         if not self.world.sharded:
@@ -175,7 +180,8 @@ class Trainer:
         spent = time.perf_counter() - began
         progress.seconds += spent
         meter.add(losses, norm, update.tokens, spent)
-        self.signal = int(self.world.largest(float(self.signal or 0))[0]) or None
+        if self.world.size > 1:
+            self.signal = int(self.world.largest(float(self._asked or 0))[0]) or None
         self._resolve_budget(meter)
 
     def _gradients(self, update: Update, batches: list[PairBatch]) -> list[Loss]:
@@ -266,6 +272,7 @@ class Trainer:
             score = 0.0 if not scores else -scores[by] if by == "loss" else scores[by]
             (score,) = self.world.from_first(score)
             progress.looks_since_best += 1
+            progress.looked = progress.update
             if score > progress.best:
                 progress.best, progress.best_update, progress.looks_since_best = score, progress.update, 0
                 self._put_down_weights()
@@ -324,7 +331,10 @@ class Trainer:
             self.say(event, values)
 
     def _stop(self, number: int) -> None:
-        self.signal = number
+        """Several processes stop after the same update: one that stopped at once would leave the others waiting."""
+        self._asked = number
+        if self.world.size == 1:
+            self.signal = number
 
     def _with_tensors(self, update: Update) -> tuple[Update, list[PairBatch]]:
         """An update, and the tensors of the batches that this process computes."""

@@ -29,6 +29,9 @@ class TrainingSettings(Settings):
     """How the weights are found."""
 
     seed: int = Field(1, ge=0, lt=2**63, description="of the weights, the order of the data and dropout")
+    parent: str | None = Field(
+        None, min_length=1, description="the run whose weights and vocabulary this one begins with; what --from names"
+    )
     updates: int | None = Field(None, ge=1, description="stop after so many updates")
     minutes: float | None = Field(
         None, gt=0, description="or after so many minutes of training, turned into updates once the speed is known"
@@ -173,18 +176,23 @@ def _transformer(layers: int, size: int, feedforward: int, heads: int, dropout: 
     return merge({"model": {"encoder": dict(side), "decoder": dict(side)}}, others)
 
 
+def _rising(peak: float, warmup: int) -> dict[str, Any]:
+    """A schedule that names its kind: a rate is no factor of another kind's formula."""
+    return {"kind": "inverse_square_root", "peak": peak, "warmup": warmup}
+
+
 def _recurrent(**decoder: Any) -> dict[str, Any]:
     """A GRU that reads from both ends, and a decoder."""
     sides = {"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent", **decoder}}
-    return {"model": sides, "schedule": {"peak": 2e-3, "warmup": 1000}}
+    return {"model": sides, "schedule": _rising(2e-3, 1000)}
 
 
 _PRESETS: dict[str, dict[str, Any]] = {
-    "transformer-tiny": _transformer(4, 128, 256, 4, 0.2, schedule={"peak": 5e-3, "warmup": 2000}),
-    "transformer-small": _transformer(4, 256, 1024, 4, 0.3, schedule={"peak": 2e-3, "warmup": 2000}),
-    "transformer-base": _transformer(6, 512, 2048, 8, 0.1, schedule={"peak": 7e-4, "warmup": 4000}),
+    "transformer-tiny": _transformer(4, 128, 256, 4, 0.2, schedule=_rising(5e-3, 2000)),
+    "transformer-small": _transformer(4, 256, 1024, 4, 0.3, schedule=_rising(2e-3, 2000)),
+    "transformer-base": _transformer(6, 512, 2048, 8, 0.1, schedule=_rising(7e-4, 4000)),
     "marian": merge(  # transformer-base of Marian's examples; goes to Hugging Face and comes from there
-        _transformer(6, 512, 2048, 8, 0.1, schedule={"peak": 3e-4, "warmup": 16000}),
+        _transformer(6, 512, 2048, 8, 0.1, schedule=_rising(3e-4, 16000)),
         {"model": {side: {"norm": "post", "activation": "silu"} for side in ("encoder", "decoder")}},
     ),
     "rnn": _recurrent(kind="plain", context="every"),
@@ -193,14 +201,14 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "rnn-cosine": _recurrent(order="luong", score="cosine"),
     "conv": {
         "model": {"encoder": {"kind": "convolutional"}, "decoder": {"kind": "convolutional"}},
-        "schedule": {"peak": 1e-3, "warmup": 1000},
+        "schedule": _rising(1e-3, 1000),
     },
     "caption-rnn": {  # Show, Attend and Tell, its network small enough to be trained from nothing
         "model": {
             "encoder": {"kind": "resnet", "positions": "learned"},
             "decoder": {"kind": "recurrent", "cell": "lstm", "gate": True},
         },
-        "schedule": {"peak": 2e-3, "warmup": 1000},
+        "schedule": _rising(2e-3, 1000),
         "training": {"doubly_stochastic": 1.0},
     },
     "caption-transformer": {
@@ -208,7 +216,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
             "encoder": {"kind": "resnet"},
             "decoder": {"kind": "transformer", "layers": 3, "size": 256, "feedforward": 1024},
         },
-        "schedule": {"peak": 2e-3, "warmup": 1000},
+        "schedule": _rising(2e-3, 1000),
     },
 }
 

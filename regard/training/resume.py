@@ -20,10 +20,15 @@ from regard.checkpoint import load_tensors, save_tensors
 from regard.errors import ModelFolderError, TrainingError
 from regard.training.distributed import World
 
-__all__ = ["Checkpoints", "Damaged", "Parts", "give_memory", "optimizer_tensors", "put"]
+__all__ = ["Checkpoints", "Damaged", "Parts", "give_memory", "optimizer_tensors", "put", "there"]
 
 Parts = dict[str, dict[str, torch.Tensor]]  # model, average, optimizer …: tensors by name
 STATE, SHARDS = "state.json", "sharded"
+
+
+def there(run: Path) -> bool:
+    """Whether a run has a checkpoint, be it damaged."""
+    return bool(_all(run / "checkpoints"))
 
 
 class Damaged(Exception):
@@ -60,16 +65,29 @@ class Checkpoints:
         """The newest checkpoint that is whole, or None where there is none at all. `damaged` is told of each that is
         not. `own` are tensors of the right names and shapes, which a sharded checkpoint is read into.
         """
-        problems = []
+        problems, bad = [], list[Path]()
         for folder in reversed(self._all()):
             try:
-                return _read(folder, own)
+                found = _read(folder, own)
             except Damaged as problem:
                 problems.append(f"{folder}: damaged ({problem})")
+                bad.append(folder)
                 damaged(problems[-1])
+                continue
+            self._put_aside(bad)
+            return found
         if problems:
             raise TrainingError(*problems, "no checkpoint can be read; start again in another folder")
         return None
+
+    def _put_aside(self, bad: list[Path]) -> None:
+        """Damaged ones are newer than what was read: left among the others they would count as the newest, and push
+        whole ones out."""
+        if self.world.first:
+            for folder in bad:
+                aside = folder.with_suffix(".damaged")
+                shutil.rmtree(aside, ignore_errors=True)
+                folder.rename(aside)
 
     def _write(self, beside: Path, parts: Parts, state: dict[str, Any]) -> None:
         if self.world.first:
@@ -97,7 +115,11 @@ class Checkpoints:
         self.world.wait()
 
     def _all(self) -> list[Path]:
-        return sorted(path for path in self.folder.glob("update-*") if path.suffix != ".part")
+        return _all(self.folder)
+
+
+def _all(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("update-*") if not path.suffix)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, torch.Tensor]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
+import pydantic
 from pydantic import Field
 
 from regard.settings import Settings
@@ -18,8 +19,17 @@ class ScheduleSettings(Settings):
         "inverse_square_root",
         description="fall like 1/√update from the peak; noam: the peak follows from the model size",
     )
-    peak: float = Field(5e-3, gt=0, description="the highest rate; with noam the factor of the paper's formula")
+    peak: float = Field(
+        5e-3, gt=0, description="the highest rate; with noam the factor of the paper's formula, 1 unless given"
+    )
     warmup: int = Field(2000, ge=1, description="updates until the peak")
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _factor(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("kind") == "noam":
+            return {"peak": 1.0, **values}
+        return values
 
 
 def rate(settings: ScheduleSettings, update: int, size: int) -> float:

@@ -177,6 +177,15 @@ def test_scores_of_what(regard: Command, captioner: Path, options: list[str], ca
     regard.fails("evaluate", captioner, *options, status=2, because=causes)
 
 
+def test_nothing_is_something_too(regard: Command, captioner: Path, album: Path) -> None:
+    picture = sorted((album / "images").iterdir())[0]
+    asked = ["caption", captioner, picture, "--nbest", 2, "--beam", 2, "--format", "jsonl", "--threads", 1]
+    scores = [json.loads(regard(*asked, "--length-penalty", value).out)["score"] for value in ("0", "0.0000001", "1")]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+    assert scores[0] != pytest.approx(scores[2], abs=1e-4)
+    assert regard.ended(*asked, "--temperature", "0").status == 2
+
+
 def test_stopped_and_resumed_is_never_stopped(regard: Command, shown: list[str], tmp_path: Path) -> None:
     some = sets([*CAPTIONER, "data.images.cut=0.2", "data.images.colour=0.1", "training.validate_every=4"])
     base = [*shown, *some, "--threads", 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,17 @@ def test_the_form_of_a_text_changes_nothing(regard: Command, transformer: Path, 
         regard("evaluate", transformer, "--source", "windows.ko", "--reference", "windows.en", "--beam", 1).out
         == plain.out
     )
+
+
+def test_what_looks_the_same_scores_the_same(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:
+    korean = data / "test.ko"
+    turned = ["--source", data / "test.en", "--reference"]
+    Path("nfd").write_text(unicodedata.normalize("NFD", korean.read_text(encoding="utf-8")), encoding="utf-8")
+    plain = regard("evaluate", transformer, *turned, korean, "--beam", 1)
+    other = regard("evaluate", transformer, *turned, "nfd", "--beam", 1)
+    assert other.out == plain.out
+    assert "nfd: 12 lines are not in Unicode's form NFC; they are compared as if they were" in other.err
+    assert "NFC" not in plain.err
 
 
 def test_files_that_cannot_be(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:

@@ -8,10 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+import tomli_w
 from command import TRANSFORMER, Command, sets
 
 from regard.checkpoint import load_tensors
 from regard.settings import read_toml
+from regard.training import journal
 
 ONE_UPDATE = sets([*TRANSFORMER, "training.updates=1", "training.validate_with=1"])
 KO, EN = "나는 집에 간다\n나는 빵을 먹고 있었다\n", "I go home\nI was eating bread\n"
@@ -368,6 +370,76 @@ def test_from_another_run(regard: Command, transformer: Path, corpus: list[str])
     distance = sum(float((before[name] - after[name]).norm()) for name in before)
     assert 0 < distance < 0.2 * sum(float(tensor.norm()) for tensor in before.values()), "it began with those weights"
     assert read_toml("tuned/train.toml")["model"] == read_toml(transformer / "train.toml")["model"]
+
+
+def test_a_fine_tuned_run_that_died_early_begins_with_the_same_weights(
+    regard: Command, transformer: Path, corpus: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = [*corpus, "--from", transformer, *sets(["training.updates=2"])]
+    regard("train", *options, "--out", "tuned")
+    with monkeypatch.context() as patched:
+        patched.setattr("regard.training.Trainer.run", _full)
+        regard.ended("train", *options, "--out", "died")
+    done = regard("train", "--out", "died", "--resume")
+    assert "there is no checkpoint yet: starting from the beginning" in done.err
+    regard("train", "tuned/train.toml", "--out", "again")
+    whole, *others = (load_tensors(Path(name) / "model.safetensors") for name in ("tuned", "died", "again"))
+    for other in others:
+        assert all(whole[name].equal(other[name]) for name in whole)
+
+
+def test_workers_that_torchrun_starts_again_go_on(
+    regard: Command, transformer: Path, corpus: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = {
+        "from": [*corpus, "--from", transformer, *sets(["training.updates=1"])],
+        "preset": [*corpus, "--preset", "transformer-tiny", *ONE_UPDATE],
+    }
+    for name, options in begun.items():
+        regard("train", *options, *sets(["training.validate_with=1"]), "--out", name)
+        with monkeypatch.context() as patched:
+            patched.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+            done = regard("train", *options, *sets(["training.validate_with=1"]), "--out", name)
+        assert "going on from update" in done.err
+
+
+def test_fine_tuning_takes_a_fifth_of_the_highest_rate(regard: Command, transformer: Path, corpus: list[str]) -> None:
+    shutil.copytree(transformer, "parent")
+    before = read_toml("parent/train.toml")
+    size = before["model"]["decoder"]["size"]
+    before["schedule"] = {"kind": "noam", "peak": 2.0, "warmup": 400}
+    Path("parent/train.toml").write_text(tomli_w.dumps(before))
+    regard(
+        "train", *corpus, "--from", "parent", *sets(["training.updates=1", "training.validate_with=1"]), "--out", "a"
+    )
+    schedule = read_toml("a/train.toml")["schedule"]
+    assert schedule["kind"] == "inverse_square_root"
+    assert schedule["peak"] == pytest.approx(2.0 * size**-0.5 * 400**-0.5 / 5)
+
+
+def test_fine_tuning_reads_what_is_longer_than_anything_before(
+    regard: Command, transformer: Path, corpus: list[str]
+) -> None:
+    shutil.copytree(transformer, "parent")
+    config = json.loads(Path("parent/config.json").read_text())
+    reach = config["search"]["longest_source"]
+    small = sets(["training.updates=1", "training.validate_with=1"])
+    for told, wanted in ((3, reach), (3 * reach, 3 * reach)):
+        config["search"]["longest_source"] = told
+        Path("parent/config.json").write_text(json.dumps(config))
+        regard("train", *corpus, "--from", "parent", *small, "--out", f"tuned{told}")
+        assert json.loads(Path(f"tuned{told}/config.json").read_text())["search"]["longest_source"] == wanted
+
+
+@pytest.mark.parametrize("search", [["search.mbr=true"], ["search.beam=4", "search.groups=2"], ["search.sample=true"]])
+def test_any_search_can_be_trained_for(regard: Command, corpus: list[str], search: list[str]) -> None:
+    for name, more in (("greedy", []), ("run", search)):
+        regard("train", *corpus, *ONE_UPDATE, *sets(more), "--out", name)
+    looks = [
+        [line["chrf"] for line in journal.read(Path(name) / "journal.jsonl") if line["event"] == "valid"]
+        for name in ("greedy", "run")
+    ]
+    assert looks[0] == looks[1], "validation is greedy"
 
 
 def test_a_script_that_the_vocabulary_cannot_spell_is_refused(regard: Command, transformer: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from albums import noise
@@ -105,6 +107,7 @@ def test_many_causes_of_a_kind_are_counted(tmp_path: Path, images: Path) -> None
     [
         ("a.png\tx\na.png x\na.png\tx\ty\n", ["line 2 does not hold exactly one tab", "line 3 does not hold exactly"]),
         ("a.png,x\n", ["line 1 holds no tab ('a.png,x')"]),
+        ("\n\na.png,x\n", ["line 3 holds no tab ('a.png,x')"]),
         ("a.png#0\tx\na.png\ty\n", ["line 2 begins with 'a.png'"]),
         ('{"image": "a.png"}\n{"image": 3, "caption": "x"}\n', ["line 1 is not as wanted", "line 2 is not as wanted"]),
         ('{"image": "a.png", "captions": "x"}\n', ["line 1 is not as wanted"]),
@@ -123,6 +126,29 @@ def test_files_that_are_not_as_wanted(tmp_path: Path, images: Path, text: str, c
     assert len(refused.value.causes) == len(causes)
     for cause, part in zip(refused.value.causes, causes, strict=True):
         assert cause.startswith(f"{tmp_path / 'c.tsv'}: {part}")
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("name", ["café.png", "사진 하나.png", "깊이/사진.png"])
+def test_names_that_look_the_same_are_the_same(tmp_path: Path, name: str, form: Literal["NFC", "NFD"]) -> None:
+    there, told = unicodedata.normalize(form, name), unicodedata.normalize("NFD" if form == "NFC" else "NFC", name)
+    picture = tmp_path / "images" / there
+    picture.parent.mkdir(parents=True)
+    picture.touch()
+    album, complaints = _read(tmp_path / "c.tsv", tmp_path / "images", f"{told}\tx\n{there}\ty\n")
+    assert complaints.by_kind == {}
+    assert album.paths == [picture]
+    assert album.references == [["x", "y"]]
+
+
+def test_a_picture_may_be_called_like_json(tmp_path: Path) -> None:
+    names = ["[001] a.png", "{b}.png"]
+    for name in names:
+        (tmp_path / name).touch()
+    for order in (names, names[::-1]):
+        album, _ = _read(tmp_path / "c.tsv", tmp_path, "".join(f"{name}\tx\n" for name in order))
+        assert [picture.file for picture in album.pictures] == order
+        assert album.kind == "file, tab, caption"
 
 
 def test_no_folder(tmp_path: Path) -> None:

@@ -163,6 +163,19 @@ def _append(path: str) -> None:
     write_lines(path, [*read_lines(path), "ein neuer Satz"])
 
 
+def test_a_changed_weight_is_said(tmp_path: Path) -> None:
+    data, run = mixed(tmp_path), tmp_path / "run"
+    prepare(data, SIZES, BATCHING, 3, run)
+    news, third = (each.model_dump() for each in data.mix)
+    changed = data.with_values(mix=[{**news, "weight": 5.0}, third])
+    assert changes(changed, run) == ("data.weights.news is 5.0 and was 2.0 when the run began",)
+    before = json.loads((run / "data.json").read_text())
+    flat = before["settings"]
+    weights = {key.removeprefix("weights."): flat.pop(key) for key in list(flat) if key.startswith("weights.")}
+    (run / "data.json").write_text(json.dumps({**before, "settings": {**flat, "weights": weights}}))
+    assert changes(data, run) == (), "so it was once written down"
+
+
 def test_changed_text_is_said_and_cut_anew(tmp_path: Path) -> None:
     data, run = settings(tmp_path, shards=True), tmp_path / "run"
     began = prepare(data, SIZES, BATCHING, 3, run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +17,10 @@ from regard.checkpoint import load_tensors, weights
 from regard.data.batching import Batches, BatchingSettings, Example, PairBatch, Plan, Position, collate
 from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import EOS
-from regard.errors import ConfigurationError, TrainingError
+from regard.errors import ConfigurationError, TrainingError, UsageError
 from regard.models import DECODERS, ENCODERS, Model, ModelSettings, build
 from regard.training import Recipe, Trainer
+from regard.training.alone import alone
 from regard.training.journal import read
 from regard.training.schedule import ScheduleSettings, rate
 
@@ -248,6 +250,52 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
     (folders[0] / "state.json").write_text("{")
     with pytest.raises(TrainingError, match="no checkpoint can be read"):
         _trainer(_recipe(), tmp_path).resume()
+
+
+def test_a_damaged_checkpoint_pushes_no_whole_one_out(tmp_path: Path) -> None:
+    _trainer(_recipe(), tmp_path).run()
+    folder = tmp_path / "checkpoints"
+    (folder / "update-00000012" / "model.safetensors").write_bytes(b"damaged")
+    trainer = _trainer(_recipe(updates=11, keep=1), tmp_path)
+    assert trainer.resume()
+    trainer.run()
+    assert sorted(path.name for path in folder.iterdir()) == ["update-00000011", "update-00000012.damaged"]
+    again = _trainer(_recipe(), tmp_path)
+    assert again.resume()
+    assert again.progress.update == 11
+
+
+def test_a_finished_run_is_looked_at_once(tmp_path: Path) -> None:
+    _trainer(_recipe(), tmp_path).run()
+    before = (tmp_path / "checkpoints" / "update-00000012" / "state.json").read_bytes()
+    again = _trainer(_recipe(), tmp_path)
+    assert again.resume()
+    again.run()
+    assert [line["update"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"] == [5, 10, 12]
+    assert (tmp_path / "checkpoints" / "update-00000012" / "state.json").read_bytes() == before
+
+
+def test_a_run_that_died_before_its_first_checkpoint_tells_nothing_twice(tmp_path: Path) -> None:
+    _trainer(_recipe(), tmp_path).run()
+    shutil.rmtree(tmp_path / "checkpoints")
+    again = _trainer(_recipe(), tmp_path)
+    assert not again.resume()
+    again.run()
+    assert [line["update"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"] == [5, 10, 12]
+
+
+def test_one_process_a_folder(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with alone(run):
+        assert run.is_dir()
+        with pytest.raises(UsageError, match="run: another process is training in it"), alone(run):
+            pass
+    assert not run.exists(), "an empty folder says nothing"
+    with alone(run):
+        (run / "something").touch()
+    with alone(run):
+        pass
+    assert (run / "something").exists()
 
 
 def test_the_journal_says_what_happened(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from regard.evaluation.aer import Gold
     from regard.pipeline import AlignmentChoice, Translator
 
+    _Part = tuple[list[Readings], list[Readings] | None]  # of some pairs; of the other direction
+
 __all__ = ["align"]
+
+TOGETHER = 1000
+"""Pairs whose readings are in memory at a time."""
 
 
 @app.command()
@@ -57,25 +63,32 @@ def align(
     """
     prepare(threads, quiet, debug, seed)
     from regard.evaluation.aer import links_of
-    from regard.pipeline import load_translator
+    from regard.pipeline import last_layer, load_translator
 
     sources, targets, links = _read(source, target, gold)
     place = device_named(device)
     translator, other = load_translator(run, place), None if reverse is None else load_translator(reverse, place)
     say(f"reading {len(sources):,} pairs")
-    readings = _readings(translator, sources, targets)
-    backwards = None if other is None else _readings(other, targets, sources)
     if choose:
+        readings = _readings(translator, sources, targets)
+        backwards = None if other is None else _readings(other, targets, sources)
         _choose(run, reverse, translator, other, readings, backwards, links)
-    choice = _chosen(translator, readings)
-    how = symmetry or choice.symmetry
-    if other is None or backwards is None:
-        found = links_of(readings, replace(choice, symmetry=how))
+        parts: Iterable[_Part] = [(readings, backwards)]
     else:
-        how = symmetry or choice.with_reverse
-        found = _joined(readings, choice, backwards, _chosen(other, backwards), how)
+        parts = _in_parts(translator, other, sources, targets)
+    found, fixed, name = list[list["Link"]](), list[list["Link"]](), ""
+    for readings, backwards in parts:
+        choice, last = _chosen(translator, readings), last_layer(readings[0])
+        how = symmetry or choice.symmetry
+        if other is None or backwards is None:
+            found += links_of(readings, replace(choice, symmetry=how))
+        else:
+            how = symmetry or choice.with_reverse
+            found += _joined(readings, choice, backwards, _chosen(other, backwards), how)
+        name = f"{_named(choice, readings)}{f', {how}' if how else ''}"
+        fixed += links_of(readings, last) if links is not None else []
     if links is not None:
-        _score(run, readings, f"{_named(choice, readings)}{f', {how}' if how else ''}", found, links)
+        _score(run, {name: found, "last layer, mean of heads": fixed}, links)
     if output is not None or (links is None and not choose):
         _write(found, output)
 
@@ -122,6 +135,15 @@ def _readings(translator: Translator, sources: list[str], targets: list[str]) ->
     readings = read_all(translator, sources, targets)
     last_layer(readings[0])  # or an error, where there is none
     return readings
+
+
+def _in_parts(
+    translator: Translator, other: Translator | None, sources: list[str], targets: list[str]
+) -> Iterator[_Part]:
+    """What is looked at in some pairs after the other: that of all of a corpus may not fit in memory."""
+    for first in range(0, len(sources), TOGETHER):
+        some = sources[first : first + TOGETHER], targets[first : first + TOGETHER]
+        yield _readings(translator, *some), None if other is None else _readings(other, *some[::-1])
 
 
 def _chosen(translator: Translator, readings: list[Readings]) -> AlignmentChoice:
@@ -189,13 +211,11 @@ def _joined(
     ]
 
 
-def _score(run: Path, readings: list[Readings], chosen: str, found: list[list[Link]], gold: list[Gold]) -> None:
-    """Print how far the links are from gold, and how far a fixed choice is, to compare."""
-    from regard.evaluation.aer import alignment_scores, links_of
-    from regard.pipeline import last_layer
+def _score(run: Path, found: Mapping[str, list[list[Link]]], gold: list[Gold]) -> None:
+    """Print how far the links of a choice are from gold, and how far those of a fixed one are, to compare."""
+    from regard.evaluation.aer import alignment_scores
 
-    last = last_layer(readings[0])
-    for name, links in ((chosen, found), ("last layer, mean of heads", links_of(readings, last))):
+    for name, links in found.items():
         s = alignment_scores(links, gold)
         typer.echo(f"AER {s.aer:6.1%}   precision {s.precision:6.1%}   recall {s.recall:6.1%}   {name}")
     say(f"{len(gold):,} pairs, {run}")

@@ -59,7 +59,8 @@ def prepare(threads: int | None, quiet: bool, debug: bool, seed: int | None = No
     _LEVEL.update(quiet=quiet, debug=debug)
     warnings.showwarning = lambda message, *_: say(f"warning: {message}")
     if isinstance(sys.stdout, io.TextIOWrapper):  # a notebook's is not
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        # A file name may hold bytes that are no UTF-8: it is written as it is.
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     if threads is None and seed is None:
         return
     import torch

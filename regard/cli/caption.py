@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -162,7 +163,11 @@ def _text(file: Path, found: Caption, nbest: int) -> str:
 
 
 def _json(file: Path, found: Caption, regions: bool) -> str:
-    values = {"file": str(file), **_values(found), "nbest": [_values(each) for each in found.nbest]}
+    values = {
+        "file": os.fsencode(file).decode("utf-8", "replace"),
+        **_values(found),
+        "nbest": [_values(each) for each in found.nbest],
+    }
     if found.repeats is not None:
         values["repeats"] = {"text": found.repeats[0], "times": found.repeats[1]}
     if regions:

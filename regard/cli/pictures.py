@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ def picture_of_run(run: Path, view: str) -> Chart | Picture:
 
 def _curve(run: Path) -> Chart:
     """Losses of training and validation above, validation scores below, against updates."""
+    from regard.training.journal import read
     from regard.visualisation import Chart, Trace
 
     path = run / "journal.jsonl"
@@ -34,7 +34,7 @@ def _curve(run: Path) -> Chart:
         raise ModelFolderError(
             f"{path}: missing, so nobody knows what was learnt when; give a folder of `regard train`"
         )
-    events = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    events = read(path)
     train = [each for each in events if each.get("event") == "train"]
     valid = [each for each in events if each.get("event") == "valid"]
 

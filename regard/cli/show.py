@@ -136,7 +136,7 @@ def draw_caption(captioner: Captioner, image: Path, out: Path, look: Look = Look
 
 def _heads(translator: Translator, told: Told) -> Heads:
     """Every head of the chosen layer; what each is worth stands beside its name, where it was asked."""
-    from regard.evaluation.trust import agreement
+    from regard.evaluation.trust import agreement, signed
     from regard.story import choice_of, name_of
     from regard.visualisation import Alignment, Heads
 
@@ -152,7 +152,7 @@ def _heads(translator: Translator, told: Told) -> Heads:
     worth = [""] * len(words)
     if mattered is not None:
         title += f" · rank correlation with {mattered.names[0]}"
-        worth = [f" · {_signed(agreement(each.weights, mattered.weights[0]))}" for each in words]
+        worth = [f" · {signed(agreement(each.weights, mattered.weights[0]))}" for each in words]
     found = [
         Alignment(
             readings.source_text,
@@ -184,9 +184,7 @@ def _alignment(translator: Translator, told: Told) -> Alignment:
 
 
 def _agreement(mattered: Mattered) -> str:
+    from regard.evaluation.trust import signed
+
     pairs = zip(mattered.names, mattered.agreement, strict=True)
-    return ", ".join(f"{name} {_signed(value)}" for name, value in pairs)
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
+    return ", ".join(f"{name} {signed(value)}" for name, value in pairs)

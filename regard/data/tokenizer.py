@@ -145,22 +145,26 @@ class Vocabulary:
         return ids
 
     def id_of(self, piece: str) -> int:
-        """The id of a piece; UNK where there is no such piece."""
-        return int(self._processor.piece_to_id(piece))
+        """The id of a piece of text; UNK where there is no such piece."""
+        return self._number(piece)
 
     @cached_property
     def surfaces(self) -> list[bytes]:
         """What each piece adds to a text, as UTF-8; nothing for PAD, UNK, BOS and EOS."""
-        p = self._processor
         found = []
-        for index, piece in enumerate(p.id_to_piece(list(range(len(self))))):
-            if p.is_control(index) or p.is_unknown(index):
+        for index, piece in enumerate(self.pieces(range(len(self)))):
+            if index in (PAD, UNK, BOS, EOS):
                 found.append(b"")
-            elif p.is_byte(index):
-                found.append(bytes([int(piece[3:5], 16)]))
+            elif byte := self._byte(piece):
+                found.append(bytes([int(byte, 16)]))
             else:
                 found.append(piece.replace(_SPACE, " ").encode())
         return found
+
+    def _byte(self, piece: str) -> str | None:
+        """The two digits of a piece that is a byte."""
+        byte = _BYTE.fullmatch(piece)
+        return byte[1] if byte and self._processor.is_byte(self._processor.piece_to_id(piece)) else None
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """What each id stands for; "▁" at a piece's start is a space before it."""
@@ -169,8 +173,11 @@ class Vocabulary:
         return [self._processor.id_to_piece(int(index)) for index in ids]
 
     def ids(self, pieces: Iterable[str]) -> list[int]:
-        """The id of each piece."""
-        return [int(self._processor.piece_to_id(piece)) for piece in pieces]
+        """The id of each piece: what `pieces` gave, the four that are no text among them."""
+        if self.listing is None:
+            return [int(self._processor.piece_to_id(piece)) for piece in pieces]
+        special = {name: index for index, name in enumerate(self.listing.names[: EOS + 1])}
+        return [special.get(piece, self._number(piece)) for piece in pieces]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these ids, on one line; PAD, BOS and EOS are skipped, UNK reads ⁇."""
@@ -223,9 +230,8 @@ class Vocabulary:
 
     def _strange(self, piece: str) -> int:
         """How many unknown characters a piece stands for: each first byte is one, and so is each character of UNK."""
-        byte = _BYTE.fullmatch(piece)
-        if byte and self._processor.is_byte(self._processor.piece_to_id(piece)):
-            return int(not 0x80 <= int(byte[1], 16) < 0xC0)
+        if byte := self._byte(piece):
+            return int(not 0x80 <= int(byte, 16) < 0xC0)
         return len(piece.replace(_SPACE, "")) if self._number(piece) == UNK else 0
 
 

@@ -21,7 +21,8 @@ __all__ = ["NOTES", "CTranslate2", "exports", "fingerprint", "package", "up_to_d
 NOTES = "regard.json"
 """What an export says of itself: the fingerprint of its weights, its precision, how it was checked."""
 _NEVER = (PAD, UNK, BOS)
-_KNOWN = {"beam", "length_penalty", "max_ratio", "max_extra", "longest_source"}
+_KNOWN = {"beam", "length_penalty", "max_ratio", "max_extra", "longest_source", "seed", "diversity"}
+"""Settings that it follows, or that say nothing in a search that it can do."""
 
 
 def package(purpose: str) -> Any:

@@ -50,6 +50,7 @@ class Engine:
         self.model, self.name, self.precision = model, name, precision
         self._folder = folder
         self._exported = self._open()
+        self._went: bool | None = None  # whether the last sentences were decoded by it
         self._readers: dict[int, Reader] = {}
         self._left: list[Any] = []
         self._versions: tuple[int, ...] = ()
@@ -70,7 +71,9 @@ class Engine:
         """
         with self._lock:
             self._wake()
-            if self._exported is not None and self._elsewhere(jobs, settings, rules):
+            self._went = self._exported is not None and self._elsewhere(jobs, settings, rules)
+            if self._went:
+                assert self._exported is not None
                 return _by_ctranslate2(self._exported, jobs, settings)
             return self._decode(jobs, settings, rules)
 
@@ -135,7 +138,9 @@ class Engine:
 
     def _open(self) -> CTranslate2 | None:
         wanted = self.name == "ctranslate2"
-        return None if self.name == "native" else _exported(self._folder, self.precision, wanted)
+        if self.name == "native" or not (wanted or self.model.device.type == "cpu"):
+            return None  # an export is opened for the processor
+        return _exported(self._folder, self.precision, wanted)
 
     def ready(self) -> None:
         """Prepare now what the first sentence would have to wait for; copies of this process then share it."""
@@ -143,8 +148,9 @@ class Engine:
             self._renew()
 
     def describe(self) -> str:
-        """What decodes, in a few words for a person."""
-        if self.name == "ctranslate2" or (self._exported is not None and self.reason is not None):
+        """What decodes, or decoded the last sentences, in a few words for a person."""
+        likely = self.name == "ctranslate2" or (self._exported is not None and self.reason is not None)
+        if likely if self._went is None else self._went:
             return f"CTranslate2, {self.precision}"
         if self.reason is None:
             return f"native kernels, {self.precision}"

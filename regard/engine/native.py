@@ -94,9 +94,14 @@ def _compile(compiler: str, library: Path) -> None:
 
 def folders() -> list[Path]:
     """Where what was made for this machine is kept, the first choice first."""
-    own = os.environ.get(FOLDER)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regard"
-    return [Path(own)] if own else [cache, Path(tempfile.gettempdir()) / f"regard-{_user()}"]
+    if own := os.environ.get(FOLDER):
+        return [Path(own)]
+    temporary = Path(tempfile.gettempdir()) / f"regard-{_user()}"
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regard"
+    except RuntimeError:  # a user without a home
+        return [temporary]
+    return [cache, temporary]
 
 
 def _user() -> int:

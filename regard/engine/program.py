@@ -200,6 +200,8 @@ class Program:
         if self._places is None or longest <= self._reach:
             return
         with self._lock:  # those that run meanwhile go on with the shorter table: it is kept
+            if longest <= self._reach:  # another thread made a longer one while this one waited
+                return
             number, places = self._places
             count = max(FIRST_PLACES, 2 * longest)
             table = np.ascontiguousarray(places(count), dtype=np.float32)

@@ -71,8 +71,8 @@ def alignment_scores(found: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> A
 
 
 def read_all(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Readings]:
-    """What the model looks at while it is made to write the given targets."""
-    return translator.read_all(sources, [translator.tokenizer.target.encode(target) for target in targets])
+    """What the model looks at in the sources while it is made to write the given targets."""
+    return translator.read_all(sources, [translator.tokenizer.target.encode(target) for target in targets], "cross")
 
 
 def links_of(readings: Iterable[Readings], choice: AlignmentChoice) -> list[list[Link]]:

@@ -21,7 +21,7 @@ from regard.pipeline import AlignmentChoice, Translator
 from regard.search.forced import forced
 from regard.shapes import Tensor
 
-__all__ = ["Trust", "agreement", "gradient_times_input", "left_out", "rank_correlation", "trust"]
+__all__ = ["Trust", "agreement", "gradient_times_input", "left_out", "rank_correlation", "signed", "trust"]
 
 Array = npt.NDArray[np.float32]
 ROWS = 32  # passes made side by side
@@ -38,8 +38,8 @@ class Trust:
 
     def __str__(self) -> str:
         return (
-            f"rank correlation of attention with gradient × input {_signed(self.by_gradient)}, "
-            f"with leaving words out {_signed(self.by_omission)}"
+            f"rank correlation of attention with gradient × input {signed(self.by_gradient)}, "
+            f"with leaving words out {signed(self.by_omission)}"
         )
 
 
@@ -131,5 +131,6 @@ def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return means[place]
 
 
-def _signed(value: float) -> str:
+def signed(value: float) -> str:
+    """A correlation as it is printed; where one side is the same everywhere there is none."""
     return "unknown" if np.isnan(value) else f"{value:+.2f}".replace("-", "−")

@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.errors import DataError
 from regard.files.chunks import Chunk
-from regard.search import NOTHING, Wish
+from regard.search import NOTHING, Wish, contradictions
 
 __all__ = ["PLAINLY", "Asked"]
 
@@ -51,7 +51,8 @@ class Asked:
         if causes:
             return causes, "", self.wish
         terms, forbid = ((*getattr(self.wish, key), *values.get(key, ())) for key in ("terms", "forbid"))
-        return [], values["text"], Wish(values.get("prefix", self.wish.prefix), terms, forbid)
+        wish = Wish(values.get("prefix", self.wish.prefix), terms, forbid)
+        return contradictions(wish, f"{where}: "), values["text"], wish
 
 
 PLAINLY = Asked()

@@ -118,9 +118,10 @@ def write(model: Folder, out: Path, precision: Precision) -> None:
 def compared(model: Folder, exported: CTranslate2, sentences: Sequence[str], origin: str) -> Parity:
     """Translate with both, and let the export score what the model says."""
     sources = [[*model.tokenizer.source.encode(text), EOS] for text in sentences]
-    greedy = model.settings.search.with_values(beam=1)
+    search = model.settings.search
+    kept = {name: getattr(search, name) for name in ("length_penalty", "max_ratio", "max_extra", "longest_source")}
+    greedy, wide = SearchSettings(beam=1, **kept), SearchSettings(beam=search.beam, **kept)
     ours, theirs = _native(model, sources, greedy), exported.search(sources, greedy)
-    wide = model.settings.search
     by_beam = _native(model, sources, wide), exported.search(sources, wide)
     best = [found[0].ids for found in ours]
     scores, wanted = exported.score(sources, best), _likely(model, sources, best)

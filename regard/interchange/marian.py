@@ -99,9 +99,10 @@ def generation_of(tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any
 def search_settings(generation: Mapping[str, Any], config: Mapping[str, Any]) -> SearchSettings:
     """How an imported model is searched with."""
     said = {**config, **generation}
+    penalty = said.get("length_penalty")
     return SearchSettings(
         beam=int(said.get("num_beams") or SearchSettings().beam),
-        length_penalty=float(said.get("length_penalty") or 1.0) * (5 + TYPICAL) / TYPICAL,
+        length_penalty=float(1.0 if penalty is None else penalty) * (5 + TYPICAL) / TYPICAL,
         longest_source=int(config.get("max_position_embeddings", POSITIONS)),
     )
 

@@ -13,8 +13,8 @@ __all__ = ["WHOLE", "Cutter"]
 
 WHOLE = 2
 """A sentence so many times longer than the longest in training is still translated whole."""
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]»]* |(?<=[。！？])[”’」』）]*")
-_WORD = re.compile(r"[^ ]+ ?")
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]»]* |(?<=[。！？])[”’」』）]* ?")
+_WORD = re.compile(r" *[^ ]+ ?")
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,8 @@ class Translator(Writer):
         decoded = [self._ordered(job.source, some, settings) for job, some in zip(jobs, decoded, strict=True)]
         seen: Sequence[Sequence[Readings]] = [()] * len(sentences)
         if alignments or readings:
-            seen = self._seen(sentences, [hypotheses[:nbest] for hypotheses in decoded])
+            best = [hypotheses[:nbest] for hypotheses in decoded]
+            seen = self._seen(sentences, best, None if readings else "cross")
         found = iter(zip(sentences, decoded, seen, strict=True))
         results = []
         for place, cut in enumerate(cuts):
@@ -106,10 +107,13 @@ class Translator(Writer):
         """What the model looks at when it is made to write these target pieces (without end of sentence)."""
         return self.read_all([source], [target])[0]
 
-    def read_all(self, sources: Sequence[str], targets: Sequence[Sequence[int]]) -> list[Readings]:
-        """The same for many, in batches."""
+    def read_all(
+        self, sources: Sequence[str], targets: Sequence[Sequence[int]], role: str | None = None
+    ) -> list[Readings]:
+        """The same for many, in batches; with a `role` ("encoder", "decoder" or "cross") of the reads that have it."""
         ids = [self._encode(source) for source in sources]
-        return [self._readings(*each) for each in zip(ids, targets, forced(self.model, ids, targets), strict=True)]
+        found = forced(self.model, ids, targets, role=role)
+        return [self._readings(*each) for each in zip(ids, targets, found, strict=True)]
 
     def encode(self, text: str) -> list[int]:
         """The pieces of a line as the model reads it, end of sentence last."""
@@ -168,10 +172,12 @@ class Translator(Writer):
         first, *others = Cutter(self._length, longest).cut(line, place)
         return [(first, wish), *((part, replace(wish, prefix="")) for part in others)]
 
-    def _seen(self, sentences: Sequence[str], found: Sequence[Sequence[Hypothesis]]) -> list[list[Readings]]:
+    def _seen(
+        self, sentences: Sequence[str], found: Sequence[Sequence[Hypothesis]], role: str | None
+    ) -> list[list[Readings]]:
         """What the model looks at as it writes each hypothesis of each sentence."""
         pairs = [(text, each.ids) for text, some in zip(sentences, found, strict=True) for each in some]
-        read = iter(self.read_all([text for text, _ in pairs], [ids for _, ids in pairs]))
+        read = iter(self.read_all([text for text, _ in pairs], [ids for _, ids in pairs], role))
         return [[next(read) for _ in some] for some in found]
 
     def _translation(

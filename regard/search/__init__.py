@@ -6,7 +6,7 @@ from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Term, Ver
 from regard.search.ranking import Repetition, coverage, likeness, runaway
 from regard.search.rules import Bans, Forbid, LengthPenalty, Rule
 from regard.search.terms import is_complete
-from regard.search.wording import NOTHING, Wish, Wording, checked
+from regard.search.wording import NOTHING, Wish, Wording, checked, contradictions
 
 __all__ = [
     "NOTHING",
@@ -28,6 +28,7 @@ __all__ = [
     "Word",
     "Wording",
     "checked",
+    "contradictions",
     "coverage",
     "find",
     "is_complete",

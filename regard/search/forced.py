@@ -35,17 +35,22 @@ class Forced:
 
 
 def forced(
-    model: Model | Ensemble, sources: Sequence[Given], targets: Sequence[Sequence[int]], watched: bool = True
+    model: Model | Ensemble,
+    sources: Sequence[Given],
+    targets: Sequence[Sequence[int]],
+    watched: bool = True,
+    role: str | None = None,
 ) -> list[Forced]:
     """Make a model write each target (without end of sentence) after its source (with it); in their order.
 
-    Sentences of like lengths go together, and pictures of one size; `watched` says whether what is looked at is wanted.
+    Sentences of like lengths go together, and pictures of one size; `watched` says whether what is looked at is wanted,
+    `role` that of which reads only ("encoder", "decoder" or "cross").
     """
     order = sorted(range(len(sources)), key=lambda i: (_shape(sources[i]), len(targets[i]), size_of(sources[i])))
     found: dict[int, Forced] = {}
     model.eval()
     for rows in _batches(order, sources, targets):
-        some = _batch(model, [sources[i] for i in rows], [targets[i] for i in rows], watched)
+        some = _batch(model, [sources[i] for i in rows], [targets[i] for i in rows], watched, role)
         found |= zip(rows, some, strict=True)
     return [found[i] for i in range(len(sources))]
 
@@ -72,13 +77,17 @@ def _batches(order: Sequence[int], sources: Sequence[Given], targets: Sequence[S
 
 @torch.inference_mode()
 def _batch(
-    model: Model | Ensemble, sources: Sequence[Given], targets: Sequence[Sequence[int]], watched: bool
+    model: Model | Ensemble,
+    sources: Sequence[Given],
+    targets: Sequence[Sequence[int]],
+    watched: bool,
+    role: str | None,
 ) -> list[Forced]:
     verbs: Any = model
     device = model.device
     target_in, target_out = pad([[BOS, *ids] for ids in targets])[0], pad([[*ids, EOS] for ids in targets])[0]
     with ExitStack() as stack:
-        heard: Mapping[str, torch.Tensor] = stack.enter_context(watch(model)) if watched else {}
+        heard: Mapping[str, torch.Tensor] = stack.enter_context(watch(model, role=role)) if watched else {}
         source = verbs.encode(Batch.of(sources, device))
         features, _ = verbs.step(target_in.to(device), verbs.begin(source), source)
     likely = verbs.project(features).float().log_softmax(-1).gather(2, target_out.to(device)[..., None])[..., 0]

@@ -47,7 +47,7 @@ def _chrf(texts: Sequence[str]) -> Array:
     for n in range(1, ORDER + 1):
         counts = _counted([[text[i : i + n] for i in range(len(text) - n + 1)] for text in joined])  # (K, runs)
         own = counts.sum(1)
-        common = np.minimum(counts[:, None], counts).sum(2)
+        common = np.stack([np.minimum(row, counts).sum(1) for row in counts])  # never (K, K, runs)
         precision += common / np.maximum(own, 1)[:, None]
         recall += common / np.maximum(own, 1)
         lengths += (own[:, None] > 0) & (own > 0)

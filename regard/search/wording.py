@@ -16,7 +16,7 @@ from regard.errors import UsageError
 from regard.search.hypothesis import Term, Word
 from regard.search.rules import Array, is_edge
 
-__all__ = ["NOTHING", "Wish", "Wording", "checked"]
+__all__ = ["NOTHING", "Wish", "Wording", "checked", "contradictions"]
 
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 """Scripts that are written without spaces between words, by the first word of their letters' names."""
@@ -47,22 +47,12 @@ class Wording:
 
     def check(self, wish: Wish, where: str = "") -> list[str]:
         """What is wrong with a wish, a sentence for each cause."""
-        named = [("prefix", wish.prefix)] * bool(wish.prefix)
-        named += [(kind, text) for kind, some in (("term", wish.terms), ("forbid", wish.forbid)) for text in some]
-        causes = [f"{where}{kind} {text!r}: is empty; give a word" for kind, text in named if not clean(text)]
-        causes += [
+        unwritable = [
             f"{where}{kind} {text!r}: has characters that the model cannot write; leave them out"
-            for kind, text in named
+            for kind, text in _named(wish)
             if kind != "forbid" and UNK in self.vocabulary.encode(text)
         ]
-        wanted = [clean(wish.prefix), *map(clean, wish.terms)]
-        causes += [
-            f"{where}forbid {word!r}: is also asked for, in {text!r}; leave one of them out"
-            for word in wish.forbid
-            for text in wanted
-            if clean(word) and f" {clean(word)} " in f" {text} "
-        ]
-        return causes
+        return [*unwritable, *contradictions(wish, where)]
 
     def prefix(self, text: str) -> tuple[int, ...]:
         """The pieces of what a target is to begin with."""
@@ -144,6 +134,24 @@ class Wording:
     @cached_property
     def _sorted(self) -> list[tuple[bytes, int]]:
         return sorted((surface, piece) for piece, surface in enumerate(self.vocabulary.surfaces))
+
+
+def contradictions(wish: Wish, where: str = "") -> list[str]:
+    """What is wrong with a wish whatever the model, a sentence for each cause."""
+    causes = [f"{where}{kind} {text!r}: is empty; give a word" for kind, text in _named(wish) if not clean(text)]
+    wanted = [clean(wish.prefix), *map(clean, wish.terms)]
+    return causes + [
+        f"{where}forbid {word!r}: is also asked for, in {text!r}; leave one of them out"
+        for word in wish.forbid
+        for text in wanted
+        if clean(word) and f" {clean(word)} " in f" {text} "
+    ]
+
+
+def _named(wish: Wish) -> list[tuple[str, str]]:
+    """All that is asked for, each with what it is."""
+    named = [("prefix", wish.prefix)] * bool(wish.prefix)
+    return named + [(kind, text) for kind, some in (("term", wish.terms), ("forbid", wish.forbid)) for text in some]
 
 
 def checked(wishes: list[Wish], wording: Wording) -> None:

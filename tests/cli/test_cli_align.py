@@ -35,6 +35,15 @@ def test_links_come_line_by_line(regard: Command, run: Path, data: Path, pairs: 
     assert Path("links").read_text(encoding="utf-8").splitlines() == links
 
 
+def test_pairs_are_read_some_at_a_time(
+    regard: Command, run: Path, data: Path, pairs: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ["align", run, *pairs, "--reverse", run]
+    whole = [regard(*asked, *more).out for more in ([], ["--gold", data / "test.align"])]
+    monkeypatch.setattr("regard.cli.align.TOGETHER", 5)
+    assert [regard(*asked, *more).out for more in ([], ["--gold", data / "test.align"])] == whole
+
+
 def test_what_is_chosen_is_stored_and_used(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
     chosen = regard("align", run, *pairs, "--gold", data / "test.align", "--choose")
     assert "chosen by gold links, AER" in chosen.err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,18 @@ def test_searches_as_of_translations(regard: Command, captioner: Path, album: Pa
     assert drawn[0] == drawn[1] != drawn[2]
     with_itself = regard("caption", captioner, file, "--with", captioner, "--beam", 2).out
     assert with_itself == regard("caption", captioner, file, "--beam", 2).out
+
+
+def test_a_name_may_hold_any_bytes(regard: Command, captioner: Path, album: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "named"
+    folder.mkdir()
+    for name in (b"caf\xe9.png", b"dog.png"):
+        try:
+            shutil.copy(album / "images" / "00.png", os.fsencode(folder) + b"/" + name)
+        except OSError as problem:
+            pytest.skip(f"this file system wants names in UTF-8: {problem}")
+    done = regard.ended("caption", captioner, folder, "--format", "jsonl", "--threads", 1)
+    assert [json.loads(line)["file"] for line in done.lines] == [f"{folder}/caf\ufffd.png", f"{folder}/dog.png"]
 
 
 def test_pictures_that_cannot_be_used_come_last(regard: Command, captioner: Path, album: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from regard.pipeline import Translator
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 
+from regard.engine import Engine
 from regard.engine.ctranslate2 import NOTES, CTranslate2
 from regard.interchange import ctranslate2
 
@@ -57,6 +58,35 @@ def test_with_no_folder_named_it_is_the_models_own_and_follows_the_weights(regar
     assert ctranslate2.kept(Path("run"), "int8") == own
     assert (own / "model.bin").stat().st_mtime_ns != first, "it was made anew"
     regard.fails("export", "run", "--precision", "int8", status=1, because="there is something already")
+
+
+@pytest.mark.parametrize("more", [{"no_repeat": 4}, {"groups": 2, "beam": 4}, {"mbr": True}, {"seed": 7}])
+def test_what_is_searched_for_does_not_matter(transformer: Path, tmp_path: Path, more: dict[str, object]) -> None:
+    run = Path(shutil.copytree(transformer, tmp_path / "run"))
+    config = json.loads((run / "config.json").read_text())
+    config["search"] |= more
+    (run / "config.json").write_text(json.dumps(config))
+    assert (ctranslate2.export(run, tmp_path / "there"), (tmp_path / "there" / "model.bin").exists())[1]
+
+
+def test_a_seed_says_nothing_where_nothing_is_drawn(regard: Command, transformer: Path) -> None:
+    shutil.copytree(transformer, "run")
+    regard("export", "run", "--to", "ctranslate2", "--threads", "1")
+    asked = ["translate", "run", _written("lines"), "--engine", "ctranslate2", "--threads", "1"]
+    assert regard(*asked, "--seed", 7).out == regard(*asked).out
+
+
+def test_an_export_is_not_taken_for_a_model_on_another_device(
+    transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from regard.pipeline import load
+
+    run = Path(shutil.copytree(transformer, tmp_path / "run"))
+    ctranslate2.kept(run, "float32")
+    model = load(run).model
+    assert Engine(model, "auto", folder=run)._exported is not None
+    monkeypatch.setattr(type(model), "device", torch.device("cuda"))
+    assert Engine(model, "auto", folder=run)._exported is None
 
 
 def test_without_its_data_a_run_is_tried_on_the_sample(regard: Command, transformer: Path) -> None:

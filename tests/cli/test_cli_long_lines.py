@@ -59,6 +59,7 @@ LINES = {
     "one full stop after another": "." * 300,
     "quotes": 'Go. "Go." (Go!) »Go?« “Go.” Go… ' * 6,
     "spaces": "  나는   집에 \u00a0간다.\t" * 9,
+    "brackets and spaces": "「나는 간다。」 너는 쉰다！』 " * 6,
     "short": "나는 집에 간다",
 }
 
@@ -76,7 +77,7 @@ def test_a_warning_says_what_is_not_cut_between_sentences(translator: Translator
     parts, heard = cut(translator, LINES[name])
     long = [part for part in parts if len(translator._encode(part)) > LONGEST]
     assert sum("is translated whole" in each for each in heard) == len(long)
-    if name in ("sentences", "sentences without spaces between", "quotes", "spaces"):
+    if name in ("sentences", "sentences without spaces between", "quotes", "spaces", "brackets and spaces"):
         assert [each for each in heard if "was cut" in each] == []
     elif name != "short":
         (said,) = (each for each in heard if "was cut" in each)
@@ -115,7 +116,9 @@ def test_a_sentence_up_to_twice_as_long_stays_whole(translator: Translator) -> N
     assert len(cut(translator, line)[0]) > 1
 
 
-@pytest.mark.parametrize("name", ["sentences", "one sentence", "a long word among others", "short"])
+@pytest.mark.parametrize(
+    "name", ["sentences", "one sentence", "a long word among others", "brackets and spaces", "short"]
+)
 def test_a_line_that_was_cut_is_its_parts_put_together(model: Path, name: str) -> None:
     line, translator = clean(LINES[name]), brief(model)
     parts, _ = cut(translator, line)

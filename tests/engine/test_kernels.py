@@ -15,6 +15,7 @@ import torch
 from laws.models import READERS, alone, label, make, pairs, sentences, sources, targets, variants, widened
 
 from regard.engine import Prepared, native, prepare, unprepared
+from regard.engine.program import Program, _Operation, address
 from regard.engine.values import PreparedState
 from regard.models import Batch, Model, ModelSettings
 from regard.models.recurrent import RecurrentDecoderSettings
@@ -163,6 +164,25 @@ def test_more_positions_than_were_thought_of() -> None:
     batch, target = sentences(700, 3), targets(2, 300)
     wanted, found = (told(verbs, batch, target, 1) for verbs in (model, mine))
     torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_a_longer_table_of_positions_made_meanwhile_is_kept() -> None:
+    """Another thread made it while this one waited for its turn; it reads it now."""
+    kept: list[Any] = []
+    program = Program((_Operation * 1)(), [8], kept, (0, lambda count: np.zeros((count, 8))))
+    turn = program._lock
+
+    class Waiting:
+        def __enter__(self) -> None:
+            program._lock = turn
+            program.reach(3000)
+
+        def __exit__(self, *_: object) -> None: ...
+
+    program._lock = Waiting()  # type: ignore[assignment]
+    program.reach(100)
+    assert program._operations[0].second == address(kept[-1])
+    assert len(kept[-1]) >= 3000
 
 
 def test_numbers_that_are_none_stay_none() -> None:

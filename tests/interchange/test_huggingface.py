@@ -112,6 +112,11 @@ def test_an_imported_model_goes_back_as_it_came(there: Path, tmp_path: Path) -> 
     assert again.tokenizer.fingerprint == load_folder(tmp_path / "run").tokenizer.fingerprint
 
 
+def test_no_length_penalty_is_one_too() -> None:
+    assert marian.search_settings({"length_penalty": 0.0}, {}).length_penalty == 0
+    assert marian.search_settings({}, {}) == marian.search_settings({"length_penalty": 1.0}, {})
+
+
 def test_hugging_face_searches_with_an_export_as_we_do(opus: Path, tmp_path: Path) -> None:
     found = huggingface.take(opus, tmp_path / "run")
     huggingface.export(tmp_path / "run", tmp_path / "back", _lines(tmp_path / "lines"))

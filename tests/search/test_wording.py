@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 
 import numpy as np
 import pytest
 from tables import chance, source
 
+from regard.data.listing import Listing
 from regard.data.tokenizer import EOS, Tokenizer, TokenizerSettings, Vocabulary
 from regard.search import SearchSettings, Task, Wish, Wording, find
 from regard.search.rules import is_edge
@@ -24,10 +26,16 @@ SENTENCES = [
 ]
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["bytes", "no bytes"])
+@pytest.fixture(scope="module", params=["bytes", "no bytes", "listed"])
 def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
-    settings = TokenizerSettings(size=340 if request.param else None, byte_fallback=request.param)
-    return Tokenizer.train(SENTENCES, SENTENCES, settings).target
+    """Learnt from text; or with its pieces in another order, and more than it has, as imported models number them."""
+    spelt = request.param != "no bytes"
+    settings = TokenizerSettings(size=340 if spelt else None, byte_fallback=spelt)
+    learnt = Tokenizer.train(SENTENCES, SENTENCES, settings).target
+    if request.param != "listed":
+        return learnt
+    names = ["</s>", "<unk>", *learnt.pieces(range(len(learnt) - 1, EOS, -1)), "never", "▁cut", "<pad>"]
+    return Vocabulary(learnt.model, Listing.parse(json.dumps({name: i for i, name in enumerate(names)}).encode()))
 
 
 def test_what_pieces_stand_for_put_together_is_the_text(vocabulary: Vocabulary) -> None:
@@ -35,9 +43,9 @@ def test_what_pieces_stand_for_put_together_is_the_text(vocabulary: Vocabulary) 
         ids = vocabulary.encode(line)
         assert b"".join(vocabulary.surfaces[i] for i in ids).decode().strip() == line
     assert vocabulary.surfaces[: EOS + 1] == [b""] * 4
-    assert [vocabulary.id_of(piece) for piece in vocabulary.pieces(range(len(vocabulary)))] == list(
-        range(len(vocabulary))
-    )
+    everything = list(range(len(vocabulary)))
+    assert vocabulary.ids(vocabulary.pieces(everything)) == everything
+    assert [vocabulary.id_of(piece) for piece in vocabulary.pieces(everything[EOS + 1 :])] == everything[EOS + 1 :]
 
 
 @pytest.mark.parametrize("word", ["bread", "at home", "집", "東京"])

@@ -116,7 +116,7 @@ def _files(direction: Direction) -> list[tuple[str, str, str]]:
 
 def _train(direction: Direction, out: Path, device: str, seed: int) -> Translator:
     from regard.checkpoint import save_alignment
-    from regard.cli.train import Start, run
+    from regard.cli.runs import Start, run
     from regard.evaluation.aer import Gold, best_choice
     from regard.pipeline import load_translator
 

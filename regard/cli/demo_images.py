@@ -98,7 +98,7 @@ def recipe(data: Path, language: str, seed: int) -> Recipe:
 def _trained(sample: PictureSample, data: Path, folder: Path, language: str, where: tuple[str, int]) -> Captioner:
     """A captioner with the read chosen that points best on validation pictures."""
     from regard.checkpoint import save_alignment
-    from regard.cli.train import Start, run
+    from regard.cli.runs import Start, run
     from regard.pipeline import load_captioner
 
     device, seed = where

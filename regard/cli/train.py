@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from regard.cli.app import app, prepare, say
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.recipes import Given, sets, told
+from regard.cli.runs import Start, look_ahead, run
 from regard.errors import UsageError
 
-if TYPE_CHECKING:
-    from regard.checkpoint import FolderSettings
-    from regard.data.batching import Batching
-    from regard.data.prepared import Prepared
-    from regard.data.tokenizer import Tokenizer
-    from regard.models import Model
-    from regard.training import Outcome, Recipe, World
-
-__all__ = ["Start", "run", "train"]
+__all__ = ["train"]
 
 SIZES = ("transformer-tiny", "transformer-small", "transformer-base")
 """What a time budget chooses from, small to large."""
-TEXT, CAPTIONS = "transformer-tiny", "caption-transformer"
-"""The presets that are taken where none is named."""
-
-
-@dataclass(frozen=True)
-class Start:
-    """How a run begins: anew, where it stopped (`resume`), or with the largest of several `sizes` that a time budget
-    suffices for.
-    """
-
-    resume: bool = False
-    sizes: dict[str, Recipe] = field(default_factory=dict)
 
 
 @app.command()
@@ -99,7 +77,7 @@ def train(
         "alignments": alignments,
     }
     shown = {"folder": images, "captions": captions, "valid_captions": valid_captions}
-    given = _Given(_told(files), _told(shown), _sets(set_, seed, budget))
+    given = Given(told(files), told(shown), sets(set_, seed, budget))
     recipe = given.recipe(config or (out / "train.toml" if resume and out else None), preset, from_, resume)
     open_size = (
         not given.images and budget is not None and config is None and preset is None and from_ is None and not resume
@@ -108,66 +86,13 @@ def train(
     start = Start(resume, sizes)
     with joined(device_named(device), recipe.training.sharded, threads) as (world, place):
         if dry_run:
-            _look_ahead(recipe, start, place)
+            look_ahead(recipe, start, place)
             return
         assert out is not None, "without --dry-run there is a folder"
         outcome = run(recipe, out, start, place, world)
     if outcome.stopped is not None:
         say(f"to go on: regard train --out {shlex.quote(str(out))} --resume")
         sys.exit(128 + outcome.stopped)
-
-
-@dataclass(frozen=True)
-class _Given:
-    """What the command line says beside a file or a preset."""
-
-    files: dict[str, str]
-    images: dict[str, str]
-    sets: list[str]
-
-    def recipe(
-        self, config: Path | None, preset: str | None, parent: Path | None = None, resume: bool = False
-    ) -> Recipe:
-        """The recipe that a file, a preset or another run begins, with the command line's changes on top."""
-        from regard.settings import merge, override, read_toml
-        from regard.training import Recipe
-        from regard.training.recipe import preset as preset_values
-
-        values: dict[str, Any] = {"data": {}}
-        where = "the command line"
-        if resume and config is not None and not config.is_file():
-            raise UsageError(f"--resume: {config} is missing, so {config.parent} is no run; train without --resume")
-        if config is not None:
-            values, where = {**values, **read_toml(config)}, str(config)
-        asked = override(values, self.sets).get("training")
-        parent = parent or (Path(str(asked["parent"])) if isinstance(asked, dict) and asked.get("parent") else None)
-        if parent is not None and not resume:
-            values = merge(_inherited(parent), values)
-        named = preset or values.pop("preset", None)
-        if named is not None or not _names_a_model(values):
-            data = values["data"]
-            pictures = self.images or (isinstance(data, dict) and data.get("images"))
-            values = merge(preset_values(str(named or (CAPTIONS if pictures else TEXT))), values)
-        given: dict[str, Any] = {**self.files, **({"images": self.images} if self.images else {})}
-        told = {"data": given} if given else {}
-        told |= {"training": {"parent": str(parent)}} if parent is not None else {}
-        values = override(merge(values, told), self.sets)
-        return Recipe.parse(values, where)
-
-
-def _told(files: Mapping[str, str | None]) -> dict[str, str]:
-    """Those that were given."""
-    return {name: file for name, file in files.items() if file}
-
-
-def _sets(sets: list[str] | None, seed: int | None, budget: str | None) -> list[str]:
-    """All assignments of the command line; later ones win."""
-    from regard.training.budget import minutes_of
-
-    more = [f"training.seed={seed}"] if seed is not None else []
-    if budget is not None:
-        more.append(f"training.minutes={minutes_of(budget)}")
-    return [*(sets or []), *more]
 
 
 def _check_together(resume: bool, parent: Path | None, budget: str | None, preset: str | None, dry_run: bool) -> None:
@@ -184,288 +109,3 @@ def _check_together(resume: bool, parent: Path | None, budget: str | None, prese
         causes.append("--preset: with --from the model is that of the other run; leave one of them out")
     if causes:
         raise UsageError(*causes)
-
-
-def _inherited(parent: Path) -> dict[str, Any]:
-    """What training goes on with from another run: its model, vocabulary and search, and gentler steps."""
-    from regard.checkpoint import load_settings
-    from regard.settings import merge, read_toml
-    from regard.training.schedule import ScheduleSettings, rate
-
-    settings = load_settings(parent)
-    kept = {name: getattr(settings, name).model_dump() for name in ("model", "tokenizer", "search")}
-    del kept["search"][_longest(settings)]  # that of the data, unless said
-    before = read_toml(parent / "train.toml") if (parent / "train.toml").is_file() else {}
-    was = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(parent / "train.toml"))
-    highest = rate(was, was.warmup, settings.model.decoder.size)
-    schedule = {"kind": "inverse_square_root", "peak": highest / 5, "warmup": 200}
-    batching = {key: value for key, value in before.get("batching", {}).items() if key != "batches"}
-    images = {} if settings.pictures is None else {"images": settings.pictures.model_dump()}
-    return merge({**kept, "batching": batching, "data": images}, {"schedule": schedule})
-
-
-def _longest(settings: FolderSettings) -> str:
-    """What a model's data say of its search: the longest source, or the longest caption, that it has seen."""
-    return "longest_source" if settings.pictures is None else "max_length"
-
-
-def _names_a_model(values: Mapping[str, Any]) -> bool:
-    """Whether these settings say what encoder and decoder are, so that no preset need be put below them."""
-    model = values.get("model")
-    sides = [model.get(side) for side in ("encoder", "decoder")] if isinstance(model, dict) else []
-    return bool(sides) and all(isinstance(side, dict) and "kind" in side for side in sides)
-
-
-def run(
-    recipe: Recipe, out: Path, start: Start | None = None, device: str = "cpu", world: World | None = None
-) -> Outcome:
-    """Train by this recipe in this folder. Raises UsageError where a run is there that is not to be resumed, and where
-    another process is training in it.
-    """
-    from regard.training import World
-    from regard.training.alone import alone
-
-    start, world = start or Start(), world or World()
-    recipe.model.check(recipe.tokenizer.joint)
-    if world.first:
-        _check_folder(out, start.resume)
-    with alone(out) if world.first else nullcontext():
-        world.wait()
-        return _trained(recipe, out, start, device, world)
-
-
-def _trained(recipe: Recipe, out: Path, start: Start, device: str, world: World) -> Outcome:
-    import torch
-
-    from regard.cli.progress import Teller
-    from regard.evaluation.validation import validation
-    from regard.models import count
-    from regard.training import Trainer, card
-    from regard.training.board import listeners
-    from regard.training.resume import there
-
-    if start.resume:
-        recipe = _reconciled(recipe, out)
-    recipe = recipe.resolved(device, world.size)
-    _check_guided(recipe)
-    goes_on = start.resume and there(out)
-    recipe, settings, data = _prepared(recipe, out, start, device, world)
-    torch.manual_seed(recipe.training.seed)
-    tokenizer, batches = data.tokenizer, data.batches
-    model = _model(recipe, tokenizer, begun=goes_on).to(device)
-    say(f"model: {count(model):,} weights · {recipe.training.precision} on {device}{_processes(world)}")
-    say(_about(batches, recipe))
-    watched = validation(data.valid, tokenizer, settings, recipe.training.validate_with)
-    with Teller() as teller:
-        tell = listeners(teller, out, recipe.training.tensorboard and world.first)
-        trainer = Trainer(model, batches, recipe, out, watched, tell, world)
-        if start.resume:
-            if not trainer.resume():
-                say("there is no checkpoint yet: starting from the beginning")
-            if recipe.training.minutes is None and world.first:  # else the run has turned them into updates
-                recipe.write(out / "train.toml")
-        if world.first:
-            trainer.journal.write("machine", **_machine(device), processes=world.size)
-        outcome = trainer.run()
-    if world.first:
-        card.write(out, trainer.recipe, data.facts, outcome)
-    return outcome
-
-
-def _prepared(
-    recipe: Recipe, out: Path, start: Start, device: str, world: World
-) -> tuple[Recipe, FolderSettings, Prepared]:
-    """The data of a run, its recipe with nothing left open, and what its folder holds from the start.
-
-    The first process makes vocabulary, shards and folder; the others wait, and read them.
-    """
-    from regard.checkpoint import CONFIG, load_settings
-    from regard.settings import read_toml
-    from regard.training import Recipe
-
-    begun = start.resume and (out / CONFIG).exists()
-    world.wait()  # until all have looked, before the first one writes
-    if world.first:
-        data = _data(recipe, out, begun)
-        if start.sizes:
-            recipe = _within_budget(recipe, start.sizes, data, device, world.size)
-        settings = load_settings(out) if begun else _folder(recipe, data, out)
-    world.wait()
-    if not world.first:
-        settings = load_settings(out)
-        if not begun:
-            recipe = Recipe.parse(read_toml(out / "train.toml"), str(out / "train.toml"))
-        data = _data(recipe, out, True)
-    return recipe, settings, data
-
-
-def _data(recipe: Recipe, out: Path, begun: bool) -> Prepared:
-    """Read the corpora and make batches of them, with the run's vocabulary, the other run's, or one made now."""
-    from regard.checkpoint import load_settings
-    from regard.data.prepared import prepare
-    from regard.data.tokenizer import Tokenizer
-    from regard.training.finetune import check_scripts
-
-    parent = None if begun else _parent(recipe)
-    given: Tokenizer | None = None
-    if begun or parent is not None:
-        given = Tokenizer.load(parent or out, load_settings(parent or out).tokenizer)
-
-    def look(sources: Sequence[str], targets: Sequence[str]) -> None:
-        if given is not None and parent is not None:
-            if sources:
-                check_scripts(sources, given.source, "the source side")
-            check_scripts(targets, given.target, "the target side")
-
-    batching, seed = recipe.batching, recipe.training.seed
-    wanted = recipe.data if recipe.training.guided else recipe.data.unlinked()
-    data = prepare(wanted, given or recipe.tokenizer, batching, seed, out, tell=say, look=look)
-    say(*data.report, *data.changes)
-    if not begun:
-        sizes = f"{len(data.tokenizer.source):,}"
-        sizes += "" if recipe.tokenizer.joint else f" + {len(data.tokenizer.target):,}"
-        say(f"vocabulary: {sizes} pieces{f' of {parent}' if parent else ''}")
-    return data
-
-
-def _about(batches: Batching, recipe: Recipe) -> str:
-    source, target = batches.padding()
-    together = f" in {batches.together} batches each" if batches.together > 1 else ""
-    updates = math.ceil(batches.outline.batches / batches.together)
-    entries, sides = "pieces a side", ("the source", "the target")
-    if recipe.data.images is not None:
-        entries, sides = "cells of pictures or pieces of captions", ("the pictures", "the captions")
-    return (
-        f"updates: {updates:,} an epoch of at most {recipe.batching.tokens:,} {entries}{together}, "
-        f"padding {source:.1%} of {sides[0]} and {target:.1%} of {sides[1]}"
-    )
-
-
-def _processes(world: World) -> str:
-    return f" in {world.size} processes{', weights split over them' * world.sharded}" if world.size > 1 else ""
-
-
-def _reconciled(recipe: Recipe, out: Path) -> Recipe:
-    """The recipe that a run goes on with; what differs from the one it began with is told."""
-    from regard.settings import read_toml
-    from regard.training import Recipe
-    from regard.training.changes import reconciled
-
-    path = out / "train.toml"
-    recipe, said = reconciled(Recipe.parse(read_toml(path), str(path)), recipe)
-    say(*said)
-    return recipe
-
-
-def _folder(recipe: Recipe, data: Prepared, out: Path) -> FolderSettings:
-    """Write what stays the same through a run; `config.json` comes last."""
-    from regard.checkpoint import FolderSettings, load_settings, save_folder
-
-    images, parent = recipe.data.images, _parent(recipe)
-    frame = None if images is None else images.frame
-    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=recipe.search, pictures=frame)
-    name, longest = _longest(settings), data.longest
-    if parent is not None:  # it has not forgotten those
-        longest = max(longest, getattr(load_settings(parent).search, name) or 0)
-    if not getattr(recipe.search, name):
-        settings = settings.with_values(search=recipe.search.with_values(**{name: longest}))
-    out.mkdir(parents=True, exist_ok=True)
-    recipe.write(out / "train.toml")
-    save_folder(out, settings, data.tokenizer)
-    return settings
-
-
-def _parent(recipe: Recipe) -> Path | None:
-    return None if recipe.training.parent is None else Path(recipe.training.parent)
-
-
-def _model(recipe: Recipe, tokenizer: Tokenizer, begun: bool = False) -> Model:
-    """The model as a run begins with it; where it has begun, the weights come from its checkpoint."""
-    from regard.checkpoint import WEIGHTS, load_tensors, put_weights
-    from regard.models import begin_from_published, build
-
-    model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
-    parent = _parent(recipe)
-    if begun:
-        return model
-    if parent is not None:
-        put_weights(model, load_tensors(parent / WEIGHTS), parent / WEIGHTS)
-    else:
-        begin_from_published(model, recipe.model)
-    return model
-
-
-def _check_guided(recipe: Recipe) -> None:
-    """Say which head is guided, if any. Raises ConfigurationError for one that this model lacks."""
-    import torch
-
-    from regard.models import build
-    from regard.training.guided import Guide
-
-    if not recipe.training.guided and recipe.data.links:
-        say("training.guided = 0: the alignments are not used")
-    with torch.device("meta"):
-        guide = Guide.of(build(recipe.model, 8, 8, recipe.tokenizer.joint), recipe.training)
-    if guide is not None:
-        say(f"guided: {guide.layer}, head {guide.head + 1}, weight {guide.weight:g} (training.guided)")
-
-
-def _within_budget(recipe: Recipe, sizes: dict[str, Recipe], data: Prepared, device: str, processes: int = 1) -> Recipe:
-    from regard.training.budget import choose
-
-    assert recipe.training.minutes is not None, "a budget is a number of minutes"
-    vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
-    resolved = {name: size.resolved(device, processes) for name, size in sizes.items()}
-    choice = choose(recipe.training.minutes, resolved, data.batches, vocabularies, device)
-    say(*choice.said)
-    return choice.recipe
-
-
-def _look_ahead(recipe: Recipe, start: Start, device: str) -> None:
-    """What `--dry-run` says: the model and its parts, memory, time, and where else it could run."""
-    from tempfile import TemporaryDirectory
-
-    import torch
-
-    from regard.training.preview import preview
-
-    recipe.model.check(recipe.tokenizer.joint)
-    recipe = recipe.resolved(device)
-    _check_guided(recipe)
-    with TemporaryDirectory() as folder:
-        data = _data(recipe, Path(folder), False)
-        if start.sizes:
-            recipe = _within_budget(recipe, start.sizes, data, device)
-        torch.manual_seed(recipe.training.seed)
-        model = _model(recipe, data.tokenizer).to(device)
-        say(_about(data.batches, recipe))
-        for line in preview(model, recipe, data.batches, device):
-            typer.echo(line)
-
-
-def _machine(device: str) -> dict[str, Any]:
-    """What else the bits of a run depend on."""
-    import platform
-
-    import torch
-
-    import regard
-
-    versions = {"regard": regard.__version__, "torch": torch.__version__, "python": platform.python_version()}
-    return {**versions, "device": device, "threads": torch.get_num_threads(), "processor": platform.machine()}
-
-
-def _check_folder(out: Path, resume: bool) -> None:
-    """Raise UsageError where this folder cannot be written, or holds something that would be lost."""
-    from regard.checkpoint import CONFIG, WEIGHTS
-
-    there = next(path for path in (out, *out.absolute().parents) if path.exists())
-    if not (there.is_dir() and os.access(there, os.W_OK)):
-        raise UsageError(f"--out {out}: nothing can be written in {there}; choose another folder")
-    if resume:
-        return
-    if (out / "journal.jsonl").exists():
-        raise UsageError(f"{out}: there is a run already; add --resume to go on with it, or choose another --out")
-    others = [name for name in ("README.md", CONFIG, WEIGHTS) if (out / name).exists()]
-    if others and not (out / "train.toml").exists():
-        raise UsageError(f"--out {out}: its {' and '.join(others)} would be overwritten; choose another folder")

@@ -80,7 +80,7 @@ def tell_caption(captioner: Captioner, image: Pictured, beam: int | None = None,
         raise RegardError("the caption is empty, so there is nothing to draw; show another picture, or train longer")
     choice, vocabulary = choice_of(captioner, readings), captioner.tokenizer.target
     found, moments = captioner.record(image, beam=beam) if played else ([], [])
-    seen = Seen(captioner.see(image), readings.grid, readings.middle)
+    seen = Seen(captioner.see(image), readings.grid, readings.middle, readings.reach)
     story = Story(
         seen.cells(),
         readings.target_text,

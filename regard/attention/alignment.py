@@ -40,7 +40,8 @@ class Readings:
     an encoder's is (heads, source, source). `source_words` and `target_words` say which word each piece belongs to; −1
     is end of sentence. `source_text` and `target_text` are the words themselves, where they are known. Of a picture,
     the source is its cells row by row, in a `grid` of (rows, columns); `middle` is where in its square a cell looks, in
-    shares of a side.
+    shares of a side; `reach` is how much of its height and width the cells come to together, more than 1 where the last
+    ones hang over its edge.
     """
 
     source: tuple[str, ...]
@@ -53,6 +54,7 @@ class Readings:
     target_text: tuple[str, ...] = ()
     grid: tuple[int, int] | None = None
     middle: float = 0.5
+    reach: tuple[float, float] = (1.0, 1.0)
 
     def layers(self, role: str = "cross") -> list[str]:
         """The names of the layers that read in this role, lowest first."""
@@ -100,13 +102,14 @@ class WordWeights:
     elsewhere: Array
 
 
-def edges(count: int, middle: float = 0.5) -> npt.NDArray[np.float64]:
+def edges(count: int, middle: float = 0.5, reach: float = 1.0) -> npt.NDArray[np.float64]:
     """Where each of the rows (or columns) of cells begins, and the last ends, in shares of the picture (count + 1).
 
     What is nearest to the middle of a cell is its own, so cells that look near their upper left corner are drawn half a
-    cell further up and left; those at the edges reach the edge.
+    cell further up and left; those at the edges reach the edge. `reach` is what all cells come to, in shares of the
+    picture.
     """
-    found: npt.NDArray[np.float64] = (np.arange(count + 1) + middle - 0.5) / count
+    found: npt.NDArray[np.float64] = ((np.arange(count + 1) + middle - 0.5) / count * reach).clip(0, 1)
     found[0], found[-1] = 0, 1
     return found
 

@@ -122,9 +122,10 @@ class Read(nn.Module):
         low = q.dtype == keys.dtype == values.dtype == torch.bfloat16
         if dot is not None and cpu and low:
             return read_by_products(dot[0], keys, values, keep, dot[1]), None
-        if cpu and not low:
+        if cpu and not low and keys.dtype != torch.float64:
             keys, values = keys.float(), values.float()
-        with torch.autocast(q.device.type, enabled=not cpu):
+        # Elsewhere autocast goes on where it was asked for, and never begins here: by itself it would read in float16.
+        with torch.autocast(q.device.type, enabled=not cpu and torch.is_autocast_enabled(q.device.type)):
             if dot is None:
                 weights = weigh(self.score(q.to(keys.dtype), keys).float(), keep)
                 return torch.matmul(weights.to(values.dtype), values), weights

@@ -75,12 +75,19 @@ class Explanation:
         lines = list[str]()
         if not torch.equal(self.products, self.scores):
             lines += _by_head("Q·Kᵀ, every query with every key", self.words, self.products, self.entries)
-            lines += _by_head(f"scores, divided by √{E} = {math.sqrt(E):.3f}", self.words, self.scores, self.entries)
+            lines += _by_head(f"scores, {self._scaled(E)}", self.words, self.scores, self.entries)
         else:
             lines += _by_head("scores, every query with every key", self.words, self.scores, self.entries)
         hidden = " over the entries that may be read" if bool((self.weights == 0).any()) else ""
         lines += _by_head(f"weights, softmax of each row{hidden}", self.words, self.weights, self.entries)
         return lines + _by_head("weights·V, the weighted values", self.words, self.answers)
+
+    def _scaled(self, E: int) -> str:
+        """What makes scores of products."""
+        most = self.products.abs().argmax()
+        scale = float(self.scores.flatten()[most] / self.products.flatten()[most])
+        divided = math.isclose(scale, E**-0.5, rel_tol=1e-3)
+        return f"divided by √{E} = {math.sqrt(E):.3f}" if divided else f"times {scale:.3f}"
 
     def _exit(self) -> list[str]:
         lines = _matrix("heads side by side, z", self.words, self.joined)
@@ -113,7 +120,7 @@ def explain(
     """
     words = _words(sentence)
     entries = words if reads is None else _words(reads)
-    _check(words, entries, read, vectors, memory_vectors, size, heads, causal and reads is not None)
+    _check(words, entries, read, vectors, memory_vectors, size, heads, reads is not None, causal)
     if read is None:
         read = _tenths(Read("explained", size, size, size, heads), seed)
     x = _drawn(words, size, seed) if vectors is None else vectors
@@ -152,17 +159,24 @@ def _check(
     memory_vectors: Tensor | None,
     size: int,
     heads: int,
-    causal_elsewhere: bool,
+    elsewhere: bool,
+    causal: bool,
 ) -> None:
     causes = []
     if not words or not entries:
         causes.append("there is nothing to explain: give a sentence of one word or more")
     if read is None and (heads < 1 or size < heads or size % heads):
         causes.append(f"a size of {size} cannot be cut into {heads} equal heads")
-    if causal_elsewhere:
+    if causal and elsewhere:
         causes.append("causal is for a sentence that reads itself: leave out `reads`, or `causal`")
     if read is not None and vectors is None:
         causes.append("a read of your own needs the vectors it met: give vectors=, one row a word")
+    if read is not None and elsewhere and memory_vectors is None:
+        causes.append(
+            "a read of your own needs the vectors that it read: give memory_vectors=, one row a word of `reads`"
+        )
+    if memory_vectors is not None and not elsewhere:
+        causes.append("memory_vectors are of the words that are read: give `reads` too, or leave them out")
     for what, table, rows in (("vectors", vectors, words), ("memory_vectors", memory_vectors, entries)):
         if table is not None and (table.ndim != 2 or len(table) != len(rows)):
             causes.append(f"{what}: wanted a row for each of {len(rows)} words, got the shape {tuple(table.shape)}")

@@ -31,7 +31,7 @@ NOTES = (
 
 @app.command()
 def costs(
-    n: Annotated[int, typer.Option(min=64, max=65536, help="Positions of the layer.")] = 512,
+    n: Annotated[int, typer.Option(min=64, max=2048, help="Positions of the layer.")] = 512,
     d: Annotated[int, typer.Option(min=16, max=8192, help="Numbers at each position.")] = 256,
     format: Annotated[Literal["text", "json"], typer.Option(help="For people or for programs.")] = "text",
     out: Annotated[Path | None, typer.Option(help="Draw time and memory too: .html, .svg or .png.")] = None,

@@ -138,8 +138,9 @@ def judged(captions: Sequence[Caption], some: Sequence[Captioned], language: str
     pairs = list(zip(captions, some, strict=True))
     true = tuple(LANGUAGES[language].is_true(found.text, each.scene.meaning) for found, each in pairs)
     pointed = [pair for found, each in pairs for pair in _pointed(found, each, language, choice)]
-    middle = captions[0].readings.middle if captions and captions[0].readings else 0.5
-    return Judged(true, play([own for own, _ in pointed], [region for _, region in pointed], middle))
+    read = captions[0].readings if captions else None  # pictures of one size, so all alike
+    where = (0.5,) if read is None else (read.middle, read.reach)
+    return Judged(true, play([own for own, _ in pointed], [region for _, region in pointed], *where))
 
 
 def _pointed(found: Caption, each: Captioned, language: str, choice: AlignmentChoice) -> Iterator[tuple[Map, Region]]:

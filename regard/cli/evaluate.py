@@ -102,7 +102,10 @@ def _translated(
     from regard.evaluation.lengths import by_length
     from regard.evaluation.metrics import LONGEST_FOR_TER, scores
     from regard.pipeline import load_translator
+    from regard.visualisation.files import SUFFIXES
 
+    if how.figure is not None and how.figure.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"--figure {how.figure}: a picture is written as {', '.join(SUFFIXES)}")
     sources, references = _aligned(source, reference)
     translator = load_translator(run, **load)
     say(f"translating {len(sources):,} lines of {source}")
@@ -110,8 +113,6 @@ def _translated(
     outputs = [translation.text for translation in translator.translate(sources, **search)]
     results = scores(outputs, references)
     buckets = by_length(sources, outputs, references) if how.lengths or how.figure else []
-    if how.figure is not None:
-        _draw(buckets, run, how.figure)
     width = search["beam"] or translator.settings.search.beam
     if all(score.name != "TER" for score in results):
         say(f"TER is left out: a line has more than {LONGEST_FOR_TER} words, and it would take very long")
@@ -121,15 +122,19 @@ def _translated(
         if how.lengths:
             told["by_length"] = [asdict(bucket) for bucket in buckets]
         typer.echo(json.dumps(told, ensure_ascii=False))
-        return
-    for score in results:
-        typer.echo(f"{score.name:5} {score.value:6.2f}   {score.signature}|beam:{width}")
-    for bucket in buckets if how.lengths else ():
-        words = f"{bucket.first}–{bucket.last} words"
-        typer.echo(
-            f"  {words:14} chrF {bucket.chrf:6.2f}   {bucket.low:6.2f} to {bucket.high:6.2f}   "
-            f"{bucket.sentences:,} sentences"
-        )
+    else:
+        for score in results:
+            typer.echo(f"{score.name:5} {score.value:6.2f}   {score.signature}|beam:{width}")
+        for bucket in buckets if how.lengths else ():
+            words = f"{bucket.first}–{bucket.last} words"
+            typer.echo(
+                f"  {words:14} chrF {bucket.chrf:6.2f}   {bucket.low:6.2f} to {bucket.high:6.2f}   "
+                f"{bucket.sentences:,} sentences"
+            )
+    if how.figure is not None and buckets:
+        _draw(buckets, run, how.figure)
+    elif how.figure is not None:
+        say(f"{how.figure} is not drawn: no two lines have sources of like lengths")
 
 
 def _aligned(source: str, reference: list[str]) -> tuple[list[str], list[list[str]]]:

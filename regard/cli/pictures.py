@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ def _curve(run: Path) -> Chart:
 
     def trace(name: str, some: list[dict[str, Any]], key: str) -> tuple[Trace, ...]:
         points = tuple((float(each["update"]), float(each[key])) for each in some if each.get(key) is not None)
+        points = tuple(point for point in points if math.isfinite(point[1]))
         return (Trace(name, points),) if points else ()
 
     panels = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
@@ -22,7 +23,16 @@ Cut = Callable[[str], list[str]]
 NO_WORD = "∅"  # a reference of punctuation alone
 _EACH = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
 _CLITIC = re.compile(r"(?<=\w)(n't|'(?:s|re|ve|ll|d|m))\b")
-_WORD = re.compile(r"'(?:s|re|ve|ll|d|m)\b|[^\W_]+(?:['.-][^\W_]+)*")
+
+
+def _marks() -> str:
+    """What is written on, under or round a letter, and joins it to the next: vowel signs of Hindi and Thai, accents."""
+    found = [code for code in range(0x300, 0x1F000) if unicodedata.category(chr(code))[0] == "M"]
+    return "".join(map(chr, found)) + "\u200c\u200d"
+
+
+_LETTERS = f"(?:[^\\W_][{_marks()}]*)+"
+_WORD = re.compile(rf"'(?:s|re|ve|ll|d|m)\b|{_LETTERS}(?:['.-]{_LETTERS})*")
 
 
 def words(text: str) -> list[str]:
@@ -83,8 +93,10 @@ def _bleu(n: int, outputs: Sequence[str], references: Sequence[Sequence[str]], c
 
 
 def _streams(references: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The first reference of each picture, the second of each, and so on; nothing where there are fewer."""
-    return [list(stream) for stream in zip_longest(*references, fillvalue="")]
+    """The first reference of each picture, the second of each, and so on; None where there are fewer, since an empty
+    text would count as a reference of no words.
+    """
+    return [list(stream) for stream in zip_longest(*references, fillvalue=None)]  # type: ignore[arg-type]
 
 
 def _exact(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:

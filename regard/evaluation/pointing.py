@@ -16,11 +16,11 @@ Map = npt.NDArray[np.floating]
 Region = npt.NDArray[np.bool_]
 
 
-def points_at(weights: Map, region: Region, middle: float = 0.5) -> bool:
+def points_at(weights: Map, region: Region, middle: float = 0.5, reach: tuple[float, float] = (1.0, 1.0)) -> bool:
     """Whether the middle of the strongest cell of a map (rows, columns) lies in a region (Y, X) of a picture.
 
     The map's cells lie evenly over the picture, whatever the sizes of both; `middle` is where in its square a cell
-    looks, in shares of a side.
+    looks, in shares of a side, `reach` what the cells come to together, in shares of the picture.
     """
     if weights.ndim != 2 or region.ndim != 2 or 0 in (*weights.shape, *region.shape):
         raise UsageError(
@@ -28,12 +28,15 @@ def points_at(weights: Map, region: Region, middle: float = 0.5) -> bool:
         )
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
     (rows, columns), (Y, X) = weights.shape, region.shape
-    return bool(region[int((row + middle) / rows * Y), int((column + middle) / columns * X)])
+    y, x = (row + middle) / rows * reach[0] * Y, (column + middle) / columns * reach[1] * X
+    return bool(region[min(int(y), Y - 1), min(int(x), X - 1)])
 
 
-def share_pointed(maps: Iterable[Map], regions: Iterable[Region], middle: float = 0.5) -> float:
+def share_pointed(
+    maps: Iterable[Map], regions: Iterable[Region], middle: float = 0.5, reach: tuple[float, float] = (1.0, 1.0)
+) -> float:
     """The share of maps that point at their region."""
-    hits = [points_at(weights, region, middle) for weights, region in zip(maps, regions, strict=True)]
+    hits = [points_at(weights, region, middle, reach) for weights, region in zip(maps, regions, strict=True)]
     return sum(hits) / max(len(hits), 1)
 
 
@@ -51,12 +54,14 @@ class Pointing:
         return f"{100 * self.share:.1f} % of {self.words:,} words ({told})"
 
 
-def play(maps: Iterable[Map], regions: Iterable[Region], middle: float = 0.5) -> Pointing:
+def play(
+    maps: Iterable[Map], regions: Iterable[Region], middle: float = 0.5, reach: tuple[float, float] = (1.0, 1.0)
+) -> Pointing:
     """The pointing game with its two baselines: a map (rows, columns) and a region (Y, X) for each word.
 
-    `middle`: as of `points_at`.
+    `middle`, `reach`: as of `points_at`.
     """
     own = list(regions)
     whole = np.ones((1, 1))  # a map of a single cell peaks in the middle
     chance = float(np.mean([region.mean() for region in own])) if own else 0.0
-    return Pointing(len(own), share_pointed(maps, own, middle), chance, share_pointed([whole] * len(own), own))
+    return Pointing(len(own), share_pointed(maps, own, middle, reach), chance, share_pointed([whole] * len(own), own))

@@ -82,7 +82,8 @@ def _gradients(model: Model, source: Sequence[int], target: Sequence[int], place
 
     handle = model.encoder.embedding.register_forward_hook(keep)
     try:
-        with torch.enable_grad():
+        # A model that is not in training is derived here, which cuDNN's recurrent networks refuse.
+        with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
             batch = Batch(torch.tensor([list(source)] * B, device=device))
             features = model(batch, torch.tensor([[BOS, *target]] * B, device=device))
             likely = model.project(features).float().log_softmax(-1)

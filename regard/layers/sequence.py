@@ -45,8 +45,11 @@ def go_on(cell: Cell, x: Float[Tensor, "N T Dk"], states: States) -> Said:
         return torch.stack(outputs, 1), states
     weights = (cell.input.weight, cell.hidden.weight, cell.input.bias, cell.hidden.bias)
     begun = [state.unsqueeze(0) for state in states]
+    learns = torch.is_grad_enabled()  # cuDNN has a backward pass only then
     with torch.autocast(x.device.type, enabled=False):
-        told = cell.network(x.float(), begun if len(begun) > 1 else begun[0], weights, True, 1, 0.0, False, False, True)
+        told = cell.network(
+            x.float(), begun if len(begun) > 1 else begun[0], weights, True, 1, 0.0, learns, False, True
+        )
     return told[0], tuple(state[0] for state in told[1:])
 
 

@@ -40,8 +40,10 @@ def begin_from_published(model: Model, settings: ModelSettings) -> None:
         for name, tensor in read_tensors(path).items()
         if not name.startswith(LEFT_OUT) and not name.endswith(COUNTS)
     }
-    own = dict(trunk.named_parameters())
-    _check(own, tensors, path)
+    own, whole = dict(trunk.named_parameters()), isinstance(encoder, ResNetEncoderSettings)
+    if not whole:
+        tensors = _of_some(own, tensors)
+    _check(own, tensors, path, whole)
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(tensors[name])
@@ -77,7 +79,13 @@ def _tensors(found: Any, path: Path) -> dict[str, Tensor]:
     return {str(name): tensor for name, tensor in found.items()}
 
 
-def _check(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], path: Path) -> None:
+def _of_some(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of the stages that timm keeps, of a file of all of them; it calls `stages.0` of some `stages_0`."""
+    named = {name.replace(".", "_", 1): tensor for name, tensor in tensors.items()} | dict(tensors)
+    return {name: named[name] for name in own if name in named}
+
+
+def _check(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], path: Path, whole: bool) -> None:
     problems = [f"{path}: no weights called {name}" for name in own if name not in tensors]
     strange = [name for name in tensors if name not in own]
     problems += [f"{path}: weights {name} belong to no part of this network" for name in strange]
@@ -91,6 +99,8 @@ def _check(own: Mapping[str, Tensor], tensors: Mapping[str, Tensor], path: Path)
         return
     more = [f"and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
     hint = "make model.encoder's depths, width, block and stem those of the published network"
+    if not whole:
+        hint = "make model.encoder.name the network that these weights are of, as timm calls it"
     if "bn1.running_mean" in strange:
         hint += ", and set model.encoder.norm = 'batch': these weights come with running statistics"
     raise TrainingError(*sorted(problems)[:SHOWN], *more, hint)

@@ -137,6 +137,8 @@ class Cells(nn.Module):
 class PictureEncoder(Encoder):
     """What encoders of pictures have in common."""
 
+    stride: int  # pixels a side of a cell's square
+
     @property
     def middle(self) -> float:
         """Where in its square a cell looks, in shares of a side, both down and across: half-way where it is a patch."""
@@ -174,6 +176,7 @@ class ViTEncoder(PictureEncoder):
 
     def __init__(self, settings: ViTEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
+        self.stride = settings.patch
         self.patch = nn.Conv2d(3, settings.size, settings.patch, settings.patch)
         self.cells, self.shape = Cells(settings), Shape(settings.size, 1, settings.size)
         if settings.learning == "frozen":

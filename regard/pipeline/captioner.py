@@ -60,7 +60,7 @@ class Caption:
             return ()
         choice, words = self.chosen or last_layer(self.readings), range(len(self.readings.target_text))
         maps = (self.readings.map(word, choice.layer, choice.head, choice.consumed) for word in words)
-        return tuple(_region(each, self.readings.middle) for each in maps)
+        return tuple(_region(each, self.readings.middle, self.readings.reach) for each in maps)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the text, its score, and what was looked at where that was asked for."""
@@ -171,11 +171,13 @@ class Captioner(Writer):
 
     def _read(self, pixels: Sequence[torch.Tensor], targets: Sequence[Sequence[int]]) -> list[Readings]:
         found = forced(self.model, pixels, targets)
-        return [self._readings(target, each) for target, each in zip(targets, found, strict=True)]
+        sizes = [(pixel.shape[1], pixel.shape[2]) for pixel in pixels]
+        return [self._readings(*each) for each in zip(targets, found, sizes, strict=True)]
 
-    def _readings(self, target: Sequence[int], found: Forced) -> Readings:
+    def _readings(self, target: Sequence[int], found: Forced, size: tuple[int, int]) -> Readings:
         assert found.grid is not None, "a picture is read as a grid"
-        rows, columns = found.grid
+        (rows, columns), (Y, X) = found.grid, size
+        encoder: Any = self.model.encoder
         cells = tuple(f"{row}·{column}" for row in range(1, rows + 1) for column in range(1, columns + 1))
         ids, vocabulary = [*target, EOS], self.tokenizer.target
         pieces = vocabulary.pieces(ids)
@@ -190,11 +192,12 @@ class Captioner(Writer):
             cells,
             texts_of(vocabulary, ids, words),
             found.grid,
-            self.model.encoder.middle,  # type: ignore[arg-type]
+            encoder.middle,
+            (rows * encoder.stride / Y, columns * encoder.stride / X),
         )
 
 
-def _region(weights: npt.NDArray[np.floating], middle: float) -> Region:
+def _region(weights: npt.NDArray[np.floating], middle: float, reach: tuple[float, float]) -> Region:
     """The rectangle round the strongest cell and the cells joined to it, side by side, that are half as strong."""
     (rows, columns), strong = weights.shape, weights >= weights.max() / 2
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
@@ -204,5 +207,6 @@ def _region(weights: npt.NDArray[np.floating], middle: float) -> Region:
             if near not in found and 0 <= near[0] < rows and 0 <= near[1] < columns and strong[near]:
                 found.add(near)
                 todo.append(near)
-    high, wide, down, across = [r for r, _ in found], [c for _, c in found], edges(rows, middle), edges(columns, middle)
+    high, wide = [r for r, _ in found], [c for _, c in found]
+    down, across = edges(rows, middle, reach[0]), edges(columns, middle, reach[1])
     return float(across[min(wide)]), float(down[min(high)]), float(across[max(wide) + 1]), float(down[max(high) + 1])

@@ -38,11 +38,13 @@ class Seen:
     """A picture as a model read it: its pixels, and the grid of cells over them.
 
     `middle` is where in its square a cell looks, in shares of a side: half-way, unless the network begins at a corner.
+    `reach` is how much of the height and width the cells come to together: more than 1 where the last ones hang over.
     """
 
     pixels: np.ndarray  # (Y, X, 3) bytes
     grid: tuple[int, int]  # rows, columns
     middle: float = 0.5
+    reach: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         pixels = np.asarray(self.pixels)
@@ -52,6 +54,8 @@ class Seen:
             raise UsageError(f"a grid has at least one row and one column; got {self.grid}")
         if not 0 <= self.middle <= 1:
             raise UsageError(f"the middle of a cell is a share of its side, from 0 to 1; got {self.middle}")
+        if min(self.reach) < 1:
+            raise UsageError(f"cells come to a whole picture at least; got {self.reach} of its height and width")
 
     def file(self) -> bytes:
         """The picture for a reader: PNG while it is small, else JPEG of no more pixels than a screen shows."""
@@ -71,7 +75,7 @@ class Seen:
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
         """Where columns of cells begin and the last ends, and rows, in shares of the picture."""
         rows, columns = self.grid
-        return edges(columns, self.middle), edges(rows, self.middle)
+        return edges(columns, self.middle, self.reach[1]), edges(rows, self.middle, self.reach[0])
 
     def cells(self) -> tuple[str, ...]:
         """The names of its cells, row by row: 1·1, 1·2, …"""
@@ -119,7 +123,7 @@ def lit(seen: Seen, weights: np.ndarray, x: float, y: float, longer: float, hint
 
 def _spread(weights: np.ndarray, seen: Seen) -> np.ndarray:
     """The weights as many small squares a cell, so that cells of unequal sizes can be told."""
-    if seen.middle == 0.5:
+    if seen.middle == 0.5 and seen.reach == (1.0, 1.0):
         return weights
     across, down = (np.diff(np.rint(FINE * (len(some) - 1) * some).astype(int)) for some in seen.edges())
     return weights.repeat(down, 0).repeat(across, 1)

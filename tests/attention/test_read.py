@@ -302,3 +302,13 @@ def test_keys_and_values_may_be_different_things() -> None:
     assert torch.equal(mixed.keys, ours.prepare(keys, keys).keys)
     assert torch.equal(mixed.values, ours.prepare(other, other).values)
     assert not torch.allclose(ours(query, mixed), ours(query, ours.prepare(keys, keys)))
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_a_read_of_doubles_answers_in_doubles(name: str) -> None:
+    read = Read("any", 4, 6, 8, 2, name).double()
+    x, m = torch.randn(2, 3, 4, dtype=torch.float64), torch.randn(2, 5, 6, dtype=torch.float64)
+    found = read(x, read.prepare(m, m))
+    assert found.dtype == torch.float64
+    read.float()
+    torch.testing.assert_close(found.float(), read(x.float(), read.prepare(m.float(), m.float())), rtol=1e-4, atol=1e-5)

@@ -87,6 +87,12 @@ def test_a_trained_read_is_explained_with_its_own_vectors() -> None:
     assert "divided" not in str(found), "an additive score is not scaled"
 
 
+@pytest.mark.parametrize(("score", "made"), [("cosine_fixed", "times 10.000"), ("scaled_dot", "divided by √4 = 2.000")])
+def test_what_is_done_to_the_products_is_what_is_said(score: str, made: str) -> None:
+    found = explain("a b", read=Read("own", 4, 4, 4, 1, score), vectors=torch.randn(2, 4), show=False)
+    assert f"scores, {made} (2 × 2)" in str(found)
+
+
 def test_words_of_any_width_stand_in_columns() -> None:
     lines = str(explain("나는 집에 간다", "I go home", show=False)).split("\n")
     place = lines.index("weights, softmax of each row; head 1 (3 × 3)")
@@ -101,6 +107,11 @@ def test_words_of_any_width_stand_in_columns() -> None:
         ({"sentence": "I go", "size": 5}, "a size of 5 cannot be cut into 2 equal heads"),
         ({"sentence": "I go", "reads": "나는", "causal": True}, "a sentence that reads itself"),
         ({"sentence": "I go", "read": Read("any", 4, 4, 4)}, "needs the vectors"),
+        (
+            {"sentence": "I", "reads": "나", "read": Read("any", 4, 4, 4), "vectors": torch.randn(1, 4)},
+            "give memory_vectors=",
+        ),
+        ({"sentence": "I", "memory_vectors": torch.randn(1, 4)}, "give `reads` too"),
         ({"sentence": "I go", "vectors": torch.randn(3, 4)}, r"a row for each of 2 words, got the shape \(3, 4\)"),
     ],
 )

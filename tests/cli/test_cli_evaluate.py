@@ -65,6 +65,16 @@ def test_what_looks_the_same_scores_the_same(regard: Command, transformer: Path,
     assert "NFC" not in plain.err
 
 
+def test_a_figure_that_cannot_be_drawn_costs_no_scores(regard: Command, transformer: Path, files: list[str]) -> None:
+    because = "--figure scores.pdf: a picture is written as .svg, .png, .html"
+    regard.fails("evaluate", transformer, *files, "--figure", "scores.pdf", status=2, because=because)
+    Path("one.ko").write_text("나는 집에 간다\n")
+    Path("one.en").write_text("I go home\n")
+    done = regard("evaluate", transformer, "--source", "one.ko", "--reference", "one.en", "--figure", "a.svg")
+    assert len(done.lines) == 3
+    assert "a.svg is not drawn" in done.err
+
+
 def test_files_that_cannot_be(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:
     Path("short").write_text("one\ntwo\n")
     Path("bad").write_bytes(b"one\n\xff\n")

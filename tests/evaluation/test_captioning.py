@@ -98,6 +98,8 @@ def test_words_and_tokens() -> None:
     assert words("The dog 's ball (3.5 m)") == ["the", "dog", "'s", "ball", "3.5", "m"]
     assert words("빨간 공이 있다.") == ["빨간", "공이", "있다"]
     assert words("红球。") == ["红", "球"]
+    assert words("यह लड़का है।") == ["यह", "लड़का", "है"], "vowel signs are part of their words"
+    assert words("ผู้ชาย e\u0301te\u0301") == ["ผู้ชาย", "été"]
     assert tokens(r"\frac { A }  { b }") == ["\\frac", "{", "A", "}", "{", "b", "}"]
     assert cut_for(TokenizerSettings()) is words
     assert cut_for(TokenizerSettings(kind="token")) is tokens
@@ -120,6 +122,16 @@ def test_scores_and_their_signatures() -> None:
     assert uneven[0].signature.startswith("nrefs:var|")
     seen = watched(outputs, REFERENCES)
     assert seen == pytest.approx({"chrf": found["chrF"].value, "bleu": four.score, "cider": found["CIDEr-D"].value})
+
+
+def test_pictures_may_have_different_numbers_of_references() -> None:
+    """A reference more that says the same changes nothing: fewer references are fewer, not empty ones."""
+    outputs = ["two dogs", "a man"]
+    uneven = [["two brown dogs run on the grass"], ["a man", "a tall man in a hat"]]
+    even = [uneven[0] * 2, uneven[1]]
+    for score, wanted in zip(caption_scores(outputs, uneven), caption_scores(outputs, even), strict=True):
+        assert score.name == "CIDEr-D" or score.value == pytest.approx(wanted.value)
+    assert watched(outputs, uneven)["bleu"] == watched(outputs, even)["bleu"]
 
 
 def test_a_reference_without_a_word() -> None:

@@ -31,6 +31,15 @@ def test_cells_may_look_near_their_upper_left_corner() -> None:
     assert play([weights], [region]).share == 0
 
 
+def test_the_last_cells_may_hang_over_the_edge() -> None:
+    weights = np.array([[0.1], [0.2], [0.1], [0.6]])  # of 32 pixels each, over 100: they begin at 0, 32, 64 and 96
+    region = np.zeros((100, 32), bool)
+    region[96:] = True
+    assert points_at(weights, region, 0.5 / 32, (1.28, 1.0))
+    assert not points_at(weights, region, 0.5 / 32)
+    assert points_at(weights, region, 0.5, (1.28, 1.0)), "its middle lies beyond the picture: the last pixel counts"
+
+
 def test_what_is_no_map_is_refused() -> None:
     with pytest.raises(UsageError, match=r"wanted weights \(rows, columns\)"):
         points_at(np.zeros(3), np.zeros((2, 2), bool))

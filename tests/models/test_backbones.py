@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from itertools import pairwise
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from laws.models import alone, make, pictures, targets
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from regard.checkpoint import weights
-from regard.errors import ConfigurationError, MissingExtra
-from regard.models import Batch, ModelSettings, build
+from regard.errors import ConfigurationError, MissingExtra, TrainingError
+from regard.models import Batch, ModelSettings, begin_from_published, build
 
 DECODER = {"kind": "recurrent", "size": 16, "embedding": 16, "attention": 12, "dropout": 0.0}
 
@@ -132,3 +134,24 @@ def test_without_the_package_the_line_that_installs_it_is_named(monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[vision\]'"):
         build(settings(), 0, 20, False)
+
+
+@pytest.mark.usefixtures("timm")
+def test_weights_of_a_whole_network_fill_the_stages_that_are_kept(tmp_path: Path) -> None:
+    """A published file has more stages, and a head, and other stops in its names."""
+    published = Network("some", (0, 1, 2, 2))
+    counted = published.state_dict().items()
+    tensors = {name: torch.randn_like(tensor) for name, tensor in counted if tensor.is_floating_point()}
+    file = {**tensors, "head.fc.weight": torch.zeros(3), "stages.0.1.num_batches_tracked": torch.tensor(8)}
+    save_file(file, tmp_path / "a.safetensors")
+    given = settings(stride=4, weights=str(tmp_path / "a.safetensors"))
+    model = build(given, 10, 10, joint=False)
+    begin_from_published(model, given)
+    kept = dict(model.encoder.trunk.named_parameters())
+    assert 0 < len(kept) < len(tensors)
+    assert all(torch.equal(tensor, tensors[name]) for name, tensor in kept.items())
+    missing = {name: tensor for name, tensor in file.items() if not name.startswith("stages.1.0")}
+    save_file(missing, tmp_path / "a.safetensors")
+    with pytest.raises(TrainingError, match=r"no weights called stages\.1\.0") as refused:
+        begin_from_published(model, given)
+    assert refused.value.causes[-1].startswith("make model.encoder.name the network")

@@ -134,6 +134,16 @@ def test_a_moving_caption_shows_the_picture_in_each_step(pictured: Callable[...,
     assert len(list(root.iter(f"{SVG}image"))) == 5  # the picture, and a veil for each step
 
 
+def test_cells_that_hang_over_the_edge_are_drawn_where_they_look() -> None:
+    """Four rows of 32 pixels over 100 look at 0, 32, 64 and 96, and what is nearest to each is its own."""
+    seen = Seen(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5 / 32, (1.28, 1.0))
+    across, down = seen.edges()
+    assert (down * 100).tolist() == pytest.approx([0, 16.5, 48.5, 80.5, 100])
+    assert (across * 64).tolist() == pytest.approx([0, 16.5, 64])
+    with pytest.raises(UsageError, match="a whole picture at least"):
+        Seen(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5, (0.9, 1.0))
+
+
 @pytest.mark.parametrize(("middle", "across"), [(0.5, [0, 30, 60, 90]), (0.0625, [0, 16.875, 46.875, 90])])
 def test_cells_lie_round_where_they_look(middle: float, across: list[float]) -> None:
     """Cells that look near their upper left corner are drawn further up and left; the last reaches the edge."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from regard.settings import Settings
@@ -16,6 +17,20 @@ HEAD = """# Every setting of a recipe
 
 Set one with `--set key=value`, or write it into a TOML file: `regard train recipe.toml --out RUN`. The defaults are
 those of the classes; a preset changes some. Where a table has a `kind`, its settings are those of that kind.
+A list is written as in TOML: `--set 'model.encoder.depths=[2, 2]'`; a switch is `true` or `false`.
+
+```toml
+preset = "transformer-small"   # the starting point; all else changes it
+[data]
+source = "train.ko"
+target = "train.en"
+[[data.mix]]                   # one more corpus
+pairs = "web.tsv"
+weight = 0.3                   # data.source has 1
+[training]
+minutes = 35
+```
+
 This page is written by `python docs/make_settings.py`.
 
 | key | default | meaning |
@@ -28,7 +43,7 @@ def rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str, str, str
     for name, field in kind.model_fields.items():
         nested = list(_nested(field.annotation))
         if not nested:
-            yield prefix + name, _default(field.default), field.description or _choices(field.annotation)
+            yield prefix + name, _default(field.default), _meaning(field)
         for inner in nested:
             tag = inner.model_fields["kind"].default if "kind" in inner.model_fields and len(nested) > 1 else None
             for key, default, meaning in rows(inner, f"{prefix}{name}."):
@@ -46,11 +61,27 @@ def text() -> str:
 def _default(value: Any) -> str:
     if value is PydanticUndefined or value is None:
         return "none"
+    if isinstance(value, tuple):
+        value = list(value)
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _choices(annotation: Any) -> str:
-    return "one of " + ", ".join(f"`{choice}`" for choice in typing.get_args(annotation))
+def _meaning(field: FieldInfo) -> str:
+    """What a setting is for, and which words it may be, where they are few."""
+    choices = [f"`{choice}`" for choice in _choices(field.annotation)]
+    told = f"one of {', '.join(choices)}"
+    if field.description:
+        return f"{field.description} ({told})" if len(choices) > 1 else field.description
+    return told
+
+
+def _choices(annotation: Any) -> Iterator[str]:
+    """The words of the literals in an annotation."""
+    if typing.get_origin(annotation) is typing.Literal:
+        yield from (choice for choice in typing.get_args(annotation) if isinstance(choice, str))
+    else:
+        for part in typing.get_args(annotation):
+            yield from _choices(part)
 
 
 def _nested(annotation: Any) -> Iterator[type[Settings]]:

@@ -103,7 +103,13 @@ def _causes(cls: type[Settings], problem: pydantic.ValidationError, where: str) 
         path += [last] if last in parts or error["type"] == "extra_forbidden" else []
         key = ".".join(path)
         if error["type"] == "extra_forbidden":
-            causes.append(f"{where}: unknown setting {key!r}{_nearest(key, known)}")
+            if key in known:
+                table = key.rpartition(".")[0]
+                causes.append(
+                    f"{where}: {key} is a setting of another kind of {table}; leave it out, or set {table}.kind"
+                )
+            else:
+                causes.append(f"{where}: unknown setting {key!r}{_nearest(key, known)}")
         elif error["type"] == "value_error":
             message = error["msg"].removeprefix("Value error, ")
             causes.append(f"{where}: {key + ': ' if key else ''}{message}")

@@ -35,6 +35,13 @@ def test_an_unknown_key_names_the_nearest(assignment: str, nearest: str) -> None
     assert f"did you mean {nearest!r}?" in cause
 
 
+def test_a_setting_of_another_kind_is_no_spelling_mistake() -> None:
+    (cause,) = _causes(override(BASE, ["model.encoder.depths=[1, 1]"]))
+    assert cause.startswith(
+        "recipe.toml: model.encoder.depths is a setting of another kind of model.encoder; leave it out"
+    )
+
+
 def test_all_causes_come_at_once() -> None:
     causes = _causes(override(BASE, ["training.seed=-1", "model.encoder.norm=sideways", "search.beams=2"]))
     assert len(causes) == 3

@@ -44,7 +44,7 @@ Engine = Annotated[
 ]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],
-    typer.Option(help="Of the weights in decoding; int8 is the quickest on a processor."),
+    typer.Option(help="Of the weights in decoding; int8 is the quickest for text on a processor."),
 ]
 Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses kept side by side; 1 is greedy search.")]
 NBest = Annotated[int, typer.Option(min=1, help="Hypotheses given for each.")]

@@ -45,7 +45,8 @@ class Given:
         parent = parent or (Path(str(asked["parent"])) if isinstance(asked, dict) and asked.get("parent") else None)
         if parent is not None and not resume:
             values = merge(_inherited(parent), values)
-        named = preset or values.pop("preset", None)
+        in_file = values.pop("preset", None)
+        named = preset or in_file
         if named is not None or not _names_a_model(values):
             data = values["data"]
             pictures = self.images or (isinstance(data, dict) and data.get("images"))

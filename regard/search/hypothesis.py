@@ -39,7 +39,9 @@ class SearchSettings(Settings):
     )
     seed: int = Field(0, ge=0, description="of what is drawn; a sentence's samples depend on this and on its own text")
     groups: int = Field(1, ge=1, description="groups of beams that avoid each other's pieces (diverse beam search)")
-    diversity: float = Field(0.5, ge=0, description="log-probability that a piece loses for each group that wrote it")
+    diversity: float = Field(
+        0.5, ge=0, description="log-probability that a piece loses for each beam of an earlier group that wrote it"
+    )
     mbr: bool = Field(
         False, description="of all hypotheses take the one most like the others (chrF), not the likeliest"
     )

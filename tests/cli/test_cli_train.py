@@ -244,6 +244,12 @@ def test_a_part_of_a_recipe_stands_on_a_preset(regard: Command, part: str) -> No
     regard.fails("train", "c.toml", "--out", "run", status=2, because=because)
 
 
+def test_another_preset_than_that_of_the_file(regard: Command, corpus: list[str]) -> None:
+    write(c_toml='preset = "rnn-bahdanau"\n')
+    regard("train", "c.toml", *corpus, "--preset", "transformer-tiny", *ONE_UPDATE, "--out", "run")
+    assert read_toml("run/train.toml")["model"]["encoder"]["kind"] == "transformer"
+
+
 def test_options_win_over_the_file(regard: Command, corpus: list[str]) -> None:
     write(c_toml=DATA + "[training]\nupdates = 5000\nseed = 8\n[tokenizer]\nsize = 1000\n[model.encoder]\nlayers = 2\n")
     regard("train", "c.toml", *corpus, *ONE_UPDATE, "--seed", 3, "--out", "run", "--quiet")

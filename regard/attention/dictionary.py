@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from regard.attention.picture import Bars, draw
@@ -44,10 +45,11 @@ class SoftDictionary(Mapping[Any, Any]):
 
     def __init__(
         self,
-        keys: Mapping[Any, Any] | Sequence[Any] | Tensor,
-        values: Sequence[Any] | Tensor | None = None,
+        keys: Mapping[Any, Any] | Sequence[Any] | Tensor | np.ndarray,
+        values: Sequence[Any] | Tensor | np.ndarray | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
+        keys, values = _plain(keys), _plain(values)
         if isinstance(keys, Mapping):
             _refuse(values is not None, "a dict brings its own values: give the dict alone, or keys and values apart")
             values = [keys[key] for key in keys]
@@ -82,7 +84,7 @@ class SoftDictionary(Mapping[Any, Any]):
         go through it; or a score, always with softmax: "scaled_dot", "dot", "cosine", or a `Score` that has learnt.
         Without it vectors are compared by scaled dot product, and all else by equality.
         """
-        kept = _kept(keep, len(self))
+        kept, query = _kept(keep, len(self)), _plain(query)
         if callable(similarity) and not isinstance(similarity, Score):
             return self._by_function(query, similarity, softmax, kept)
         if self.vectors is not None:
@@ -108,7 +110,7 @@ class SoftDictionary(Mapping[Any, Any]):
     def _by_score(self, query: Any, score: Score | str, keep: Tensor) -> Answer:
         """The read of every model, without projections."""
         assert self.vectors is not None, "only vectors are compared by a score"
-        asked = _table(query, "queries")
+        asked = _table(query, "queries").to(self.vectors.dtype)
         _refuse(
             asked.ndim not in (1, 2), f"a query is one vector or a table of them, got the shape {tuple(asked.shape)}"
         )
@@ -231,6 +233,11 @@ def _check_numbers(keys: int, values: int, names: Sequence[str] | None) -> None:
         raise UsageError(*causes)
 
 
+def _plain(given: Any) -> Any:
+    """What numpy made, as a tensor; all else as it is."""
+    return torch.as_tensor(given) if isinstance(given, np.ndarray | np.generic) else given
+
+
 def _table(rows: Any, what: str) -> Float[Tensor, "S *shape"]:
     """Rows of numbers as one tensor, in floating point; tensors keep their gradients."""
     try:
@@ -290,6 +297,8 @@ def _is_vector(key: Any) -> bool:
 
 def _same(key: Any, query: Any) -> bool:
     if isinstance(key, Tensor) or isinstance(query, Tensor):
+        if all(isinstance(one, int | float) or (isinstance(one, Tensor) and one.ndim == 0) for one in (key, query)):
+            return bool(key == query)
         both = _is_vector(key) and _is_vector(query) and len(key) == len(query)
         return both and torch.equal(torch.as_tensor(key).float(), torch.as_tensor(query).float())
     return bool(key == query)

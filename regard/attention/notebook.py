@@ -14,7 +14,14 @@ MOST = 60  # words on a side; more do not fit on a screen
 
 
 def table(source: Sequence[str], target: Sequence[str], weights: npt.ArrayLike, caption: str = "") -> str:
-    """Weights (target words, source words) as tinted cells, words at both sides; the number stands in the hint."""
+    """Weights (target words, source words) as tinted cells, words at both sides; the number stands in the hint.
+
+    Of more than sixty words on a side the first are shown, and the caption says so.
+    """
+    if max(len(source), len(target)) > MOST:
+        rows_and_columns = ((len(target), "rows"), (len(source), "columns"))
+        kept = " and ".join(f"the first {min(n, MOST)} of {n} {what}" for n, what in rows_and_columns)
+        caption = f"{caption}; {kept}" if caption else kept
     numbers = np.asarray(weights, dtype=float)
     head = "".join(f'<th scope="col" style="{_TURNED}">{escape(word)}</th>' for word in source[:MOST])
     rows = []

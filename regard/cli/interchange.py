@@ -43,6 +43,7 @@ def export(
         raise UsageError(f"--precision {precision}: a folder for Hugging Face holds float32; leave it out")
     name = f"{to}-{precision}" if to == "ctranslate2" else to
     out = out or run / "exports" / name
+    out = out if out.name else out.absolute()  # the folder one is in
     if to == "ctranslate2":
         said = str(ctranslate2.export(run, out, precision, source))
     else:

@@ -101,7 +101,11 @@ class _Hanging:
         if pixels is not None:
             data = pixels.tobytes()
             self._length, self._sum = self._length + len(data), zlib.crc32(data, self._sum)
-            (self._on_disk or self._file).write(data)
+            try:
+                (self._on_disk or self._file).write(data)
+            except OSError as problem:
+                assert self._folder is not None, "memory raises no such error"
+                raise _no_room(self._folder, problem) from None
         if self._on_disk is None and self._folder is not None and self._length > SMALL:
             self._move()
 

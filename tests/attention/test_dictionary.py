@@ -266,3 +266,13 @@ def test_wrong_queries_are_refused() -> None:
     ):
         with pytest.raises(UsageError, match=because):
             ask()
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_numbers_of_any_kind_are_looked_up(kind: torch.dtype) -> None:
+    keys, values, query = torch.randn(3, 4, dtype=kind), torch.randn(3, 2, dtype=kind), torch.randn(4)
+    wanted = SoftDictionary(keys, values).look_up(query).value
+    assert wanted.dtype == kind
+    torch.testing.assert_close(SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy()).value, wanted)
+    torch.testing.assert_close(SoftDictionary(keys, values).look_up(query.double()).value, wanted)
+    assert SoftDictionary(torch.tensor([1.0, 2.0]), [5, 6])[2.0] == 6

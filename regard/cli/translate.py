@@ -45,7 +45,7 @@ from regard.errors import DataError, LineWarning, UsageError
 if TYPE_CHECKING:
     from regard.files import Alone, Lines, Part, Stream, Work, Workers
     from regard.pipeline import Translator
-    from regard.search import Wish
+    from regard.search import Wish, Wording
 
 __all__ = ["translate"]
 
@@ -130,7 +130,7 @@ def translate(
         engine = "native"  # several processes would each measure which is quicker, and find different things
     search = {name: None if given[name] is False else given[name] for name in SEARCH}
     wish = Wish(prefix, tuple(term or ()), tuple(forbid or ()))
-    asked = Asked(wish, input == "jsonl", lines.name)
+    asked = Asked(wish, input == "jsonl", lines.name, _wording(run, wish) if input == "jsonl" else None)
     total = lines.checked(asked)
     make = partial(load_translator, runs if len(runs) > 1 else run, device, engine, precision)
     if stream:
@@ -158,6 +158,17 @@ def translate(
                 "right; check that this is the model for these lines"
             )
         sink.finish()
+
+
+def _wording(run: Path, wish: Wish) -> Wording:
+    """What the model can write, known before it is loaded; what is asked of every line is checked against it."""
+    from regard.checkpoint import load_settings
+    from regard.data.tokenizer import Tokenizer
+    from regard.search import Wording, checked
+
+    wording = Wording(Tokenizer.load(run, load_settings(run).tokenizer).target)
+    checked([wish], wording)
+    return wording
 
 
 def _refuse_to_stream(given: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.errors import DataError
 from regard.files.chunks import Chunk
-from regard.search import NOTHING, Wish, contradictions
+from regard.search import NOTHING, Wish, Wording, contradictions
 
 __all__ = ["PLAINLY", "Asked"]
 
@@ -17,11 +17,14 @@ _KEYS = {"text": "a text", "prefix": "a text", "terms": "a list of texts", "forb
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of every line of a file; lines of JSON may ask for more: {"text": …, "terms": [ … ]}."""
+    """What is asked of every line of a file; lines of JSON may ask for more: {"text": …, "terms": [ … ]}. With the
+    `wording` of a model, what it cannot write is told too.
+    """
 
     wish: Wish = NOTHING
     jsonl: bool = False
     name: str = "the input"
+    wording: Wording | None = None
 
     def __call__(self, chunk: Chunk) -> tuple[list[str], Wish | list[Wish]]:
         """The texts to translate, and what is asked of each. Raises DataError with all that cannot be read."""
@@ -52,7 +55,8 @@ class Asked:
             return causes, "", self.wish
         terms, forbid = ((*getattr(self.wish, key), *values.get(key, ())) for key in ("terms", "forbid"))
         wish = Wish(values.get("prefix", self.wish.prefix), terms, forbid)
-        return contradictions(wish, f"{where}: "), values["text"], wish
+        check = contradictions if self.wording is None else self.wording.check
+        return check(wish, f"{where}: "), values["text"], wish
 
 
 PLAINLY = Asked()

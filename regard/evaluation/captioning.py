@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
+from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -92,11 +93,11 @@ def _bleu(n: int, outputs: Sequence[str], references: Sequence[Sequence[str]], c
     return float(metric.corpus_score([" ".join(cut(text)) for text in outputs], streams).score)
 
 
-def _streams(references: Sequence[Sequence[str]]) -> list[list[str]]:
+def _streams(references: Sequence[Sequence[str]]) -> Any:
     """The first reference of each picture, the second of each, and so on; None where there are fewer, since an empty
     text would count as a reference of no words.
     """
-    return [list(stream) for stream in zip_longest(*references, fillvalue=None)]  # type: ignore[arg-type]
+    return [list(stream) for stream in zip_longest(*references, fillvalue=None)]  # sacreBLEU's types know no None
 
 
 def _exact(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:

@@ -317,9 +317,9 @@ def test_the_journal_says_how_well_the_head_is_guided(tmp_path: Path) -> None:
 
 
 def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path: Path) -> None:
-    path = tmp_path / "alignment.json"
+    path, plain = tmp_path / "alignment.json", {"symmetry": None, "with_reverse": "grow-diag"}
     trainer(recipe(guided_head=2, guided_row="after"), tmp_path).run()
-    noted = {"layer": "decoder.layers.0.cross_read", "head": 1, "consumed": True, "symmetry": None}
+    noted = {"layer": "decoder.layers.0.cross_read", "head": 1, "consumed": True, **plain}
     assert load_alignment(tmp_path) == noted
     again = trainer(recipe(guided_layer=2), tmp_path)
     again.resume()
@@ -328,9 +328,14 @@ def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path
         "layer": "decoder.layers.1.cross_read",
         "head": 0,
         "consumed": False,
-        "symmetry": None,
+        **plain,
     }
-    chosen = {"layer": "decoder.layers.0.cross_read", "head": None, "consumed": True, "symmetry": None}
+    chosen = {
+        "layer": "decoder.layers.0.cross_read",
+        "head": None,
+        "consumed": True,
+        "symmetry": None,
+    }  # written before there was with_reverse
     path.write_text(json.dumps(chosen), encoding="utf-8")
     trainer(recipe(), tmp_path).run()
-    assert load_alignment(tmp_path) == chosen
+    assert load_alignment(tmp_path) == {**chosen, **plain}

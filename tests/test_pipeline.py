@@ -15,11 +15,14 @@ from sacrebleu import sentence_chrf
 from small import PAIRS, SENTENCES, folder
 
 from regard.attention import watch
+from regard.data.corpus import read_pairs
 from regard.data.tokenizer import BOS, EOS, Tokenizer, TokenizerSettings
 from regard.errors import LineWarning, RegardError, UsageError
+from regard.evaluation.validation import validation
 from regard.models import Batch
 from regard.pipeline import Translation, Translator, load
 from regard.search import Hypothesis, LengthPenalty, Wish
+from regard.search.ranking import Repetition
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
@@ -290,3 +293,15 @@ def test_a_translation_that_runs_away_is_reported(writer: Translator, monkeypatc
         found = writer.translate(SENTENCES[:1])
     assert found[0].repeats == ("go home", 20)
     assert warned[0].message.place == 0  # type: ignore[union-attr]
+
+
+def test_a_look_of_training_does_not_warn_of_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = load(folder(tmp_path))
+    monkeypatch.setattr("regard.pipeline.writer.runaway", lambda ids, _: Repetition(0, tuple(ids[:1]), 20))
+    with pytest.warns(LineWarning, match="repeats"):
+        writer.translate(SENTENCES, beam=1)
+    paths = [tmp_path / "valid.ko", tmp_path / "valid.en"]
+    for path in paths:
+        path.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    look = validation(read_pairs(*paths), writer.tokenizer, writer.settings, len(SENTENCES))
+    assert look(writer.model)["loss"] > 0  # a warning would be an error here

@@ -111,6 +111,7 @@ def _prepared(
         if start.sizes:
             recipe = _within_budget(recipe, start.sizes, data, device, world.size)
         settings = load_settings(out) if begun else _folder(recipe, data, out)
+        world.begun()
     world.wait()
     if not world.first:
         settings = load_settings(out)

@@ -59,14 +59,10 @@ def train(
     regard train --images DIR --captions train.tsv --valid-captions valid.tsv --out RUN
     """
     prepare(threads, quiet or int(os.environ.get("RANK", "0")) > 0, debug)
-    from regard.training.distributed import joined, restarted
+    from regard.training.distributed import joined
 
     if out is None and not dry_run:
         raise UsageError("--out: say which folder to write, such as --out runs/first")
-    if restarted() and out is not None and (out / "train.toml").is_file():
-        # A worker died, and torchrun started all of them again; what began the run is written down there.
-        resume, preset, from_, budget = True, None, None, None
-    _check_together(resume, from_, budget, preset, dry_run)
     files = {
         "source": source,
         "target": target,
@@ -77,19 +73,19 @@ def train(
         "alignments": alignments,
     }
     shown = {"folder": images, "captions": captions, "valid_captions": valid_captions}
-    given = Given(told(files), told(shown), sets(set_, seed, budget))
-    recipe = given.recipe(config or (out / "train.toml" if resume and out else None), preset, from_, resume)
-    open_size = (
-        not given.images and budget is not None and config is None and preset is None and from_ is None and not resume
-    )
-    sizes = {name: given.recipe(None, name) for name in SIZES} if open_size else {}
-    start = Start(resume, sizes)
-    with joined(device_named(device), recipe.training.sharded, threads) as (world, place):
+    with joined(device_named(device), threads) as (world, place):
+        if world.again:  # what began the run is written down in its folder
+            resume, preset, from_, budget = True, None, None, None
+        _check_together(resume, from_, budget, preset, dry_run)
+        given = Given(told(files), told(shown), sets(set_, seed, budget))
+        recipe = given.recipe(config or (out / "train.toml" if resume and out else None), preset, from_, resume)
+        open_size = budget is not None and not (given.images or config or preset or from_ or resume)
+        sizes = {name: given.recipe(None, name) for name in SIZES} if open_size else {}
         if dry_run:
-            look_ahead(recipe, start, place)
+            look_ahead(recipe, Start(resume, sizes), place)
             return
         assert out is not None, "without --dry-run there is a folder"
-        outcome = run(recipe, out, start, place, world)
+        outcome = run(recipe, out, Start(resume, sizes), place, world.split(recipe.training.sharded))
     if outcome.stopped is not None:
         say(f"to go on: regard train --out {shlex.quote(str(out))} --resume")
         sys.exit(128 + outcome.stopped)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -13,6 +14,7 @@ from regard.data.captioned import Scenes, scene_examples
 from regard.data.corpus import Corpus
 from regard.data.examples import examples, resampled
 from regard.data.tokenizer import Tokenizer
+from regard.errors import LineWarning
 from regard.evaluation.captioning import cut_for, watched
 from regard.evaluation.entropy import attention_entropy
 from regard.evaluation.metrics import chrf_and_bleu
@@ -38,7 +40,9 @@ class _Validation(ABC):
         self.settings = settings.with_values(search={**settings.search.model_dump(), **GREEDY})
 
     def __call__(self, model: Model) -> dict[str, Any]:
-        scores = self._scores(model)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LineWarning)  # every model says things again and again before it has learnt
+            scores = self._scores(model)
         some = self.batches.epoch(0)[0].batch().to(device_of(model))
         return {"loss": self._loss(model), **scores, "attention": attention_entropy(model, some)}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import torch
@@ -17,9 +17,11 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.tensor import DTensor
 
+from regard.errors import TrainingError
 from regard.shapes import Tensor
+from regard.training.meeting import Meeting, meet, torchrun_store
 
-__all__ = ["World", "full", "joined", "restarted", "started_by_torchrun"]
+__all__ = ["World", "full", "joined", "started_by_torchrun"]
 
 BUCKET = 2**24  # numbers that travel in one message
 PATIENCE = timedelta(hours=2)  # the others wait while the first process validates
@@ -30,18 +32,17 @@ def started_by_torchrun() -> bool:
     return {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys()
 
 
-def restarted() -> bool:
-    """Whether torchrun started this process again after one of the workers died: then a run is to be resumed."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-
-
 @dataclass(frozen=True)
 class World:
-    """Which of how many processes this one is; without torchrun the only one."""
+    """Which of how many processes this one is; without torchrun the only one. `again`: they were started anew after one
+    of them died, and the run that had begun is to be resumed.
+    """
 
     rank: int = 0
     size: int = 1
     sharded: bool = False
+    again: bool = False
+    meeting: Meeting | None = None
 
     @property
     def first(self) -> bool:
@@ -51,6 +52,15 @@ class World:
     def share(self, things: Sequence[object]) -> range:
         """The places of the things that are this process's to do."""
         return range(self.rank, len(things), self.size)
+
+    def split(self, sharded: bool) -> World:
+        """The same processes, with the weights split over them or not."""
+        return replace(self, sharded=sharded)
+
+    def begun(self) -> None:
+        """The run's folder has all that is needed to go on: what torchrun starts from now on resumes it."""
+        if self.meeting is not None:
+            self.meeting.begun()
 
     def add_up(self, parameters: Sequence[nn.Parameter]) -> None:
         """Replace each gradient with its sum over all processes."""
@@ -91,9 +101,12 @@ class World:
 
 
 @contextmanager
-def joined(device: str, sharded: bool = False, threads: int | None = None) -> Iterator[tuple[World, str]]:
+def joined(device: str, threads: int | None = None) -> Iterator[tuple[World, str]]:
     """The processes that torchrun started, for as long as the block runs, and the device of this one. Each computes
-    with so many `threads`; without a number the cores are shared out."""
+    with so many `threads`; without a number the cores are shared out.
+
+    Raises TrainingError where they do not find each other, or one ends before the others.
+    """
     if not started_by_torchrun():
         yield World(), device
         return
@@ -102,11 +115,41 @@ def joined(device: str, sharded: bool = False, threads: int | None = None) -> It
         torch.cuda.set_device(local)
     else:  # torchrun allows each process one thread
         torch.set_num_threads(threads or max(1, (os.cpu_count() or 1) // int(os.environ["LOCAL_WORLD_SIZE"])))
-    dist.init_process_group("nccl" if device == "cuda" else "gloo", timeout=PATIENCE)
+    with _lost_each_other():
+        world = _met("nccl" if device == "cuda" else "gloo")
+        try:
+            yield world, f"cuda:{local}" if device == "cuda" else device
+        finally:
+            dist.destroy_process_group()
+
+
+def _met(backend: str) -> World:
+    """The world of all processes of this start."""
+    rank, size, lasting = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), torchrun_store()
+    if lasting is not None:
+        meeting = meet(lasting, rank, size)
+        dist.init_process_group(backend, store=meeting.store, rank=rank, world_size=size, timeout=PATIENCE)
+        return World(rank, size, again=meeting.again, meeting=meeting)
+    dist.init_process_group(backend, timeout=PATIENCE)
+    world = World(rank, size)
+    restarts = float(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    return replace(world, again=world.largest(restarts) > [0.0])
+
+
+@contextmanager
+def _lost_each_other() -> Iterator[None]:
+    """When one process ends, the others notice by an error of the network: it is told as what it is."""
     try:
-        yield World(dist.get_rank(), dist.get_world_size(), sharded), f"cuda:{local}" if device == "cuda" else device
-    finally:
-        dist.destroy_process_group()
+        yield
+    except RuntimeError as problem:
+        if not isinstance(problem, dist.DistError) and "gloo" not in str(problem):
+            raise
+        what = str(problem).splitlines()[0].rpartition("] ")[2] if "gloo" in str(problem) else str(problem)
+        raise TrainingError(
+            f"the processes of this run lost each other ({what.split('. This is')[0]}): most often one of them ended, "
+            "and said why. The last checkpoint is kept; --resume goes on from it, as torchrun --max-restarts 3 does by "
+            "itself"
+        ) from problem
 
 
 def full(tensor: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -99,6 +100,18 @@ def test_more_processes_than_batches_are_refused(data: Path, tmp_path: Path) -> 
     done = subprocess.run(torchrun(3, *options), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode != 0
     assert "3 processes cannot share 2 batches an update; set batching.batches to 3" in done.stderr
+
+
+def test_a_refused_run_is_not_resumed_by_a_restart(data: Path, alone: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(alone, run)
+    before = (run / "journal.jsonl").read_bytes()
+    options = arguments(data, run, "transformer", "transformer", **BEHAVIOUR)
+    done = subprocess.run(torchrun(2, *options, restarts=1), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode != 0
+    assert done.stderr.count("there is a run already; add --resume to go on with it") == 2, "at each start"
+    assert "an error that should not happen" not in done.stderr
+    assert (run / "journal.jsonl").read_bytes() == before
 
 
 def test_alone_there_is_nothing_to_share() -> None:

@@ -47,19 +47,21 @@ class Progress:
     cut: int = 1  # parts that each batch is computed in, since one did not fit in memory
     position: Position = field(default_factory=Position)
     best: float = -math.inf
+    best_loss: float = math.inf  # of the same look: decides between equal scores
     best_update: int = 0
     looks_since_best: int = 0
     looked: int = 0  # the update of the last look
 
     def as_json(self) -> dict[str, Any]:
         values = asdict(self)
-        values["best"] = None if math.isinf(self.best) else self.best
+        for name in ("best", "best_loss"):
+            values[name] = None if math.isinf(values[name]) else values[name]
         return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Progress:
-        best = -math.inf if values["best"] is None else values["best"]
-        return cls(**{**values, "position": Position.from_json(values["position"]), "best": best})
+        known = {name: value for name, value in values.items() if value is not None or name == "updates"}
+        return cls(**{**known, "position": Position.from_json(values["position"])})
 
 
 @dataclass(frozen=True)
@@ -270,11 +272,12 @@ class Trainer:
             scores = self.validate(self.model) if self.world.first or self.world.sharded else {}
             by = self.settings.best_by
             score = 0.0 if not scores else -scores[by] if by == "loss" else scores[by]
-            (score,) = self.world.from_first(score)
+            score, loss = self.world.from_first(score, scores.get("loss", 0.0))
             progress.looks_since_best += 1
             progress.looked = progress.update
-            if score > progress.best:
-                progress.best, progress.best_update, progress.looks_since_best = score, progress.update, 0
+            if (score, -loss) > (progress.best, -progress.best_loss):
+                progress.best, progress.best_loss = score, loss
+                progress.best_update, progress.looks_since_best = progress.update, 0
                 self._put_down_weights()
         spent = time.perf_counter() - began
         best = progress.best_update == progress.update

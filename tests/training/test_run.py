@@ -157,6 +157,23 @@ def test_the_best_weights_are_those_of_the_best_look(tmp_path: Path) -> None:
     assert all(torch.equal(kept[name], seen[1][name]) for name in kept)
 
 
+def test_of_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
+    """BLEU and chrF of a young model are 0 for many looks, in which it gets better all the same."""
+    looks = iter([(3.0, 0.0), (2.0, 0.0), (2.5, 0.0), (4.0, 10.0), (1.0, 5.0)])
+
+    def validate(_: Model) -> dict[str, float]:
+        loss, chrf = next(looks)
+        return {"loss": loss, "chrf": chrf, "bleu": 0.0}
+
+    found = []
+    for updates in (5, 10, 15, 20, 25):
+        trainer = _trainer(_recipe(updates=updates), tmp_path, validate)
+        trainer.resume()
+        progress = trainer.run().progress
+        found.append((progress.best_update, progress.looks_since_best, progress.best_loss))
+    assert found == [(5, 0, 3.0), (10, 0, 2.0), (10, 1, 2.0), (20, 0, 4.0), (20, 1, 4.0)]
+
+
 def test_validation_sees_the_average_and_training_goes_on_from_the_weights(tmp_path: Path) -> None:
     looks = []
 

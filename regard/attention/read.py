@@ -64,6 +64,12 @@ class Read(nn.Module):
         keep: Bool[Tensor, "R S"] | None = None,
     ) -> Memory:
         """Project what will be read, once. Hidden entries become zero: 0 · NaN would leak through every product."""
+        return Memory(*self.entries(keys, values, keep), keep)
+
+    def entries(
+        self, keys: Float[Tensor, "R S Dk"], values: Float[Tensor, "R S Dv"], keep: Bool[Tensor, "R S"] | None = None
+    ) -> tuple[Float[Tensor, "R H S Da"], Float[Tensor, "R H S Dh"]]:
+        """The keys and values of what `prepare` makes of them, for each head."""
         if keep is None:
             k, v = self.key(keys), self.value(values)
         else:
@@ -71,14 +77,14 @@ class Read(nn.Module):
             keys = keys.masked_fill(~seen, 0)
             values = keys if same else values.masked_fill(~seen, 0)
             k, v = self.key(keys) * seen, self.value(values) * seen
-        k = self.score.prepare(side_by_side.split(k, self.heads))
-        return Memory(k, side_by_side.split(v, self.heads), keep)
+        return self.score.prepare(side_by_side.split(k, self.heads)), side_by_side.split(v, self.heads)
 
     def empty(self, rows: int) -> Memory:
         """A memory with nothing in it yet: the start of a cache."""
-        like = next(self.parameters())
-        keys = like.new_empty(rows, self.heads, 0, self.score.query_size)
-        return Memory(keys, like.new_empty(rows, self.heads, 0, self.value_size // self.heads))
+        like = next(self.parameters())  # that may be split over several processes, which the memory is not
+        sizes = self.score.query_size, self.value_size // self.heads
+        keys, values = (torch.empty(rows, self.heads, 0, size, dtype=like.dtype, device=like.device) for size in sizes)
+        return Memory(keys, values)
 
     def forward(
         self, query: Float[Tensor, "N T D"], memory: Memory, causal: bool = False, window: int | None = None

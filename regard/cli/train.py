@@ -85,7 +85,7 @@ def train(
             look_ahead(recipe, Start(resume, sizes), place)
             return
         assert out is not None, "without --dry-run there is a folder"
-        outcome = run(recipe, out, Start(resume, sizes), place, world.split(recipe.training.sharded))
+        outcome = run(recipe, out, Start(resume, sizes), place, world.split(bool(recipe.training.sharded)))
     if outcome.stopped is not None:
         say(f"to go on: regard train --out {shlex.quote(str(out))} --resume")
         sys.exit(128 + outcome.stopped)

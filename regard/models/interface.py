@@ -22,6 +22,7 @@ __all__ = [
     "Encoded",
     "Encoder",
     "Given",
+    "Layer",
     "Model",
     "Shape",
     "Source",
@@ -123,6 +124,12 @@ class State:
             {name: torch.cat([tensor, other.tensors[name]]) for name, tensor in self.tensors.items()},
             {name: memory.join(other.memories[name]) for name, memory in self.memories.items()},
         )
+
+
+class Layer(nn.Module):
+    """One of many parts that stand one on another. Between the parts only tensors go in and out, and nothing but its
+    forward and what its reads prepare needs its weights: so they need not be there while another one computes.
+    """
 
 
 class Encoder(nn.Module, ABC):

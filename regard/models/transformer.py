@@ -14,7 +14,7 @@ from regard.layers.dropout import Dropout, leave_out
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import Activation, FeedForward
 from regard.layers.positions import Places, Sinusoids
-from regard.models.interface import Batch, Decoder, Encoded, Encoder, Shape, Source, State
+from regard.models.interface import Batch, Decoder, Encoded, Encoder, Layer, Shape, Source, State
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
 
@@ -101,7 +101,7 @@ class _Entrance(nn.Module):
         return self.dropout(x)  # type: ignore[no-any-return]
 
 
-class EncoderLayer(nn.Module):
+class EncoderLayer(Layer):
     """Every position reads all positions, or those near it, then thinks for itself."""
 
     def __init__(self, settings: TransformerSettings) -> None:
@@ -118,7 +118,7 @@ class EncoderLayer(nn.Module):
         return self.around_feedforward.leave(x, self.feedforward(self.around_feedforward.enter(x)))
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(Layer):
     """Every position reads the positions so far, then the source, then thinks for itself."""
 
     def __init__(self, settings: TransformerSettings, source: Shape) -> None:

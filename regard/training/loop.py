@@ -92,12 +92,12 @@ class Trainer:
         self.model, self.batches, self.recipe, self.folder = model, batches, recipe, folder
         self.validate, self.say, self.world = validate, say, world or World()
         self.settings = recipe.training
-        _check_workers(batches, self.world)
         s = self.settings
+        _check_workers(batches, self.world, s.sharded == "layers")
         self.guide = Guide.of(model, s)
         self.objective = Objective(model, s.label_smoothing, s.rdrop, self.guide, s.doubly_stochastic)
         if self.world.sharded:
-            shard(model)
+            shard(model, layers=s.sharded == "layers")
         self.optimizer = _optimizer(model, recipe)
         self.average = {name: value.clone() for name, value in weights(model).items()}
         self.checkpoints = resume.Checkpoints(folder / "checkpoints", self.settings.keep, self.world)
@@ -365,11 +365,16 @@ def _groups(model: Model, encoder_rate: float) -> list[dict[str, Any]]:
     return [group for group in groups if group["params"]]
 
 
-def _check_workers(batches: Batching, world: World) -> None:
+def _check_workers(batches: Batching, world: World, alike: bool) -> None:
     if batches.together < world.size:
         raise TrainingError(
             f"{world.size} processes cannot share {batches.together} batches an update; set batching.batches to "
             f"{world.size} or a multiple of it, or start fewer processes"
+        )
+    if alike and batches.together % world.size:
+        raise TrainingError(
+            f'training.sharded = "layers": {world.size} processes must have as many batches each, and an update has '
+            f"{batches.together}; set batching.batches to {world.size} or a multiple of it"
         )
 
 

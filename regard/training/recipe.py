@@ -88,8 +88,10 @@ class TrainingSettings(Settings):
         description="minutes between two checkpoints; there is one after each look at the validation data too",
     )
     keep: int = Field(2, ge=1, description="checkpoints kept")
-    sharded: bool = Field(
-        False, description="with torchrun: split weights, gradients and optimizer over the processes (PyTorch's FSDP2)"
+    sharded: bool | Literal["layers"] = Field(
+        False,
+        description="with torchrun: split weights, gradients and optimizer over the processes (PyTorch's FSDP2); "
+        "layers: and gather one Transformer layer at a time, for models that no process could hold whole",
     )
     tensorboard: bool = Field(
         False, description="write curves for TensorBoard under RUN/board too; needs regard[board]"
@@ -142,18 +144,30 @@ class Recipe(Settings):
             )
         return self
 
+    @pydantic.model_validator(mode="after")
+    def _can_be_split(self) -> Recipe:
+        sides = [getattr(self.model, side) for side in ("encoder", "decoder")]
+        if self.training.sharded == "layers" and any(getattr(side, "layer_dropout", 0) for side in sides):
+            raise ValueError(
+                "training.sharded = 'layers' gathers each layer's weights from all processes at the same moment, so "
+                "none may leave one out; set layer_dropout to 0, or training.sharded to true"
+            )
+        return self
+
     def resolved(self, device: str, processes: int = 1) -> Recipe:
         """With nothing left to the machine: what `auto` stands for on this device is put in its place."""
         precision = self.training.precision
         if precision == "auto":
             precision = "bfloat16" if has_bfloat16(device) else "float32"
         cores = min(4, torch.get_num_threads()) if device == "cpu" else 1
+        together = max(processes, cores)
+        together += -together % processes  # as much for each process to do
         guided = self.training.guided
         if guided == "auto":
             guided = GUIDED if self.data.links else 0.0
         return self.with_values(
             training={**self.training.model_dump(), "precision": precision, "guided": guided},
-            batching=self.batching.resolved(max(processes, cores)).model_dump(),
+            batching=self.batching.resolved(together).model_dump(),
         )
 
     def write(self, path: Path) -> None:

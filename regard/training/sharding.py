@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch.distributed as dist
+from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
+from regard.attention import Read
 from regard.models import Model, device_of
+from regard.models.interface import Layer
 
 __all__ = ["gathered_anew", "last_of_update", "shard"]
 
 VERBS = ("encode", "begin", "step", "project")
 
 
-def shard(model: Model) -> None:
+def shard(model: Model, layers: bool = False) -> None:
     """Split a model over all processes, in place. Every process must call its verbs in the same order from then on.
 
-    The weights are gathered before an update's first pass and let go after its last: between updates, and always for
-    gradients, optimizer and average, each process holds its share only.
+    Gradients, optimizer and average are always held in shares. The weights are gathered before an update's first pass
+    and let go after its last. With `layers` those of each layer are gathered when it computes, forward and backward,
+    and let go at once; its gradients are added up after each batch.
     """
-    fully_shard(
-        model, mesh=init_device_mesh(device_of(model).type, (dist.get_world_size(),)), reshard_after_forward=False
-    )
+    mesh = init_device_mesh(device_of(model).type, (dist.get_world_size(),))
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)  # nobody writes into it
+    for layer in _layers(model) if layers else ():
+        for read in layer.modules():
+            if isinstance(read, Read) and read.role == "cross":  # it is prepared long before the layer computes
+                fully_shard(read, mesh=mesh)
+                register_fsdp_forward_method(read, "entries")
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh, reshard_after_forward=False)
     for verb in VERBS:  # decoding calls these, not `forward`
         register_fsdp_forward_method(model, verb)
 
@@ -29,11 +41,16 @@ def shard(model: Model) -> None:
 def last_of_update(model: Model, last: bool) -> None:
     """Whether the next backward pass is the last of an update: then gradients are added up, and weights let go."""
     if isinstance(model, FSDPModule):
-        model.set_requires_gradient_sync(last)
-        model.set_reshard_after_backward(last)
+        model.set_requires_gradient_sync(last, recurse=False)
+        model.set_reshard_after_backward(last, recurse=False)
 
 
 def gathered_anew(model: Model) -> None:
     """Let gathered weights go: the next pass gathers them as they are then."""
-    if isinstance(model, FSDPModule):
-        model.reshard()
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()
+
+
+def _layers(model: nn.Module) -> list[Layer]:
+    return [module for module in model.modules() if isinstance(module, Layer)]

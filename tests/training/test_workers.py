@@ -69,6 +69,21 @@ def test_a_sharded_run_resumes_on_one_process(data: Path, alone: Path, tmp_path:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
 
 
+def test_layers_are_gathered_one_at_a_time(data: Path, tmp_path: Path) -> None:
+    """R-Drop computes each layer twice before it goes backward; own outputs once more, without a gradient."""
+    more = {"updates": 6, "validate_every": 3, "log_every": 3, "precision": "float32"}
+    more |= {"rdrop": 1.0, "scheduled_sampling": 0.5, "scheduled_sampling_ramp": 1}
+    runs = [tmp_path / "one", tmp_path / "two"]
+    finished(command(*arguments(data, runs[0], "transformer", "transformer", **more), *_more(data)))
+    layers = arguments(data, runs[1], "transformer", "transformer", **more, sharded="layers")
+    finished(torchrun(2, *layers, *_more(data)))
+    for ours, theirs in zip(*map(last_losses, runs), strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-5)
+    ours, theirs = (load_file(folder / "model.safetensors") for folder in runs)
+    for name in theirs:
+        torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.slow
 def test_a_worker_dies_and_the_run_completes(data: Path, tmp_path: Path) -> None:
     whole, hurt = tmp_path / "whole", tmp_path / "hurt"

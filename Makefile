@@ -23,9 +23,9 @@ fix: .venv/ready
 	$(BIN)/ruff check --fix .
 
 bench-train: .venv/ready  ## how fast training is beside other toolkits; DATA: the folder with multi30k/ in it
-	$(BIN)/python benchmarks/train.py $(if $(DATA),--data "$(DATA)")
 	$(BIN)/python benchmarks/captions.py --tasks train
 	$(BIN)/python benchmarks/lineage.py --tasks train $(if $(DATA),--data "$(DATA)")
+	$(BIN)/python benchmarks/train.py $(if $(DATA),--data "$(DATA)")
 
 bench-translate: .venv/ready  ## how fast translation is beside others; DATA as above, RUN_TINY, RUN_BASE: trained models
 	$(BIN)/python benchmarks/translate.py $(if $(DATA),--data "$(DATA)") $(if $(QUICK),--quick) \

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -82,9 +84,21 @@ def save_folder(folder: Path, settings: FolderSettings, tokenizer: Tokenizer) ->
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], about: Mapping[str, str] | None = None) -> None:
-    """Write tensors and notes about them beside, then rename over: there is never half a file."""
+    """Write tensors and notes about them beside, then rename over: there is never half a file.
+
+    Raises OSError where that cannot be done; what was there before is untouched then.
+    """
     beside = path.with_name(path.name + ".part")
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside, dict(about or {}))
+    beside.touch()
+    mode = beside.stat().st_mode  # as the user's other files; safetensors lets nobody else read its own
+    try:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside, dict(about or {}))
+        beside.chmod(mode)
+        with beside.open("rb+") as file:
+            os.fsync(file.fileno())
+    except SafetensorError as problem:
+        beside.unlink(missing_ok=True)
+        raise OSError(errno.EIO, f"could not be written ({problem})", str(path)) from None
     beside.replace(path)
 
 

@@ -66,6 +66,9 @@ class Teller:
     def _halved(self, v: dict[str, Any]) -> str:
         return f"out of memory at update {v['update']}: each batch is computed in {v['cut']} parts from now on"
 
+    def _stopping(self, _: dict[str, Any]) -> str:
+        return "stopping after this update, or this look at the validation data; the same again stops at once"
+
     def _end(self, v: dict[str, Any]) -> str:
         return f"training ended after {v['update']} updates and {duration(v['seconds'])}: {v['reason']}"
 

@@ -48,6 +48,8 @@ def run(
 
     start, world = start or Start(), world or World()
     recipe.model.check(recipe.tokenizer.joint)
+    if not start.resume:
+        _check_parent(recipe)
     if world.first:
         _check_folder(out, start.resume)
     with alone(out) if world.first else nullcontext():
@@ -215,6 +217,44 @@ def _model(recipe: Recipe, tokenizer: Tokenizer, begun: bool = False) -> Model:
     else:
         begin_from_published(model, recipe.model)
     return model
+
+
+def _check_parent(recipe: Recipe) -> None:
+    """Raise UsageError, with all causes, where this is another vocabulary or another shape than those of the run whose
+    vocabulary and weights are kept.
+    """
+    from regard.checkpoint import WEIGHTS, load_settings, load_tensors
+    from regard.data.tokenizer import Tokenizer
+    from regard.models import build
+
+    parent = _parent(recipe)
+    if parent is None:
+        return
+    kept = load_settings(parent)
+    asked, own = recipe.tokenizer.model_dump(), kept.tokenizer.model_dump()
+    causes = [
+        f"tokenizer.{name} = {asked[name]!r}: with --from the vocabulary of {parent} is kept ({own[name]!r}); leave it "
+        "out"
+        for name in own
+        if asked[name] != own[name]
+    ]
+    if not causes:
+        import torch
+
+        tokenizer = Tokenizer.load(parent, kept.tokenizer)
+        with torch.device("meta"):
+            model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
+        wanted = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+        there = {name: tuple(weight.shape) for name, weight in load_tensors(parent / WEIGHTS).items()}
+        others = [name for name in sorted({*wanted, *there}) if wanted.get(name) != there.get(name)]
+        if others:
+            causes.append(
+                f"with --from the weights of {parent} are kept, and this model has others (such as {others[0]}: "
+                f"{there.get(others[0], 'none')} there, {wanted.get(others[0], 'none')} here); leave out what changes "
+                "the model's shape, or train without --from"
+            )
+    if causes:
+        raise UsageError(*causes)
 
 
 def _check_guided(recipe: Recipe) -> None:

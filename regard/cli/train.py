@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
 from regard.cli.recipes import Given, sets, told
 from regard.cli.runs import Start, look_ahead, run
 from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.training import Recipe
 
 __all__ = ["train"]
 
@@ -75,19 +78,23 @@ def train(
     shown = {"folder": images, "captions": captions, "valid_captions": valid_captions}
     with joined(device_named(device), threads) as (world, place):
         if world.again:  # what began the run is written down in its folder
-            resume, preset, from_, budget = True, None, None, None
+            config, resume, preset, from_, budget = None, True, None, None, None
         _check_together(resume, from_, budget, preset, dry_run)
         given = Given(told(files), told(shown), sets(set_, seed, budget))
         recipe = given.recipe(config or (out / "train.toml" if resume and out else None), preset, from_, resume)
-        open_size = budget is not None and not (given.images or config or preset or from_ or resume)
-        sizes = {name: given.recipe(None, name) for name in SIZES} if open_size else {}
+        sizes: dict[str, Recipe] = {}
+        if budget is not None:  # of one size, the budget chooses updates and warm-up
+            sizes = {preset or "this model": recipe}
+            if not (given.images or config or preset or from_):
+                sizes = {name: given.recipe(None, name) for name in SIZES}
         if dry_run:
             look_ahead(recipe, Start(resume, sizes), place)
             return
         assert out is not None, "without --dry-run there is a folder"
         outcome = run(recipe, out, Start(resume, sizes), place, world.split(bool(recipe.training.sharded)))
     if outcome.stopped is not None:
-        say(f"to go on: regard train --out {shlex.quote(str(out))} --resume")
+        more = "" if threads is None else f" --threads {threads}"
+        say(f"to go on: regard train --out {shlex.quote(str(out))} --resume{more}")
         sys.exit(128 + outcome.stopped)
 
 

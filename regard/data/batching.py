@@ -336,6 +336,8 @@ class Batches(Batching):
 
     def plans(self, place: Position) -> Iterator[tuple[Position, Plan]]:
         """Batches without end, each with the position to go on from after it."""
+        if place.pool >= self._pools:  # there was more to train on when the place was noted
+            place = Position(place.epoch + 1)
         while True:
             plans = self._pool(place.epoch, place.pool)
             last = place.pool + 1 == self._pools

@@ -100,7 +100,7 @@ class CorpusSettings(Settings):
     shards: bool | Literal["auto"] = Field(
         "auto",
         description="Keep training pairs as pieces in files under RUN/shards rather than in memory; auto: where their "
-        "text is over a gigabyte.",
+        "text is over a gigabyte, or over a 36th of the memory.",
     )
     images: ImageSettings | None = Field(None, description="Instead of sentences: pictures and their captions.")
 

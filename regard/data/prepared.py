@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -31,6 +33,7 @@ __all__ = ["SHARDS", "Prepared", "changes", "prepare"]
 
 SHARDS = "shards"  # in a run folder
 LARGE = 1_000_000_000  # bytes of training text, from which on `shards = "auto"` means shards
+HELD = 36  # or where so many times as much is more than memory: a byte of text takes 18, and half is left to others
 ZIPPED = 4  # text is so many times larger than its .gz
 SUMMARY = "summary.json"
 
@@ -306,7 +309,17 @@ def _large(data: CorpusSettings) -> bool:
     if data.shards != "auto":
         return data.shards
     paths = [path for files in data.training.values() for path in files.paths.values() if path.is_file()]
-    return sum(path.stat().st_size * (ZIPPED if path.suffix == ".gz" else 1) for path in paths) > LARGE
+    return sum(path.stat().st_size * (ZIPPED if path.suffix == ".gz" else 1) for path in paths) > min(
+        LARGE, _memory() / HELD
+    )
+
+
+def _memory() -> float:
+    """Bytes that this machine has."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # Windows, and who does not say
+        return math.inf
 
 
 def _made_of(job: Job, tokenizer: Tokenizer, stamps: Stamps) -> dict[str, Any]:

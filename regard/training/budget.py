@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 
 from regard.data.batching import Batching
-from regard.errors import UsageError
+from regard.errors import TrainingError, UsageError
 from regard.models import build, count
-from regard.training.crew import Crew
+from regard.training.crew import Crew, out_of_memory
 from regard.training.guided import Guide
 from regard.training.loss import Objective
 from regard.training.recipe import Recipe
@@ -50,10 +50,18 @@ def choose(
     Enough is to see each sentence 40 times, or 20 pieces for every weight, whichever comes first: a small corpus is
     learnt by then, and of a large one a model of that size would make no more.
     """
-    said, best = [], None
+    said, best, problem = [], None, None
     pieces = batches.outline.pieces[1]
     for name, recipe in recipes.items():
-        tried = trial(recipe, batches, vocabularies, device)
+        try:
+            tried = trial(recipe, batches, vocabularies, device)
+        except Exception as found:
+            if not out_of_memory(found):
+                raise
+            problem = f"{name}: does not fit in memory ({str(found).splitlines()[0]})"
+        if problem is not None:  # outside, where what was computed is forgotten; nor will the larger ones fit
+            said.append(problem)
+            break
         updates = max(1, int(minutes * 60 / tried.seconds))
         seen, enough = updates * tried.tokens, min(EPOCHS * pieces, PIECES_PER_WEIGHT * tried.weights)
         speed, times = tried.tokens / tried.seconds, seen / pieces
@@ -64,7 +72,8 @@ def choose(
         if best is None or seen >= enough:
             warmup = max(1, min(recipe.schedule.warmup, updates // 8))
             best = (name, updates, warmup)
-    assert best is not None, "at least one recipe"
+    if best is None:
+        raise TrainingError(f"--budget: {said[-1]}; take a smaller model or batching.tokens")
     name, updates, warmup = best
     recipe = recipes[name]
     recipe = recipe.with_values(

@@ -23,7 +23,7 @@ from regard.training.loss import Loss, Objective
 from regard.training.own_outputs import with_own_outputs
 from regard.training.sharding import last_of_update
 
-__all__ = ["Crew", "precision"]
+__all__ = ["Crew", "out_of_memory", "precision"]
 
 
 class Crew:
@@ -109,3 +109,9 @@ def _replica(objective: Objective) -> Objective:
 def precision(name: str, device: torch.device) -> Any:
     """Matrix products in bfloat16 where that is asked for; the weights stay in float32."""
     return torch.autocast(device.type, torch.bfloat16) if name == "bfloat16" else nullcontext()
+
+
+def out_of_memory(problem: Exception) -> bool:
+    """Whether there was no room: oneDNN says that it could not create something, PyTorch which allocator has none."""
+    lacking = ("DefaultCPUAllocator", "could not create a primitive", "could not create a memory")
+    return isinstance(problem, (MemoryError, torch.OutOfMemoryError)) or any(map(str(problem).__contains__, lacking))

@@ -54,8 +54,8 @@ class World:
         return range(self.rank, len(things), self.size)
 
     def split(self, sharded: bool) -> World:
-        """The same processes, with the weights split over them or not."""
-        return replace(self, sharded=sharded)
+        """The same processes, with the weights split over them or not; without torchrun there is nobody to help."""
+        return replace(self, sharded=sharded and dist.is_initialized())
 
     def begun(self) -> None:
         """The run's folder has all that is needed to go on: what torchrun starts from now on resumes it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,14 @@ class Journal:
 
 
 def _rounded(values: dict[str, Any]) -> dict[str, Any]:
-    """With six digits after the point, in tables within too."""
-    return {
-        key: round(value, 6) if isinstance(value, float) else _rounded(value) if isinstance(value, dict) else value
-        for key, value in values.items()
-    }
+    """With six digits after the point, in tables within too; what is no number is null, which JSON can say."""
+    return {key: _rounded(value) if isinstance(value, dict) else _plain(value) for key, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return round(value, 6) if math.isfinite(value) else None
 
 
 def read(path: Path) -> list[dict[str, Any]]:

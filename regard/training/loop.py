@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from regard.data.batching import Batching, PairBatch, Position, Update
 from regard.errors import TrainingError
 from regard.models import Model, device_of
 from regard.training import resume
-from regard.training.crew import Crew
+from regard.training.crew import Crew, out_of_memory
 from regard.training.distributed import World, full
 from regard.training.guided import Guide
 from regard.training.journal import Journal
@@ -47,6 +48,7 @@ class Progress:
     cut: int = 1  # parts that each batch is computed in, since one did not fit in memory
     position: Position = field(default_factory=Position)
     best: float = -math.inf
+    best_by: str = ""  # which score that is
     best_loss: float = math.inf  # of the same look: decides between equal scores
     best_update: int = 0
     looks_since_best: int = 0
@@ -102,7 +104,7 @@ class Trainer:
         self.average = {name: value.clone() for name, value in weights(model).items()}
         self.checkpoints = resume.Checkpoints(folder / "checkpoints", self.settings.keep, self.world)
         self.journal = Journal(folder / "journal.jsonl")
-        self.progress = Progress(updates=self.settings.updates)
+        self.progress = Progress(updates=self.settings.updates, best_by=self.settings.best_by)
         self.signal: int | None = None  # what all processes stop for
         self._asked: int | None = None  # what this one was sent
         self._saved = time.monotonic()
@@ -113,7 +115,22 @@ class Trainer:
         self.crew = Crew(self.objective, self.settings.precision, device, threads, float(scale))
 
     def run(self) -> Outcome:
-        """Train until the updates are done, patience ends or a signal comes; the folder has the best weights then."""
+        """Train until the updates are done, patience ends or a signal comes; the folder has the best weights then.
+
+        Raises TrainingError where memory, the disk or the numbers do not allow to go on; the last checkpoint is kept.
+        """
+        try:
+            return self._run()
+        except Exception as problem:
+            if isinstance(problem, TrainingError) or not out_of_memory(problem):
+                raise
+            said = _first_line(problem)
+        raise TrainingError(
+            f"update {self.progress.update}: out of memory ({said}) beside the batches of an update; {self._kept()}. "
+            "Take a smaller model or batching.tokens, or close other programs and go on with --resume"
+        )
+
+    def _run(self) -> Outcome:
         if self.guide is not None and self.world.first:
             self.guide.note(self.folder)
         ahead = Ahead(map(self._with_tensors, self.batches.updates(self.progress.position)))
@@ -154,6 +171,9 @@ class Trainer:
         resume.put(own, parts)
         torch.set_rng_state(own["random"]["cpu"])
         self.progress = Progress.from_json(state)
+        if self.progress.best_by not in ("", self.settings.best_by):  # scores of another kind cannot be compared
+            self.progress.best, self.progress.best_loss, self.progress.looks_since_best = -math.inf, math.inf, 0
+        self.progress.best_by = self.settings.best_by
         if self.settings.updates is not None:
             self.progress.updates = self.settings.updates
         if self.world.first:
@@ -189,40 +209,52 @@ class Trainer:
     def _gradients(self, update: Update, batches: list[PairBatch]) -> list[Loss]:
         """The gradients of the update's mean loss, summed over all batches and processes."""
         keys = [f"{self.settings.seed}/{self.progress.update}/{place}" for place in self.world.share(update.plans)]
-        try:
+        while True:
             pieces = [part for pair in zip(batches, keys, strict=True) for part in _cut(*pair, self.progress.cut)]
-            losses = self.crew.gradients(pieces, update.tokens)
-        except Exception as problem:
-            if not _out_of_memory(problem):
-                raise
-            self._cut_further(batches, problem)
-            return self._gradients(update, batches)
+            try:
+                losses = self.crew.gradients(pieces, update.tokens)
+                break
+            except Exception as problem:
+                if not out_of_memory(problem):
+                    raise
+                said = _first_line(problem)
+            # Only here is the failed pass forgotten: while the exception was at hand, it held all that was computed.
+            self._cut_further(batches, said)
         for parameter in self.model.parameters():
             if parameter.requires_grad and parameter.grad is None:  # a layer left out of every batch
                 parameter.grad = torch.zeros_like(parameter)
         self.world.add_up(list(self.model.parameters()))
         return losses
 
-    def _cut_further(self, batches: list[PairBatch], problem: Exception) -> None:
+    def _cut_further(self, batches: list[PairBatch], said: str) -> None:
         """Halve the batches after one did not fit in memory, where that is wanted and possible."""
         progress, largest = self.progress, max(len(batch.source) for batch in batches)
         self.optimizer.zero_grad(set_to_none=True)
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
         if not self.settings.halve_batches or self.world.size > 1 or progress.cut >= largest:
             more = 2 * self.batches.together
+            halve = "; or go on with --resume --set training.halve_batches=true"
             raise TrainingError(
-                f"update {progress.update}: out of memory ({str(problem).splitlines()[0]}); nothing was changed and "
-                f"the last checkpoint is kept. Train anew with batching.batches={more}: updates of the same size from "
-                "smaller batches; or go on with --resume --set training.halve_batches=true"
-            ) from None
+                f"update {progress.update}: out of memory ({said}); nothing was changed and {self._kept()}. Train anew "
+                f"with batching.batches={more}: updates of the same size from smaller batches"
+                f"{'' if self.settings.halve_batches or self.world.size > 1 else halve}"
+            )
         progress.cut *= 2
         self._note("halved", update=progress.update, cut=progress.cut)
 
     def _check(self, norm: float) -> None:
         if not math.isfinite(norm):
             raise TrainingError(
-                f"update {self.progress.update}: the gradient is not a number any more, so nothing was changed; the "
-                "last checkpoint is kept. Lower schedule.peak or lengthen schedule.warmup, then train with --resume"
+                f"update {self.progress.update}: the gradient is not a number any more, so nothing was changed; "
+                f"{self._kept()}. Lower schedule.peak or lengthen schedule.warmup, then train with --resume; should it "
+                "stop here again, the weights were spoilt before: delete the newest folder in "
+                f"{self.checkpoints.folder}"
             )
+
+    def _kept(self) -> str:
+        return "the last checkpoint is kept" if resume.there(self.folder) else "there is no checkpoint yet"
 
     def _remember(self) -> None:
         """Move the running average of the weights; young averages follow faster."""
@@ -275,7 +307,7 @@ class Trainer:
             score, loss = self.world.from_first(score, scores.get("loss", 0.0))
             progress.looks_since_best += 1
             progress.looked = progress.update
-            if (score, -loss) > (progress.best, -progress.best_loss):
+            if math.isfinite(loss) and (score, -loss) > (progress.best, -progress.best_loss):
                 progress.best, progress.best_loss = score, loss
                 progress.best_update, progress.looks_since_best = progress.update, 0
                 self._put_down_weights()
@@ -336,6 +368,9 @@ class Trainer:
     def _stop(self, number: int) -> None:
         """Several processes stop after the same update: one that stopped at once would leave the others waiting."""
         self._asked = number
+        if self.world.first and self.say is not None:
+            with suppress(RuntimeError):  # it came while something else was being said
+                self.say("stopping", {"signal": number})
         if self.world.size == 1:
             self.signal = number
 
@@ -385,8 +420,8 @@ def _cut(batch: PairBatch, key: str, parts: int) -> list[tuple[PairBatch, str]]:
     return [(part, f"{key}/{number}") for number, part in enumerate(batch.split(parts))]
 
 
-def _out_of_memory(problem: Exception) -> bool:
-    return isinstance(problem, (MemoryError, torch.OutOfMemoryError)) or "DefaultCPUAllocator" in str(problem)
+def _first_line(problem: Exception) -> str:
+    return (str(problem).splitlines() or [type(problem).__name__])[0]
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from torch import nn
 from torch.distributed.checkpoint.state_dict_loader import load as load_sharded
 from torch.distributed.checkpoint.state_dict_saver import save as save_sharded
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 from regard.checkpoint import load_tensors, save_tensors
 from regard.errors import ModelFolderError, TrainingError
@@ -147,8 +148,11 @@ def put(own: Parts, parts: Parts) -> None:
     with torch.no_grad():
         for part, tensors in parts.items():
             for name, tensor in tensors.items():
-                if own[part][name] is not tensor:
-                    own[part][name].copy_(tensor)
+                mine = own[part][name]
+                if isinstance(mine, DTensor) and not isinstance(tensor, DTensor):  # of a run that was not split
+                    tensor = distribute_tensor(tensor.to(mine.device), mine.device_mesh, mine.placements)
+                if mine is not tensor:
+                    mine.copy_(tensor)
 
 
 def _read(folder: Path, own: Parts) -> tuple[Parts, dict[str, Any]]:
@@ -162,7 +166,7 @@ def _read(folder: Path, own: Parts) -> tuple[Parts, dict[str, Any]]:
         if (folder / SHARDS).is_dir():
             load_sharded(_flat(own), checkpoint_id=folder / SHARDS)
             return own, said["state"]
-        return {path.stem: load_tensors(path) for path in folder.glob("*.safetensors")}, said["state"]
+        return {path.stem: load_tensors(path) for path in sorted(folder.glob("*.safetensors"))}, said["state"]
     except (OSError, ValueError, KeyError, AttributeError, ModelFolderError) as problem:
         raise Damaged(_reason(problem)) from None
 

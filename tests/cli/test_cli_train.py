@@ -394,19 +394,61 @@ def test_a_fine_tuned_run_that_died_early_begins_with_the_same_weights(
         assert all(whole[name].equal(other[name]) for name in whole)
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("tokenizer.kind=char", "tokenizer.kind = 'char': with --from the vocabulary of"),
+        ("tokenizer.size=900", "tokenizer.size = 900: with --from the vocabulary of"),
+        ("model.encoder.layers=3", "leave out what changes the model's shape, or train without --from"),
+    ],
+)
+def test_what_contradicts_the_other_run_is_refused(
+    regard: Command, transformer: Path, corpus: list[str], changed: str, said: str
+) -> None:
+    done = regard.ended("train", *corpus, "--from", transformer, "--set", changed, "--out", "tuned")
+    assert said in done.causes[0]
+    assert done.status == 2
+    assert not Path("tuned").exists()
+
+
+def test_a_budget_shortens_the_warm_up_of_a_size_that_was_named(regard: Command, corpus: list[str]) -> None:
+    options = ["--preset", "transformer-tiny", *sets(["batching.tokens=512", "training.validate_with=1"])]
+    done = regard("train", *corpus, *options, "--budget", "6s", "--out", "run")
+    assert "chosen: transformer-tiny for " in done.err
+    recipe = read_toml("run/train.toml")
+    assert recipe["schedule"]["warmup"] <= max(1, recipe["training"]["updates"] // 8)
+
+
+ALONE = {
+    "RANK": 0,
+    "WORLD_SIZE": 1,
+    "LOCAL_RANK": 0,
+    "LOCAL_WORLD_SIZE": 1,
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": 0,
+}
+"""What torchrun tells the only process."""
+
+
 def test_workers_that_torchrun_starts_again_go_on(
     regard: Command, transformer: Path, corpus: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = {
         "from": [*corpus, "--from", transformer, *sets(["training.updates=1"])],
         "preset": [*corpus, "--preset", "transformer-tiny", *ONE_UPDATE],
+        "file": ["part.toml", *corpus, "--from", transformer, *sets(["training.updates=1"])],
     }
+    Path("part.toml").write_text("[batching]\ntokens = 2000\n", encoding="utf-8")
     for name, options in begun.items():
         regard("train", *options, *sets(["training.validate_with=1"]), "--out", name)
+        recipe = Path(name, "train.toml").read_bytes()
         with monkeypatch.context() as patched:
-            patched.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+            for key, value in {**ALONE, "TORCHELASTIC_RESTART_COUNT": 1}.items():
+                patched.setenv(key, str(value))
             done = regard("train", *options, *sets(["training.validate_with=1"]), "--out", name)
         assert "going on from update" in done.err
+        assert "holds from here on" not in done.err
+        assert Path(name, "train.toml").read_bytes() == recipe
 
 
 def test_fine_tuning_takes_a_fifth_of_the_highest_rate(regard: Command, transformer: Path, corpus: list[str]) -> None:

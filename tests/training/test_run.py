@@ -6,14 +6,16 @@ import math
 import os
 import shutil
 import signal
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
-from regard.checkpoint import load_tensors, weights
+from regard.checkpoint import load_tensors, save_tensors, weights
 from regard.data.batching import Batches, BatchingSettings, Example, PairBatch, Plan, Position, collate
 from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import EOS
@@ -21,6 +23,7 @@ from regard.errors import ConfigurationError, TrainingError, UsageError
 from regard.models import DECODERS, ENCODERS, Model, ModelSettings, build
 from regard.training import Recipe, Trainer
 from regard.training.alone import alone
+from regard.training.crew import Crew
 from regard.training.journal import read
 from regard.training.schedule import ScheduleSettings, rate
 
@@ -172,6 +175,109 @@ def test_of_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
         progress = trainer.run().progress
         found.append((progress.best_update, progress.looks_since_best, progress.best_loss))
     assert found == [(5, 0, 3.0), (10, 0, 2.0), (10, 1, 2.0), (20, 0, 4.0), (20, 1, 4.0)]
+
+
+def test_a_look_without_a_loss_is_not_the_best(tmp_path: Path) -> None:
+    looks = iter([(math.nan, 0.0), (2.0, 0.0), (math.nan, 9.0)])
+
+    def validate(_: Model) -> dict[str, float]:
+        loss, chrf = next(looks)
+        return {"loss": loss, "chrf": chrf, "bleu": 0.0}
+
+    outcome = _trainer(_recipe(), tmp_path, validate).run()
+    assert outcome.progress.best_update == 10
+    text = (tmp_path / "journal.jsonl").read_text()
+    assert "NaN" not in text, "that is no JSON"
+    assert [line["loss"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"] == [None, 2.0, None]
+
+
+def test_scores_of_another_kind_are_not_compared(tmp_path: Path) -> None:
+    def validate(_: Model) -> dict[str, float]:
+        return {"loss": 3.0, "chrf": 40.0, "bleu": 0.0}
+
+    _trainer(_recipe(updates=10), tmp_path, validate).run()
+    trainer = _trainer(_recipe(updates=15, best_by="loss"), tmp_path, validate)
+    trainer.resume()
+    progress = trainer.run().progress
+    assert (progress.best, progress.best_update, progress.best_by) == (-3.0, 15, "loss")
+
+
+def test_a_place_in_data_that_are_no_more_is_the_next_epoch(tmp_path: Path) -> None:
+    trainer = _trainer(_recipe(), tmp_path)
+    after, _ = next(iter(trainer.batches.plans(Position(3, 7, 2))))
+    first, _ = next(iter(trainer.batches.plans(Position(4))))
+    assert after == first
+
+
+class _Narrow(Crew):
+    """Has room for so many sentences at a time, and finds out when some have been computed."""
+
+    room = 1
+
+    def gradients(self, batches: Any, tokens: int) -> Any:
+        super().gradients(batches[:1], tokens)
+        held = torch.zeros(1)
+        _Narrow.seen.append((max(len(batch.source) for batch, _ in batches), weakref.ref(held)))
+        self.model_zeroed()
+        if _Narrow.seen[-1][0] > self.room:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory\nmore")
+        return super().gradients(batches, tokens)
+
+    def model_zeroed(self) -> None:
+        assert all(ref() is None for _, ref in _Narrow.seen[:-1]), "the failed pass is still held"
+        for replica in self._replicas:
+            replica.zero_grad(set_to_none=True)
+
+    seen: ClassVar[list[Any]] = []
+
+
+def test_batches_that_do_not_fit_are_halved_until_they_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    still = {"encoder": {**SIDES["transformer"], "dropout": 0.0}, "decoder": {**SIDES["transformer"], "dropout": 0.0}}
+    plain, wanted = (_recipe(updates=3, halve_batches=yes).with_values(model=still) for yes in (False, True))
+    whole = _trainer(plain, tmp_path / "whole")
+    whole.run()
+    _Narrow.seen.clear()
+    monkeypatch.setattr("regard.training.loop.Crew", _Narrow)
+    narrow = _trainer(wanted, tmp_path / "narrow")
+    narrow.run()
+    assert max(size for size, _ in _Narrow.seen) > 1
+    assert narrow.progress.cut > 1
+    for name, weight in weights(whole.model).items():
+        if not name.endswith("key.bias"):  # no loss depends on it, and Adam follows the rounding
+            torch.testing.assert_close(weights(narrow.model)[name], weight, rtol=1e-3, atol=1e-5)
+    with pytest.raises(
+        TrainingError, match=r"update 1: out of memory .*there is no checkpoint yet.*halve_batches=true"
+    ):
+        _trainer(plain, tmp_path / "refused").run()
+
+
+@pytest.mark.parametrize("where", ["torch.optim.AdamW.step", "regard.training.loop.Trainer._put_down_weights"])
+def test_memory_may_lack_elsewhere_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    def lacking(*_: Any) -> None:
+        raise torch.OutOfMemoryError("there are 3 bytes left")
+
+    monkeypatch.setattr(where, lacking)
+    with pytest.raises(
+        TrainingError, match=r"out of memory \(there are 3 bytes left\) beside the batches of an update"
+    ):
+        _trainer(_recipe(), tmp_path).run()
+
+
+def test_weights_that_cannot_be_written_leave_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.safetensors"
+    save_tensors(path, {"a": torch.ones(2)})
+    before = path.read_bytes()
+    (tmp_path / "other").touch()
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode, "whoever may read the rest may read it"
+
+    def full(*_: Any) -> None:
+        raise SafetensorError("I/O error: No space left on device")
+
+    monkeypatch.setattr("regard.checkpoint.save_file", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        save_tensors(path, {"a": torch.zeros(2)})
+    assert [each.name for each in tmp_path.iterdir() if each.suffix] == [path.name]
+    assert path.read_bytes() == before
 
 
 def test_validation_sees_the_average_and_training_goes_on_from_the_weights(tmp_path: Path) -> None:

@@ -56,14 +56,15 @@ def test_two_workers_are_one(data: Path, alone: Path, tmp_path: Path, sharded: b
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
 
 
-def test_a_sharded_run_resumes_on_one_process(data: Path, alone: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    options = arguments(data, run, "transformer", "recurrent", **{**BEHAVIOUR, "updates": 6}, sharded=True)
-    finished(torchrun(2, *options, *_more(data)))
+def test_a_run_becomes_sharded_and_whole_again(data: Path, alone: Path, tmp_path: Path) -> None:
+    run, more = tmp_path / "run", {**BEHAVIOUR, "updates": 4}
+    finished(command(*arguments(data, run, "transformer", "recurrent", **more), *_more(data)))
+    split = ["train", "--out", str(run), "--resume", "--set=training.updates=8", "--set=training.sharded=true"]
+    assert "going on from update 4" in finished(torchrun(2, *split))
     said = finished(
-        command("train", "--out", str(run), "--resume", "--set=training.updates=12", "--set=training.sharded=false")
-    )
-    assert "going on from update 6" in said
+        command("train", "--out", str(run), "--resume", "--set=training.updates=12")
+    )  # alone, still asked to
+    assert "going on from update 8" in said
     ours, theirs = (load_file(folder / "model.safetensors") for folder in (run, alone))
     for name in theirs:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from regard.data.samples import korean_english
+from regard.data.samples.pictures import pictures
 from regard.training.journal import read
 
 __all__ = ["SIDES", "arguments", "command", "corpus", "finished", "last_losses", "torchrun", "weights_of"]
@@ -21,19 +22,24 @@ SIDES: dict[str, dict[str, Any]] = {
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16},
     "plain": {"kind": "plain", "size": 16, "embedding": 16},
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16},
+    "resnet": {"kind": "resnet", "width": 8, "depths": "[1, 1]", "size": 16},
+    "vit": {"kind": "vit", "patch": 8, "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
+    "timm": {"kind": "timm", "name": "resnet10t", "stride": 16, "size": 16},
 }
 """A small part of each registered kind."""
+SEEING = {"resnet", "vit", "timm"}
 
 
 def corpus(folder: Path) -> Path:
-    """Files of a few hundred Korean and English sentences."""
+    """Files of a few hundred Korean and English sentences, and a few pictures with captions."""
+    pictures(40, 8, 1).write(folder)
     sizes = {"train": 200, "valid": 8, "test": 0, "recombination": 0, "length": 0}
     korean_english(sizes=sizes, short=1.0).write(folder, "ko", "en")
     return folder
 
 
 def arguments(data: Path, out: Path, encoder: str, decoder: str, **training: Any) -> list[str]:
-    """What `regard train` is given."""
+    """What `regard train` is given: sentences, or pictures for an encoder that reads them."""
     sets = {f"model.encoder.{key}": value for key, value in SIDES[encoder].items()}
     sets |= {f"model.decoder.{key}": value for key, value in SIDES[decoder].items()}
     sets |= {"tokenizer.size": 560, "batching.tokens": 256, "batching.batches": 2, "schedule.warmup": 10}
@@ -43,6 +49,10 @@ def arguments(data: Path, out: Path, encoder: str, decoder: str, **training: Any
         for prefix, split in (("", "train"), ("valid-", "valid"))
         for side, language in (("source", "ko"), ("target", "en"))
     ]
+    if encoder in SEEING:
+        captions = [f"--captions={data / 'train.en.tsv'}", f"--valid-captions={data / 'valid.en.tsv'}"]
+        files = [f"--images={data / 'images'}", *captions]
+        sets |= {"tokenizer.size": 300, "data.images.height": 32, "data.images.width": 32}
     return ["train", *files, "--out", str(out), *(f"--set={key}={_toml(value)}" for key, value in sets.items())]
 
 

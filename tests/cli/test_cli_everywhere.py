@@ -166,7 +166,7 @@ def test_a_stopped_training_is_saved_and_goes_on(
         assert command.wait() == status
         assert command.stdout is not None
         assert command.stdout.read() == ""
-    assert f"stopped by {number.name}\nto go on: regard train --out run --resume\n" in said
+    assert f"stopped by {number.name}\nto go on: regard train --out run --resume --threads 1\n" in said
     assert "Traceback" not in said
     (checkpoint,) = Path("run/checkpoints").iterdir()
     updates = int(checkpoint.name.removeprefix("update-"))

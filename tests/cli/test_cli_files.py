@@ -127,7 +127,7 @@ def test_stopped_by_a_signal_it_says_how_to_go_on(
         command.send_signal(number)
         assert command.stderr is not None
         said = command.stderr.read()
-        assert command.wait() == status
+        assert command.wait() == status, said
     done = _mark(output).lines
     assert f"out.part holds lines 1 to {done}; the same command with --resume goes on after them\n" in said
     assert "Traceback" not in said

@@ -11,7 +11,7 @@ import torch
 from regard.data.batching import Batching
 from regard.errors import TrainingError, UsageError
 from regard.models import build, count
-from regard.training.crew import Crew, out_of_memory
+from regard.training.crew import Crew, first_line, out_of_memory
 from regard.training.guided import Guide
 from regard.training.loss import Objective
 from regard.training.recipe import Recipe
@@ -58,7 +58,7 @@ def choose(
         except Exception as found:
             if not out_of_memory(found):
                 raise
-            problem = f"{name}: does not fit in memory ({str(found).splitlines()[0]})"
+            problem = f"{name}: does not fit in memory ({first_line(found)})"
         if problem is not None:  # outside, where what was computed is forgotten; nor will the larger ones fit
             said.append(problem)
             break

@@ -23,7 +23,7 @@ from regard.training.loss import Loss, Objective
 from regard.training.own_outputs import with_own_outputs
 from regard.training.sharding import last_of_update
 
-__all__ = ["Crew", "out_of_memory", "precision"]
+__all__ = ["Crew", "first_line", "out_of_memory", "precision"]
 
 
 class Crew:
@@ -115,3 +115,8 @@ def out_of_memory(problem: Exception) -> bool:
     """Whether there was no room: oneDNN says that it could not create something, PyTorch which allocator has none."""
     lacking = ("DefaultCPUAllocator", "could not create a primitive", "could not create a memory")
     return isinstance(problem, (MemoryError, torch.OutOfMemoryError)) or any(map(str(problem).__contains__, lacking))
+
+
+def first_line(problem: Exception) -> str:
+    """What an error says, in one line; its name where it says nothing."""
+    return (str(problem).splitlines() or [type(problem).__name__])[0]

@@ -20,7 +20,7 @@ from regard.data.batching import Batching, PairBatch, Position, Update
 from regard.errors import TrainingError
 from regard.models import Model, device_of
 from regard.training import resume
-from regard.training.crew import Crew, out_of_memory
+from regard.training.crew import Crew, first_line, out_of_memory
 from regard.training.distributed import World, full
 from regard.training.guided import Guide
 from regard.training.journal import Journal
@@ -124,7 +124,7 @@ class Trainer:
         except Exception as problem:
             if isinstance(problem, TrainingError) or not out_of_memory(problem):
                 raise
-            said = _first_line(problem)
+            said = first_line(problem)
         raise TrainingError(
             f"update {self.progress.update}: out of memory ({said}) beside the batches of an update; {self._kept()}. "
             "Take a smaller model or batching.tokens, or close other programs and go on with --resume"
@@ -217,7 +217,7 @@ class Trainer:
             except Exception as problem:
                 if not out_of_memory(problem):
                     raise
-                said = _first_line(problem)
+                said = first_line(problem)
             # Only here is the failed pass forgotten: while the exception was at hand, it held all that was computed.
             self._cut_further(batches, said)
         for parameter in self.model.parameters():
@@ -418,10 +418,6 @@ def _cut(batch: PairBatch, key: str, parts: int) -> list[tuple[PairBatch, str]]:
     if parts == 1:
         return [(batch, key)]
     return [(part, f"{key}/{number}") for number, part in enumerate(batch.split(parts))]
-
-
-def _first_line(problem: Exception) -> str:
-    return (str(problem).splitlines() or [type(problem).__name__])[0]
 
 
 @contextmanager

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from regard.data.batching import Batches, Example
 from regard.data.tokenizer import EOS, Vocabulary
-from regard.errors import DataError, UsageError
+from regard.errors import DataError, TrainingError, UsageError
 from regard.settings import merge
 from regard.training import Recipe
-from regard.training.budget import choose, minutes_of
+from regard.training.budget import Trial, choose, minutes_of, trial
 from regard.training.finetune import check_scripts
 from regard.training.recipe import preset
 
@@ -71,6 +73,26 @@ class _Spells(Vocabulary):
 
     def unknown(self, text: str) -> float:
         return sum(character not in self.known for character in text) / len(text)
+
+
+@pytest.mark.parametrize("fits", [("small",), ()])
+def test_what_does_not_fit_in_memory_is_passed_over(monkeypatch: pytest.MonkeyPatch, fits: tuple[str, ...]) -> None:
+    recipes = _recipes()
+
+    def narrow(recipe: Recipe, *others: Any) -> Trial:
+        if not any(recipe is recipes[name] for name in fits):
+            raise MemoryError
+        return trial(recipe, *others)
+
+    monkeypatch.setattr("regard.training.budget.trial", narrow)
+    batches = Batches([Example([4, EOS], [5, EOS])], recipes["small"].batching, 1)
+    if fits:
+        choice = choose(1000.0, recipes, batches, (20, 20), "cpu")
+        assert choice.preset == "small"
+        assert "large: does not fit in memory (MemoryError)" in choice.said
+    else:
+        with pytest.raises(TrainingError, match=r"small: does not fit in memory \(MemoryError\); take a smaller model"):
+            choose(1000.0, recipes, batches, (20, 20), "cpu")
 
 
 def test_a_script_without_pieces_is_refused_with_the_reason() -> None:

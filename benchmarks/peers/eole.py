@@ -63,7 +63,7 @@ def _gru(shape: Shape) -> dict[str, Any]:
         "layers": 1,
         "hidden_size": shape.size,
         "embeddings": {"word_vec_size": shape.size},
-        "encoder": {"encoder_type": "brnn", "rnn_type": "GRU"},
+        "encoder": {"encoder_type": "brnn", "rnn_type": "GRU", "bridge": True},
         "decoder": {"decoder_type": "rnn", "rnn_type": "GRU", "global_attention": "mlp"},
         "input_feed": 1,
     }

@@ -48,6 +48,9 @@ Numbers = npt.NDArray[np.int64]
 BLOCKS = 2_000_000
 """An epoch shuffles at most so many blocks of neighbouring lines; a corpus of no more lines has one line in each."""
 
+PORTION = 2000
+"""Lines that are read, and cut into pieces anew, at once: a moment, so that nobody waits for a whole pool."""
+
 
 class BatchingSettings(Settings):
     """How sentences are put together."""
@@ -317,14 +320,14 @@ class Batches(Batching):
             raise DataError("there is no sentence pair to make batches of; give at least one")
         self.examples, self.settings, self.seed, self.again = examples, settings, seed, again
         self.together = 1 if settings.batches == "auto" else settings.batches
-        self._budget = -(-settings.tokens // self.together)
+        self.budget = -(-settings.tokens // self.together)
         self._block = -(-len(examples) // BLOCKS)
         self._blocks = -(-len(examples) // self._block)
         self._pools = -(-self._blocks // self._blocks_of_a_pool)
 
     def epoch(self, n: int) -> list[Plan]:
         """All batches of epoch n, in the order they come."""
-        return [plan for pool in range(self._pools) for plan in self._pool(n, pool)]
+        return [plan for pool in range(self._pools) for plan in _Pool(self, n, pool).plans()]
 
     @cached_property
     def outline(self) -> Outline:
@@ -338,26 +341,19 @@ class Batches(Batching):
         """Batches without end, each with the position to go on from after it."""
         if place.pool >= self._pools:  # there was more to train on when the place was noted
             place = Position(place.epoch + 1)
+        pool = _Pool(self, place.epoch, place.pool)
         while True:
-            plans = self._pool(place.epoch, place.pool)
+            plans = pool.plans()
             last = place.pool + 1 == self._pools
             following = Position(place.epoch + 1) if last else Position(place.epoch, place.pool + 1)
+            pool = _Pool(self, following.epoch, following.pool)
             for number in range(place.batch, len(plans)):
+                pool.read((number + 1 - place.batch) / (len(plans) - place.batch))
                 after = Position(place.epoch, place.pool, number + 1) if number + 1 < len(plans) else following
                 yield after, plans[number]
             place = following
 
-    def _pool(self, epoch: int, pool: int) -> list[Plan]:
-        """The batches of one pool, in the order they come."""
-        lines, chance = self._lines(epoch, pool)
-        examples = self._examples(lines, chance)
-        plans = [
-            Plan(tuple(examples[i] for i in batch), tuple(lines[i] for i in batch))
-            for batch in _together(examples, self._budget)
-        ]
-        return [plans[place] for place in chance.permutation(len(plans))]
-
-    def _lines(self, epoch: int, pool: int) -> tuple[list[int], np.random.Generator]:
+    def lines(self, epoch: int, pool: int) -> tuple[list[int], np.random.Generator]:
         """Which lines are in a pool, and where its further chances come from."""
         order = np.random.Generator(np.random.PCG64([self.seed, epoch])).permutation(self._blocks)
         chance = np.random.Generator(np.random.PCG64([self.seed, epoch, pool]))
@@ -367,10 +363,14 @@ class Batches(Batching):
         lines = (blocks[:, None] * self._block + np.arange(self._block)).reshape(-1)
         return chance.permutation(lines[lines < len(self.examples)]).tolist(), chance
 
-    def _examples(self, lines: list[int], chance: np.random.Generator) -> list[Example]:
-        if self.again is None:
-            return [self.examples[line] for line in lines]
-        return self.again(lines, int(chance.integers(2**31)))
+    def portions(self, lines: list[int], chance: np.random.Generator) -> Iterator[list[Example]]:
+        """The examples of these lines, a few at a time."""
+        for begin in range(0, len(lines), PORTION):
+            some = lines[begin : begin + PORTION]
+            if self.again is None:
+                yield [self.examples[line] for line in some]
+            else:
+                yield self.again(some, int(chance.integers(2**31)))
 
     @property
     def _blocks_of_a_pool(self) -> int:
@@ -378,15 +378,39 @@ class Batches(Batching):
 
     def _outlined(self, pool: int) -> tuple[int, Outline]:
         """How many lines are in a pool of epoch 0, and its outline."""
-        lines, chance = self._lines(0, pool)
+        lines, chance = self.lines(0, pool)
         if self.again is None and isinstance(self.examples, Stored):
             sizes = self.examples.lengths(lines)
         else:
-            examples = self._examples(lines, chance)
+            examples = [example for some in self.portions(lines, chance) for example in some]
             if isinstance(examples[0].source, Picture):
-                return len(lines), _outline_of_pictures(_extents(examples), examples, self._budget)
+                return len(lines), _outline_of_pictures(_extents(examples), examples, self.budget)
             sizes = _lengths(examples)
-        return len(lines), _outline(sizes, list(_cut(*sizes, self._budget)))
+        return len(lines), _outline(sizes, list(_cut(*sizes, self.budget)))
+
+
+class _Pool:
+    """The batches of one pool, made ready little by little while another is trained on."""
+
+    def __init__(self, batches: Batches, epoch: int, pool: int) -> None:
+        self._lines, self._chance = batches.lines(epoch, pool)
+        self._budget = batches.budget
+        self._portions = batches.portions(self._lines, self._chance)
+        self._examples: list[Example] = []
+
+    def read(self, share: float) -> None:
+        """See that this share of the examples, from 0 to 1, is there."""
+        while len(self._examples) < share * len(self._lines):
+            self._examples += next(self._portions)
+
+    def plans(self) -> list[Plan]:
+        """The batches, in the order they come."""
+        self.read(1.0)
+        plans = [
+            Plan(tuple(self._examples[i] for i in batch), tuple(self._lines[i] for i in batch))
+            for batch in _together(self._examples, self._budget)
+        ]
+        return [plans[place] for place in self._chance.permutation(len(plans))]
 
 
 def _together(examples: Sequence[Example], budget: int) -> Iterator[list[int]]:

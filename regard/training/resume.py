@@ -63,8 +63,8 @@ class Checkpoints:
             ) from None
 
     def load(self, own: Parts, damaged: Callable[[str], None]) -> tuple[Parts, dict[str, Any]] | None:
-        """The newest checkpoint that is whole, or None where there is none at all. `damaged` is told of each that is
-        not. `own` are tensors of the right names and shapes, which a sharded checkpoint is read into.
+        """The newest checkpoint that is whole, or None where there is none at all. `damaged` is told of each newer one,
+        which is not. `own` are tensors of the right names and shapes, which a sharded checkpoint is read into.
         """
         problems, bad = [], list[Path]()
         for folder in reversed(self._all()):
@@ -73,8 +73,9 @@ class Checkpoints:
             except Damaged as problem:
                 problems.append(f"{folder}: damaged ({problem})")
                 bad.append(folder)
-                damaged(problems[-1])
                 continue
+            for said in problems:
+                damaged(said)
             self._put_aside(bad)
             return found
         if problems:

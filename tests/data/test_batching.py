@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -142,6 +143,30 @@ def test_the_stream_is_the_epochs_in_turn() -> None:
     assert next(batches.updates(Position(0, 0, len(first)))).plans == (batches.epoch(1)[0],)
 
 
+def test_nobody_waits_while_a_pool_is_cut_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "PORTION", 10)
+    pairs, calls = examples(400), list[int]()
+
+    def again(lines: Sequence[int], seed: int) -> list[Example]:
+        calls.append(len(lines))
+        return [Example([seed, *pairs[line].ids], pairs[line].target) for line in lines]
+
+    stream = Batches(pairs, SMALL, 3, again).plans(Position())
+    next(stream)
+    assert sum(calls) - calls[-1] <= 150 + 10, "the first pool, and what the first batch may ask of the second"
+    seeds = set()
+    for position, plan in itertools.islice(stream, 100):
+        calls.clear()
+        next(stream)
+        assert len(calls) <= 3, f"at {position} {sum(calls)} sentences were cut at once"
+        seeds |= {example.ids[0] for example in plan.examples}
+    assert len(seeds) > 40, "each portion has chances of its own"
+    monkeypatch.setattr(batching, "PORTION", 1000)
+    whole = list(itertools.islice(Batches(pairs, SMALL, 3).plans(Position()), 50))
+    monkeypatch.setattr(batching, "PORTION", 7)
+    assert whole == list(itertools.islice(Batches(pairs, SMALL, 3).plans(Position()), 50))
+
+
 def test_padding_is_what_the_tensors_hold() -> None:
     batches = Batches(examples(500), SMALL, 1)
     tensors = [plan.batch() for plan in batches.epoch(0)]
@@ -175,7 +200,7 @@ def test_blocks_are_shuffled_and_the_sentences_of_a_pool(pool: int) -> None:
         assert sorted(line for plan in epoch for line in plan.lines) == list(range(400))
     assert epochs[0] != epochs[1]
     assert batches.epoch(1) == epochs[1]
-    whole = [[line for plan in batches._pool(0, number) for line in plan.lines] for number in range(batches._pools)]
+    whole = [batches.lines(0, number)[0] for number in range(batches._pools)]
     blocks = [{line // 14 for line in lines} for lines in whole]  # 400 sentences in 29 blocks
     assert sum(map(len, blocks)) == 29, "no block is in two pools"
     assert max(map(len, whole)) <= max(14, pool + 13)

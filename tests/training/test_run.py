@@ -373,6 +373,8 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
     (folders[0] / "state.json").write_text("{")
     with pytest.raises(TrainingError, match="no checkpoint can be read"):
         _trainer(_recipe(), tmp_path).resume()
+    told = [line["problem"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "damaged"]
+    assert len(told) == 1, f"of the last one nobody says that another follows: {told}"
 
 
 def test_a_damaged_checkpoint_pushes_no_whole_one_out(tmp_path: Path) -> None:

@@ -15,13 +15,21 @@ def main() -> None:
     options, recorder = start("eole")
     import yaml
     from eole.bin.main import main as command
+    from eole.encoders.rnn_encoder import RNNEncoder
     from eole.trainer import Trainer
 
+    _bridge_of_both_directions(RNNEncoder)
     watch(Trainer, "_process_accumulated_batches", recorder)
     config = options.work / "config.yaml"
     config.write_text(yaml.safe_dump(settings(options)))
     sys.argv = ["eole", "train", "-config", str(config)]
     command()
+
+
+def _bridge_of_both_directions(encoder: Any) -> None:
+    """eole's bridge is made for the last state of one direction, and fails as it is given those of both."""
+    made = encoder._build_bridge
+    encoder._build_bridge = lambda own, kind, size, layers: made(own, kind, size * (1 + own.bidirectional), layers)
 
 
 def settings(options: Options) -> dict[str, Any]:

@@ -41,6 +41,8 @@ class Given:
             raise UsageError(f"--resume: {config} is missing, so {config.parent} is no run; train without --resume")
         if config is not None:
             values, where = {**values, **read_toml(config)}, str(config)
+        if resume:
+            values = _with_one_end(values, override({}, self.sets))
         asked = override(values, self.sets).get("training")
         parent = parent or (Path(str(asked["parent"])) if isinstance(asked, dict) and asked.get("parent") else None)
         if parent is not None and not resume:
@@ -94,6 +96,15 @@ def _inherited(parent: Path) -> dict[str, Any]:
 def longest_of(settings: FolderSettings) -> str:
     """What a model's data say of its search: the longest source, or the longest caption, that it has seen."""
     return "longest_source" if settings.pictures is None else "max_length"
+
+
+def _with_one_end(values: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's settings without its updates where minutes are asked for, and the other way round: both cannot be."""
+    before, now = values.get("training"), asked.get("training")
+    ends = {"updates", "minutes"}
+    if not isinstance(before, dict) or not isinstance(now, dict) or len(ends & now.keys()) != 1:
+        return values
+    return {**values, "training": {name: value for name, value in before.items() if name not in ends - now.keys()}}
 
 
 def _names_a_model(values: Mapping[str, Any]) -> bool:

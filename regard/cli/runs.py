@@ -85,9 +85,10 @@ def _trained(recipe: Recipe, out: Path, start: Start, device: str, world: World)
         if start.resume:
             if not trainer.resume():
                 say("there is no checkpoint yet: starting from the beginning")
-            if recipe.training.minutes is None and world.first:  # else the run has turned them into updates
+            if world.first:
                 recipe.write(out / "train.toml")
         if world.first:
+            world.begun()  # all that was asked for is in the folder now, and nothing of the run in its journal yet
             trainer.journal.write("machine", **_machine(device), processes=world.size)
         outcome = trainer.run()
     if world.first:
@@ -113,7 +114,6 @@ def _prepared(
         if start.sizes:
             recipe = _within_budget(recipe, start.sizes, data, device, world.size)
         settings = load_settings(out) if begun else _folder(recipe, data, out)
-        world.begun()
     world.wait()
     if not world.first:
         settings = load_settings(out)
@@ -235,7 +235,7 @@ def _check_parent(recipe: Recipe) -> None:
     causes = [
         f"tokenizer.{name} = {asked[name]!r}: with --from the vocabulary of {parent} is kept ({own[name]!r}); leave it "
         "out"
-        for name in own
+        for name in (own if asked["kind"] == own["kind"] else ["kind"])  # another kind knows nothing of the rest
         if asked[name] != own[name]
     ]
     if not causes:
@@ -278,7 +278,7 @@ def _within_budget(recipe: Recipe, sizes: dict[str, Recipe], data: Prepared, dev
     assert recipe.training.minutes is not None, "a budget is a number of minutes"
     vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
     resolved = {name: size.resolved(device, processes) for name, size in sizes.items()}
-    choice = choose(recipe.training.minutes, resolved, data.batches, vocabularies, device)
+    choice = choose(recipe.training.minutes, resolved, data.batches, vocabularies, device, processes)
     say(*choice.said)
     return choice.recipe
 
@@ -292,6 +292,7 @@ def look_ahead(recipe: Recipe, start: Start, device: str) -> None:
     from regard.training.preview import preview
 
     recipe.model.check(recipe.tokenizer.joint)
+    _check_parent(recipe)
     recipe = recipe.resolved(device)
     _check_guided(recipe)
     with TemporaryDirectory() as folder:

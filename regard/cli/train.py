@@ -77,8 +77,9 @@ def train(
     }
     shown = {"folder": images, "captions": captions, "valid_captions": valid_captions}
     with joined(device_named(device), threads) as (world, place):
-        if world.again:  # what began the run is written down in its folder
-            config, resume, preset, from_, budget = None, True, None, None, None
+        if world.again:  # what began the run, and all that was asked for then, is in its folder
+            config, resume, preset, from_, budget, seed = None, True, None, None, None, None
+            files, shown, set_ = {}, {}, []
         _check_together(resume, from_, budget, preset, dry_run)
         given = Given(told(files), told(shown), sets(set_, seed, budget))
         recipe = given.recipe(config or (out / "train.toml" if resume and out else None), preset, from_, resume)

@@ -48,8 +48,11 @@ Numbers = npt.NDArray[np.int64]
 BLOCKS = 2_000_000
 """An epoch shuffles at most so many blocks of neighbouring lines; a corpus of no more lines has one line in each."""
 
-PORTION = 2000
-"""Lines that are read, and cut into pieces anew, at once: a moment, so that nobody waits for a whole pool."""
+PORTION = 10_000
+"""Lines that are read, and cut into pieces anew, at once: half a second, so that nobody waits for a whole pool.
+
+Fewer would cost more in all, since words that come often are cut a few times for each portion.
+"""
 
 
 class BatchingSettings(Settings):
@@ -331,8 +334,8 @@ class Batches(Batching):
 
     @cached_property
     def outline(self) -> Outline:
-        """What epoch 0 looks like; from its first pool alone where blocks are shuffled."""
-        if self._block == 1:
+        """What epoch 0 looks like; from its first pool alone where blocks are shuffled, or sentences cut anew."""
+        if self._block == 1 and self.again is None:
             return reduce(Outline.__add__, (self._outlined(pool)[1] for pool in range(self._pools)))
         lines, outline = self._outlined(0)
         return outline.times(len(self.examples) / lines)

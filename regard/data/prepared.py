@@ -234,9 +234,9 @@ def _reopened(job: Job, tokenizer: Tokenizer, stamps: Stamps) -> _Pieces:
 def _written(job: Job, stamps: Stamps) -> _Pieces:
     """Shards made from the text: it is gone through a few times, with little of it in memory."""
     folder = job.run / SHARDS
-    shutil.rmtree(folder, ignore_errors=True)
     job.tell("reading the training text, which stays on disk")
     kept, others = read_all(job.data, sift)
+    shutil.rmtree(folder, ignore_errors=True)  # only now: text that is not there must not cost the shards made of it
     held_out: Corpus | None = None
     if "valid" not in others:
         job.tell("holding out pairs for validation")

@@ -43,7 +43,12 @@ def minutes_of(text: str) -> float:
 
 
 def choose(
-    minutes: float, recipes: dict[str, Recipe], batches: Batching, vocabularies: tuple[int, int], device: str
+    minutes: float,
+    recipes: dict[str, Recipe],
+    batches: Batching,
+    vocabularies: tuple[int, int],
+    device: str,
+    processes: int = 1,
 ) -> Choice:
     """The largest of these recipes, given from small to large, that the budget can train; else the smallest.
 
@@ -54,7 +59,7 @@ def choose(
     pieces = batches.outline.pieces[1]
     for name, recipe in recipes.items():
         try:
-            tried = trial(recipe, batches, vocabularies, device)
+            tried = trial(recipe, batches, vocabularies, device, processes)
         except Exception as found:
             if not out_of_memory(found):
                 raise
@@ -94,20 +99,25 @@ class Trial:
     updates: int
 
 
-def trial(recipe: Recipe, batches: Batching, vocabularies: tuple[int, int], device: str) -> Trial:
-    """Seconds and target pieces of an update on this machine. Random numbers drawn later are not changed by it."""
+def trial(recipe: Recipe, batches: Batching, vocabularies: tuple[int, int], device: str, processes: int = 1) -> Trial:
+    """Seconds and target pieces of an update on this machine, of which one of several processes computes its share.
+
+    Random numbers drawn later are not changed by it.
+    """
     state = torch.get_rng_state()
     model = build(recipe.model, *vocabularies, recipe.tokenizer.joint).to(device).train()
     s = recipe.training
     objective = Objective(model, s.label_smoothing, s.rdrop, Guide.of(model, s), s.doubly_stochastic)
     where = torch.device(device)
-    threads = min(torch.get_num_threads(), batches.together) if where.type == "cpu" else 1
+    threads = min(torch.get_num_threads(), -(-batches.together // processes)) if where.type == "cpu" else 1
     crew = Crew(objective, s.precision, where, threads)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=True)
+    crew.demand(s.rdrop, s.scheduled_sampling)
     seconds, tokens = [], []
     for number, update in zip(range(WARM + TIMED), batches.updates(), strict=False):
         began = time.perf_counter()
-        crew.gradients([(plan.batch(), f"{number}/{i}") for i, plan in enumerate(update.plans)], update.tokens)
+        share = [(plan.batch(), f"{number}/{i}") for i, plan in enumerate(update.plans[::processes])]
+        crew.gradients(share, update.tokens)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         seconds.append(time.perf_counter() - began)

@@ -107,7 +107,7 @@ class Trainer:
         self.progress = Progress(updates=self.settings.updates, best_by=self.settings.best_by)
         self.signal: int | None = None  # what all processes stop for
         self._asked: int | None = None  # what this one was sent
-        self._saved = time.monotonic()
+        self._saved, self._saved_update = time.monotonic(), -1
         device = device_of(model)
         mine = -(-batches.together // self.world.size)
         threads = min(torch.get_num_threads(), mine) if device.type == "cpu" and not self.world.sharded else 1
@@ -171,6 +171,7 @@ class Trainer:
         resume.put(own, parts)
         torch.set_rng_state(own["random"]["cpu"])
         self.progress = Progress.from_json(state)
+        self._saved_update = self.progress.update
         if self.progress.best_by not in ("", self.settings.best_by):  # scores of another kind cannot be compared
             self.progress.best, self.progress.best_loss, self.progress.looks_since_best = -math.inf, math.inf, 0
         self.progress.best_by = self.settings.best_by
@@ -328,8 +329,10 @@ class Trainer:
         return bool(self.world.from_first(float(due))[0]) if self.world.size > 1 else due
 
     def _save(self) -> None:
+        if self._saved_update == self.progress.update:  # nothing has changed since
+            return
         self.checkpoints.save(self.progress.update, self._parts(), self.progress.as_json())
-        self._saved = time.monotonic()
+        self._saved, self._saved_update = time.monotonic(), self.progress.update
 
     def _parts(self) -> Parts:
         return {

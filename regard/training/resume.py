@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from torch import nn
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict_loader import load as load_sharded
 from torch.distributed.checkpoint.state_dict_saver import save as save_sharded
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -53,7 +54,7 @@ class Checkpoints:
         beside = self.folder / f"update-{update:08d}.part"
         try:
             self._write(beside, parts, state)
-        except (OSError, SafetensorError) as problem:
+        except (OSError, SafetensorError, CheckpointException) as problem:
             shutil.rmtree(beside, ignore_errors=True)
             kept = self._all()
             last = f"the last one kept is {kept[-1].name}" if kept else "there is none yet"
@@ -108,10 +109,13 @@ class Checkpoints:
             (beside / STATE).write_text(_sealed({"state": state, "files": sums}), encoding="utf-8")
             for path in [*files, beside / STATE, beside]:
                 _sync(path)
-            final = beside.with_suffix("")
-            shutil.rmtree(final, ignore_errors=True)
+            final, old = beside.with_suffix(""), beside.with_suffix(".old")
+            shutil.rmtree(old, ignore_errors=True)
+            if final.exists():
+                final.rename(old)
             beside.rename(final)
             _sync(self.folder)
+            shutil.rmtree(old, ignore_errors=True)
             for old in self._all()[: -self.keep]:
                 shutil.rmtree(old, ignore_errors=True)
         self.world.wait()
@@ -168,7 +172,7 @@ def _read(folder: Path, own: Parts) -> tuple[Parts, dict[str, Any]]:
             load_sharded(_flat(own), checkpoint_id=folder / SHARDS)
             return own, said["state"]
         return {path.stem: load_tensors(path) for path in sorted(folder.glob("*.safetensors"))}, said["state"]
-    except (OSError, ValueError, KeyError, AttributeError, ModelFolderError) as problem:
+    except (OSError, ValueError, KeyError, AttributeError, ModelFolderError, CheckpointException) as problem:
         raise Damaged(_reason(problem)) from None
 
 
@@ -201,5 +205,7 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _reason(problem: Exception) -> str:
+def _reason(problem: BaseException) -> str:
+    if isinstance(problem, CheckpointException):  # of all processes; the first one's cause is told
+        problem = next((cause for cause, _ in problem.failures.values()), problem)
     return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__

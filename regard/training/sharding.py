@@ -33,7 +33,8 @@ def shard(model: Model, layers: bool = False) -> None:
                 fully_shard(read, mesh=mesh)
                 register_fsdp_forward_method(read, "entries")
         fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh, reshard_after_forward=False)
+    whole = fully_shard(model, mesh=mesh, reshard_after_forward=False)
+    whole.set_reduce_scatter_unused_params(True)  # a layer that one process left out has no gradient there
     for verb in VERBS:  # decoding calls these, not `forward`
         register_fsdp_forward_method(model, verb)
 

@@ -327,6 +327,13 @@ def test_a_finished_run_goes_on_when_given_more(regard: Command, transformer: Pa
     assert "training ended after 122 updates" in regard("train", "--out", "run", "--resume").err
 
 
+def test_minutes_that_were_turned_into_updates_may_be_asked_for_again(regard: Command, transformer: Path) -> None:
+    shutil.copytree(transformer, "run")
+    done = regard("train", "--out", "run", "--resume", "--set", "training.minutes=5")
+    assert "training.minutes = 5 was turned into training.updates = 120 when the run began: that holds" in done.err
+    assert read_toml("run/train.toml")["training"]["updates"] == 120
+
+
 def test_what_differs_is_told_with_the_value_that_holds(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     before = read_toml("run/train.toml")
@@ -397,6 +404,7 @@ def test_a_fine_tuned_run_that_died_early_begins_with_the_same_weights(
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
+        ("tokenizer.kind=unigram", "tokenizer.kind = 'unigram': with --from the vocabulary of"),
         ("tokenizer.kind=char", "tokenizer.kind = 'char': with --from the vocabulary of"),
         ("tokenizer.size=900", "tokenizer.size = 900: with --from the vocabulary of"),
         ("model.encoder.layers=3", "leave out what changes the model's shape, or train without --from"),
@@ -406,9 +414,11 @@ def test_what_contradicts_the_other_run_is_refused(
     regard: Command, transformer: Path, corpus: list[str], changed: str, said: str
 ) -> None:
     done = regard.ended("train", *corpus, "--from", transformer, "--set", changed, "--out", "tuned")
-    assert said in done.causes[0]
+    assert [said in cause for cause in done.causes] == [True]
     assert done.status == 2
     assert not Path("tuned").exists()
+    dry = regard.ended("train", *corpus, "--from", transformer, "--set", changed, "--dry-run")
+    assert (dry.causes, dry.status) == (done.causes, 2)
 
 
 def test_a_budget_shortens_the_warm_up_of_a_size_that_was_named(regard: Command, corpus: list[str]) -> None:
@@ -437,6 +447,8 @@ def test_workers_that_torchrun_starts_again_go_on(
         "from": [*corpus, "--from", transformer, *sets(["training.updates=1"])],
         "preset": [*corpus, "--preset", "transformer-tiny", *ONE_UPDATE],
         "file": ["part.toml", *corpus, "--from", transformer, *sets(["training.updates=1"])],
+        "minutes": [*corpus, *sets([*TRANSFORMER, "training.minutes=0.001"])],
+        "budget": [*corpus, *sets(TRANSFORMER), "--budget", "1s", *sets(["schedule.warmup=4000"])],
     }
     Path("part.toml").write_text("[batching]\ntokens = 2000\n", encoding="utf-8")
     for name, options in begun.items():

@@ -161,6 +161,10 @@ def test_nobody_waits_while_a_pool_is_cut_anew(monkeypatch: pytest.MonkeyPatch) 
         assert len(calls) <= 3, f"at {position} {sum(calls)} sentences were cut at once"
         seeds |= {example.ids[0] for example in plan.examples}
     assert len(seeds) > 40, "each portion has chances of its own"
+    calls.clear()
+    outline = Batches(pairs, SMALL, 3, again).outline
+    assert sum(calls) == 150, "one pool is cut to look at, not all"
+    assert outline.batches == pytest.approx(len(Batches(pairs, SMALL, 3, again).epoch(0)), rel=0.2)
     monkeypatch.setattr(batching, "PORTION", 1000)
     whole = list(itertools.islice(Batches(pairs, SMALL, 3).plans(Position()), 50))
     monkeypatch.setattr(batching, "PORTION", 7)

@@ -192,6 +192,17 @@ def test_changed_text_is_said_and_cut_anew(tmp_path: Path) -> None:
     assert prepare(data, began.tokenizer, BATCHING, 3, run).changes == found.changes, "still not as it began"
 
 
+def test_text_that_is_not_there_does_not_cost_the_shards(tmp_path: Path) -> None:
+    data, run = settings(tmp_path, shards=True), tmp_path / "run"
+    began = prepare(data, SIZES, BATCHING, 3, run)
+    before = {path: path.read_bytes() for path in sorted((run / "shards").rglob("*")) if path.is_file()}
+    assert before
+    Path(str(data.source)).rename(tmp_path / "elsewhere")
+    with pytest.raises(DataError, match="no such file"):
+        prepare(data, began.tokenizer, BATCHING, 3, run)
+    assert {path: path.read_bytes() for path in sorted((run / "shards").rglob("*")) if path.is_file()} == before
+
+
 @pytest.mark.parametrize(
     ("change", "said", "made_anew"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from regard.errors import DataError, TrainingError, UsageError
 from regard.settings import merge
 from regard.training import Recipe
 from regard.training.budget import Trial, choose, minutes_of, trial
+from regard.training.crew import Crew
 from regard.training.finetune import check_scripts
+from regard.training.own_outputs import with_own_outputs
 from regard.training.recipe import preset
 
 
@@ -73,6 +76,32 @@ class _Spells(Vocabulary):
 
     def unknown(self, text: str) -> float:
         return sum(character not in self.known for character in text) / len(text)
+
+
+@pytest.mark.parametrize(("processes", "share"), [(1, 4), (2, 2), (3, 2)])
+def test_a_trial_computes_what_one_process_would(monkeypatch: pytest.MonkeyPatch, processes: int, share: int) -> None:
+    recipe = _recipes()["small"]
+    recipe = recipe.with_values(
+        batching={**recipe.batching.model_dump(), "batches": 4},
+        training={**recipe.training.model_dump(), "scheduled_sampling": 0.5},
+    )
+    seen, drawn, gradients, own = list[int](), list[float](), Crew.gradients, with_own_outputs
+
+    def watched(self: Crew, batches: Sequence[Any], tokens: int) -> Any:
+        seen.append(len(batches))
+        return gradients(self, batches, tokens)
+
+    def sampled(model: Any, batch: Any, share: float, generator: Any) -> Any:
+        drawn.append(share)
+        return own(model, batch, share, generator)
+
+    monkeypatch.setattr(Crew, "gradients", watched)
+    monkeypatch.setattr("regard.training.crew.with_own_outputs", sampled)
+    batches = Batches([Example([4, EOS], [5, EOS]) for _ in range(40)], recipe.batching, 1)
+    tried = trial(recipe, batches, (20, 20), "cpu", processes)
+    assert set(seen) == {share}
+    assert drawn == [0.5] * sum(seen)
+    assert tried.tokens == trial(recipe, batches, (20, 20), "cpu").tokens, "of the whole update"
 
 
 @pytest.mark.parametrize("fits", [("small",), ()])

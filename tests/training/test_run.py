@@ -10,10 +10,12 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
 import torch
 from safetensors import SafetensorError
+from torch.distributed.checkpoint.api import CheckpointException
 
 from regard.checkpoint import load_tensors, save_tensors, weights
 from regard.data.batching import Batches, BatchingSettings, Example, PairBatch, Plan, Position, collate
@@ -24,7 +26,9 @@ from regard.models import DECODERS, ENCODERS, Model, ModelSettings, build
 from regard.training import Recipe, Trainer
 from regard.training.alone import alone
 from regard.training.crew import Crew
+from regard.training.distributed import World
 from regard.training.journal import read
+from regard.training.resume import Checkpoints
 from regard.training.schedule import ScheduleSettings, rate
 
 SIDES = {
@@ -388,6 +392,42 @@ def test_a_damaged_checkpoint_pushes_no_whole_one_out(tmp_path: Path) -> None:
     again = _trainer(_recipe(), tmp_path)
     assert again.resume()
     assert again.progress.update == 11
+
+
+def test_a_checkpoint_is_not_written_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the second write cut off, the run could be without any."""
+    saved, save = list[int](), Checkpoints.save
+
+    def watched(self: Checkpoints, update: int, *others: Any) -> None:
+        saved.append(update)
+        save(self, update, *others)
+
+    monkeypatch.setattr(Checkpoints, "save", watched)
+    _trainer(_recipe(), tmp_path).run()
+    again = _trainer(_recipe(), tmp_path)
+    assert again.resume()
+    again.run()
+    assert saved == [5, 10, 12]
+
+
+def test_a_checkpoint_takes_the_place_of_another(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, 1)
+    own = {"model": {"weight": torch.zeros(2)}}
+    for number in (1, 2):
+        checkpoints.save(3, {"model": {"weight": torch.full((2,), float(number))}}, {"number": number})
+    found = checkpoints.load(own, pytest.fail)
+    assert found is not None
+    assert found[1] == {"number": 2}
+    assert [path.name for path in tmp_path.iterdir()] == ["update-00000003"]
+
+
+def test_a_full_disk_under_the_shares_of_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = CheckpointException("save", {0: (OSError(28, "No space left on device"), None)})  # type: ignore[dict-item]
+    monkeypatch.setattr("regard.training.resume.save_sharded", Mock(side_effect=full))
+    checkpoints = Checkpoints(tmp_path, 1, World(sharded=True))
+    with pytest.raises(TrainingError, match=r"could not be written \(No space left on device\); there is none yet"):
+        checkpoints.save(3, {"model": {}}, {})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_finished_run_is_looked_at_once(tmp_path: Path) -> None:

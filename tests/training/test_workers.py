@@ -56,6 +56,20 @@ def test_two_workers_are_one(data: Path, alone: Path, tmp_path: Path, sharded: b
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
 
 
+def test_layers_that_one_worker_leaves_out(data: Path, tmp_path: Path) -> None:
+    """Each batch leaves out others, and each worker has one batch: gradients are added up all the same."""
+    runs = [tmp_path / "one", tmp_path / "two"]
+    more = [*_more(data), "--set=model.encoder.layers=3", "--set=model.encoder.layer_dropout=0.5"]
+    options = [arguments(data, run, "transformer", "recurrent", **BEHAVIOUR, sharded=run is runs[1]) for run in runs]
+    finished(command(*options[0], *more))
+    finished(torchrun(2, *options[1], *more))
+    for ours, theirs in zip(*map(last_losses, runs), strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-5)
+    ours, theirs = (load_file(run / "model.safetensors") for run in runs)
+    for name in theirs:
+        torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
+
+
 def test_a_run_becomes_sharded_and_whole_again(data: Path, alone: Path, tmp_path: Path) -> None:
     run, more = tmp_path / "run", {**BEHAVIOUR, "updates": 4}
     finished(command(*arguments(data, run, "transformer", "recurrent", **more), *_more(data)))

@@ -165,7 +165,7 @@ def load_settings(folder: Path) -> FolderSettings:
 
 def fingerprints(folder: Path) -> dict[str, str]:
     """The SHA-256 of every file that decides what a model says."""
-    kinds = (CONFIG, ALIGNMENT, "*.model", "*.safetensors")
+    kinds = (CONFIG, ALIGNMENT, "*.model", "*vocab.json", "*.safetensors")
     found = [path for kind in kinds for path in sorted(folder.glob(kind)) if path.is_file()]
     return {path.name: _hashed(path) for path in found}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import warnings
 from pathlib import Path
 
@@ -134,6 +135,12 @@ def test_two_captioners_are_averaged(tmp_path: Path, files: list[Path]) -> None:
     alone = load_captioner(tmp_path / "one").caption(files[0], beam=1)[0]
     found = both.caption(files[0], beam=1, readings=True)[0]
     assert (found.text, found.readings.grid) == (alone.text, (3, 5))
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    config = json.loads((tmp_path / "two" / "config.json").read_text())
+    config["pictures"]["height"] += 8
+    (tmp_path / "two" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UsageError, match="two: sees pictures otherwise than"):
+        load([tmp_path / "one", tmp_path / "two"])
 
 
 def test_regions_are_rectangles_round_what_is_strong_and_joined() -> None:

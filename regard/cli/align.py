@@ -110,17 +110,18 @@ def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[s
     empty = [str(n) for n, pair in enumerate(zip(sources, targets, strict=True), 1) if not all(pair)]
     if empty:
         raise DataError(f"{source}, {target}: line {empty[0]} is empty on a side; leave such pairs out")
-    return sources, targets, None if gold is None else _gold(gold, files[2])
+    return sources, targets, None if gold is None else _gold(gold, files[2], sources, targets)
 
 
-def _gold(path: str, lines: list[str]) -> list[Gold]:
-    from regard.data.links import read_gold
+def _gold(path: str, lines: list[str], sources: list[str], targets: list[str]) -> list[Gold]:
+    from regard.data.links import check_links, read_gold
     from regard.evaluation.aer import Gold
 
     found, problems = [], []
-    for number, line in enumerate(lines, 1):
+    for number, (line, *pair) in enumerate(zip(lines, sources, targets, strict=True), 1):
         try:
             found.append(Gold(*read_gold(line)))
+            check_links(sorted(found[-1].sure | found[-1].possible), *pair)
         except ValueError as problem:
             problems.append(f"{path}, line {number}: {problem}")
     if problems:

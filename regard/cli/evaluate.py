@@ -199,10 +199,15 @@ def _captioned(
     from regard.pipeline import load_captioner
 
     captioners = [(path, load_captioner(path, **load)) for path in (run, against) if path is not None]
-    each, rows = [], list[dict[str, Any]]()
+    cuts = [cut_for(captioner.settings.tokenizer) for _, captioner in captioners]
+    if len(set(cuts)) > 1:
+        raise UsageError(
+            f"--against: captions of {run} are compared by {cuts[0].__name__} and those of {against} by "
+            f"{cuts[1].__name__}, as their vocabularies are (tokenizer.kind); evaluate each alone"
+        )
+    each, rows, cut = [], list[dict[str, Any]](), cuts[0]
     for path, captioner in captioners:
         outputs, references = _outputs(captioner, test, search)
-        cut = cut_for(captioner.settings.tokenizer)
         results = caption_scores(outputs, references, cut)
         each.append(each_cider(outputs, references, cut))
         width = search["beam"] or captioner.settings.search.beam

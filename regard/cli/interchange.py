@@ -69,6 +69,6 @@ def import_(
     from regard.interchange import huggingface
     from regard.models import count
 
-    found = huggingface.take(folder, run)
+    found = huggingface.take(folder, run if run.name else run.absolute())
     pieces = f"{len(found.tokenizer.source):,} pieces"
     say(f"a Marian model of {count(found.model):,} weights and {pieces}", f"wrote {run}")

@@ -212,10 +212,10 @@ def _crew(work: Work, make: Callable[[], Translator], workers: int, threads: int
 def _sink(runs: list[Path], output: Path | None, resume: bool, how: dict[str, Any]) -> Iterator[Stream | Part]:
     """Where results go; a file appears whole when all is done, and its part stays when something stopped the work."""
     from regard.checkpoint import fingerprints
+    from regard.data.text import replaceable
     from regard.files import Part, Stream
 
-    # What is no ordinary file, such as /dev/null, cannot be replaced: it is written to.
-    ordinary = output is not None and (output.is_file() or not output.exists())
+    ordinary = output is not None and replaceable(output)
     if resume and not ordinary:
         raise UsageError("--resume: only what goes into a file can be gone on with; give --output as before")
     if output is None:
@@ -225,6 +225,7 @@ def _sink(runs: list[Path], output: Path | None, resume: bool, how: dict[str, An
         with _opened(output) as sink:
             yield sink
         return
+    output = output.resolve()  # where it is a link, that stays
     files = fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
         files |= {f"{name} of model {number}": digest for name, digest in fingerprints(other).items()}
@@ -246,7 +247,7 @@ def _opened(output: Path) -> Iterator[Stream]:
     from regard.files import Stream
 
     try:
-        file = output.open("w", encoding="utf-8", newline="\n")
+        file = output.open("a", encoding="utf-8", newline="\n")
     except OSError as problem:
         raise UsageError(
             f"--output {output}: cannot be written ({problem.strerror}); choose a file in a folder of yours"

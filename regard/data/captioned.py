@@ -84,7 +84,7 @@ def prepare_captions(job: Job) -> Captions:
 
 def read_scenes(captions: Path, folder: Path, frame: FrameSettings, skip_bad: bool, tell: Tell) -> Scenes:
     """Captioned pictures to be judged by, in memory."""
-    complaints = Complaints(skip_bad)
+    complaints = Complaints(skip_bad, "--skip-bad goes on without what cannot be used")
     album = read_captions(captions, folder, complaints, "test")
     found = gallery(album.paths, frame)
     for cause in found.problems.values():

@@ -54,6 +54,7 @@ class Complaints:
     """All that is wrong with some files, by kind: told together, or counted where it is to be skipped."""
 
     skip: bool = False
+    remedy: str = "data.images.skip_bad = true trains without what cannot be used"
     by_kind: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, cause: str) -> None:
@@ -64,7 +65,7 @@ class Complaints:
         """Raise DataError with every cause, unless what is bad is to be skipped."""
         if self.by_kind and not self.skip:
             causes = [line for found in self.by_kind.values() for line in _first([*dict.fromkeys(found)])]
-            raise DataError(*causes, "data.images.skip_bad = true trains without what cannot be used")
+            raise DataError(*causes, self.remedy)
 
     def lines(self) -> list[str]:
         """What was skipped, for the report."""
@@ -150,6 +151,8 @@ def read_captions(
             f"left out: {len(long):,} captions of more than {longest} words, the first in {unit} {long[0]} "
             "(data.max_length)"
         )
+    if long and not found and not complaints.by_kind:
+        raise DataError(f"{path}: {notes[-1]}, and no other is there; set data.max_length higher")
     if not found and not complaints.by_kind:
         raise DataError(f"{path}: there is no caption of a picture in it; each line holds a file, a tab and a caption")
     pictures = tuple(Captioned(name, tuple(captions)) for name, captions in found.items())
@@ -209,6 +212,8 @@ class _There:
         parts = PurePosixPath(name.replace("\\", "/")).parts
         if not name or name.startswith(("/", "\\")) or ".." in parts or "\0" in name:
             return name, f"{name!r} is no name of a file in {self.folder}; names are given as seen from that folder"
+        if "\\" not in name:  # ./a.jpg and b//c.jpg are a.jpg and b/c.jpg
+            name = str(PurePosixPath(name))
         if len(parts) > 1:
             forms = (name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD")))
             there = [form for form in forms if (self.folder / form).exists()]

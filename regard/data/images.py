@@ -176,7 +176,13 @@ def framed(source: str | Path | bytes | Image.Image, frame: FrameSettings, name:
     else:
         source = _upright(source, name, source.format or "given")
     image = _three_colours(source)
-    pixels = _resized(image, frame.inner((image.height, image.width)))
+    inner = frame.inner((image.height, image.width))
+    if inner[0] * inner[1] > frame.max_pixels:
+        raise DataError(
+            f"{name}: {image.width:,} × {image.height:,} is so thin that it would be brought to {inner[1]:,} × "
+            f"{inner[0]:,} before it is cut; leave it out, or cut it yourself"
+        )
+    pixels = _resized(image, inner)
     return np.full_like(pixels, UNSEEN) if frame.blind else pixels
 
 

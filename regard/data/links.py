@@ -69,7 +69,8 @@ def read_word_links(path: str, pairs: Sequence[Pair], lines: int, where: str) ->
         try:
             links = _for_training(*read_gold(line))
             if number in wanted:
-                _check(links, pairs[wanted[number]])
+                pair = pairs[wanted[number]]
+                check_links(links, pair.source, pair.target)
                 found[number] = array("i", (word for link in links for word in link))
         except ValueError as problem:
             wrong.append((number, str(problem)))
@@ -106,9 +107,9 @@ def _for_training(sure: frozenset[Link], possible: frozenset[Link]) -> list[Link
     return sorted(sure | {link for link in possible if link[1] not in certain})
 
 
-def _check(links: Iterable[Link], pair: Pair) -> None:
+def check_links(links: Iterable[Link], source: str, target: str) -> None:
     """Raise ValueError where a link names a word that is not there."""
-    counts = len(pair.source.split(" ")), len(pair.target.split(" "))
+    counts = len(source.split(" ")), len(target.split(" "))
     for link in links:
         for word, count, side in zip(link, counts, ("source", "target"), strict=True):
             if word >= count:

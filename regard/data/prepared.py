@@ -89,6 +89,15 @@ def prepare(
     `tell` is told what is being done where that takes long. `look` is shown both sides of the training text (of a
     long one, lines spread evenly over it) before it is cut into pieces, and may raise.
     """
+    once = [path for path in data.paths.values() if path.is_fifo() or path.is_char_device()]
+    once += [Path(path) for path in data.links.values() if Path(path).is_fifo()]
+    if once:
+        raise DataError(
+            *(
+                f"{path}: can be read only once, and training reads its files more often; write it to a file"
+                for path in once
+            )
+        )
     stamps = stamps_of(data)
     if data.images is not None:
         return _captioned(Job(data, tokenizer, batching, seed, run, tell or silent, look or silent), stamps)

@@ -23,6 +23,7 @@ __all__ = [
     "read_file",
     "read_files",
     "read_lines",
+    "replaceable",
     "write_bytes",
     "write_lines",
 ]
@@ -142,15 +143,27 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write beside the file, then rename over it: a reader never meets half of it."""
-    beside = Path(f"{path}.partial")
+    """Write beside the file, then rename over it: a reader never meets half of it. A link stays one; what cannot be
+    replaced, such as /dev/null or a pipe, is written to.
+    """
+    beside = Path(f"{os.path.realpath(path)}.partial")
     try:
+        if not replaceable(Path(path)):
+            with Path(path).open("ab") as file:
+                file.write(data)
+            return
         beside.write_bytes(data)
-        os.replace(beside, path)
+        os.replace(beside, os.path.realpath(path))
     except OSError as problem:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise DataError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
+
+
+def replaceable(path: Path) -> bool:
+    """Whether another file may take its place: not that of a device, of a pipe, or of what is open already."""
+    inside = any(Path(path.absolute()).is_relative_to(place) for place in ("/dev", "/proc"))
+    return (path.is_file() and not inside) or not path.exists()
 
 
 def nearest(path: Path) -> str:

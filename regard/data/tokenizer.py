@@ -69,12 +69,16 @@ class Vocabulary:
         """The ids of a line, without BOS and EOS."""
         if self.listing is not None:
             return self.encode_all([text])[0]
+        if self._by_tokens:
+            return self.encode_all([text])[0]
         ids: list[int] = self._processor.encode(_prepared(text), out_type=int)
         return ids
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """The ids of many lines, on several threads."""
         lines = [_prepared(text) for text in texts]
+        if self._by_tokens:  # SentencePiece makes one of neighbours that are unknown
+            return [[self._number(_SPACE + word) for word in line.split(" ") if word] for line in lines]
         if self.listing is None:
             ids: list[list[int]] = self._processor.encode(lines, out_type=int)
             return ids
@@ -86,7 +90,11 @@ class Vocabulary:
         """The ids of many lines, each cut in one of the ways its pieces allow; `Tokenizer.sample` says how."""
         lines = [[_SPACE + word for word in self._spellable(self._normal(text)).split(" ") if word] for text in texts]
         cut = bpe_cut(self._scores, dropout) if kind == "bpe" else unigram_cut(self._scores, 1 - dropout)
-        return [self._ids(piece for word in line for piece in word) for line in drawn(lines, cut, seed)]
+        ids = [self._ids(piece for word in line for piece in word) for line in drawn(lines, cut, seed)]
+        if self.listing is None:
+            return ids
+        codes = [_coded(_prepared(text))[0] for text in texts]
+        return [[*map(self._number, code), *row] for code, row in zip(codes, ids, strict=True)]
 
     def _spellable(self, text: str) -> str:
         """Where there are no bytes: with one and the same character for each run of unknown ones, as `restored` has."""
@@ -94,6 +102,11 @@ class Vocabulary:
             return text
         runs = groupby(text, lambda character: character == " " or character in self._scores)
         return "".join("".join(run) if known else _STRANGE for known, run in runs)
+
+    @cached_property
+    def _by_tokens(self) -> bool:
+        """Whether a piece is all that stands between spaces."""
+        return self.listing is None and all(len(piece) > 1 and piece.startswith(_SPACE) for piece in self._scores)
 
     @property
     def kind(self) -> Literal["unigram", "bpe"]:
@@ -185,10 +198,15 @@ class Vocabulary:
 
     def _joined(self, ids: list[int]) -> str:
         """The text that these ids spell."""
+        if self._by_tokens:
+            return " ".join("⁇" if index == UNK else piece.removeprefix(_SPACE) for index, piece in self._named(ids))
         if self.listing is None:
             return str(self._processor.decode(ids))
         pieces = [self.listing.names[index] if index != UNK else "⁇" for index in ids]
         return str(self._processor.decode_pieces(pieces)).replace(_SPACE, " ")  # unknown ones come back as they are
+
+    def _named(self, ids: Sequence[int]) -> Iterator[tuple[int, str]]:
+        return zip(ids, self.pieces(ids), strict=True)
 
     def restored(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The texts that `encode_all` cut into these ids (EOS aside), to be cut anew: each is cut into the same ids.
@@ -196,13 +214,19 @@ class Vocabulary:
         A run of unknown characters comes back as one character that no text holds, and so is unknown too.
         """
         kept = [[index for index in row if index != EOS] for row in rows]
+        if self._by_tokens:
+            return [" ".join(_STRANGE if i == UNK else piece[1:] for i, piece in self._named(row)) for row in kept]
         texts: list[str] = self._processor.decode(kept) if self.listing is None else [*map(self._joined, kept)]
         for place, row in enumerate(rows):
             if UNK in row:
                 ids = [index for index in row if index != EOS]
-                pieces = zip(ids, self.pieces(ids), strict=True)
-                texts[place] = self._processor.decode([_STRANGE if index == UNK else piece for index, piece in pieces])
+                named = self._named(ids)
+                texts[place] = self._processor.decode([_STRANGE if index == UNK else piece for index, piece in named])
         return texts
+
+    def code(self, text: str) -> str:
+        """What a line for a model of many languages begins with, such as >>fra<<; nothing for any other model."""
+        return "" if self.listing is None else "".join(_coded(_prepared(text))[0])
 
     def unknown(self, text: str) -> float:
         """The share of a line's characters (spaces aside) that have no piece: spelt as bytes, or lost."""
@@ -222,7 +246,8 @@ class Vocabulary:
             if piece in _UNREAD:
                 words.append(-1)
                 continue
-            if not is_open or (has_letters and (piece in _GAPS or piece.startswith(_SPACE))):
+            begins = piece in _GAPS or piece.startswith(_SPACE) or (self._by_tokens and piece == SPECIAL[UNK])
+            if not is_open or (has_letters and begins):
                 word, is_open, has_letters = word + 1, True, False
             has_letters = has_letters or piece not in _GAPS
             words.append(word)

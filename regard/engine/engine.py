@@ -57,10 +57,8 @@ class Engine:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self.reason = unprepared(model)
-        if self.reason is not None and precision != "float32" and self._exported is None:
-            raise UsageError(
-                f"precision {precision} needs the native kernels, and {self.reason}; leave --precision at float32"
-            )
+        if self._exported is None:
+            self._check_precision()
 
     def decode(
         self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)
@@ -85,6 +83,7 @@ class Engine:
         Others may decode between the steps.
         """
         if self.reason is not None:
+            self._check_precision()
             yield from follow(self.model, job, settings, rules)
             return
         with self._lock:
@@ -97,6 +96,13 @@ class Engine:
             if ids is None:
                 return
             yield ids
+
+    def _check_precision(self) -> None:
+        """Raise UsageError where only the model itself could decode, which is in float32."""
+        if self.reason is not None and self.precision != "float32":
+            raise UsageError(
+                f"precision {self.precision} needs the native kernels, and {self.reason}; leave --precision at float32"
+            )
 
     def _elsewhere(self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule]) -> bool:
         """Whether CTranslate2 is to do this."""
@@ -127,6 +133,7 @@ class Engine:
 
     def _decode(self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule]) -> list[list[Hypothesis]]:
         if self.reason is not None:
+            self._check_precision()
             return decode([self.model], jobs, settings, rules, PLAIN)
         self._renew()
         threads = torch.get_num_threads()

@@ -41,7 +41,7 @@ class Asked:
             return [], "", self.wish
         try:
             values = json.loads(line)
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             return [f'{where}: not JSON ({problem}); wanted {{"text": …}}'], "", self.wish
         if not isinstance(values, dict) or "text" not in values:
             return [f'{where}: wanted a JSON object with the key text, such as {{"text": …}}'], "", self.wish

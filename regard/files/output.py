@@ -86,6 +86,8 @@ class Part:
     def check(self, resume: bool) -> None:
         """Raise UsageError or DataError where work cannot begin, or cannot go on, before anything is loaded."""
         if not resume and self.journal.exists() and self.path.exists():
+            with self.path.open("r+b") as file:
+                self._lock(file)  # what is still being written must not be called stopped
             lines = _journal(self.journal)["mark"]["lines"]
             raise UsageError(
                 f"--output {self.output}: {self.path} holds lines 1 to {lines:,} of work that was stopped; add "
@@ -101,9 +103,10 @@ class Part:
             if resume and self.journal.exists():
                 self._again()
             else:
-                self.journal.unlink(missing_ok=True)  # of a part that is gone
+                if not self.path.exists():  # else it is that of another process
+                    self.journal.unlink(missing_ok=True)
                 self._file = self.path.open("a+b", buffering=0)
-                self._lock()
+                self._lock(self._file)
                 self._file.truncate(0)
         except BaseException as problem:
             self._close()
@@ -124,7 +127,8 @@ class Part:
     @property
     def kept(self) -> int:
         """So many lines need not be translated again, whatever happens now."""
-        return int(_journal(self.journal)["mark"]["lines"]) if self.journal.exists() else 0
+        there = self.journal.exists() and self.path.exists()
+        return int(_journal(self.journal)["mark"]["lines"]) if there else 0
 
     def add(self, text: str, mark: Mark) -> None:
         """Write the results of one more chunk, so that not even a power cut can take them away."""
@@ -170,7 +174,7 @@ class Part:
             shutil.copyfile(self.output, beside)
             os.replace(beside, self.path)
         self._file = self.path.open("a+b", buffering=0)
-        self._lock()
+        self._lock(self._file)
         self._file.seek(0)
         left = mark.written
         while left and (data := self._file.read(min(left, _PIECE))):
@@ -197,15 +201,14 @@ class Part:
                 f"what is in {self.path} was made otherwise: give the same again, or another --output",
             )
 
-    def _lock(self) -> None:
-        """Keep other processes out; the system takes the lock away when this one ends, however it does."""
-        assert self._file is not None, "only an open file can be locked"
+    def _lock(self, part: IO[bytes]) -> None:
+        """Keep other processes out; the system takes the lock away when this one closes the file, or ends."""
         try:
             import fcntl
         except ImportError:  # Windows
             return
         try:
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._close()
             raise UsageError(

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-from regard.checkpoint import Folder, load_folder
+from regard.checkpoint import CONFIG, Folder, load_folder
 from regard.data.text import write_bytes
 from regard.data.tokenizer import BOS, EOS, Vocabulary
 from regard.engine.ctranslate2 import NOTES, CTranslate2, exports, fingerprint, package, up_to_date
@@ -81,13 +81,15 @@ def export(folder: Path, out: Path, precision: Precision = "float32", source: Pa
     nothing is left behind.
     """
     package("an export to CTranslate2")
+    # Before the weights are read: should they change meanwhile, the export is not of them.
+    exported = fingerprint(folder) if (folder / CONFIG).is_file() else ""
     model = load_folder(folder)
     if causes := why_not_ctranslate2(model.settings.model):
         raise ExportError(*causes)
     if out.exists() and any(out.iterdir()):
         raise ExportError(f"{out}: there is something already; choose a new folder, or remove this one")
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
-    notes: dict[str, Any] = {"fingerprint": fingerprint(folder), "precision": precision, "positions": POSITIONS}
+    notes: dict[str, Any] = {"fingerprint": exported, "precision": precision, "positions": POSITIONS}
     notes["limit"] = model.model.limit
     beside = out.with_name(out.name + ".part")
     shutil.rmtree(beside, ignore_errors=True)

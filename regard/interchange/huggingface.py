@@ -236,7 +236,11 @@ def _tokenizer(folder: Path) -> Tokenizer:
     joint = not about.get("separate_vocabs", False)
     models = [_bytes(folder / f"{side}.spm") for side in ("source", "target")]
     lists = [_bytes(folder / name) for name in ("vocab.json", *(() if joint else ("target_vocab.json",)))]
-    plain = [Vocabulary(model) for model in models]
+    plain = [
+        _vocabulary(folder / f"{side}.spm", model) for side, model in zip(("source", "target"), models, strict=True)
+    ]
+    for name, text in zip(("vocab.json", "target_vocab.json"), lists, strict=False):
+        _parsed(folder / name, text)
     if (not joint or models[0] == models[1]) and all(
         _listing(vocabulary) == text or json.loads(_listing(vocabulary)) == json.loads(text)
         for vocabulary, text in zip(plain, lists, strict=False)
@@ -251,6 +255,17 @@ def _tokenizer(folder: Path) -> Tokenizer:
     source, target = Vocabulary(models[0], listings[0]), Vocabulary(models[1], listings[-1])
     settings = TokenizerSettings(kind=source.kind, joint=joint, size=len(source), numbers="marian")
     return Tokenizer(source, target, settings)
+
+
+def _vocabulary(path: Path, model: bytes) -> Vocabulary:
+    try:
+        if model:
+            return Vocabulary(model)
+    except RuntimeError:
+        pass
+    raise ExportError(
+        f"{path}: damaged, not a SentencePiece model; copy it again (a file of git-lfs has to be fetched)"
+    )
 
 
 def _other_numbers(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
@@ -277,14 +292,20 @@ def _tensors(folder: Path) -> dict[str, torch.Tensor]:
             found: dict[str, torch.Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as problem:
         raise ExportError(f"{path}: not a file of tensors alone ({str(problem).splitlines()[0]})") from None
+    if not isinstance(found, dict) or not all(isinstance(value, torch.Tensor) for value in found.values()):
+        raise ExportError(f"{path}: not a file of tensors alone (there is something else in it)")
     return dict(found)
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _parsed(path: Path, text: bytes) -> Any:
     try:
-        values = json.loads(_bytes(path))
+        return json.loads(text)
     except ValueError as problem:
         raise ExportError(f"{path}: damaged, not JSON ({problem})") from None
+
+
+def _table(path: Path) -> dict[str, Any]:
+    values = _parsed(path, _bytes(path))
     if not isinstance(values, dict):
         raise ExportError(f"{path}: damaged, wanted a table, got {type(values).__name__}")
     return values

@@ -107,6 +107,9 @@ def search_settings(generation: Mapping[str, Any], config: Mapping[str, Any]) ->
     )
 
 
+_SIZES = ("layers", "attention_heads", "ffn_dim")
+
+
 def model_settings(config: Mapping[str, Any]) -> ModelSettings:
     """Our settings of a Marian model. Raises ExportError with everything in it that is none of ours."""
     bends = {other: mine for mine, other in _BENDS.items()} | {"silu": "silu"}
@@ -117,6 +120,10 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
         causes.append(f"activation_function is {config['activation_function']!r}, known are {', '.join(bends)}")
     if config.get("tie_word_embeddings", True) is not True:
         causes.append("tie_word_embeddings is off: the output layer has to be the embedding of the target")
+    needed = ("d_model", *(f"{side}_{what}" for side in ("encoder", "decoder") for what in _SIZES))
+    causes += [
+        f"{name} is {config.get(name)!r}, wanted a whole number" for name in needed if type(config.get(name)) is not int
+    ]
     strange = ("normalize_before", "normalize_embedding", "add_final_layer_norm")
     causes += [
         f"{name} is on: Marian models normalise after each sublayer, and nowhere else"
@@ -132,8 +139,8 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
             "size": config["d_model"],
             "heads": config[f"{name}_attention_heads"],
             "feedforward": config[f"{name}_ffn_dim"],
-            "dropout": float(config.get("dropout", 0.1)),
-            "layer_dropout": float(config.get(f"{name}_layerdrop", 0.0)),
+            "dropout": float(0.1 if config.get("dropout") is None else config["dropout"]),
+            "layer_dropout": float(config.get(f"{name}_layerdrop") or 0.0),
             "norm": "post",
             "activation": bends[config.get("activation_function", "gelu")],
             "scaled": config.get("scale_embedding", False),

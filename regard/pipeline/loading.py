@@ -90,6 +90,11 @@ def _together(folders: list[Path], device: str, engine: EngineName, precision: P
         for folder, each in zip(folders, found, strict=True)
         if each.settings.model.encoder.reads != first.settings.model.encoder.reads
     ]
+    strangers += [
+        f"{folder}: sees pictures otherwise than {folders[0]} does (data.images: height, width, fit …)"
+        for folder, each in zip(folders, found, strict=True)
+        if each.settings.pictures != first.settings.pictures
+    ]
     if strangers:
         raise UsageError(*strangers)
     model, choice = Ensemble([each.model for each in found]), _choice(folders[0], first.model)
@@ -104,7 +109,9 @@ def _choice(folder: Path, model: Model) -> AlignmentChoice | None:
     if values is None:
         return None
     read = dict(model.named_modules()).get(values["layer"])
-    if isinstance(read, Read) and read.role == "cross" and values["head"] in (None, *range(read.heads)):
+    head = values["head"]
+    there = head is None or (type(head) is int and head in range(read.heads if isinstance(read, Read) else 0))
+    if isinstance(read, Read) and read.role == "cross" and there:
         return AlignmentChoice(**values)
     warnings.warn(
         f"{folder / ALIGNMENT}: names a layer or head that this model lacks and is not used; alignments come from the "

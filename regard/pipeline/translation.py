@@ -58,20 +58,24 @@ def last_layer(readings: Readings) -> AlignmentChoice:
     return AlignmentChoice(layers[-1], None, False)
 
 
-def joined(parts: Sequence[Translation], cut: Sequence[str], alignments: bool) -> Translation:
-    """The translations of the parts of one line, put together again; links count the words of the whole line."""
+def joined(parts: Sequence[Translation], cut: Sequence[str], alignments: bool, coded: int = 0) -> Translation:
+    """The translations of the parts of one line, put together again; links count the words of the whole line.
+
+    Every part but the first begins with `coded` words of the first once more: the code of a language.
+    """
     links: list[Link] = []
-    source = target = 0
+    source = target = again = 0
     for part, text in zip(parts, cut, strict=True):
-        links += [(s + source, t + target) for s, t in part.alignments or ()]
-        source, target = source + text.count(" "), target + len(part.text.split())
+        links += [(s - again + source, t + target) for s, t in part.alignments or () if s >= again]
+        source, target = source - again + text.count(" "), target + len(part.text.split())
+        again = coded
     ranks = range(max((len(part.nbest) for part in parts), default=0))
     return Translation(
         " ".join(part.text for part in parts if part.text),
         tuple(token for part in parts for token in part.tokens),
         sum((part.score for part in parts), 0.0),
         tuple(links) if alignments else None,
-        nbest=tuple(joined([_ranked(part, rank) for part in parts], cut, alignments) for rank in ranks),
+        nbest=tuple(joined([_ranked(part, rank) for part in parts], cut, alignments, coded) for rank in ranks),
         repeats=next((part.repeats for part in parts if part.repeats is not None), None),
     )
 

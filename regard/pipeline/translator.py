@@ -70,8 +70,11 @@ class Translator(Writer):
                 text, hypotheses, read = next(found)
                 parts.append(self._translation(text, hypotheses, read, nbest, alignments))
                 self._warn(place, parts[-1].repeats, hypotheses[0], wish, "translation")
-            texts_of_parts = [text for text, _ in cut]
-            results.append(parts[0] if len(parts) == 1 else joined(parts, texts_of_parts, alignments))
+            if len(parts) == 1:
+                results.append(parts[0])
+            else:
+                coded = int(bool(cut and self.tokenizer.source.code(cut[0][0])))
+                results.append(joined(parts, [text for text, _ in cut], alignments, coded))
         return results if readings else [without_readings(result) for result in results]
 
     def stream(self, text: str, wish: Wish = NOTHING, **search: Any) -> Iterator[str]:
@@ -169,8 +172,10 @@ class Translator(Writer):
         line, longest = clean(line), self.settings.search.longest_source
         if not line or longest is None or wish.terms:
             return [(line, wish)] if line else []
-        first, *others = Cutter(self._length, longest).cut(line, place)
-        return [(first, wish), *((part, replace(wish, prefix="")) for part in others)]
+        code = self.tokenizer.source.code(line)
+        first, *others = Cutter(lambda text: self._length(code + text), longest).cut(line.removeprefix(code), place)
+        spaced = f"{code} " if code else ""
+        return [(code + first, wish), *((spaced + part, replace(wish, prefix="")) for part in others)]
 
     def _seen(
         self, sentences: Sequence[str], found: Sequence[Sequence[Hypothesis]], role: str | None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -98,3 +100,26 @@ def test_what_cannot_be_aligned(regard: Command, transformer: Path, data: Path) 
     )
     both = ["--source", "short", "--target", "empty"]
     regard.fails("align", transformer, *both, status=1, because="line 1 is empty on a side; leave such pairs out")
+
+
+def test_gold_links_of_words_that_are_not_there(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
+    lines = (data / "test.align").read_text(encoding="utf-8").splitlines()
+    Path("gold").write_text("\n".join(["99-0", *lines[1:]]) + "\n", encoding="utf-8")
+    done = regard.ended("align", run, *pairs, "--gold", "gold", "--choose")
+    assert "gold, line 1: 99-0 names source word 99" in done.causes[0]
+    assert not (run / "alignment.json").exists()
+
+
+def test_a_link_stays_one_and_a_pipe_is_written_to(regard: Command, run: Path, pairs: list[object]) -> None:
+    links = regard("align", run, *pairs, "--quiet").lines
+    Path("real").write_text("before")
+    Path("link").symlink_to("real")
+    regard("align", run, *pairs, "--output", "link")
+    assert Path("link").is_symlink()
+    assert Path("real").read_text(encoding="utf-8").splitlines() == links
+    os.mkfifo("pipe")
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(Path("pipe").read_text, encoding="utf-8")
+        regard("align", run, *pairs, "--output", "pipe")
+        assert read.result().splitlines() == links
+    assert Path("pipe").is_fifo()

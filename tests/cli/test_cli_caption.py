@@ -11,7 +11,7 @@ import pytest
 from albums import COLOURS, noise
 from command import CAPTIONER, Command, sets
 
-from regard.evaluation.captioning import each_cider
+from regard.evaluation.captioning import each_cider, tokens, words
 from regard.pipeline import Captioner, load_captioner
 from regard.settings import read_toml
 from regard.training.journal import read
@@ -174,6 +174,17 @@ def test_two_captioners_are_compared(regard: Command, captioner: Path, album: Pa
     told = json.loads(regard("evaluate", captioner, *given, "--format", "json").out)
     assert told["cider_difference"]["p"] == 1
     assert told["against"]["CIDEr-D"] == told["CIDEr-D"]
+
+
+def test_captioners_that_are_compared_by_other_words(
+    regard: Command, captioner: Path, album: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuts = iter([tokens, words])
+    monkeypatch.setattr("regard.evaluation.captioning.cut_for", lambda _: next(cuts))
+    given = ["--images", album / "images", "--captions", album / "valid.tsv", "--against", captioner]
+    done = regard.ended("evaluate", captioner, *given)
+    assert done.status == 2
+    assert "are compared by tokens and those of" in done.causes[0]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from command import Command, files
 
 from regard.checkpoint import WEIGHTS, load_folder, load_tensors, save_tensors
 from regard.data.tokenizer import EOS
-from regard.errors import ExportError
+from regard.errors import ExportError, UsageError
 from regard.pipeline import Translator
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
@@ -181,3 +181,8 @@ def test_auto_takes_the_export_where_it_is_quicker(
         assert bool(called) == quicker
     monkeypatch.setattr(engine, "unprepared", lambda _: "this is a test")
     assert load(run).engine.describe() == "CTranslate2, float32"
+    ctranslate2.kept(run, "int8")
+    small = load(run, precision="int8")
+    assert small.translate(LINES[0])[0].text
+    with pytest.raises(UsageError, match="precision int8 needs the native kernels, and this is a test"):
+        small.translate(LINES[0], min_length=1)  # CTranslate2 cannot, and the model itself computes in float32

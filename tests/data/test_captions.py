@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import unicodedata
 from pathlib import Path
 from typing import Literal
@@ -162,6 +163,15 @@ def test_long_captions_are_left_out_of_training(tmp_path: Path, images: Path) ->
     album = read_captions(path, images, Complaints(), longest=2)
     assert [(picture.file, picture.captions) for picture in album.pictures] == [("a.png", ("one two",))]
     assert album.notes == ("left out: 2 captions of more than 2 words, the first in line 1 (data.max_length)",)
+    with pytest.raises(DataError, match=r"left out: 3 captions of more than 1 words.*; set data.max_length higher"):
+        read_captions(path, images, Complaints(), longest=1)
+
+
+def test_a_picture_has_one_name_however_it_is_written(tmp_path: Path, images: Path) -> None:
+    (images / "s").mkdir()
+    shutil.copy(images / "a.png", images / "s" / "a.png")
+    album, _ = _read(tmp_path / "c.tsv", images, "./a.png\tx\na.png\ty\ns//a.png\tz\n./s/a.png\tu\ns/a.png\tv\n")
+    assert [(picture.file, len(picture.captions)) for picture in album.pictures] == [("a.png", 2), ("s/a.png", 3)]
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,10 @@ def test_what_is_too_large_is_a_setting(tmp_path: Path) -> None:
     assert framed(tmp_path / "a.png", WHOLE.with_values(max_pixels=600)).shape == (20, 30, 3)
     with pytest.raises(DataError, match=r"600 pixels, more than the 599 that data.images.max_pixels allows"):
         framed(tmp_path / "a.png", WHOLE.with_values(max_pixels=599))
+    noise((1, 9000)).save(tmp_path / "thin.png")
+    frame = WHOLE.with_values(height=160, width=160, fit="crop")
+    with pytest.raises(DataError, match="9,000 × 1 is so thin that it would be brought to 1,440,000 × 160 before"):
+        framed(tmp_path / "thin.png", frame)
 
 
 @pytest.mark.parametrize(

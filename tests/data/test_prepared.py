@@ -352,3 +352,11 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
 
 if __name__ == "__main__":
     _grown(*sys.argv[1:])
+
+
+def test_a_pipe_cannot_be_read_more_than_once(tmp_path: Path) -> None:
+    data = settings(tmp_path, shards=False)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="pipe: can be read only once, and training reads its files more often"):
+        prepare(data.with_values(target=str(pipe)), SIZES, BATCHING, 3, tmp_path / "run")

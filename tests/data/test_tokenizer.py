@@ -226,3 +226,21 @@ def test_the_chosen_size_grows_slowly() -> None:
     assert chosen_size(["ab" * 500], settings.with_values(byte_fallback=False)) == 2 + 4 + 500
     tokenizer = Tokenizer.train(GERMAN, KOREAN, settings)
     assert len(tokenizer.source) <= chosen_size(GERMAN + KOREAN, settings)
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_tokens_that_are_unknown_are_words_like_others(joint: bool) -> None:
+    lines = [" ".join(f"w{n % 40}" for n in range(start, start + 9)) for start in range(0, 200, 3)]
+    vocabulary = Tokenizer.train(lines, lines, TokenizerSettings(kind="token", joint=joint, size=20)).source
+    known = next(piece[1:] for piece in vocabulary.pieces(range(len(vocabulary))) if piece.startswith("▁"))
+    line = f"{known} foo bar {known} baz"
+    ids = vocabulary.encode(line)
+    assert [index == UNK for index in ids] == [False, True, True, False, True]
+    assert vocabulary.encode_all([line, ""]) == [ids, []]
+    assert vocabulary.words(vocabulary.pieces([BOS, *ids, EOS])) == [-1, 0, 1, 2, 3, 4, -1]
+    assert vocabulary.decode(ids) == f"{known} ⁇ ⁇ {known} ⁇"
+    assert vocabulary.encode_all(vocabulary.restored([[*ids, EOS]])) == [ids]
+    for text in lines:
+        assert len(vocabulary.encode(text)) == 9
+        if UNK not in vocabulary.encode(text):
+            assert vocabulary.decode(vocabulary.encode(text)) == text

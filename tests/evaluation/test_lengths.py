@@ -19,3 +19,14 @@ def test_buckets_hold_every_sentence_and_their_own_score() -> None:
     assert all(b.low <= b.chrf + 1 and b.chrf - 1 <= b.high for b in buckets)
     assert buckets == by_length(sources, outputs, [references]), "the draws are the same each time"
     assert by_length([], [], [[]]) == []
+
+
+def test_intervals_are_sacrebleus_also_where_a_side_is_empty() -> None:
+    sources, references = ["a b", "c d e", "f"], ["one two three", "four five", "six seven eight nine"]
+    outputs = ["one two", "four fire", "six seven nine"]
+    (bucket,) = by_length(sources, outputs, [references])
+    theirs = CHRF().corpus_score(outputs, [references], n_bootstrap=500)
+    assert (bucket.chrf, bucket.low) == pytest.approx((theirs.score, theirs._mean - theirs._ci), abs=1e-4)
+    (bucket,) = by_length(["A man.", "A man."], ["Ein Mann.", ""], [["Ein Mann.", ""]])
+    assert bucket.sentences == 2
+    assert bucket.low <= bucket.chrf

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from regard.errors import UsageError
 from regard.files import Part, chunks, output, remaining
 
 LINES = [f"line {number}" for number in range(5)]
@@ -107,3 +108,22 @@ def test_what_came_after_the_journal_is_cut_off(tmp_path: Path) -> None:
         file.write(b"half a li")
     assert worked(path) == 1
     assert path.read_bytes() == WHOLE
+
+
+def test_who_is_still_writing_is_not_called_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    with Part(path, {}).open(False) as part:
+        part.add("1\n", part.mark.after(1, "", 0, 0))
+        for resume in (False, True):
+            process = os.fork()
+            if process == 0:  # locks are those of a process
+                try:
+                    Part(path, {}).open(resume)
+                except UsageError as problem:
+                    os._exit(7 if "another process is writing it" in problem.causes[0] else 8)
+                finally:
+                    os._exit(9)
+            assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 7
+        part.add("2\n", part.mark.after(2, "", 0, 0))
+        part.finish()
+    assert path.read_text() == "1\n2\n"

@@ -16,13 +16,14 @@ import transformers
 from marian_folders import LINES, marian_folder
 from safetensors.torch import load_file, save_file
 
+import regard
 from regard.attention import watch
 from regard.checkpoint import CONFIG, Folder, load_folder
 from regard.data.tokenizer import BOS, EOS, PAD, UNK
 from regard.errors import ExportError, RegardError
 from regard.interchange import huggingface, marian
 from regard.models import Batch
-from regard.search import Hypothesis, SearchSettings, search
+from regard.search import NOTHING, Hypothesis, SearchSettings, search
 
 KINDS: dict[str, dict[str, Any]] = {
     "as OPUS-MT": {},
@@ -168,6 +169,7 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
         ({"normalize_before": True}, ["normalize_before is on"]),
         ({"decoder_start_token_id": 0}, ["decoder_start_token_id is 0"]),
         ({"eos_token_id": 5, "pad_token_id": 5}, ["pad_token_id is 5", "eos_token_id is 5"]),
+        ({"encoder_layers": None, "d_model": "32"}, ["encoder_layers is None, wanted a whole", "d_model is '32'"]),
         ({"encoder_layers": 3}, ["there are no weights called model.encoder.layers.2"]),
     ],
 )
@@ -258,3 +260,38 @@ def _copied(folder: Path, to: Path) -> Path:
     for path in folder.iterdir():
         (to / path.name).write_bytes(path.read_bytes())
     return to
+
+
+@pytest.mark.parametrize("name", ["source.spm", "target.spm"])
+@pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n"])
+def test_damaged_vocabularies_are_told_as_such(opus: Path, tmp_path: Path, name: str, content: bytes) -> None:
+    other = _copied(opus, tmp_path / "other")
+    (other / name).write_bytes(content)
+    with pytest.raises(ExportError, match=f"{name}: damaged, not a SentencePiece model"):
+        huggingface.take(other, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.filterwarnings("ignore:the translation repeats", "ignore:a sentence of")
+def test_the_language_stands_before_pieces_however_they_are_cut(opus: Path, tmp_path: Path) -> None:
+    found = huggingface.take(opus, tmp_path / "run")
+    vocabulary, line = found.tokenizer.source, ">>eng<< 나는 집에 간다"
+    (code,) = vocabulary.ids([">>eng<<"])
+    assert vocabulary.encode(line)[0] == code
+    for dropout in (0.0, 0.5):
+        (ids,) = vocabulary.sample_all([line], vocabulary.kind, dropout, 3)
+        assert ids[0] == code
+        assert vocabulary.sample_all([line[8:]], vocabulary.kind, dropout, 3) == [ids[1:]]
+    translator = regard.load(tmp_path / "run")
+    search = translator.settings.search.with_values(longest_source=12)
+    translator.settings = translator.settings.with_values(search=search)
+    long = ">>eng<< " + " ".join(["나는 집에 간다 ."] * 6)
+    parts = [text for text, _ in translator._cut(long, 0, NOTHING)]
+    assert len(parts) > 2
+    assert all(text.startswith(">>eng<< ") for text in parts)
+    assert " ".join([parts[0].strip(), *(text.removeprefix(">>eng<< ").strip() for text in parts[1:])]) == long
+    assert all(len(vocabulary.encode(text)) <= 12 for text in parts)
+    (told,) = translator.translate([long], alignments=True)
+    assert told.alignments
+    assert {source for source, _ in told.alignments} <= set(range(len(long.split())))
+    assert max(source for source, _ in told.alignments) > 12, "links of the last part are at the end of the line"

@@ -21,7 +21,7 @@ from regard.errors import LineWarning, RegardError, UsageError
 from regard.evaluation.validation import validation
 from regard.models import Batch
 from regard.pipeline import Translation, Translator, load
-from regard.search import Hypothesis, LengthPenalty, Wish
+from regard.search import Hypothesis, LengthPenalty, Wish, Wording
 from regard.search.ranking import Repetition
 
 
@@ -192,10 +192,30 @@ def test_what_contradicts_itself_is_refused_with_all_reasons(writer: Translator)
     with pytest.raises(UsageError) as refused:
         writer.translate(SENTENCES, wishes=Wish("a book", ("", "my bread"), ("bread", " ")))
     assert [cause.split(":")[0] for cause in refused.value.causes] == ["term ''", "forbid ' '", "forbid 'bread'"]
+    for wish in (Wish("A book", forbid=("a",)), Wish(terms=("Bread",), forbid=("bread",)), Wish("a, b", forbid=("a",))):
+        with pytest.raises(UsageError, match="is also asked for, in"):
+            writer.translate(SENTENCES[0], wishes=wish)
+    writer.translate(SENTENCES[0], beam=1, wishes=Wish("a book", forbid=("boo", "ook")))
+    with pytest.raises(UsageError, match=r"'a book', 'go': \d+ pieces are asked for, and at most 2 are to be written"):
+        writer.translate(SENTENCES[0], max_length=2, wishes=Wish("a book", ("go",)))
     with pytest.raises(UsageError, match="did you mean 'sample'"):
         writer.translate(SENTENCES, sampel=True)
     with pytest.raises(UsageError, match="2 wishes for 6 lines"):
         writer.translate(SENTENCES, wishes=[Wish(), Wish()])
+
+
+def test_what_is_remembered_of_words_does_not_grow_without_end(
+    writer: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regard.search.wording.KNOWN", 5)
+    wording = Wording(writer.tokenizer.target)
+    words = [f"{first}{second}" for first in "abcd" for second in "efgh"]
+    found = [wording.terms((word,))[0] for word in words]
+    assert len(wording._terms) <= 5
+    assert all(term.after is found[0].after for term in found), "V booleans are kept once"
+    wording.words(tuple(words))
+    assert len(wording._words) <= 5
+    assert [wording.terms((word,))[0].forms for word in words] == [term.forms for term in found]
 
 
 def test_of_samples_there_are_as_many_as_are_wanted(writer: Translator) -> None:

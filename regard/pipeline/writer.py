@@ -75,7 +75,14 @@ class Writer:
         """A source to decode; what `name` says decides what is drawn where samples are asked for."""
         wording = self._wording
         prefix, terms = wording.prefix(wish.prefix), wording.terms(wish.terms)
-        longest = settings.longest(size_of(source), self.model.limit, len(prefix) + sum(len(t.forms[0]) for t in terms))
+        least = len(prefix) + sum(len(term.forms[0]) for term in terms)
+        longest = settings.longest(size_of(source), self.model.limit, least)
+        if least and least >= longest:
+            asked = ", ".join(map(repr, (wish.prefix, *wish.terms)[not wish.prefix :]))
+            raise UsageError(
+                f"{asked}: {least} pieces are asked for, and at most {longest - 1} are to be written (max_length, or "
+                "as many as the model can); allow more, or ask for less"
+            )
         key = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
         return Job(source, Task(0, longest, prefix, terms, wording.words(wish.forbid), key))
 

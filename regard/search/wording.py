@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,9 @@ __all__ = ["NOTHING", "Wish", "Wording", "checked", "contradictions"]
 
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 """Scripts that are written without spaces between words, by the first word of their letters' names."""
+
+KNOWN = 10_000
+"""Words, or phrases, whose pieces are remembered at most."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,7 @@ class Wording:
     def _term(self, text: str) -> Term:
         """A word or phrase as it would be cut; with a capital letter too, where it opens the sentence."""
         if text not in self._terms:
+            _bound(self._terms)
             forms = [tuple(self.vocabulary.encode(text))]
             if _script(text[0]) in _UNSPACED:
                 forms.append(self._inside(forms[0]))
@@ -92,20 +98,22 @@ class Wording:
         """
         if not last.isalnum() or _script(last) in (*_UNSPACED, "HANGUL"):
             return None
-        allowed = self._edges.copy()
-        allowed[EOS] = True
-        return allowed
+        return self._edges
 
     @cached_property
     def _edges(self) -> Array:
-        """The pieces (V,) that do not go on with a word."""
+        """The pieces (V,) that do not go on with a word, and the end."""
         surfaces = self.vocabulary.surfaces
         firsts = [surface.decode("utf-8", "replace")[:1] for surface in surfaces]
-        return np.array([first not in ("", "\ufffd") and not first.isalnum() for first in firsts])
+        found = np.array([first not in ("", "\ufffd") and not first.isalnum() for first in firsts])
+        found[EOS] = True
+        found.setflags(write=False)  # all terms share it
+        return found
 
     def _word(self, text: str) -> Word:
         """A word or phrase as it is given, and with a capital letter."""
         if text not in self._words:
+            _bound(self._words)
             forms = dict.fromkeys([text, text[0].upper() + text[1:]])
             found = dict.fromkeys(ending for form in forms for ending in self._endings(form.encode()))
             self._words[text] = Word(self.vocabulary.surfaces, tuple(found))
@@ -144,8 +152,20 @@ def contradictions(wish: Wish, where: str = "") -> list[str]:
         f"{where}forbid {word!r}: is also asked for, in {text!r}; leave one of them out"
         for word in wish.forbid
         for text in wanted
-        if clean(word) and f" {clean(word)} " in f" {text} "
+        if clean(word) and _holds(text, clean(word))
     ]
+
+
+def _holds(text: str, word: str) -> bool:
+    """Whether a text holds this word or phrase, as it is given or with a capital letter."""
+    forms = (re.escape(form) for form in (word, word[0].upper() + word[1:]))
+    return re.search(rf"(?<![^\W_])(?:{'|'.join(forms)})(?![^\W_])", text) is not None
+
+
+def _bound(known: dict[str, Any]) -> None:
+    """What is remembered of words must not grow with the text."""
+    if len(known) >= KNOWN:
+        known.clear()
 
 
 def _named(wish: Wish) -> list[tuple[str, str]]:

@@ -162,8 +162,9 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 def replaceable(path: Path) -> bool:
     """Whether another file may take its place: not that of a device, of a pipe, or of what is open already."""
-    inside = any(Path(path.absolute()).is_relative_to(place) for place in ("/dev", "/proc"))
-    return (path.is_file() and not inside) or not path.exists()
+    folder = path.absolute().parent
+    opened = folder in (Path("/dev"), Path("/dev/fd")) or folder.is_relative_to("/proc")  # /dev/stdout and the like
+    return (path.is_file() and not opened) or not path.exists()
 
 
 def nearest(path: Path) -> str:

@@ -67,9 +67,7 @@ class Vocabulary:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a line, without BOS and EOS."""
-        if self.listing is not None:
-            return self.encode_all([text])[0]
-        if self._by_tokens:
+        if self.listing is not None or self._by_tokens:
             return self.encode_all([text])[0]
         ids: list[int] = self._processor.encode(_prepared(text), out_type=int)
         return ids

@@ -14,7 +14,7 @@ from regard.data.corpus import Filters, Pair, PairFiles, read_files
 from regard.data.holdout import hold_out_of
 from regard.data.pairs import Seen
 from regard.data.streams import sift
-from regard.data.text import write_lines
+from regard.data.text import replaceable, write_lines
 from regard.errors import DataError
 
 
@@ -126,3 +126,16 @@ def test_seen_is_a_set() -> None:
         assert seen.first(pairs) == expected
     assert sum(map(len, seen._runs)) == len(known)
     assert len(seen._runs) < 12
+
+
+def test_what_may_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("before")
+    (tmp_path / "link").symlink_to("file")
+    assert all(map(replaceable, (tmp_path / "file", tmp_path / "link", tmp_path / "none", Path("/dev/shm/none"))))
+    with (tmp_path / "file").open() as file:
+        opened = (Path(f"/proc/self/fd/{file.fileno()}"), Path(f"/dev/fd/{file.fileno()}"))
+        assert not any(map(replaceable, (Path("/dev/null"), Path("/dev/stdout"), *opened)))
+    write_lines(tmp_path / "link", ["after"])
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "after\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]

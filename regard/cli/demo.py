@@ -175,11 +175,16 @@ def _scores(translator: Translator, pairs: tuple[AlignedPair, ...]) -> str:
 
 
 def _sentence(direction: Direction, translator: Translator, source: str, target: str) -> bool:
-    """Translate one of the two sentences; is it right, and does every word look at a gold word?"""
-    found = translator.translate(source, alignments=True)[0]
+    """Translate one of the two sentences; is it right, and does every word look most at a gold word?"""
+    from regard.attention.alignment import links_between
+
+    found, choice = translator.translate(source, readings=True)[0], translator.choice
+    assert choice is not None, "it was just made"
+    assert found.readings is not None, "they were asked for"
+    looked = links_between(found.readings.words(choice.layer, choice.head, choice.consumed).weights, None)
     verdict = "right" if found.text == target else f"WRONG, wanted {target}"
     gold = _links(direction, source)
-    if found.text == target and not set(found.alignments or ()) <= gold:
+    if found.text == target and not set(looked) <= gold:
         verdict = "right, but its words looked elsewhere"
     typer.echo(f"  {source} → {found.text}   {verdict}")
     return verdict == "right"

@@ -225,7 +225,8 @@ def _sink(runs: list[Path], output: Path | None, resume: bool, how: dict[str, An
         with _opened(output) as sink:
             yield sink
         return
-    output = output.resolve()  # where it is a link, that stays
+    if output.is_symlink():  # the link stays, and leads to the result
+        output = output.resolve()
     files = fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
         files |= {f"{name} of model {number}": digest for name, digest in fingerprints(other).items()}

@@ -33,7 +33,8 @@ def main() -> None:
     """Train until the recorder has seen enough."""
     options, recorder = start("regard")
     import torch
-    from regard.data.batching import Batches, Example
+    from regard.data.batch import Example
+    from regard.data.batching import Batches
     from regard.models import build
     from regard.training import Trainer
 

@@ -35,7 +35,8 @@ def recipe(options: Options) -> Any:
 
 def train(options: Options) -> None:
     """Train until the watch has seen enough."""
-    from regard.data.batching import Batches, Example
+    from regard.data.batch import Example
+    from regard.data.batching import Batches
     from regard.data.images import FrameSettings, picture_of
     from regard.models import build, count
     from regard.training import Trainer

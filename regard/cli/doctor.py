@@ -121,7 +121,7 @@ def _learning() -> tuple[bool, str]:
     """A whole small step: a model, a loss, its gradient."""
     import torch
 
-    from regard.data.batching import Example, collate
+    from regard.data.batch import Example, collate
     from regard.models import ModelSettings, build
     from regard.training.loss import Objective
     from regard.training.recipe import preset

@@ -1,17 +1,7 @@
 """Text and pictures for models: corpora, captions, vocabularies and batches."""
 
-from regard.data.batching import (
-    Batches,
-    Batching,
-    BatchingSettings,
-    Example,
-    PairBatch,
-    Plan,
-    Position,
-    Update,
-    collate,
-    pad,
-)
+from regard.data.batch import Example, PairBatch, collate, pad
+from regard.data.batching import Batches, Batching, BatchingSettings, Plan, Position, Update
 from regard.data.corpus import Corpus, CorpusReport, CorpusSettings, Pair, fingerprint, overlap, read_corpus, read_pairs
 from regard.data.mixture import Mixture
 from regard.data.prepared import Prepared, prepare

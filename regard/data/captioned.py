@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from regard.data.batching import Batches, BatchingSettings, Example
+from regard.data.batch import Example
+from regard.data.batching import Batches, BatchingSettings
 from regard.data.captions import Album, Complaints, hold_out_pictures, read_captions, uncaptioned
 from regard.data.corpus import Facts, fingerprint
 from regard.data.gallery import Gallery, gallery

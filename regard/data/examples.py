@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 
-from regard.data.batching import Again, Example
+from regard.data.batch import Again, Example
 from regard.data.corpus import Corpus
 from regard.data.links import WordLinks, linked_pieces
 from regard.data.tokenizer import EOS, Tokenizer

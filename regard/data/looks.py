@@ -13,7 +13,7 @@ import numpy as np
 import pydantic
 from pydantic import Field
 
-from regard.data.batching import Again, Example
+from regard.data.batch import Again, Example
 from regard.data.captions import Album, sided
 from regard.data.images import FrameSettings, Look, Picture
 from regard.data.tokenizer import EOS, Tokenizer

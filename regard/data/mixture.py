@@ -7,7 +7,8 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from regard.data.batching import Batches, Batching, Outline, Plan, Position
+from regard.data.batching import Batches, Batching, Plan, Position
+from regard.data.grouping import Outline
 from regard.errors import ConfigurationError
 
 __all__ = ["Mixture"]

@@ -12,7 +12,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from regard.data.batching import Again, Batches, Batching, BatchingSettings, Example
+from regard.data.batch import Again, Example
+from regard.data.batching import Batches, Batching, BatchingSettings
 from regard.data.captioned import Scenes, prepare_captions
 from regard.data.corpus import OTHERS, Corpus, CorpusSettings, Digest, Facts, Pair, Shared, read_all, read_files
 from regard.data.corpus import report_lines as lines_of

@@ -22,7 +22,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.batching import Example, Stored
+from regard.data.batch import Example, Stored
 from regard.data.pairs import Pair, chunks
 from regard.data.text import write_bytes
 from regard.data.tokenizer import EOS, Tokenizer, Vocabulary

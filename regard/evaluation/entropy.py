@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from regard.attention import watch
-from regard.data.batching import PairBatch
+from regard.data.batch import PairBatch
 from regard.data.tokenizer import PAD
 from regard.models import Batch, Encoded, Model
 from regard.shapes import Float, Tensor

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from regard.checkpoint import FolderSettings
-from regard.data.batching import Batches, BatchingSettings, Example
+from regard.data.batch import Example
+from regard.data.batching import Batches, BatchingSettings
 from regard.data.captioned import Scenes, scene_examples
 from regard.data.corpus import Corpus
 from regard.data.examples import examples, resampled

@@ -25,7 +25,7 @@ from regard.checkpoint import (
     save_tensors,
     weights,
 )
-from regard.data.batching import pad
+from regard.data.batch import pad
 from regard.data.listing import Listing
 from regard.data.text import write_bytes
 from regard.data.tokenizer import BOS, EOS, UNK, Tokenizer, TokenizerSettings, Vocabulary

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from regard.attention import Memory
-from regard.data.batching import pad
+from regard.data.batch import pad
 from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import EOS
 from regard.layers.embedding import Embedding, Output

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from regard.attention import Read, watch
-from regard.data.batching import pad
+from regard.data.batch import pad
 from regard.data.tokenizer import BOS, EOS
 from regard.models import Batch, Ensemble, Given, Model, size_of
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.data.batching import PairBatch
+from regard.data.batch import PairBatch
 from regard.layers.dropout import chance
 from regard.training.loss import Loss, Objective
 from regard.training.own_outputs import with_own_outputs

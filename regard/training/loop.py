@@ -16,7 +16,8 @@ import torch
 
 from regard.checkpoint import WEIGHTS, check_weights, save_tensors, weights
 from regard.data.ahead import Ahead
-from regard.data.batching import Batching, PairBatch, Position, Update
+from regard.data.batch import PairBatch
+from regard.data.batching import Batching, Position, Update
 from regard.errors import TrainingError
 from regard.models import Model, device_of
 from regard.training import resume

@@ -15,7 +15,7 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from regard.attention import watch
-from regard.data.batching import PairBatch
+from regard.data.batch import PairBatch
 from regard.data.tokenizer import PAD
 from regard.models import Batch, Model
 from regard.shapes import Bool, Float, Int, Tensor

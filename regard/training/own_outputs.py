@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from regard.data.batching import PairBatch
+from regard.data.batch import PairBatch
 from regard.models import Batch, Model
 from regard.shapes import Float, Int, Tensor
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from regard.data import batching
-from regard.data.batching import Batches, BatchingSettings, Example, PairBatch, Position, collate, pad
+from regard.data.batch import Example, PairBatch, collate, pad
+from regard.data.batching import Batches, BatchingSettings, Position
 from regard.data.tokenizer import BOS, EOS, PAD
 from regard.errors import DataError
 

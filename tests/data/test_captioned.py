@@ -11,7 +11,8 @@ import torch
 from albums import folder, named, noise
 
 from regard.data import gallery as galleries
-from regard.data.batching import BatchingSettings, Example, PairBatch, Position, collate
+from regard.data.batch import Example, PairBatch, collate
+from regard.data.batching import BatchingSettings, Position
 from regard.data.corpus import CorpusSettings
 from regard.data.gallery import gallery
 from regard.data.images import FrameSettings, Picture

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from material import written
 
-from regard.data.batching import Batches, BatchingSettings, Example, collate
+from regard.data.batch import Example, collate
+from regard.data.batching import Batches, BatchingSettings
 from regard.data.corpus import CorpusSettings, Pair
 from regard.data.links import WordLinks, linked_pieces, read_word_links
 from regard.data.mixture import Mixture

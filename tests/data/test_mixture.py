@@ -9,7 +9,8 @@ from dataclasses import asdict
 
 import pytest
 
-from regard.data.batching import Batches, BatchingSettings, Example, Plan, Position, Update
+from regard.data.batch import Example
+from regard.data.batching import Batches, BatchingSettings, Plan, Position, Update
 from regard.data.mixture import Mixture
 from regard.data.tokenizer import EOS
 from regard.errors import ConfigurationError

@@ -9,7 +9,7 @@ import torch
 from laws.models import make, pairs
 
 from regard.attention import watch
-from regard.data.batching import Example, collate
+from regard.data.batch import Example, collate
 from regard.data.tokenizer import EOS
 from regard.evaluation.entropy import attention_entropy
 from regard.models import Batch, ModelSettings

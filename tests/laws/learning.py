@@ -10,7 +10,7 @@ from torch import Tensor
 
 from laws.searching import greedy
 from regard.attention import Read, watch
-from regard.data.batching import Example, PairBatch, collate, pad
+from regard.data.batch import Example, PairBatch, collate, pad
 from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import BOS, EOS
 from regard.models import Batch, Model, ModelSettings, build

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.batching import Example, PairBatch, collate, pad
+from regard.data.batch import Example, PairBatch, collate, pad
 from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import BOS, EOS
 from regard.models import DECODERS, ENCODERS, Batch, Model, ModelSettings, Source, State, build

@@ -11,7 +11,7 @@ from torch import Tensor
 from laws.models import alone, entries, make, pairs, readable, sentences, sources, targets
 from laws.searching import beam, greedy
 from regard.attention import Read, watch
-from regard.data.batching import pad
+from regard.data.batch import pad
 from regard.data.tokenizer import BOS, EOS
 from regard.models import Model, ModelSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from regard.data.batching import Batches, Example
+from regard.data.batch import Example
+from regard.data.batching import Batches
 from regard.data.tokenizer import EOS, Vocabulary
 from regard.errors import DataError, TrainingError, UsageError
 from regard.settings import merge

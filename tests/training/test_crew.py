@@ -12,7 +12,7 @@ import torch
 from laws.models import batched, make, pairs
 from torch import Tensor, nn
 
-from regard.data.batching import Example, PairBatch, collate
+from regard.data.batch import Example, PairBatch, collate
 from regard.data.tokenizer import EOS
 from regard.models import DECODERS, Model, ModelSettings
 from regard.training.crew import Crew, precision

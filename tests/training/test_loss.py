@@ -13,7 +13,7 @@ from laws.models import batched, make, pairs, readable
 from torch import Tensor
 
 from regard.attention import Read, watch
-from regard.data.batching import Example, PairBatch
+from regard.data.batch import Example, PairBatch
 from regard.data.tokenizer import EOS, PAD
 from regard.models import Batch, Model, ModelSettings
 from regard.training.loss import SLICE, Objective, consistent_cross_entropy, smoothed_cross_entropy

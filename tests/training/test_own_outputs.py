@@ -6,7 +6,7 @@ import pytest
 import torch
 from laws.models import batched, make, pairs
 
-from regard.data.batching import Example, collate
+from regard.data.batch import Example, collate
 from regard.data.tokenizer import BOS, EOS
 from regard.models import Batch, Model, ModelSettings
 from regard.training.own_outputs import with_own_outputs

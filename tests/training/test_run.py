@@ -18,7 +18,8 @@ from safetensors import SafetensorError
 from torch.distributed.checkpoint.api import CheckpointException
 
 from regard.checkpoint import load_tensors, save_tensors, weights
-from regard.data.batching import Batches, BatchingSettings, Example, PairBatch, Plan, Position, collate
+from regard.data.batch import Example, PairBatch, collate
+from regard.data.batching import Batches, BatchingSettings, Plan, Position
 from regard.data.pixels import pad_pictures
 from regard.data.tokenizer import EOS
 from regard.errors import ConfigurationError, TrainingError, UsageError

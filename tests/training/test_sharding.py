@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 
-from regard.data.batching import Example, collate
+from regard.data.batch import Example, collate
 from regard.data.tokenizer import EOS
 from regard.errors import ConfigurationError
 from regard.models import Model, ModelSettings, build

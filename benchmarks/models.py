@@ -44,7 +44,8 @@ def settings(model: str) -> dict[str, Any]:
 def texts(folder: Path, sentences: Sequence[Sequence[str]]) -> list[str]:
     """What pieces say, by the vocabulary of a Regard folder."""
     from regard.checkpoint import load_settings
-    from regard.data.tokenizer import UNK, Tokenizer
+    from regard.data.tokenizer import Tokenizer
+    from regard.data.vocabulary import UNK
 
     target = Tokenizer.load(folder, load_settings(folder).tokenizer).target
     ids = {piece: i for i, piece in enumerate(target.pieces(range(len(target))))}
@@ -101,7 +102,8 @@ def _random(options: argparse.Namespace, folder: Path) -> None:
     """A model folder as training would have written it before its first update."""
     import torch
     from regard.checkpoint import WEIGHTS, FolderSettings, save_folder, save_tensors, weights
-    from regard.data.tokenizer import Tokenizer, TokenizerSettings, Vocabulary
+    from regard.data.tokenizer import Tokenizer, TokenizerSettings
+    from regard.data.vocabulary import Vocabulary
     from regard.models import ModelSettings, build
     from regard.search import SearchSettings
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import exp
 
 from regard.attention.alignment import Readings
-from regard.data.tokenizer import EOS, Vocabulary
+from regard.data.vocabulary import EOS, Vocabulary
 from regard.errors import RegardError, UsageError
 from regard.evaluation.trust import trust
 from regard.models import Model

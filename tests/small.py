@@ -9,7 +9,8 @@ import torch
 
 from regard.checkpoint import WEIGHTS, FolderSettings, save_folder, save_tensors, weights
 from regard.data.images import FrameSettings
-from regard.data.tokenizer import EOS, Tokenizer, TokenizerSettings
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import EOS
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
 from regard.search import SearchSettings
 

@@ -18,7 +18,7 @@ from regard.attention import watch
 from regard.attention.alignment import Readings
 from regard.checkpoint import CONFIG, save_alignment
 from regard.data.images import framed, picture_of
-from regard.data.tokenizer import BOS
+from regard.data.vocabulary import BOS
 from regard.errors import DataError, UsageError
 from regard.models import Batch
 from regard.pipeline import Caption, Captioner, Translator, load, load_captioner, load_translator

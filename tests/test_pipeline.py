@@ -16,7 +16,8 @@ from small import PAIRS, SENTENCES, folder
 
 from regard.attention import watch
 from regard.data.corpus import read_pairs
-from regard.data.tokenizer import BOS, EOS, Tokenizer, TokenizerSettings
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import BOS, EOS
 from regard.errors import LineWarning, RegardError, UsageError
 from regard.evaluation.validation import validation
 from regard.models import Batch

@@ -63,7 +63,7 @@ def train(options: Options) -> None:
 def caption(options: Options) -> None:
     """Write captions of as many pieces of every picture, all pictures handed over at once, and one after another."""
     import torch
-    from regard.data.tokenizer import BOS, EOS, PAD, UNK
+    from regard.data.vocabulary import BOS, EOS, PAD, UNK
     from regard.engine import Engine, Job
     from regard.models import build
     from regard.search import Forbid, SearchSettings, Task

@@ -18,7 +18,7 @@ def main() -> None:
 
 def _translator(options: TranslationOptions) -> Translate:
     from regard.checkpoint import load_folder
-    from regard.data.tokenizer import BOS, EOS, PAD, UNK
+    from regard.data.vocabulary import BOS, EOS, PAD, UNK
     from regard.engine import Engine, Job
     from regard.search import Forbid, SearchSettings, Task
 

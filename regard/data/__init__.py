@@ -7,7 +7,8 @@ from regard.data.mixture import Mixture
 from regard.data.prepared import Prepared, prepare
 from regard.data.shards import Shards, write_shards
 from regard.data.text import clean, read_lines, write_lines
-from regard.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerSettings, Vocabulary
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 
 __all__ = [
     "BOS",

@@ -14,7 +14,7 @@ import torch
 
 from regard.data.images import Picture
 from regard.data.pixels import pad_pictures
-from regard.data.tokenizer import BOS, PAD
+from regard.data.vocabulary import BOS, PAD
 from regard.shapes import Bool, Float, Int, Tensor
 
 __all__ = ["Again", "Example", "Numbers", "PairBatch", "Stored", "collate", "pad"]

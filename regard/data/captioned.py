@@ -14,7 +14,8 @@ from regard.data.gallery import Gallery, gallery
 from regard.data.images import FrameSettings, Picture, picture_of
 from regard.data.job import Job, Tell
 from regard.data.looks import ImageSettings, flippable, looks, varies
-from regard.data.tokenizer import EOS, Tokenizer, TokenizerSettings
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import EOS
 from regard.errors import DataError
 
 __all__ = ["PICTURES", "Captions", "Scenes", "prepare_captions", "read_scenes", "scene_examples"]

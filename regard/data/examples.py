@@ -9,7 +9,8 @@ from dataclasses import replace
 from regard.data.batch import Again, Example
 from regard.data.corpus import Corpus
 from regard.data.links import WordLinks, linked_pieces
-from regard.data.tokenizer import EOS, Tokenizer
+from regard.data.tokenizer import Tokenizer
+from regard.data.vocabulary import EOS
 
 __all__ = ["examples", "recut", "resampled"]
 

@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 from regard.data.pairs import Pair, numbers
 from regard.data.text import LineReader
-from regard.data.tokenizer import Tokenizer, Vocabulary
+from regard.data.tokenizer import Tokenizer
+from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError
 
 __all__ = ["Link", "WordLinks", "linked_pieces", "pharaoh", "read_gold", "read_pharaoh", "read_word_links"]

@@ -16,7 +16,8 @@ from pydantic import Field
 from regard.data.batch import Again, Example
 from regard.data.captions import Album, sided
 from regard.data.images import FrameSettings, Look, Picture
-from regard.data.tokenizer import EOS, Tokenizer
+from regard.data.tokenizer import Tokenizer
+from regard.data.vocabulary import EOS
 
 __all__ = ["ImageSettings", "flippable", "looks", "varies"]
 

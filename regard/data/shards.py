@@ -25,7 +25,8 @@ import numpy.typing as npt
 from regard.data.batch import Example, Stored
 from regard.data.pairs import Pair, chunks
 from regard.data.text import write_bytes
-from regard.data.tokenizer import EOS, Tokenizer, Vocabulary
+from regard.data.tokenizer import Tokenizer
+from regard.data.vocabulary import EOS, Vocabulary
 from regard.errors import DataError
 
 __all__ = ["REMEDY", "ROWS", "Shards", "write_shards"]

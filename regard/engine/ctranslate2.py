@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from regard.checkpoint import CONFIG, WEIGHTS
-from regard.data.tokenizer import BOS, EOS, PAD, UNK
+from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.errors import MissingExtra, ModelFolderError, UsageError
 from regard.search import Forbid, Hypothesis, LengthPenalty, Rule, SearchSettings
 

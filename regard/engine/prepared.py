@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.engine import convolutional, recurrent, transformer
 from regard.engine.native import missing
 from regard.engine.program import Builder, EncoderProgram, Precision, Program, Team, address, check_layout, padded

@@ -6,7 +6,7 @@ import torch
 
 from regard.attention import watch
 from regard.data.batch import PairBatch
-from regard.data.tokenizer import PAD
+from regard.data.vocabulary import PAD
 from regard.models import Batch, Encoded, Model
 from regard.shapes import Float, Tensor
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from regard.attention.alignment import Readings, merge_words
-from regard.data.tokenizer import BOS, EOS
+from regard.data.vocabulary import BOS, EOS
 from regard.errors import UsageError
 from regard.models import Batch, Model
 from regard.pipeline import AlignmentChoice, Translator

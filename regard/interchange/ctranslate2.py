@@ -13,7 +13,7 @@ import torch
 
 from regard.checkpoint import CONFIG, Folder, load_folder
 from regard.data.text import write_bytes
-from regard.data.tokenizer import BOS, EOS, Vocabulary
+from regard.data.vocabulary import BOS, EOS, Vocabulary
 from regard.engine.ctranslate2 import NOTES, CTranslate2, exports, fingerprint, package, up_to_date
 from regard.errors import ExportError
 from regard.interchange.sentences import real_sentences

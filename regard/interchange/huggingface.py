@@ -28,7 +28,8 @@ from regard.checkpoint import (
 from regard.data.batch import pad
 from regard.data.listing import Listing
 from regard.data.text import write_bytes
-from regard.data.tokenizer import BOS, EOS, UNK, Tokenizer, TokenizerSettings, Vocabulary
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import BOS, EOS, UNK, ListedVocabulary, Vocabulary
 from regard.errors import ExportError, MissingExtra
 from regard.interchange import marian
 from regard.interchange.sentences import real_sentences
@@ -252,7 +253,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
         listings = [Listing.parse(text) for text in lists]
     except ValueError as problem:
         raise ExportError(f"{folder}: the list that numbers the pieces is {problem}") from None
-    source, target = Vocabulary(models[0], listings[0]), Vocabulary(models[1], listings[-1])
+    source, target = ListedVocabulary(models[0], listings[0]), ListedVocabulary(models[1], listings[-1])
     settings = TokenizerSettings(kind=source.kind, joint=joint, size=len(source), numbers="marian")
     return Tokenizer(source, target, settings)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from regard.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, Vocabulary
+from regard.data.tokenizer import Tokenizer
+from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from regard.errors import ExportError
 from regard.layers.positions import sinusoids
 from regard.models import ModelSettings

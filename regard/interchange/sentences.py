@@ -8,7 +8,7 @@ from pathlib import Path
 from regard.data.pairs import PairFiles, PairReader
 from regard.data.samples import korean_english
 from regard.data.text import clean, read_lines
-from regard.data.tokenizer import Vocabulary
+from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, RegardError
 from regard.settings import read_toml
 

@@ -12,7 +12,7 @@ from torch import nn
 from regard.attention import Memory
 from regard.data.batch import pad
 from regard.data.pixels import pad_pictures
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.layers.embedding import Embedding, Output
 from regard.shapes import Bool, Float, Int, Tensor
 

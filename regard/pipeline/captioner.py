@@ -17,7 +17,7 @@ from PIL import Image
 
 from regard.attention.alignment import Readings, edges
 from regard.data.images import FrameSettings, Picture, framed, picture_of
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.engine import Job
 from regard.errors import DataError
 from regard.models import Batch

@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.attention.alignment import Link, Readings, links_between
 from regard.data.text import clean
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.engine import Job
 from regard.models import Batch
 from regard.pipeline.cutting import Cutter

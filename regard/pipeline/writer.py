@@ -12,7 +12,8 @@ import numpy as np
 
 from regard.attention import Read
 from regard.checkpoint import FolderSettings
-from regard.data.tokenizer import Tokenizer, Vocabulary
+from regard.data.tokenizer import Tokenizer
+from regard.data.vocabulary import Vocabulary
 from regard.engine import Engine, Job
 from regard.errors import LineWarning, UsageError
 from regard.models import Ensemble, Given, Model, size_of

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.search.rules import Array
 from regard.search.terms import Progress, allot
 

@@ -16,7 +16,7 @@ import torch
 
 from regard.attention import Read, watch
 from regard.data.batch import pad
-from regard.data.tokenizer import BOS, EOS
+from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Ensemble, Given, Model, size_of
 
 __all__ = ["Forced", "forced"]

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from regard.data.tokenizer import BOS, EOS
+from regard.data.vocabulary import BOS, EOS
 from regard.search.choice import Chosen, Options, Picked, by_banks, by_groups, by_likelihood, tops
 from regard.search.hypothesis import Hypothesis, SearchSettings, Task
 from regard.search.rules import Array, Bans, Forbid, LengthPenalty, NoRepeat, Prefix, Rule, Shortest, Without

@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.models import Source, best_of
 from regard.search.drive import find
 from regard.search.front import Front, Moved

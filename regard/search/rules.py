@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.tokenizer import BOS, EOS, PAD, UNK
+from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.search.hypothesis import Task, Word
 
 if TYPE_CHECKING:

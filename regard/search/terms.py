@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.search.hypothesis import Task, Term
 from regard.search.rules import Array, Rule
 

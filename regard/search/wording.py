@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from regard.data.text import clean
-from regard.data.tokenizer import EOS, UNK, Vocabulary
+from regard.data.vocabulary import EOS, UNK, Vocabulary
 from regard.errors import UsageError
 from regard.search.hypothesis import Term, Word
 from regard.search.rules import Array, is_edge

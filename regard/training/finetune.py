@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
-from regard.data.tokenizer import Vocabulary
+from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError
 
 __all__ = ["check_scripts"]

@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from regard.attention import watch
 from regard.data.batch import PairBatch
-from regard.data.tokenizer import PAD
+from regard.data.vocabulary import PAD
 from regard.models import Batch, Model
 from regard.shapes import Bool, Float, Int, Tensor
 from regard.training.guided import Guide

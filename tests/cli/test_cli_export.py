@@ -12,7 +12,7 @@ import torch
 from command import Command, files
 
 from regard.checkpoint import WEIGHTS, load_folder, load_tensors, save_tensors
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.errors import ExportError, UsageError
 from regard.pipeline import Translator
 

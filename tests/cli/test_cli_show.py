@@ -128,7 +128,7 @@ def test_what_cannot_be_shown(
 def test_an_empty_translation_cannot_be_shown(
     regard: Command, transformer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.data.tokenizer.Vocabulary.decode", lambda *_: "")
+    monkeypatch.setattr("regard.data.vocabulary.Vocabulary.decode", lambda *_: "")
     regard.fails(
         "show",
         transformer,

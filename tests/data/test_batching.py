@@ -12,7 +12,7 @@ import torch
 from regard.data import batching
 from regard.data.batch import Example, PairBatch, collate, pad
 from regard.data.batching import Batches, BatchingSettings, Position
-from regard.data.tokenizer import BOS, EOS, PAD
+from regard.data.vocabulary import BOS, EOS, PAD
 from regard.errors import DataError
 
 

@@ -18,7 +18,8 @@ from regard.data.gallery import gallery
 from regard.data.images import FrameSettings, Picture
 from regard.data.looks import ImageSettings
 from regard.data.prepared import Prepared, prepare
-from regard.data.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerSettings
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import BOS, EOS, PAD
 from regard.errors import ConfigurationError, DataError
 
 SMALL = TokenizerSettings(size=290)

@@ -17,7 +17,8 @@ from regard.data.links import WordLinks, linked_pieces, read_word_links
 from regard.data.mixture import Mixture
 from regard.data.prepared import Prepared, changes, prepare
 from regard.data.text import clean, read_lines, write_lines
-from regard.data.tokenizer import EOS, Tokenizer, TokenizerSettings
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError, DataError
 
 SIZES = TokenizerSettings(size=330)

@@ -12,7 +12,7 @@ import pytest
 from regard.data.batch import Example
 from regard.data.batching import Batches, BatchingSettings, Plan, Position, Update
 from regard.data.mixture import Mixture
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from regard.data.cuts import unigram_cut
-from regard.data.tokenizer import BOS, EOS, PAD, Tokenizer, TokenizerSettings
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import BOS, EOS, PAD
 
 GERMAN = [
     "Ein Hund läuft über die grüne Wiese.",

@@ -16,7 +16,8 @@ from regard.data.batching import Batches, BatchingSettings, Position
 from regard.data.corpus import Corpus, Pair
 from regard.data.examples import examples, recut, resampled
 from regard.data.shards import Shards, write_shards
-from regard.data.tokenizer import EOS, UNK, Tokenizer, TokenizerSettings
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import EOS, UNK
 from regard.errors import DataError
 
 SETTINGS = BatchingSettings(tokens=200, batches=2, pool=70)

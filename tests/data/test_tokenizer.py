@@ -9,7 +9,8 @@ import pytest
 import sentencepiece
 
 from regard.data.text import clean
-from regard.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerSettings, Vocabulary, chosen_size
+from regard.data.tokenizer import Tokenizer, TokenizerSettings, chosen_size
+from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from regard.errors import ConfigurationError, DataError, ModelFolderError
 
 GERMAN = [

@@ -9,7 +9,7 @@ import pytest
 import torch
 from laws.models import make, pairs, pictures
 
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.engine import Job, Room, decode, native, prepare, unprepared
 from regard.models import Batch, Model, ModelSettings
 from regard.search import Hypothesis, SearchSettings, Task, find

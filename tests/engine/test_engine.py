@@ -11,7 +11,7 @@ import pytest
 import torch
 from laws.models import make, pairs, pictures
 
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.engine import Engine, Job, engine, native, tuning
 from regard.engine.tuning import quickest, remembered
 from regard.errors import UsageError

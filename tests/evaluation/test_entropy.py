@@ -10,7 +10,7 @@ from laws.models import make, pairs
 
 from regard.attention import watch
 from regard.data.batch import Example, collate
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.evaluation.entropy import attention_entropy
 from regard.models import Batch, ModelSettings
 

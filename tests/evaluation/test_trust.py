@@ -11,7 +11,7 @@ import torch
 from small import folder
 
 import regard
-from regard.data.tokenizer import BOS, EOS
+from regard.data.vocabulary import BOS, EOS
 from regard.evaluation.trust import agreement, gradient_times_input, left_out, rank_correlation, trust
 from regard.models import Batch
 from regard.pipeline import last_layer

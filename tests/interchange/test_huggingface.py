@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 import regard
 from regard.attention import watch
 from regard.checkpoint import CONFIG, Folder, load_folder
-from regard.data.tokenizer import BOS, EOS, PAD, UNK
+from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.errors import ExportError, RegardError
 from regard.interchange import huggingface, marian
 from regard.models import Batch

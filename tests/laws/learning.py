@@ -12,7 +12,7 @@ from laws.searching import greedy
 from regard.attention import Read, watch
 from regard.data.batch import Example, PairBatch, collate, pad
 from regard.data.pixels import pad_pictures
-from regard.data.tokenizer import BOS, EOS
+from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Model, ModelSettings, build
 from regard.search import LengthPenalty
 from regard.training.loss import Objective

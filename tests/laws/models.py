@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.data.batch import Example, PairBatch, collate, pad
 from regard.data.pixels import pad_pictures
-from regard.data.tokenizer import BOS, EOS
+from regard.data.vocabulary import BOS, EOS
 from regard.models import DECODERS, ENCODERS, Batch, Model, ModelSettings, Source, State, build
 from regard.models.backbones import TimmEncoderSettings
 from regard.models.vision import ResNetEncoderSettings, ViTEncoderSettings

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.tokenizer import BOS, EOS
+from regard.data.vocabulary import BOS, EOS
 from regard.models import Model, Source
 from regard.search import Forbid, Hypothesis, LengthPenalty, Rule, SearchSettings, Task, Verbs, find
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from laws.models import alone, entries, make, pairs, real, sentences, sources, strange, targets
-from regard.data.tokenizer import PAD
+from regard.data.vocabulary import PAD
 from regard.models import ModelSettings
 
 

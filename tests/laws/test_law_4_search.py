@@ -13,7 +13,7 @@ from torch import Tensor
 
 from laws.models import make, pairs, sources, targets, widened
 from laws.searching import Steer, beam, greedy, never, plain_greedy
-from regard.data.tokenizer import BOS, EOS, PAD, UNK
+from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.models import Model, ModelSettings
 from regard.search import Bans, Forbid, Front, Hypothesis, LengthPenalty, Rule, SearchSettings, search
 

@@ -10,7 +10,7 @@ import torch
 from laws.models import alone, make, pairs, repeated, sources
 from laws.searching import beam, greedy
 from regard.data.batch import pad
-from regard.data.tokenizer import BOS, EOS
+from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Model, ModelSettings, Source
 from regard.search import Hypothesis, LengthPenalty
 

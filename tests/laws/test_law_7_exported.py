@@ -10,7 +10,8 @@ import torch
 
 from laws.models import SOURCE_PIECES, TARGET_PIECES, label, make, sentences, targets, variants
 from regard.checkpoint import Folder, FolderSettings
-from regard.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerSettings, Vocabulary
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from regard.models import Batch, ModelSettings, why_not_ctranslate2
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.search import Hypothesis, SearchSettings, search

@@ -8,7 +8,7 @@ import torch
 
 from laws.models import alone, make, pairs, readable, sources
 from regard.attention import Read, watch
-from regard.data.tokenizer import BOS
+from regard.data.vocabulary import BOS
 from regard.models import Model, ModelSettings
 from regard.search import SearchSettings, Task, find
 from regard.search.forced import forced

@@ -12,7 +12,7 @@ from laws.models import alone, entries, make, pairs, readable, sentences, source
 from laws.searching import beam, greedy
 from regard.attention import Read, watch
 from regard.data.batch import pad
-from regard.data.tokenizer import BOS, EOS
+from regard.data.vocabulary import BOS, EOS
 from regard.models import Model, ModelSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.search import LengthPenalty

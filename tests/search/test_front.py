@@ -9,7 +9,7 @@ import pytest
 import torch
 from tables import chance, source
 
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.models import Source, State
 from regard.search import Best, Front, Hypothesis, SearchSettings, Task, Verbs, find, search
 from regard.search.drive import best

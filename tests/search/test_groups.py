@@ -8,7 +8,7 @@ import pytest
 from laws.searching import recomputed
 from tables import Table, chance, source
 
-from regard.data.tokenizer import BOS, EOS
+from regard.data.vocabulary import BOS, EOS
 from regard.search import SearchSettings, Task, find
 
 V, LONGEST = 9, 7

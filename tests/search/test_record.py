@@ -8,7 +8,7 @@ import pytest
 import torch
 from laws.models import entries, make, pairs, sentences
 
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.models import ModelSettings
 from regard.search import SearchSettings, Task, find
 from regard.search.record import record

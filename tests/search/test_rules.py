@@ -12,7 +12,7 @@ import torch
 from laws.searching import beam, greedy
 from tables import Table, source
 
-from regard.data.tokenizer import BOS, EOS, PAD, UNK
+from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.models import best_of
 from regard.search import Bans, Forbid, Front, Hypothesis, LengthPenalty, Rule, SearchSettings
 

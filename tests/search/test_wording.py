@@ -11,7 +11,8 @@ import pytest
 from tables import chance, source
 
 from regard.data.listing import Listing
-from regard.data.tokenizer import EOS, Tokenizer, TokenizerSettings, Vocabulary
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import EOS, ListedVocabulary, Vocabulary
 from regard.search import SearchSettings, Task, Wish, Wording, find
 from regard.search.rules import is_edge
 from regard.search.terms import is_complete
@@ -35,7 +36,7 @@ def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
     if request.param != "listed":
         return learnt
     names = ["</s>", "<unk>", *learnt.pieces(range(len(learnt) - 1, EOS, -1)), "never", "▁cut", "<pad>"]
-    return Vocabulary(learnt.model, Listing.parse(json.dumps({name: i for i, name in enumerate(names)}).encode()))
+    return ListedVocabulary(learnt.model, Listing.parse(json.dumps({name: i for i, name in enumerate(names)}).encode()))
 
 
 def test_what_pieces_stand_for_put_together_is_the_text(vocabulary: Vocabulary) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from regard.data.batch import Example
 from regard.data.batching import Batches
-from regard.data.tokenizer import EOS, Vocabulary
+from regard.data.vocabulary import EOS, Vocabulary
 from regard.errors import DataError, TrainingError, UsageError
 from regard.settings import merge
 from regard.training import Recipe

@@ -13,7 +13,7 @@ from laws.models import batched, make, pairs
 from torch import Tensor, nn
 
 from regard.data.batch import Example, PairBatch, collate
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.models import DECODERS, Model, ModelSettings
 from regard.training.crew import Crew, precision
 from regard.training.loss import Loss, Objective

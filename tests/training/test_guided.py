@@ -19,7 +19,7 @@ from regard.attention import Read, read, watch
 from regard.checkpoint import load_alignment, weights
 from regard.data.batch import Example, PairBatch, collate
 from regard.data.batching import Batches, BatchingSettings
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError
 from regard.models import DECODERS, Batch, Model, ModelSettings, build
 from regard.models.recurrent import RecurrentEncoderSettings

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.attention import Read, watch
 from regard.data.batch import Example, PairBatch
-from regard.data.tokenizer import EOS, PAD
+from regard.data.vocabulary import EOS, PAD
 from regard.models import Batch, Model, ModelSettings
 from regard.training.loss import SLICE, Objective, consistent_cross_entropy, smoothed_cross_entropy
 

@@ -7,7 +7,7 @@ import torch
 from laws.models import batched, make, pairs
 
 from regard.data.batch import Example, collate
-from regard.data.tokenizer import BOS, EOS
+from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Model, ModelSettings
 from regard.training.own_outputs import with_own_outputs
 

@@ -21,7 +21,7 @@ from regard.checkpoint import load_tensors, save_tensors, weights
 from regard.data.batch import Example, PairBatch, collate
 from regard.data.batching import Batches, BatchingSettings, Plan, Position
 from regard.data.pixels import pad_pictures
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError, TrainingError, UsageError
 from regard.models import DECODERS, ENCODERS, Model, ModelSettings, build
 from regard.training import Recipe, Trainer

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 
 from regard.data.batch import Example, collate
-from regard.data.tokenizer import EOS
+from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError
 from regard.models import Model, ModelSettings, build
 from regard.models.interface import Layer

@@ -135,7 +135,7 @@ def translate(
     make = partial(load_translator, runs if len(runs) > 1 else run, device, engine, precision)
     if stream:
         _refuse_to_stream(given)
-        _streamed(make, lines, wish, search)
+        _streamed(make, lines, run, wish, search)
         return
     options = {"nbest": nbest, "alignments": alignments, **search}
     work = Work(lines.name, Form(format == "jsonl", nbest), options, asked)
@@ -153,11 +153,15 @@ def translate(
             teller(each.end)
         if sink.mark.strange and not sink.mark.known:
             sink.discard()
-            raise DataError(
-                f"{lines.name}: no line is in a script that {run} has seen in training, so no translation can be "
-                "right; check that this is the model for these lines"
-            )
+            raise _all_strange(lines, run)
         sink.finish()
+
+
+def _all_strange(lines: Lines, run: Path) -> DataError:
+    return DataError(
+        f"{lines.name}: no line is in a script that {run} has seen in training, so no translation can be "
+        "right; check that this is the model for these lines"
+    )
 
 
 def _wording(run: Path, wish: Wish) -> Wording:
@@ -175,16 +179,24 @@ def _refuse_to_stream(given: dict[str, Any]) -> None:
     """Raise UsageError for options that need the whole of a translation before anything can be printed."""
     others = [name for name, default in NOT_STREAMED.items() if given[name] != default]
     others += ["beam"] if given["beam"] not in (None, 1) else []
+    others += ["engine ctranslate2"] if given["engine"] == "ctranslate2" else []
     if others:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in others)
         raise UsageError(f"--stream and {named}: what is printed at once cannot be changed; leave one out")
 
 
-def _streamed(make: Callable[[], Translator], lines: Lines, wish: Wish, search: dict[str, Any]) -> None:
+def _streamed(make: Callable[[], Translator], lines: Lines, run: Path, wish: Wish, search: dict[str, Any]) -> None:
     """Print each translation while it is being written."""
+    from regard.files import strangers
+
     translator = make()
     told = {name: value for name, value in search.items() if value is not None}
+    known = strange = 0
     for number, line in enumerate(lines, 1):
+        unseen, said = strangers(translator, lines.name, [line], number)
+        strange, known = strange + unseen, known + (bool(line.strip()) and not unseen)
+        if said:
+            say(f"warning: {said}")
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always", LineWarning)
             for more in translator.stream(line, wish, **told):
@@ -193,6 +205,8 @@ def _streamed(make: Callable[[], Translator], lines: Lines, wish: Wish, search: 
             typer.echo()
         for each in heard:
             say(f"warning: {lines.name}, line {number}: {each.message}")
+    if strange and not known:
+        raise _all_strange(lines, run)
 
 
 def _crew(work: Work, make: Callable[[], Translator], workers: int, threads: int | None) -> Alone | Workers:

@@ -16,8 +16,10 @@ from pathlib import Path
 from regard.errors import DataError
 
 __all__ = [
+    "ANCIENT",
     "LineReader",
     "TextFile",
+    "ancient",
     "clean",
     "nearest",
     "read_file",
@@ -30,6 +32,9 @@ __all__ = [
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+ANCIENT = "its lines end in CR alone, so it would be one line; save it with line feeds"
 
 
 def clean(line: str) -> str:
@@ -111,12 +116,14 @@ class LineReader:
 
     def _lines(self, file: Iterable[bytes]) -> Iterator[str]:
         start, returns, marked = b"", 0, False
-        coding = nul = None
+        coding = nul = alone = None
         for raw in file:
             if not self.count:
                 marked = raw.startswith(_BOM)
                 raw = start = raw.removeprefix(_BOM)
             self.count += bool(raw)
+            if self.count == 1 and ancient(raw):
+                alone = f"{self.path}: {ANCIENT}"
             if nul is None and b"\0" in raw:
                 nul = f"{self.path}: line {self.count} holds a NUL character; remove it"
             try:
@@ -125,9 +132,9 @@ class LineReader:
                 place = f"(byte 0x{raw[problem.start]:02X}, the line's byte number {problem.start + 1})"
                 coding = coding or f"{self.path}: line {self.count} is not UTF-8 {place}{_looks_like(start)}"
             returns += raw.endswith((b"\r\n", b"\r"))
-            if raw and coding is None and nul is None:
+            if raw and not (alone or coding or nul):
                 yield line.removesuffix("\r")
-        self.causes = tuple(cause for cause in (coding, nul) if cause)
+        self.causes = tuple(cause for cause in (alone, coding, nul) if cause)
         if not self.count:
             self.causes = (f"{self.path}: the file is empty; give a file with one sentence per line",)
         self.notes = (f"{self.path}: the byte-order mark before line 1 was taken off",) if marked else ()
@@ -165,6 +172,11 @@ def replaceable(path: Path) -> bool:
     folder = path.absolute().parent
     opened = folder in (Path("/dev"), Path("/dev/fd")) or folder.is_relative_to("/proc")  # /dev/stdout and the like
     return (path.is_file() and not opened) or not path.exists()
+
+
+def ancient(first: bytes) -> bool:
+    """Whether the first line of a file is all of it, cut by CRs alone as the first Macintoshes did."""
+    return not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r")
 
 
 def nearest(path: Path) -> str:

@@ -102,9 +102,9 @@ def test_options_that_contradict_each_other_are_refused_with_all_reasons(regard:
         because = f"terms and {option.strip('-').split('=')[0]}: "
         regard.fails("translate", transformer, *options, status=2, because=because, stdin="나는\n".encode())
     regard.fails(
-        *("translate", transformer, "--stream", "--nbest", 2, "--mbr", "--format", "jsonl"),
+        *("translate", transformer, "--stream", "--nbest", 2, "--mbr", "--format", "jsonl", "--engine", "ctranslate2"),
         status=2,
-        because="--stream and --nbest, --format, --mbr: what is printed",
+        because="--stream and --nbest, --format, --mbr, --engine ctranslate2: what is printed",
         stdin="나는\n".encode(),
     )
 

@@ -53,6 +53,14 @@ def test_the_form_of_a_text_changes_nothing(regard: Command, transformer: Path, 
         assert regard("translate", transformer, *named, stdin=FORMS[form](korean)) == plain
 
 
+def test_lines_that_end_in_cr_alone_are_refused(regard: Command, transformer: Path, korean: bytes) -> None:
+    old = korean.replace(b"\n", b"\r")
+    Path("old").write_bytes(old)
+    because = "its lines end in CR alone, so it would be one line; save it with line feeds"
+    regard.fails("translate", transformer, "old", status=1, because=f"old: {because}")
+    regard.fails("translate", transformer, stdin=old, status=1, because=f"standard input: {because}")
+
+
 def test_json_says_the_same_as_text(regard: Command, model: Path, korean: bytes) -> None:
     text = regard("translate", model, "--alignments", stdin=korean).lines
     lines = regard("translate", model, "--alignments", "--format", "jsonl", stdin=korean).lines
@@ -273,6 +281,9 @@ def test_lines_in_an_unseen_script_are_named(regard: Command, model: Path) -> No
         "mixed, lines 2, 4: most characters were never seen in training, so the translations mean nothing; check"
     )
     assert regard("translate", model, "mixed", "--quiet").err == ""
+    streamed = regard("translate", model, "mixed", "--stream")
+    named = [each.split(":")[0] for each in streamed.warnings if "never seen" in each]
+    assert named == ["mixed, line 2", "mixed, line 4"]
     one = regard("translate", model, stdin=f"{KOREAN}\n{CHINESE}".encode())
     assert any(each.startswith("standard input, line 2: most characters") for each in one.warnings)
 
@@ -282,6 +293,7 @@ def test_where_no_line_is_known_the_command_fails(regard: Command, transformer: 
     because = f"foreign: no line is in a script that {transformer} has seen in training, so no translation can be right; check"
     for where in ([], ["--output", "out.txt"], ["--quiet"]):
         regard.fails("translate", transformer, "foreign", "--beam", 1, *where, status=1, because=because)
+    regard.fails("translate", transformer, "foreign", "--stream", status=1, because=because)
     done = regard.fails(
         "translate", transformer, "--beam", 1, stdin=CHINESE.encode(), status=1, because="standard input: no line"
     )

@@ -321,7 +321,11 @@ class Trainer:
 
     def _put_down_weights(self) -> None:
         """Write the model's weights as they are now into the folder."""
-        whole = {name: full(value) for name, value in weights(self.model).items()}
+        whole = {}
+        for name, value in weights(self.model).items():
+            gathered = full(value)  # by all processes, one at a time
+            if self.world.first:
+                whole[name] = gathered.cpu()
         if self.world.first:
             save_tensors(self.folder / WEIGHTS, whole, {"update": str(self.progress.update)})
 

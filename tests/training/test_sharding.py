@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -85,3 +88,33 @@ def test_layers_are_not_left_out_by_one_process_alone() -> None:
     values["training"] = {"sharded": "layers"}
     with pytest.raises(ConfigurationError, match="none may leave one out; set layer_dropout to 0"):
         Recipe.parse(values, "the test")
+
+
+LET_GO = """
+import sys, torch
+from regard.training.sharding import _give_back
+
+def held():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 / 2**20
+
+if sys.argv[1] == "told":
+    _give_back()
+torch.ones(6 * 2**20)  # 24 MiB, let go at once: from now on glibc keeps what is smaller
+before, large, small = held(), [], []
+for _ in range(50):
+    large.append(torch.ones(2**20))
+    small.append(torch.ones(2**13))  # between them, so that they are not one hole at the end
+del large
+print(held() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps what is let go, and is told not to")
+def test_what_is_let_go_leaves_the_process() -> None:
+    kept, told = (
+        float(subprocess.run([sys.executable, "-c", LET_GO, how], capture_output=True, text=True, check=True).stdout)
+        for how in ("untold", "told")
+    )
+    assert kept > 100, "else there was nothing to mend"
+    assert told < 20

@@ -176,13 +176,17 @@ def _wording(run: Path, wish: Wish) -> Wording:
 
 
 def _refuse_to_stream(given: dict[str, Any]) -> None:
-    """Raise UsageError for options that need the whole of a translation before anything can be printed."""
+    """Raise UsageError, with all causes, for what needs the whole of a translation before anything is printed."""
     others = [name for name, default in NOT_STREAMED.items() if given[name] != default]
     others += ["beam"] if given["beam"] not in (None, 1) else []
-    others += ["engine ctranslate2"] if given["engine"] == "ctranslate2" else []
+    causes = []
     if others:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in others)
-        raise UsageError(f"--stream and {named}: what is printed at once cannot be changed; leave one out")
+        causes.append(f"--stream and {named}: what is printed at once cannot be changed; leave one out")
+    if given["engine"] == "ctranslate2":
+        causes.append("--stream and --engine ctranslate2: that engine gives whole translations; leave one out")
+    if causes:
+        raise UsageError(*causes)
 
 
 def _streamed(make: Callable[[], Translator], lines: Lines, run: Path, wish: Wish, search: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ class Outline:
 
 
 def grouped(examples: Sequence[Example], budget: int) -> Iterator[list[int]]:
-    """Which examples make a batch, by their places; the larger side of none is padded to more than `budget`."""
+    """Which examples make a batch, by their places: the larger padded side fits the `budget`, or one stands alone."""
     if isinstance(examples[0].source, Picture):
         return _cut_pictures(_extents(examples), budget)
     return _cut(*_lengths(examples), budget)

@@ -16,11 +16,11 @@ from pathlib import Path
 from regard.errors import DataError
 
 __all__ = [
-    "ANCIENT",
+    "CR_ALONE",
     "LineReader",
     "TextFile",
-    "ancient",
     "clean",
+    "has_cr_alone",
     "nearest",
     "read_file",
     "read_files",
@@ -34,7 +34,7 @@ _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-ANCIENT = "its lines end in CR alone, so it would be one line; save it with line feeds"
+CR_ALONE = "its lines end in CR alone, so it would be one line; save it with line feeds"
 
 
 def clean(line: str) -> str:
@@ -122,8 +122,8 @@ class LineReader:
                 marked = raw.startswith(_BOM)
                 raw = start = raw.removeprefix(_BOM)
             self.count += bool(raw)
-            if self.count == 1 and ancient(raw):
-                alone = f"{self.path}: {ANCIENT}"
+            if self.count == 1 and has_cr_alone(raw):
+                alone = f"{self.path}: {CR_ALONE}"
             if nul is None and b"\0" in raw:
                 nul = f"{self.path}: line {self.count} holds a NUL character; remove it"
             try:
@@ -174,7 +174,7 @@ def replaceable(path: Path) -> bool:
     return (path.is_file() and not opened) or not path.exists()
 
 
-def ancient(first: bytes) -> bool:
+def has_cr_alone(first: bytes) -> bool:
     """Whether the first line of a file is all of it, cut by CRs alone as the first Macintoshes did."""
     return not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from regard.data.text import ANCIENT, LineReader, ancient
+from regard.data.text import CR_ALONE, LineReader, has_cr_alone
 from regard.errors import DataError
 from regard.files.output import Mark
 
@@ -94,8 +94,8 @@ def _typed() -> Iterator[str]:
                 f"standard input: line {number} is not UTF-8 (byte 0x{line[problem.start]:02X}, the line's byte number "
                 f"{problem.start + 1}); convert it to UTF-8"
             ) from None
-        if number == 1 and ancient(line):
-            raise DataError(f"standard input: {ANCIENT}")
+        if number == 1 and has_cr_alone(line):
+            raise DataError(f"standard input: {CR_ALONE}")
         if "\0" in text:
             raise DataError(f"standard input: line {number} holds a NUL character; remove it")
         yield text.removesuffix("\n").removesuffix("\r")

@@ -43,12 +43,12 @@ def settings(model: str) -> dict[str, Any]:
 
 def texts(folder: Path, sentences: Sequence[Sequence[str]]) -> list[str]:
     """What pieces say, by the vocabulary of a Regard folder."""
-    from regard.checkpoint import load_settings
     from regard.data.tokenizer import Tokenizer
     from regard.data.vocabulary import UNK
+    from regard.model_folder import load_settings
 
     target = Tokenizer.load(folder, load_settings(folder).tokenizer).target
-    ids = {piece: i for i, piece in enumerate(target.pieces(range(len(target))))}
+    ids = {piece: i for i, piece in enumerate(target.tokens(range(len(target))))}
     return [target.decode([ids.get(piece, UNK) for piece in pieces]) for pieces in sentences]
 
 
@@ -65,8 +65,8 @@ def main() -> None:
 
 
 def _make(options: argparse.Namespace) -> None:
-    from regard.checkpoint import load_settings
     from regard.data.tokenizer import Tokenizer
+    from regard.model_folder import load_settings
 
     folder: Path = options.folder / "regard"
     if options.run is None:
@@ -76,9 +76,9 @@ def _make(options: argparse.Namespace) -> None:
         shutil.copytree(options.run, folder, ignore=kept)
     tokenizer = Tokenizer.load(folder, load_settings(folder).tokenizer)
     source, lines = tokenizer.source, _lines(options)
-    cut = [source.pieces(source.encode(line)) for line in lines]
+    cut = [source.tokens(source.encode(line)) for line in lines]
     (options.folder / "source.txt").write_text("".join(" ".join(pieces) + "\n" for pieces in cut), "utf-8")
-    (options.folder / "pieces.json").write_text(json.dumps(source.pieces(range(len(source)))), "utf-8")
+    (options.folder / "pieces.json").write_text(json.dumps(source.tokens(range(len(source)))), "utf-8")
     if options.model in SHAPES:
         _export(folder, options.folder / "ctranslate2")
         if options.run is not None:
@@ -91,8 +91,8 @@ def _export(folder: Path, out: Path) -> None:
     Not by `regard export`, which compares outputs and refuses what differs: near ties do where weights are random, and
     at natural length the tables say how many sentences are the same.
     """
-    from regard.checkpoint import load_folder
     from regard.interchange.ctranslate2 import write
+    from regard.model_folder import load_folder
 
     out.mkdir()
     write(load_folder(folder), out, "float32")
@@ -101,9 +101,9 @@ def _export(folder: Path, out: Path) -> None:
 def _random(options: argparse.Namespace, folder: Path) -> None:
     """A model folder as training would have written it before its first update."""
     import torch
-    from regard.checkpoint import WEIGHTS, FolderSettings, save_folder, save_tensors, weights
     from regard.data.tokenizer import Tokenizer, TokenizerSettings
     from regard.data.vocabulary import Vocabulary
+    from regard.model_folder import WEIGHTS, FolderSettings, named_weights, save_folder, save_tensors
     from regard.models import ModelSettings, build
     from regard.search import SearchSettings
 
@@ -116,16 +116,16 @@ def _random(options: argparse.Namespace, folder: Path) -> None:
         FolderSettings(model=chosen, tokenizer=kind, search=SearchSettings()),
         Tokenizer(vocabulary, vocabulary, kind),
     )
-    save_tensors(folder / WEIGHTS, weights(model))
+    save_tensors(folder / WEIGHTS, named_weights(model))
 
 
 def _offer(folder: Path) -> None:
     """Give the folder an export of its own, so that the engine `auto` has a choice."""
     from regard.errors import RegardError
-    from regard.interchange.ctranslate2 import kept
+    from regard.interchange.ctranslate2 import cached_export
 
     try:
-        kept(folder, "int8")
+        cached_export(folder, "int8")
     except RegardError as error:
         print(f"auto has no choice: {error}")
 

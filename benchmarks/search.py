@@ -16,14 +16,14 @@ import torch
 from regard import Translator, load
 from regard.data.text import read_lines
 from regard.evaluation.metrics import chrf_and_bleu
-from regard.search import Best, Front, SearchSettings, Task, Wish
+from regard.search import Beams, Constraints, SearchSettings, StepCandidates, Task
 
 STEPS, PIECES = 300, 8000
 WAYS: dict[str, dict[str, Any]] = {
     "beam 1": {"beam": 1},
     "beam 5": {"beam": 5},
     "beam 5, coverage penalty 0.2": {"beam": 5, "coverage_penalty": 0.2},
-    "beam 5, no repeat 3": {"beam": 5, "no_repeat": 3},
+    "beam 5, no repeat 3": {"beam": 5, "no_repeat_ngram": 3},
     "beam 8, MBR": {"beam": 8, "mbr": True},
     "4 groups of 1, diversity 1": {"beam": 4, "groups": 4, "diversity": 1.0},
     "sample": {"sample": True},
@@ -57,18 +57,18 @@ def front(sentences: int, beams: int) -> float:
     """Microseconds that a front takes for one step, no rule but the default in force, the model not counted."""
     chance, k = np.random.default_rng(0), beams + (beams > 1)
 
-    def best(rows: int) -> Best:
+    def best(rows: int) -> StepCandidates:
         likely = -np.sort(chance.random((rows, k)).astype(np.float32), 1)
-        return Best(likely, chance.integers(4, PIECES, (rows, k)), np.full(rows, -9, np.float32))
+        return StepCandidates(likely, chance.integers(4, PIECES, (rows, k)), np.full(rows, -9, np.float32))
 
-    opened = Front.open([Task(name, 10 * STEPS) for name in range(sentences)], SearchSettings(beam=beams))
-    now, said = opened.advance(best(sentences)).front, [best(sentences * beams) for _ in range(20)]
+    opened = Beams.open([Task(name, 10 * STEPS) for name in range(sentences)], SearchSettings(beam=beams))
+    now, said = opened.advance(best(sentences)).beams, [best(sentences * beams) for _ in range(20)]
 
     def run() -> None:
         moving = now
         for step in range(STEPS):
-            assert moving.wanted == k
-            moving = moving.advance(said[step % 20]).front
+            assert moving.k_needed == k
+            moving = moving.advance(said[step % 20]).beams
 
     return 1e6 * seconds(run) / STEPS
 
@@ -97,13 +97,13 @@ def compare(translator: Translator, sources: list[str], references: list[str]) -
             print(f"\nheld: {held} of {len(texts)}")
 
 
-def wanted(texts: list[str], references: list[str]) -> list[Wish]:
+def wanted(texts: list[str], references: list[str]) -> list[Constraints]:
     """For each line the longest word of its reference that the translation lacks."""
     missing = [
         [word for word in reference.split() if word.isalpha() and word not in text.split()]
         for text, reference in zip(texts, references, strict=True)
     ]
-    return [Wish(terms=(max(words, key=len),)) if words else Wish() for words in missing]
+    return [Constraints(terms=(max(words, key=len),)) if words else Constraints() for words in missing]
 
 
 if __name__ == "__main__":

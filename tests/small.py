@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from regard.checkpoint import WEIGHTS, FolderSettings, save_folder, save_tensors, weights
-from regard.data.images import FrameSettings
+from regard.data.images import ImageSizeSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS
+from regard.model_folder import WEIGHTS, FolderSettings, named_weights, save_folder, save_tensors
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
 from regard.search import SearchSettings
 
@@ -27,11 +27,11 @@ PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e 
 SIDES: dict[str, dict[str, Any]] = {
     "transformer": {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feedforward": 16, "dropout": 0.0},
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16, "dropout": 0.0},
-    "plain": {"kind": "plain", "size": 16, "embedding": 16, "dropout": 0.0},
+    "plain": {"kind": "no_attention", "size": 16, "embedding": 16, "dropout": 0.0},
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16, "dropout": 0.0},
 }
 
-FRAME = FrameSettings(height=12, width=20, cell=4)  # how the captioner sees pictures
+FRAME = ImageSizeSettings(height=12, width=20, cell=4)  # how the captioner sees pictures
 
 
 def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer", end: float = 0.0) -> Path:
@@ -54,7 +54,7 @@ def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer
         search=SearchSettings(beam=3, max_ratio=1.0, max_extra=8, longest_source=40),
     )
     save_folder(path, settings, tokenizer)
-    save_tensors(path / WEIGHTS, weights(model))
+    save_tensors(path / WEIGHTS, named_weights(model))
     return path
 
 
@@ -73,5 +73,5 @@ def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
     search = SearchSettings(beam=3, max_ratio=1.0, max_extra=8)
     settings = FolderSettings(model=model_settings, tokenizer=tokenizer_settings, search=search, pictures=FRAME)
     save_folder(path, settings, tokenizer)
-    save_tensors(path / WEIGHTS, weights(model))
+    save_tensors(path / WEIGHTS, named_weights(model))
     return path

@@ -16,14 +16,14 @@ from small import FRAME, captioner_folder, folder
 import regard
 from regard.attention import watch
 from regard.attention.alignment import Readings
-from regard.checkpoint import CONFIG, save_alignment
-from regard.data.images import framed, picture_of
+from regard.data.images import load_pixels, source_pixels
 from regard.data.vocabulary import BOS
 from regard.errors import DataError, UsageError
+from regard.model_folder import CONFIG, save_alignment
 from regard.models import Batch
 from regard.pipeline import Caption, Captioner, Translator, load, load_captioner, load_translator
-from regard.search import Wish
-from regard.search.forced import forced
+from regard.search import Constraints
+from regard.search.forced_decoding import force_decode
 
 
 def noise(seed: int, size: tuple[int, int] = (30, 50)) -> Image.Image:
@@ -51,11 +51,11 @@ def test_order_is_kept_and_company_changes_nothing(captioner: Captioner, files: 
 
 
 def test_a_picture_may_be_given_in_every_way(captioner: Captioner, files: list[Path]) -> None:
-    pixels = picture_of(framed(files[0], FRAME), FRAME)
+    pixels = source_pixels(load_pixels(files[0], FRAME), FRAME)
     ways = [files[0], str(files[0]), files[0].read_bytes(), Image.open(files[0]), pixels]
     assert len({found.text for found in captioner.caption(ways)}) == 1
-    assert captioner.see(files[0]).shape == (12, 20, 3)
-    np.testing.assert_array_equal(captioner.see(files[0]), pixels.pixels)
+    assert captioner.model_view(files[0]).shape == (12, 20, 3)
+    np.testing.assert_array_equal(captioner.model_view(files[0]), pixels.pixels)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -64,7 +64,7 @@ def test_readings_are_those_of_teacher_forcing_the_output_alone(
 ) -> None:
     for path, found in zip(files, captioner.caption(files, beam=beam, readings=True), strict=True):
         ids = [captioner.tokenizer.target._processor.piece_to_id(token) for token in found.tokens]
-        pixels = torch.from_numpy(captioner.see(path).astype(np.float32) / 255).permute(2, 0, 1)[None]
+        pixels = torch.from_numpy(captioner.model_view(path).astype(np.float32) / 255).permute(2, 0, 1)[None]
         with torch.inference_mode(), watch(captioner.model) as watched:
             captioner.model(Batch(pixels), torch.tensor([[BOS, *ids]]))
         readings = found.readings
@@ -73,7 +73,7 @@ def test_readings_are_those_of_teacher_forcing_the_output_alone(
         assert readings.source[6] == "2·2"
         for layer in readings.layers("cross"):
             np.testing.assert_allclose(readings.weights[layer], watched[layer][0].numpy(), atol=1e-5)
-            maps = np.stack([readings.map(word, layer) for word in range(len(found.text.split()))])
+            maps = np.stack([readings.image_map(word, layer) for word in range(len(found.text.split()))])
             np.testing.assert_allclose(maps.reshape(len(maps), -1), readings.words(layer).weights, atol=1e-6)
             np.testing.assert_allclose(maps.sum((1, 2)), 1, atol=1e-5)
         assert len(found.regions) == len(found.text.split())
@@ -84,15 +84,15 @@ def test_the_score_is_that_of_the_caption(captioner: Captioner, files: list[Path
     assert [each.score for each in found.nbest] == sorted((each.score for each in found.nbest), reverse=True)
     assert found.text == found.nbest[0].text
     said = captioner.caption(files, length_penalty=0.0)
-    pixels = [picture_of(framed(path, FRAME), FRAME).tensor() for path in files]
+    pixels = [source_pixels(load_pixels(path, FRAME), FRAME).tensor() for path in files]
     ids = [[captioner.tokenizer.target._processor.piece_to_id(token) for token in each.tokens] for each in said]
-    again = [float(each.likely.sum()) for each in forced(captioner.model, pixels, ids)]
+    again = [float(each.likely.sum()) for each in force_decode(captioner.model, pixels, ids)]
     np.testing.assert_allclose([each.score for each in said], again, atol=1e-3)
     assert captioner.score(files[0], "I go home") < 0
 
 
 def test_how_a_caption_is_found_can_be_followed(captioner: Captioner, files: list[Path]) -> None:
-    found, moments = captioner.record(files[0], beam=2)
+    found, moments = captioner.trace(files[0], beam=2)
     assert len(moments) >= len(found[0].ids)
     assert captioner.tokenizer.target.decode(found[0].ids) == captioner.caption(files[0], beam=2)[0].text
 
@@ -100,9 +100,9 @@ def test_how_a_caption_is_found_can_be_followed(captioner: Captioner, files: lis
 def test_wishes_hold(captioner: Captioner, files: list[Path]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert captioner.caption(files[0], wishes=Wish(prefix="I go"))[0].text.startswith("I go")
+        assert captioner.caption(files[0], constraints=Constraints(prefix="I go"))[0].text.startswith("I go")
     with pytest.raises(UsageError, match="2 wishes for 1 pictures; give one a picture"):
-        captioner.caption(files[0], wishes=[Wish(), Wish()])
+        captioner.caption(files[0], constraints=[Constraints(), Constraints()])
 
 
 def test_all_that_is_wrong_with_pictures_is_said_at_once(captioner: Captioner, tmp_path: Path) -> None:
@@ -153,17 +153,17 @@ def test_regions_are_rectangles_round_what_is_strong_and_joined() -> None:
     )
     assert Caption("a", ("▁a",), -1.0, readings).regions == ((0.25, 0.0, 0.75, pytest.approx(1 / 3)),)
     with pytest.raises(UsageError, match="of a sentence"):
-        Readings(cells, ("▁a",), tuple(range(12)), (0,), {}, {}).map(0)
+        Readings(cells, ("▁a",), tuple(range(12)), (0,), {}, {}).image_map(0)
 
 
 def test_the_read_that_was_chosen_says_the_regions(tmp_path: Path, files: list[Path]) -> None:
     path = captioner_folder(tmp_path / "run", "transformer")
     layer = load_captioner(path).caption(files[0], readings=True)[0].readings.layers()[0]  # type: ignore[union-attr]
-    save_alignment(path, {"layer": layer, "head": 1, "consumed": False, "symmetry": None})
+    save_alignment(path, {"layer": layer, "head": 1, "shifted": False, "symmetry": None})
     found = load_captioner(path).caption(files[0], readings=True)[0]
     assert found.chosen is not None
     assert (found.chosen.layer, found.chosen.head) == (layer, 1)
-    peak = np.unravel_index(int(found.readings.map(0, layer, 1).argmax()), (3, 5))  # type: ignore[union-attr]
+    peak = np.unravel_index(int(found.readings.image_map(0, layer, 1).argmax()), (3, 5))  # type: ignore[union-attr]
     left, top, right, bottom = found.regions[0]
     assert left <= (peak[1] + 0.5) / 5 <= right
     assert top <= (peak[0] + 0.5) / 3 <= bottom

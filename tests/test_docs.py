@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import regard.attention.dictionary
+import regard.lessons.soft_dictionary
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -27,7 +27,7 @@ def test_a_page_says_what_is_so(page: Path) -> None:
 
 
 def test_the_docstring_of_the_soft_dictionary_says_what_is_so() -> None:
-    result = doctest.testmod(regard.attention.dictionary)
+    result = doctest.testmod(regard.lessons.soft_dictionary)
     assert result.attempted >= 4
     assert result.failed == 0
 

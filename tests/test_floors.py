@@ -16,23 +16,27 @@ FLOORS: dict[str, int] = {
     "settings": 0,
     "attention": 1,
     "data": 1,
+    "samples": 2,
     "layers": 2,
     "models": 3,
     "search": 4,
-    "checkpoint": 4,
+    "model_folder": 4,
     "engine": 4,
     "pipeline": 5,
     "training": 5,
     "evaluation": 6,
     "interchange": 6,
     "visualisation": 6,
-    "story": 7,
-    "files": 6,
-    "cli": 8,
+    "bulk": 6,
+    "run": 7,
+    "explanation": 7,
+    "lessons": 8,
+    "demo": 8,
+    "cli": 9,
 }
-# errors stands below everything; settings raises its errors, checkpoint writes down how a folder is searched, and
+# errors stands below everything; settings raises its errors, model_folder writes down how a folder is searched, and
 # an engine finds what a search finds, in a model folder's exports.
-LEVEL_DOORS = {("settings", "errors"), ("checkpoint", "search"), ("engine", "search"), ("engine", "checkpoint")}
+LEVEL_DOORS = {("settings", "errors"), ("model_folder", "search"), ("engine", "search"), ("engine", "model_folder")}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in FLOORS)
 
 

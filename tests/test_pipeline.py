@@ -22,8 +22,8 @@ from regard.errors import LineWarning, RegardError, UsageError
 from regard.evaluation.validation import validation
 from regard.models import Batch
 from regard.pipeline import Translation, Translator, load
-from regard.search import Hypothesis, LengthPenalty, Wish, Wording
-from regard.search.ranking import Repetition
+from regard.search import ConstraintEncoder, Constraints, Hypothesis, LengthPenalty
+from regard.search.rerank import Repetition
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
@@ -82,7 +82,7 @@ def test_more_hypotheses_than_the_beam_holds_are_refused(translator: Translator)
 
 
 def test_alignments_name_words_that_are_there_if_there_is_attention(translator: Translator) -> None:
-    if translator.settings.model.decoder.kind == "plain":
+    if translator.settings.model.decoder.kind == "no_attention":
         with pytest.raises(UsageError, match="this model has no attention"):
             translator.translate(SENTENCES, alignments=True)
         return
@@ -93,17 +93,17 @@ def test_alignments_name_words_that_are_there_if_there_is_attention(translator: 
 
 
 def test_saved_equals_loaded(translator: Translator, tmp_path: Path) -> None:
-    from regard.checkpoint import WEIGHTS, save_folder, save_tensors, weights
+    from regard.model_folder import WEIGHTS, named_weights, save_folder, save_tensors
 
     save_folder(tmp_path, translator.settings, translator.tokenizer)
-    save_tensors(tmp_path / WEIGHTS, weights(translator.model))
+    save_tensors(tmp_path / WEIGHTS, named_weights(translator.model))
     again = load(tmp_path)
     assert [t.score for t in again.translate(SENTENCES)] == [t.score for t in translator.translate(SENTENCES)]
 
 
 def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
-    from regard.checkpoint import WEIGHTS, load_tensors, save_tensors
     from regard.errors import ModelFolderError
+    from regard.model_folder import WEIGHTS, load_tensors, save_tensors
 
     path = folder(tmp_path) / WEIGHTS
     tensors = load_tensors(path)
@@ -126,7 +126,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "greedy": {"beam": 1},
     "sampled": {"sample": True, "temperature": 1.5, "seed": 3},
     "few likeliest": {"sample": True, "top_k": 5, "top_p": 0.9},
-    "no repeats": {"beam": 1, "no_repeat": 1, "min_length": 4},
+    "no repeats": {"beam": 1, "no_repeat_ngram": 1, "min_length": 4},
 }
 
 
@@ -156,16 +156,16 @@ def test_a_stream_comes_word_by_word_and_others_translate_meanwhile(writer: Tran
 def test_a_translation_begins_with_the_prefix_holds_the_terms_and_none_of_what_is_forbidden(writer: Translator) -> None:
     plain = writer.translate(SENTENCES)
     for line in SENTENCES:
-        wish = Wish("I was", ("book", "집에 간다"), ("bread", "read"))
-        (found,) = writer.translate(line, beam=6, wishes=wish)
+        wish = Constraints("I was", ("book", "집에 간다"), ("bread", "read"))
+        (found,) = writer.translate(line, beam=6, constraints=wish)
         assert found.text.startswith("I was")
         assert " book" in found.text
         assert "집에 간다" in found.text
         assert found.score == pytest.approx(writer.score(line, found.text) / _penalty(writer, found), abs=1e-3) or (
-            list(found.tokens) != writer.tokenizer.target.pieces(writer.tokenizer.target.encode(found.text))
+            list(found.tokens) != writer.tokenizer.target.tokens(writer.tokenizer.target.encode(found.text))
         )
-    wishes = [Wish(prefix="you") if n == 2 else Wish() for n in range(len(SENTENCES))]
-    some = writer.translate(SENTENCES, wishes=wishes)
+    wishes = [Constraints(prefix="you") if n == 2 else Constraints() for n in range(len(SENTENCES))]
+    some = writer.translate(SENTENCES, constraints=wishes)
     assert [s.text for n, s in enumerate(some) if n != 2] == [p.text for n, p in enumerate(plain) if n != 2]
     assert some[2].text.startswith("you")
 
@@ -179,7 +179,7 @@ def test_a_word_that_would_be_written_can_be_forbidden(writer: Translator) -> No
     for line in SENTENCES:
         words = writer.translate(line, beam=1)[0].text.split(" ")
         for word in {word for word in words if word.isalpha()}:
-            (other,) = writer.translate(line, beam=1, wishes=Wish(forbid=(word,)))
+            (other,) = writer.translate(line, beam=1, constraints=Constraints(forbid=(word,)))
             assert not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", other.text)
             changed += 1
     assert changed > 2
@@ -191,25 +191,29 @@ def test_what_contradicts_itself_is_refused_with_all_reasons(writer: Translator)
     for part in ("temperature: only sampling", "4 cannot be cut into 3 groups", "min_length 9 is more than"):
         assert part in str(refused.value)
     with pytest.raises(UsageError) as refused:
-        writer.translate(SENTENCES, wishes=Wish("a book", ("", "my bread"), ("bread", " ")))
+        writer.translate(SENTENCES, constraints=Constraints("a book", ("", "my bread"), ("bread", " ")))
     assert [cause.split(":")[0] for cause in refused.value.causes] == ["term ''", "forbid ' '", "forbid 'bread'"]
-    for wish in (Wish("A book", forbid=("a",)), Wish(terms=("Bread",), forbid=("bread",)), Wish("a, b", forbid=("a",))):
+    for wish in (
+        Constraints("A book", forbid=("a",)),
+        Constraints(terms=("Bread",), forbid=("bread",)),
+        Constraints("a, b", forbid=("a",)),
+    ):
         with pytest.raises(UsageError, match="is also asked for, in"):
-            writer.translate(SENTENCES[0], wishes=wish)
-    writer.translate(SENTENCES[0], beam=1, wishes=Wish("a book", forbid=("boo", "ook")))
+            writer.translate(SENTENCES[0], constraints=wish)
+    writer.translate(SENTENCES[0], beam=1, constraints=Constraints("a book", forbid=("boo", "ook")))
     with pytest.raises(UsageError, match=r"'a book', 'go': \d+ pieces are asked for, and at most 2 are to be written"):
-        writer.translate(SENTENCES[0], max_length=2, wishes=Wish("a book", ("go",)))
+        writer.translate(SENTENCES[0], max_length=2, constraints=Constraints("a book", ("go",)))
     with pytest.raises(UsageError, match="did you mean 'sample'"):
         writer.translate(SENTENCES, sampel=True)
     with pytest.raises(UsageError, match="2 wishes for 6 lines"):
-        writer.translate(SENTENCES, wishes=[Wish(), Wish()])
+        writer.translate(SENTENCES, constraints=[Constraints(), Constraints()])
 
 
 def test_what_is_remembered_of_words_does_not_grow_without_end(
     writer: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.search.wording.KNOWN", 5)
-    wording = Wording(writer.tokenizer.target)
+    monkeypatch.setattr("regard.search.constraint_text.KNOWN", 5)
+    wording = ConstraintEncoder(writer.tokenizer.target)
     words = [f"{first}{second}" for first in "abcd" for second in "efgh"]
     found = [wording.terms((word,))[0] for word in words]
     assert len(wording._terms) <= 5
@@ -318,7 +322,7 @@ def test_a_translation_that_runs_away_is_reported(writer: Translator, monkeypatc
 
 def test_a_look_of_training_does_not_warn_of_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = load(folder(tmp_path))
-    monkeypatch.setattr("regard.pipeline.writer.runaway", lambda ids, _: Repetition(0, tuple(ids[:1]), 20))
+    monkeypatch.setattr("regard.pipeline.base.runaway", lambda ids, _: Repetition(0, tuple(ids[:1]), 20))
     with pytest.warns(LineWarning, match="repeats"):
         writer.translate(SENTENCES, beam=1)
     paths = [tmp_path / "valid.ko", tmp_path / "valid.en"]

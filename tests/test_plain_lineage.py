@@ -11,8 +11,8 @@ import torch
 from laws.models import sentences, targets
 
 from regard.models import Batch, Model, ModelSettings, build
-from regard.models.build import count
-from regard.search import Forbid, SearchSettings, Task, find
+from regard.models.build import count_parameters
+from regard.search import SearchSettings, SuppressTokens, Task, decode
 from regard.training import preset
 
 PLAIN = Path(__file__).resolve().parents[1] / "benchmarks" / "peers" / "plain_models.py"
@@ -48,7 +48,7 @@ def kept(batch: Batch) -> torch.Tensor:
 @pytest.mark.parametrize("name", ["rnn", "rnn-bahdanau", "rnn-luong", "conv"])
 def test_logits_and_gradients_are_those_of_regard(name: str) -> None:
     _, ours, theirs = both(name)
-    assert count(ours) == sum(parameter.numel() for parameter in theirs.parameters())
+    assert count_parameters(ours) == sum(parameter.numel() for parameter in theirs.parameters())
     batch, target = sentences(7, 1, 4), targets(3, 6)
     logits = ours.project(ours(batch, target))
     torch.testing.assert_close(theirs(batch.data, kept(batch), target), logits, rtol=0, atol=1e-4)
@@ -65,8 +65,12 @@ def test_it_writes_the_pieces_that_regard_writes(name: str) -> None:
     found = plain.write(plain.for_decoding(theirs, "float32"), batch.data, kept(batch), STEPS)
     tasks = [Task(row, STEPS) for row in range(3)]
     with torch.inference_mode():
-        searched = find(
-            ours, ours.encode(batch), tasks, SearchSettings(beam=1, length_penalty=0.0), (Forbid(tuple(range(4))),)
+        searched = decode(
+            ours,
+            ours.encode(batch),
+            tasks,
+            SearchSettings(beam=1, length_penalty=0.0),
+            (SuppressTokens(tuple(range(4))),),
         )
     assert found[:, :-1].tolist() == [list(hypotheses[0].ids) for hypotheses in searched]
     assert len({tuple(row) for row in found.tolist()}) == 3, "each sentence says something else"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small import folder
 
-from regard.models import ModelSettings, build, count
+from regard.models import ModelSettings, build, count_parameters
 from regard.training import preset, presets
 
 ROOT = Path(__file__).parent.parent
@@ -29,7 +29,7 @@ def test_the_sizes_of_the_presets_are_counted() -> None:
     assert [name for name, _ in rows] == presets()
     for name, said in rows:
         model = build(ModelSettings.parse(preset(name)["model"], name), 8000, 8000, joint=True)
-        assert f"{count(model) / 1e6:.2g}" == said, name
+        assert f"{count_parameters(model) / 1e6:.2g}" == said, name
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: path.name)

@@ -192,12 +192,12 @@ PLACES_OF: dict[str, tuple[tuple[str, str], ...]] = {
     "rnn": ((r"decoder\.cells\.0\.(input|hidden)\.(\w+)", r"decoder.\2_\1_l0"),),
     "rnn-bahdanau": (
         (r"decoder\.cells\.0\.(input|hidden)\.(\w+)", r"cell.\2_\1"),
-        (r"decoder\.read\.score\.vector", "score.weight"),
-        (r"decoder\.read\.(query|key)", r"\1"),
+        (r"decoder\.cross_attention\.score\.vector", "score.weight"),
+        (r"decoder\.cross_attention\.(query|key)", r"\1"),
     ),
     "rnn-luong": (
         (r"decoder\.cells\.0\.(input|hidden)\.(\w+)", r"decoder.\2_\1_l0"),
-        (r"decoder\.read\.score\.matrix", "key.weight"),
+        (r"decoder\.cross_attention\.score\.matrix", "key.weight"),
     ),
     "conv": (
         (r"encoder\.layers\.(\d)\.linear", r"reading.\1"),

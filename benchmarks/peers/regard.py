@@ -34,7 +34,7 @@ def main() -> None:
     options, recorder = start("regard")
     import torch
     from regard.data.batch import Example
-    from regard.data.batching import Batches
+    from regard.data.batching import BatchStream
     from regard.models import build
     from regard.training import Trainer
 
@@ -44,7 +44,7 @@ def main() -> None:
     model = build(recipe.model, VOCABULARY, VOCABULARY, True)
     recorder.params = trainable(model)
     examples = [Example(source, target) for source, target in zip(sources, targets, strict=True)]
-    batches = Batches(examples, recipe.batching, recipe.training.seed)
+    batches = BatchStream(examples, recipe.batching, recipe.training.seed)
 
     # The journal counts target tokens only: what belongs to them is taken from the whole epoch.
     share = sum(map(len, sources)) / sum(map(len, targets))

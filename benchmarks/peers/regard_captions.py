@@ -36,16 +36,16 @@ def recipe(options: Options) -> Any:
 def train(options: Options) -> None:
     """Train until the watch has seen enough."""
     from regard.data.batch import Example
-    from regard.data.batching import Batches
-    from regard.data.images import FrameSettings, picture_of
-    from regard.models import build, count
+    from regard.data.batching import BatchStream
+    from regard.data.images import ImageSizeSettings, source_pixels
+    from regard.models import build, count_parameters
     from regard.training import Trainer
 
     chosen, (pixels, captions) = recipe(options), random_scenes(options.pictures)
-    pictures = [picture_of(some, FrameSettings(height=0, width=0)) for some in pixels]
+    pictures = [source_pixels(some, ImageSizeSettings(height=0, width=0)) for some in pixels]
     examples = [Example(picture, own[0], tuple(own[1:])) for picture, own in zip(pictures, captions, strict=True)]
     model = build(chosen.model, 0, VOCABULARY, False)
-    batches, watch, told = Batches(examples, chosen.batching, 1), Watch(options, count(model)), 0
+    batches, watch, told = BatchStream(examples, chosen.batching, 1), Watch(options, count_parameters(model)), 0
     each = sum(len(caption) for own in captions for caption in own) / len(captions)  # pieces of a picture's captions
 
     def say(event: str, values: dict[str, Any]) -> None:
@@ -64,9 +64,9 @@ def caption(options: Options) -> None:
     """Write captions of as many pieces of every picture, all pictures handed over at once, and one after another."""
     import torch
     from regard.data.vocabulary import BOS, EOS, PAD, UNK
-    from regard.engine import Engine, Job
+    from regard.engine import DecodeRequest, Engine
     from regard.models import build
-    from regard.search import Forbid, SearchSettings, Task
+    from regard.search import SearchSettings, SuppressTokens, Task
 
     from machine import clock
 
@@ -75,11 +75,11 @@ def caption(options: Options) -> None:
     print(engine.describe())
     pixels = torch.from_numpy(random_scenes(options.pictures)[0])
     settings = SearchSettings(beam=options.beam, length_penalty=0.0)
-    rules = (Forbid((PAD, UNK, BOS, EOS)),)
+    rules = (SuppressTokens((PAD, UNK, BOS, EOS)),)
 
-    def jobs(some: Any) -> list[Job]:
+    def jobs(some: Any) -> list[DecodeRequest]:
         seen = some.movedim(3, 1).float() / 255
-        return [Job(picture, Task(name, STEPS)) for name, picture in enumerate(seen)]
+        return [DecodeRequest(picture, Task(name, STEPS)) for name, picture in enumerate(seen)]
 
     engine.decode(jobs(pixels), settings, rules)
     before, passes, alone = clock(), list[float](), list[float]()

@@ -17,10 +17,10 @@ def main() -> None:
 
 
 def _translator(options: TranslationOptions) -> Translate:
-    from regard.checkpoint import load_folder
     from regard.data.vocabulary import BOS, EOS, PAD, UNK
-    from regard.engine import Engine, Job
-    from regard.search import Forbid, SearchSettings, Task
+    from regard.engine import DecodeRequest, Engine
+    from regard.model_folder import load_folder
+    from regard.search import SearchSettings, SuppressTokens, Task
 
     folder = options.folder / "regard"
     found = load_folder(folder)
@@ -30,18 +30,18 @@ def _translator(options: TranslationOptions) -> Translate:
     # Where the end is forbidden, it is written with the last piece that a target may have and not before.
     never = (PAD, UNK, BOS, EOS) if options.forced else (PAD, UNK, BOS)
     sides = found.tokenizer.source, found.tokenizer.target
-    source, target = (side.pieces(range(len(side))) for side in sides)
+    source, target = (side.tokens(range(len(side))) for side in sides)
     ids = {piece: i for i, piece in enumerate(source)}
 
     def longest(source: Sequence[int]) -> int:
         # CTranslate2 is not taken for sentences of which anything is asked, so nothing is where it may be.
-        return options.longest if options.engine == "native" else settings.longest(len(source), found.model.limit)
+        return options.longest if options.engine == "native" else settings.longest(len(source), found.model.max_target)
 
     def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
         sources = [[*(ids.get(piece, UNK) for piece in sentence), EOS] for sentence in sentences]
-        jobs = [Job(source, Task(name, longest(source))) for name, source in enumerate(sources)]
+        jobs = [DecodeRequest(source, Task(name, longest(source))) for name, source in enumerate(sources)]
         end = [END] if options.forced else []
-        results = engine.decode(jobs, settings, (Forbid(never),))
+        results = engine.decode(jobs, settings, (SuppressTokens(never),))
         return [[*(target[i] for i in hypotheses[0].ids), *end] for hypotheses in results]
 
     return translate

@@ -28,14 +28,14 @@ def _translator(options: TranslationOptions) -> Translate:
     from regard.data.vocabulary import BOS, EOS, PAD, UNK
     from regard.models import Batch
     from regard.pipeline import BATCH_PIECES, _groups
-    from regard.search import Forbid, LengthPenalty, beam, greedy
+    from regard.search import LengthPenalty, SuppressTokens, beam, greedy
 
     kind = TokenizerSettings(byte_fallback=False)
     vocabulary = Tokenizer.load(options.folder / "regard", kind).source
-    pieces = vocabulary.pieces(range(len(vocabulary)))
+    pieces = vocabulary.tokens(range(len(vocabulary)))
     ids = {piece: i for i, piece in enumerate(pieces)}
     model, penalty = _model(options, len(pieces)), LengthPenalty(0.0)
-    rules = (Forbid((PAD, UNK, BOS, EOS)),)
+    rules = (SuppressTokens((PAD, UNK, BOS, EOS)),)
 
     @torch.inference_mode()
     def together(rows: list[list[int]]) -> list[Any]:

@@ -1,22 +1,22 @@
 """Attention as one soft dictionary: `Memory` is what can be read, `Score` how a key answers, `Read` the reading."""
 
-from regard.attention.dictionary import Answer, SoftDictionary
+from regard.attention.attention import Attention
 from regard.attention.memory import Memory
-from regard.attention.read import Read
 from regard.attention.scores import SCORES, Score, ScoreName
-from regard.attention.watch import Watched, watch
-from regard.attention.worked import Explanation, explain
+from regard.attention.watch import AttentionRecorder, watch
+from regard.lessons.soft_dictionary import Answer, SoftDictionary
+from regard.lessons.worked_example import Walkthrough, walkthrough
 
 __all__ = [
     "SCORES",
     "Answer",
-    "Explanation",
+    "Attention",
+    "AttentionRecorder",
     "Memory",
-    "Read",
     "Score",
     "ScoreName",
     "SoftDictionary",
-    "Watched",
-    "explain",
+    "Walkthrough",
+    "walkthrough",
     "watch",
 ]

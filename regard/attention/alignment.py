@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from regard.attention.notebook import table
+from regard.attention.html_table import table
 from regard.errors import UsageError
 
 __all__ = [
@@ -18,10 +18,10 @@ __all__ = [
     "Readings",
     "Symmetry",
     "WordWeights",
-    "edges",
-    "links_between",
+    "argmax_links",
+    "cell_edges",
+    "extract_links",
     "merge_words",
-    "strongest",
     "symmetrise",
 ]
 
@@ -53,14 +53,14 @@ class Readings:
     source_text: tuple[str, ...] = ()
     target_text: tuple[str, ...] = ()
     grid: tuple[int, int] | None = None
-    middle: float = 0.5
-    reach: tuple[float, float] = (1.0, 1.0)
+    cell_centre: float = 0.5
+    cell_extent: tuple[float, float] = (1.0, 1.0)
 
     def layers(self, role: str = "cross") -> list[str]:
         """The names of the layers that read in this role, lowest first."""
         return [name for name in self.weights if self.roles[name] == role]
 
-    def words(self, layer: str, head: int | None = None, consumed: bool = False) -> WordWeights:
+    def words(self, layer: str, head: int | None = None, shifted: bool = False) -> WordWeights:
         """The weights between words of one head of a layer, or of the mean of its heads.
 
         `consumed`: take the read made when the piece had been written and went in, not the one that predicted it.
@@ -68,7 +68,7 @@ class Readings:
         weights = self.weights[layer]
         matrix = weights.mean(0) if head is None else weights[head]
         role = self.roles[layer]
-        if consumed and role != "encoder":
+        if shifted and role != "encoder":
             matrix = np.concatenate([matrix[1:], matrix[-1:]])
         if role == "encoder":
             return merge_words(matrix, self.source_words, self.source_words)
@@ -76,12 +76,12 @@ class Readings:
             return merge_words(matrix, (-1, *self.target_words[:-1]), self.target_words)
         return merge_words(matrix, self.source_words, self.target_words)
 
-    def map(self, word: int, layer: str | None = None, head: int | None = None, consumed: bool = False) -> Array:
+    def image_map(self, word: int, layer: str | None = None, head: int | None = None, shifted: bool = False) -> Array:
         """Where one target word looked in a picture, (rows, columns): the mean over its pieces, of one head of a layer,
         the last if none is named, or of the mean of its heads."""
         if self.grid is None:
             raise UsageError("map: these readings are of a sentence, which has no rows and columns; take words()")
-        found: Array = self.words(layer or self.layers()[-1], head, consumed).weights[word].reshape(self.grid)
+        found: Array = self.words(layer or self.layers()[-1], head, shifted).weights[word].reshape(self.grid)
         return found
 
     def _repr_html_(self) -> str:
@@ -102,7 +102,7 @@ class WordWeights:
     elsewhere: Array
 
 
-def edges(count: int, middle: float = 0.5, reach: float = 1.0) -> npt.NDArray[np.float64]:
+def cell_edges(count: int, middle: float = 0.5, reach: float = 1.0) -> npt.NDArray[np.float64]:
     """Where each of the rows (or columns) of cells begins, and the last ends, in shares of the picture (count + 1).
 
     What is nearest to the middle of a cell is its own, so cells that look near their upper left corner are drawn half a
@@ -122,21 +122,21 @@ def merge_words(weights: Array, source_words: Sequence[int], target_words: Seque
     return WordWeights((rows @ weights @ columns.T).astype(np.float32), (rows @ elsewhere).astype(np.float32))
 
 
-def strongest(weights: Array) -> list[Link]:
+def argmax_links(weights: Array) -> list[Link]:
     """For each target word the source word that it looked at most."""
     return [(int(row.argmax()), target) for target, row in enumerate(weights)] if weights.size else []
 
 
-def links_between(weights: Array, symmetry: Symmetry | None = None) -> list[Link]:
+def extract_links(weights: Array, symmetry: Symmetry | None = None) -> list[Link]:
     """Links from weights between words (target words, source words).
 
     Each target word is linked to the source word that it looked at most; with a `symmetry`, that is one direction, and
     the other is the target word that looked most at each source word.
     """
-    forward = strongest(weights)
+    forward = argmax_links(weights)
     if symmetry is None:
         return forward
-    backward = [(source, target) for target, source in strongest(weights.T)]
+    backward = [(source, target) for target, source in argmax_links(weights.T)]
     return symmetrise(forward, backward, symmetry)
 
 

@@ -12,12 +12,12 @@ from torch import nn
 
 from regard.shapes import Float, Tensor
 
-__all__ = ["Watched", "listeners", "watch"]
+__all__ = ["AttentionRecorder", "active_recorders", "watch"]
 
-_LISTENERS: ContextVar[tuple[Watched, ...]] = ContextVar("listeners", default=())
+_RECORDERS: ContextVar[tuple[AttentionRecorder, ...]] = ContextVar("listeners", default=())
 
 
-class Watched(Mapping[str, Tensor]):
+class AttentionRecorder(Mapping[str, Tensor]):
     """The weights collected so far: layer name → (N, H, T, S), in the order the layers were first read.
 
     Reads made one after another stand one below another on the T axis; a memory that grew meanwhile (a decoder's
@@ -26,30 +26,30 @@ class Watched(Mapping[str, Tensor]):
 
     def __init__(self, names: dict[nn.Module, str], gradients: bool = False) -> None:
         self._names, self._gradients = names, gradients
-        self._heard: dict[str, list[Tensor]] = {}
+        self._recorded: dict[str, list[Tensor]] = {}
 
-    def listens_to(self, module: nn.Module) -> bool:
+    def watches(self, module: nn.Module) -> bool:
         """Whether this module is watched; those of other models are not ours to note."""
         return module in self._names
 
-    def hear(self, module: nn.Module, weights: Float[Tensor, "N H T S"]) -> None:
+    def record(self, module: nn.Module, weights: Float[Tensor, "N H T S"]) -> None:
         """Note the weights of one read."""
-        self._heard.setdefault(self._names[module], []).append(weights if self._gradients else weights.detach())
+        self._recorded.setdefault(self._names[module], []).append(weights if self._gradients else weights.detach())
 
     def __getitem__(self, name: str) -> Tensor:
-        parts = self._heard[name]
+        parts = self._recorded[name]
         longest = max(part.shape[-1] for part in parts)
         return torch.cat([F.pad(part, (0, longest - part.shape[-1])) for part in parts], 2)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._heard)
+        return iter(self._recorded)
 
     def __len__(self) -> int:
-        return len(self._heard)
+        return len(self._recorded)
 
 
 @contextmanager
-def watch(model: nn.Module, gradients: bool = False, role: str | None = None) -> Iterator[Watched]:
+def watch(model: nn.Module, gradients: bool = False, role: str | None = None) -> Iterator[AttentionRecorder]:
     """Collect every attention weight of `model` while the block runs: `with watch(model) as readings: …`.
 
     The weights are computed beside the same kernel, so that the outputs are the same to the bit. `model` may be a part
@@ -59,14 +59,14 @@ def watch(model: nn.Module, gradients: bool = False, role: str | None = None) ->
     modules = {module: name for name, module in model.named_modules()}
     if role is not None:
         modules = {module: name for module, name in modules.items() if getattr(module, "role", None) == role}
-    watched = Watched(modules, gradients)
-    token = _LISTENERS.set((*_LISTENERS.get(), watched))
+    watched = AttentionRecorder(modules, gradients)
+    token = _RECORDERS.set((*_RECORDERS.get(), watched))
     try:
         yield watched
     finally:
-        _LISTENERS.reset(token)
+        _RECORDERS.reset(token)
 
 
-def listeners(module: nn.Module) -> tuple[Watched, ...]:
+def active_recorders(module: nn.Module) -> tuple[AttentionRecorder, ...]:
     """Who is watching this module in this thread, if anybody; one block may stand inside another."""
-    return tuple(watched for watched in _LISTENERS.get() if watched.listens_to(module))
+    return tuple(watched for watched in _RECORDERS.get() if watched.watches(module))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from regard.cli.app import app, prepare, say
+from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
 from regard.errors import DataError
 
@@ -61,7 +61,7 @@ def align(
     With --gold, the alignment error rate is printed instead, of the choice and of the last layer's mean. With --choose,
     pairs should be validation data: figures are for others.
     """
-    prepare(threads, quiet, debug, seed)
+    setup_process(threads, quiet, debug, seed)
     from regard.evaluation.aer import links_of
     from regard.pipeline import last_layer, load_translator
 
@@ -114,7 +114,7 @@ def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[s
 
 
 def _gold(path: str, lines: list[str], sources: list[str], targets: list[str]) -> list[Gold]:
-    from regard.data.links import check_links, read_gold
+    from regard.data.word_alignments import check_links, read_gold
     from regard.evaluation.aer import Gold
 
     found, problems = [], []
@@ -163,8 +163,8 @@ def _choose(
     gold: list[Gold] | None,
 ) -> None:
     """Pick and store."""
-    from regard.checkpoint import save_alignment
     from regard.evaluation.aer import agreeing_choices, best_choice, best_pair
+    from regard.model_folder import save_alignment
 
     if gold is not None and other is not None and backwards is not None:
         translator.choice, other.choice, scores = best_pair(readings, backwards, gold)
@@ -189,7 +189,7 @@ def _choose(
 def _named(choice: AlignmentChoice, readings: list[Readings]) -> str:
     layers = readings[0].layers("cross")
     head = "mean of heads" if choice.head is None else f"head {choice.head + 1}"
-    row = "the read after the word" if choice.consumed else "the read that predicted the word"
+    row = "the read after the word" if choice.shifted else "the read that predicted the word"
     return f"layer {layers.index(choice.layer) + 1}, {head}, {row}"
 
 
@@ -223,10 +223,10 @@ def _score(run: Path, found: Mapping[str, list[list[Link]]], gold: list[Gold]) -
 
 
 def _write(found: list[list[Link]], output: Path | None) -> None:
-    from regard.data.links import pharaoh
     from regard.data.text import write_lines
+    from regard.data.word_alignments import format_pharaoh
 
-    lines = [pharaoh(links) for links in found]
+    lines = [format_pharaoh(links) for links in found]
     if output is not None:
         write_lines(output, lines)
     else:

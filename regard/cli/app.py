@@ -15,7 +15,7 @@ import typer
 import regard
 from regard.errors import RegardError
 
-__all__ = ["app", "main", "prepare", "quiet", "say"]
+__all__ = ["app", "main", "quiet", "say", "setup_process"]
 
 app = typer.Typer(
     add_completion=False,
@@ -54,7 +54,7 @@ def say(*lines: str) -> None:
             print(line, file=sys.stderr, flush=True)
 
 
-def prepare(threads: int | None, quiet: bool, debug: bool, seed: int | None = None) -> None:
+def setup_process(threads: int | None, quiet: bool, debug: bool, seed: int | None = None) -> None:
     """What every command does first."""
     _LEVEL.update(quiet=quiet, debug=debug)
     warnings.showwarning = lambda message, *_: say(f"warning: {message}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from regard.cli.app import app, prepare, say
+from regard.cli.app import app, say, setup_process
 from regard.cli.options import (
     Beam,
     Debug,
@@ -41,14 +41,14 @@ from regard.cli.options import (
 from regard.errors import DataError, LineWarning
 
 if TYPE_CHECKING:
-    from regard.data.images import Picture
+    from regard.data.images import SourcePixels
     from regard.pipeline import Caption, Captioner
 
 __all__ = ["caption"]
 
 SEARCH = (
     *("beam", "nbest", "length_penalty", "sample", "temperature", "top_k", "top_p", "seed", "groups", "diversity"),
-    *("mbr", "min_length", "max_length", "no_repeat"),
+    *("mbr", "min_length", "max_length", "no_repeat_ngram"),
 )
 """The options that are settings of the search."""
 TOGETHER = 64
@@ -74,7 +74,7 @@ def caption(
     diversity: Diversity = None,
     min_length: MinLength = None,
     max_length: MaxLength = None,
-    no_repeat: NoRepeat = None,
+    no_repeat_ngram: NoRepeat = None,
     mbr: Mbr = False,
     prefix: Prefix = "",
     forbid: Forbid = None,
@@ -93,16 +93,16 @@ def caption(
     that cannot be used is told of in the end, after the captions of all others.
     """
     given = dict(locals())
-    prepare(threads, quiet, debug, seed)
+    setup_process(threads, quiet, debug, seed)
     from regard.pipeline import load_captioner
-    from regard.search import Wish
+    from regard.search import Constraints
 
     files, runs = _files(images), [run, *(with_ or ())]
     captioner = load_captioner(runs if len(runs) > 1 else run, device_named(device), engine, precision)
     search: dict[str, Any] = {
         name: given[name] for name in SEARCH if given[name] is not None and given[name] is not False
     }
-    search |= {"wishes": Wish(prefix, forbid=tuple(forbid or ())), "readings": regions and format == "jsonl"}
+    search |= {"wishes": Constraints(prefix, forbid=tuple(forbid or ())), "readings": regions and format == "jsonl"}
     causes = list[str]()
     for first in range(0, len(files), TOGETHER):
         shown = _opened(files[first : first + TOGETHER], captioner, causes)
@@ -115,7 +115,7 @@ def caption(
 def _files(images: Sequence[Path]) -> list[Path]:
     """The pictures, those of folders in the order of their names. Raises DataError with all that is wrong."""
     from regard.data.images import SUFFIXES
-    from regard.data.text import nearest
+    from regard.data.text import did_you_mean
 
     found, causes = list[Path](), list[str]()
     for image in images:
@@ -125,27 +125,29 @@ def _files(images: Sequence[Path]) -> list[Path]:
             if not inside:
                 causes.append(f"{image}: there is no picture in this folder; its names end in {', '.join(SUFFIXES)}")
         elif not image.exists():
-            causes.append(f"{image}: no such file{nearest(image)}")
+            causes.append(f"{image}: no such file{did_you_mean(image)}")
         found += inside
     if causes:
         raise DataError(*causes)
     return found
 
 
-def _opened(files: Sequence[Path], captioner: Captioner, causes: list[str]) -> list[tuple[Path, Picture]]:
+def _opened(files: Sequence[Path], captioner: Captioner, causes: list[str]) -> list[tuple[Path, SourcePixels]]:
     """The pictures that can be used; what is wrong with the others goes into `causes`."""
-    from regard.data.images import framed, picture_of
+    from regard.data.images import SourcePixels, load_pixels, source_pixels
 
-    found = list[tuple[Path, "Picture"]]()
+    found = list[tuple[Path, SourcePixels]]()
     for file in files:
         try:
-            found.append((file, picture_of(framed(file, captioner.frame), captioner.frame)))
+            found.append((file, source_pixels(load_pixels(file, captioner.frame), captioner.frame)))
         except DataError as problem:
             causes += [cause for cause in problem.causes if cause not in causes]
     return found
 
 
-def _captions(captioner: Captioner, shown: Sequence[tuple[Path, Picture]], search: dict[str, Any]) -> list[Caption]:
+def _captions(
+    captioner: Captioner, shown: Sequence[tuple[Path, SourcePixels]], search: dict[str, Any]
+) -> list[Caption]:
     """A caption for each; warnings name the picture."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", LineWarning)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from regard.cli.app import app, prepare, say
+from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Quiet
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.evaluation.costs import Cost, Sizes
+    from regard.lessons.costs import Cost, Sizes
     from regard.visualisation import Curves
 
 __all__ = ["costs"]
@@ -44,10 +44,10 @@ def costs(
     This is table 1 of "Attention is all you need", each entry found by running the layers that models are made of,
     beside the formula. Time and memory are measured from a quarter of n and d to four times as much.
     """
-    prepare(None, quiet, debug)
-    from regard.evaluation.costs import Sizes, measure
+    setup_process(None, quiet, debug)
+    from regard.lessons.costs import Sizes, measure
     from regard.visualisation import save
-    from regard.visualisation.files import SUFFIXES
+    from regard.visualisation.saving import SUFFIXES
 
     if out is not None and out.suffix.lower() not in SUFFIXES:
         raise UsageError(f"--out {out}: a picture is written as {', '.join(SUFFIXES)}")
@@ -134,13 +134,13 @@ def _columns(rows: list[Row], left: tuple[int, ...]) -> list[str]:
 
 def _curves(found: list[Cost], sizes: Sizes) -> Curves:
     """Time and memory against n and against d."""
-    from regard.visualisation import Curves, Panel, Series
+    from regard.visualisation import Curves, LogSeries, Panel
 
     panels = []
     for what, unit, times in (("time", "ms", 1000.0), ("memory", "MiB", 2.0**-20)):
         for axis, other in (("n", f"d = {sizes.d}"), ("d", f"n = {sizes.n}")):
             series = tuple(
-                Series(
+                LogSeries(
                     cost.name,
                     tuple((x, max(y * times, 1e-6)) for x, y in cost.curves[f"{what} {axis}"]),
                     f"{cost.growth[f'{what} {axis}']:.2f}",

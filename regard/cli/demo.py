@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.app import app, prepare, say
+from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Readings
-    from regard.data.samples import AlignedPair, Sample
     from regard.pipeline import Translator
+    from regard.samples import AlignedPair, Sample
     from regard.training import Recipe
 
 __all__ = ["demo"]
@@ -62,17 +62,17 @@ def demo(
     With --images: train a captioner on pictures of shapes, check each caption of unseen combinations fact by fact and
     whether its nouns look at what they name, and draw where they looked.
     """
-    prepare(threads, quiet, debug)
+    setup_process(threads, quiet, debug)
     if korean and not images:
         raise UsageError("--korean: goes with --images; without it both directions are trained anyway")
     if images:
-        from regard.cli.demo_images import demo_images
+        from regard.demo.images import demo_images
 
         demo_images(
             out or Path("runs/demo-images"), "ko" if korean else "en", device_named(device), 1 if seed is None else seed
         )
         return
-    from regard.data.samples import korean_english
+    from regard.samples import korean_english
 
     out = out or Path("runs/demo")
     began, place = time.perf_counter(), device_named(device)
@@ -115,14 +115,14 @@ def _files(direction: Direction) -> list[tuple[str, str, str]]:
 
 
 def _train(direction: Direction, out: Path, device: str, seed: int) -> Translator:
-    from regard.checkpoint import save_alignment
-    from regard.cli.runs import Start, run
     from regard.evaluation.aer import Gold, best_choice
+    from regard.model_folder import save_alignment
     from regard.pipeline import load_translator
+    from regard.run import RunMode, run
 
     folder = out / direction.name
     say("", f"training {direction.source} → {direction.target} in {folder}")
-    outcome = run(recipe(direction, out / "data", seed), folder, Start((folder / "journal.jsonl").exists()), device)
+    outcome = run(recipe(direction, out / "data", seed), folder, RunMode((folder / "journal.jsonl").exists()), device)
     if outcome.stopped is not None:
         sys.exit(128 + outcome.stopped)
     readings, gold = _gold(load_translator(folder, device), direction.sample.splits["valid"])
@@ -176,12 +176,12 @@ def _scores(translator: Translator, pairs: tuple[AlignedPair, ...]) -> str:
 
 def _sentence(direction: Direction, translator: Translator, source: str, target: str) -> bool:
     """Translate one of the two sentences; is it right, and does every word look most at a gold word?"""
-    from regard.attention.alignment import links_between
+    from regard.attention.alignment import extract_links
 
     found, choice = translator.translate(source, readings=True)[0], translator.choice
     assert choice is not None, "it was just made"
     assert found.readings is not None, "they were asked for"
-    looked = links_between(found.readings.words(choice.layer, choice.head, choice.consumed).weights, None)
+    looked = extract_links(found.readings.words(choice.layer, choice.head, choice.shifted).weights, None)
     verdict = "right" if found.text == target else f"WRONG, wanted {target}"
     gold = _links(direction, source)
     if found.text == target and not set(looked) <= gold:

@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 import regard
-from regard.cli.app import app, prepare
+from regard.cli.app import app, setup_process
 from regard.cli.options import Debug, Quiet, Threads
 
 __all__ = ["doctor"]
@@ -21,7 +21,7 @@ __all__ = ["doctor"]
 @app.command()
 def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) -> None:
     """Say what works here, what does not, and what to do about it. Exit status 1 where something needed is broken."""
-    prepare(threads, quiet, debug)
+    setup_process(threads, quiet, debug)
     checks: list[Callable[[], tuple[bool, str]]] = [
         _python,
         _torch,

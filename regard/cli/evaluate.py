@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from regard.cli.app import app, prepare, say
+from regard.cli.app import app, say, setup_process
 from regard.cli.options import (
     Beam,
     Debug,
@@ -23,11 +23,11 @@ from regard.cli.options import (
     Threads,
     device_named,
 )
-from regard.cli.strangers import warn_of_strangers
+from regard.cli.script_warning import warn_of_strangers
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from regard.evaluation.lengths import Bucket
+    from regard.evaluation.length_buckets import Bucket
     from regard.pipeline import Captioner
 
 __all__ = ["evaluate"]
@@ -72,7 +72,7 @@ def evaluate(
     chrF, CIDEr-D and how many are letter for letter one of the references.
     """
     given = dict(locals())
-    prepare(threads, quiet, debug, seed)
+    setup_process(threads, quiet, debug, seed)
     pictures = _wants_pictures(given)
     load: dict[str, Any] = {"device": device_named(device), "engine": engine, "precision": precision}
     search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
@@ -99,10 +99,10 @@ def _translated(
     run: Path, source: str, reference: list[str], load: dict[str, Any], search: dict[str, Any], how: _Told
 ) -> None:
     """Score translations. Raises DataError where the files are not line by line of each other."""
-    from regard.evaluation.lengths import by_length
+    from regard.evaluation.length_buckets import by_length
     from regard.evaluation.metrics import LONGEST_FOR_TER, scores
     from regard.pipeline import load_translator
-    from regard.visualisation.files import SUFFIXES
+    from regard.visualisation.saving import SUFFIXES
 
     if how.figure is not None and how.figure.suffix.lower() not in SUFFIXES:
         raise UsageError(f"--figure {how.figure}: a picture is written as {', '.join(SUFFIXES)}")
@@ -194,12 +194,12 @@ def _captioned(
     test: _Set, run: Path, against: Path | None, load: dict[str, Any], search: dict[str, Any], json_: bool
 ) -> None:
     """Score the captions of one run, and compare them with those of another."""
-    from regard.evaluation.bootstrap import paired
-    from regard.evaluation.captioning import caption_scores, cut_for, each_cider
+    from regard.evaluation.bootstrap import paired_bootstrap
+    from regard.evaluation.caption_metrics import caption_scores, each_cider, tokenizer_for
     from regard.pipeline import load_captioner
 
     captioners = [(path, load_captioner(path, **load)) for path in (run, against) if path is not None]
-    cuts = [cut_for(captioner.settings.tokenizer) for _, captioner in captioners]
+    cuts = [tokenizer_for(captioner.settings.tokenizer) for _, captioner in captioners]
     if len(set(cuts)) > 1:
         raise UsageError(
             f"--against: captions of {run} are compared by {cuts[0].__name__} and those of {against} by "
@@ -221,7 +221,7 @@ def _captioned(
             typer.echo(f"{score.name:7} {score.value:6.2f}   {score.signature}|beam:{width}")
     told = {"images": str(test.images), "captions": str(test.captions), **rows[0]}
     if against is not None:
-        found = paired(each[1], each[0])
+        found = paired_bootstrap(each[1], each[0])
         told |= {"against": rows[1], "cider_difference": asdict(found)}
         if not json_:
             typer.echo(f"CIDEr-D of {run} above {against}: {found}; paired bootstrap, {found.draws:,} draws")
@@ -231,18 +231,18 @@ def _captioned(
 
 def _outputs(captioner: Captioner, test: _Set, search: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """What a run says of the test pictures, and what people said."""
-    from regard.data.captioned import read_scenes
+    from regard.data.prepare_captions import read_caption_corpus
 
-    scenes = read_scenes(test.captions, test.images, captioner.frame, test.skip_bad, say)
+    scenes = read_caption_corpus(test.captions, test.images, captioner.frame, test.skip_bad, say)
     say(f"captioning {len(scenes):,} pictures of {test.images}")
     return [found.text for found in captioner.caption(scenes.pictures, **search)], scenes.album.references
 
 
 def _draw(buckets: list[Bucket], run: Path, figure: Path) -> None:
     """chrF against the length of the source, with its intervals."""
-    from regard.visualisation import Chart, Trace, save
+    from regard.visualisation import Chart, Series, save
 
     points = tuple(((bucket.first + bucket.last) / 2, bucket.chrf) for bucket in buckets)
     band = tuple((bucket.low, bucket.high) for bucket in buckets)
-    save(Chart("chrF by source length", "source words", (("chrF", (Trace(run.name, points, band),)),)), figure)
+    save(Chart("chrF by source length", "source words", (("chrF", (Series(run.name, points, band),)),)), figure)
     say(f"wrote {figure}")

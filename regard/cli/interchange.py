@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from regard.cli.app import app, prepare, say
+from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Quiet, Threads
 from regard.errors import UsageError
 
@@ -36,7 +36,7 @@ def export(
 
     regard export runs/first --to ctranslate2 first-int8 --precision int8
     """
-    prepare(threads, quiet, debug)
+    setup_process(threads, quiet, debug)
     from regard.interchange import ctranslate2, huggingface
 
     if to == "huggingface" and precision != "float32":
@@ -64,11 +64,11 @@ def import_(
 
     regard import huggingface opus-mt-ko-en runs/opus
     """
-    prepare(threads, quiet, debug)
+    setup_process(threads, quiet, debug)
     assert kind == "huggingface", "there is no other"
     from regard.interchange import huggingface
-    from regard.models import count
+    from regard.models import count_parameters
 
-    found = huggingface.take(folder, run if run.name else run.absolute())
+    found = huggingface.import_model(folder, run if run.name else run.absolute())
     pieces = f"{len(found.tokenizer.source):,} pieces"
-    say(f"a Marian model of {count(found.model):,} weights and {pieces}", f"wrote {run}")
+    say(f"a Marian model of {count_parameters(found.model):,} weights and {pieces}", f"wrote {run}")

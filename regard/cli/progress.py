@@ -9,16 +9,16 @@ from typing import Any
 
 from regard.cli.app import quiet, say
 
-__all__ = ["LineTeller", "Teller", "duration"]
+__all__ = ["LineReporter", "TrainReporter", "duration"]
 
 EVERY = 30.0
 """Seconds between two plain lines about a file that is being translated."""
 
 
-class Teller:
+class TrainReporter:
     """Told each event of a run; says what a person wants to know of it."""
 
-    def __enter__(self) -> Teller:
+    def __enter__(self) -> TrainReporter:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -73,7 +73,7 @@ class Teller:
         return f"training ended after {v['update']} updates and {duration(v['seconds'])}: {v['reason']}"
 
 
-class LineTeller:
+class LineReporter:
     """Told which line a translation has come to; says how quick it is and when it will end."""
 
     def __init__(self, total: int | None, before: int, hidden: bool) -> None:
@@ -81,7 +81,7 @@ class LineTeller:
         self._begin = self._last = time.monotonic()
         self._lines, self._told = before, False
 
-    def __enter__(self) -> LineTeller:
+    def __enter__(self) -> LineReporter:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:

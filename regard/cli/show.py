@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 import regard
-from regard.cli.app import app, prepare, say
+from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
-from regard.cli.pictures import RUN_VIEWS, picture_of_run
-from regard.cli.strangers import warn_of_strangers
+from regard.cli.run_views import RUN_VIEWS, picture_of_run
+from regard.cli.script_warning import warn_of_strangers
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
+    from regard.explanation import Explanation
     from regard.pipeline import Caption, Captioner, Translation, Translator
-    from regard.story import Told
     from regard.visualisation import Alignment, Heads
-    from regard.visualisation.story import Mattered
+    from regard.visualisation.explanation_data import Attributions
 
 __all__ = ["Look", "draw", "draw_caption", "show"]
 
@@ -55,9 +55,9 @@ def show(
     An .html page lets you choose among layers and heads and plays how the translation was written; .svg and .png show
     the read that aligns best; .gif (or .svg with --view player) moves.
     """
-    prepare(threads, quiet, debug, seed)
+    setup_process(threads, quiet, debug, seed)
     from regard.pipeline import Captioner, load
-    from regard.visualisation.files import SUFFIXES
+    from regard.visualisation.saving import SUFFIXES
 
     suffix = out.suffix.lower()
     if suffix not in (*SUFFIXES, ".gif"):
@@ -94,60 +94,60 @@ class Look:
 
 def draw(translator: Translator, text: str, out: Path, look: Look = Look()) -> Translation:
     """Translate a line, write its picture, and give the translation back; a page tells all there is to tell."""
-    from regard.story import tell
+    from regard.explanation import explain
     from regard.visualisation import Meta, save
 
     is_page = out.suffix.lower() == ".html"
-    told = tell(translator, text, look.beam, mattered=is_page or look.trust, played=look.view == "player")
+    told = explain(translator, text, look.beam, attributions=is_page or look.trust, trace=look.view == "player")
     facts = {"decoding": translator.engine.describe(), "drawn by": f"regard {regard.__version__}"}
     if look.view == "player" or is_page:
-        save(told.story, out, Meta(facts=facts))
+        save(told.data, out, Meta(facts=facts))
     elif look.view == "heads":
         save(_heads(translator, told), out)
     else:
         save(_alignment(translator, told), out)
-    if look.trust and told.story.mattered is not None:
-        say(f"rank correlation with what mattered: {_agreement(told.story.mattered)}")
+    if look.trust and told.data.attributions is not None:
+        say(f"rank correlation with what mattered: {_agreement(told.data.attributions)}")
     return told.translation
 
 
 def draw_caption(captioner: Captioner, image: Path, out: Path, look: Look = Look()) -> Caption:
     """Caption a picture, write what its words looked at, and give the caption back: a page, its player, or a sheet."""
-    from regard.story import choice_of, sheet_of, tell_caption
+    from regard.explanation import alignment_choice, explain_caption, overlay_of
     from regard.visualisation import Meta, save
 
     if look.view == "heads" or look.trust:
         asked = "--trust" if look.trust else "--view heads"
         raise UsageError(f"{asked}: is there for translations only; the page of a caption lets you choose among heads")
-    told = tell_caption(captioner, image, look.beam, played=look.view == "player")
+    told = explain_caption(captioner, image, look.beam, trace=look.view == "player")
     if look.view == "player" or out.suffix.lower() == ".html":
         facts = {
             "picture": image.name,
             "decoding": captioner.engine.describe(),
             "drawn by": f"regard {regard.__version__}",
         }
-        save(told.story, out, Meta(facts=facts))
+        save(told.data, out, Meta(facts=facts))
         return told.caption
     readings = told.caption.readings
     assert readings is not None, "readings were asked for"
-    save(sheet_of(told.story, readings, choice_of(captioner, readings)), out)
+    save(overlay_of(told.data, readings, alignment_choice(captioner, readings)), out)
     return told.caption
 
 
-def _heads(translator: Translator, told: Told) -> Heads:
+def _heads(translator: Translator, told: Explanation) -> Heads:
     """Every head of the chosen layer; what each is worth stands beside its name, where it was asked."""
-    from regard.evaluation.trust import agreement, signed
-    from regard.story import choice_of, name_of
+    from regard.evaluation.faithfulness import agreement, signed
+    from regard.explanation import alignment_choice, describe_choice
     from regard.visualisation import Alignment, Heads
 
     readings = told.translation.readings
     assert readings is not None, "readings were asked for"
-    choice = choice_of(translator, readings)
+    choice = alignment_choice(translator, readings)
     heads = range(len(readings.weights[choice.layer]))
-    words = [readings.words(choice.layer, head, choice.consumed) for head in heads]
+    words = [readings.words(choice.layer, head, choice.shifted) for head in heads]
     title, mattered = (
-        name_of(replace(choice, head=None), readings).replace("mean of heads", "all heads"),
-        told.story.mattered,
+        describe_choice(replace(choice, head=None), readings).replace("mean of heads", "all heads"),
+        told.data.attributions,
     )
     worth = [""] * len(words)
     if mattered is not None:
@@ -166,16 +166,16 @@ def _heads(translator: Translator, told: Told) -> Heads:
     return Heads(tuple(found), title)
 
 
-def _alignment(translator: Translator, told: Told) -> Alignment:
+def _alignment(translator: Translator, told: Explanation) -> Alignment:
     """The chosen read as a heatmap; what it is worth stands below it, where it was asked."""
-    from regard.story import choice_of, name_of
+    from regard.explanation import alignment_choice, describe_choice
     from regard.visualisation import Alignment
 
     readings = told.translation.readings
     assert readings is not None, "readings were asked for"
-    choice = choice_of(translator, readings)
-    words, mattered = readings.words(choice.layer, choice.head, choice.consumed), told.story.mattered
-    caption = name_of(choice, readings)
+    choice = alignment_choice(translator, readings)
+    words, mattered = readings.words(choice.layer, choice.head, choice.shifted), told.data.attributions
+    caption = describe_choice(choice, readings)
     if mattered is not None:
         caption += f" · rank correlation with what mattered: {_agreement(mattered)}"
     return Alignment(
@@ -183,8 +183,8 @@ def _alignment(translator: Translator, told: Told) -> Alignment:
     )
 
 
-def _agreement(mattered: Mattered) -> str:
-    from regard.evaluation.trust import signed
+def _agreement(mattered: Attributions) -> str:
+    from regard.evaluation.faithfulness import signed
 
     pairs = zip(mattered.names, mattered.agreement, strict=True)
     return ", ".join(f"{name} {signed(value)}" for name, value in pairs)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.app import app, prepare, say
+from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
-from regard.cli.recipes import Given, sets, told
-from regard.cli.runs import Start, look_ahead, run
+from regard.cli.train_config import TrainOptions, sets, told
 from regard.errors import UsageError
+from regard.run import RunMode, report_dry_run, run
 
 if TYPE_CHECKING:
     from regard.training import Recipe
@@ -61,7 +61,7 @@ def train(
 
     regard train --images DIR --captions train.tsv --valid-captions valid.tsv --out RUN
     """
-    prepare(threads, quiet or int(os.environ.get("RANK", "0")) > 0, debug)
+    setup_process(threads, quiet or int(os.environ.get("RANK", "0")) > 0, debug)
     from regard.training.distributed import joined
 
     if out is None and not dry_run:
@@ -77,11 +77,11 @@ def train(
     }
     shown = {"folder": images, "captions": captions, "valid_captions": valid_captions}
     with joined(device_named(device), threads) as (world, place):
-        if world.again:  # what began the run, and all that was asked for then, is in its folder
+        if world.restarted:  # what began the run, and all that was asked for then, is in its folder
             config, resume, preset, from_, budget, seed = None, True, None, None, None, None
             files, shown, set_ = {}, {}, []
         _check_together(resume, from_, budget, preset, dry_run)
-        given = Given(told(files), told(shown), sets(set_, seed, budget))
+        given = TrainOptions(told(files), told(shown), sets(set_, seed, budget))
         recipe = given.recipe(config or (out / "train.toml" if resume and out else None), preset, from_, resume)
         sizes: dict[str, Recipe] = {}
         if budget is not None:  # of one size, the budget chooses updates and warm-up
@@ -89,10 +89,10 @@ def train(
             if not (given.images or config or preset or from_):
                 sizes = {name: given.recipe(None, name) for name in SIZES}
         if dry_run:
-            look_ahead(recipe, Start(resume, sizes), place)
+            report_dry_run(recipe, RunMode(resume, sizes), place)
             return
         assert out is not None, "without --dry-run there is a folder"
-        outcome = run(recipe, out, Start(resume, sizes), place, world.split(bool(recipe.training.sharded)))
+        outcome = run(recipe, out, RunMode(resume, sizes), place, world.split(bool(recipe.training.sharded)))
     if outcome.stopped is not None:
         more = "" if threads is None else f" --threads {threads}"
         say(f"to go on: regard train --out {shlex.quote(str(out))} --resume{more}")

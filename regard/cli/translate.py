@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from regard.cli.app import app, prepare, say
+from regard.cli.app import app, say, setup_process
 from regard.cli.options import (
     Beam,
     Debug,
@@ -39,19 +39,19 @@ from regard.cli.options import (
     With,
     device_named,
 )
-from regard.cli.progress import LineTeller
+from regard.cli.progress import LineReporter
 from regard.errors import DataError, LineWarning, UsageError
 
 if TYPE_CHECKING:
-    from regard.files import Alone, Lines, Part, Stream, Work, Workers
+    from regard.bulk import ChunkTranslator, InProcess, Lines, ResumableOutput, StreamedOutput, Workers
     from regard.pipeline import Translator
-    from regard.search import Wish, Wording
+    from regard.search import ConstraintEncoder, Constraints
 
 __all__ = ["translate"]
 
 SEARCH = (
     *("beam", "length_penalty", "coverage_penalty", "sample", "temperature", "top_k", "top_p", "seed", "groups"),
-    *("diversity", "mbr", "min_length", "max_length", "no_repeat"),
+    *("diversity", "mbr", "min_length", "max_length", "no_repeat_ngram"),
 )
 """The options that are settings of the search."""
 NOT_STREAMED = {
@@ -86,7 +86,7 @@ def translate(
     diversity: Diversity = None,
     min_length: MinLength = None,
     max_length: MaxLength = None,
-    no_repeat: NoRepeat = None,
+    no_repeat_ngram: NoRepeat = None,
     coverage_penalty: Annotated[float | None, typer.Option(min=0, help="β of the coverage penalty.")] = None,
     mbr: Mbr = False,
     prefix: Prefix = "",
@@ -118,10 +118,10 @@ def translate(
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
     given = dict(locals())
-    prepare(threads, quiet, debug, seed)
-    from regard.files import Asked, Form, Lines, Work, chunks, remaining
+    setup_process(threads, quiet, debug, seed)
+    from regard.bulk import ChunkTranslator, LineParser, Lines, OutputFormat, chunks, remaining
     from regard.pipeline import load_translator
-    from regard.search import Wish
+    from regard.search import Constraints
 
     lines, device, runs = Lines(file), device_named(device), [run, *(with_ or ())]
     if workers > 1 and device != "cpu":
@@ -129,8 +129,8 @@ def translate(
     if engine == "auto" and (workers > 1 or not (run / "exports").is_dir()):
         engine = "native"  # several processes would each measure which is quicker, and find different things
     search = {name: None if given[name] is False else given[name] for name in SEARCH}
-    wish = Wish(prefix, tuple(term or ()), tuple(forbid or ()))
-    asked = Asked(wish, input == "jsonl", lines.name, _wording(run, wish) if input == "jsonl" else None)
+    wish = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
+    asked = LineParser(wish, input == "jsonl", lines.name, _wording(run, wish) if input == "jsonl" else None)
     total = lines.checked(asked)
     make = partial(load_translator, runs if len(runs) > 1 else run, device, engine, precision)
     if stream:
@@ -138,13 +138,13 @@ def translate(
         _streamed(make, lines, run, wish, search)
         return
     options = {"nbest": nbest, "alignments": alignments, **search}
-    work = Work(lines.name, Form(format == "jsonl", nbest), options, asked)
+    work = ChunkTranslator(lines.name, OutputFormat(format == "jsonl", nbest), options, asked)
     how = {**options, "prefix": prefix, "term": list(wish.terms), "forbid": list(wish.forbid), "input": input}
     how |= {"format": format, "chunk": chunk, "engine": engine, "precision": precision, "device": device}
     with (
         _sink(runs, output, resume, how) as sink,
         _crew(work, make, 1 if lines.typed else workers, threads) as crew,
-        LineTeller(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as teller,
+        LineReporter(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as teller,
     ):
         todo = remaining(chunks(lines, 1 if lines.typed else chunk), sink.mark, lines.name)
         for each, done in crew.results(todo):
@@ -164,14 +164,14 @@ def _all_strange(lines: Lines, run: Path) -> DataError:
     )
 
 
-def _wording(run: Path, wish: Wish) -> Wording:
+def _wording(run: Path, wish: Constraints) -> ConstraintEncoder:
     """What the model can write, known before it is loaded; what is asked of every line is checked against it."""
-    from regard.checkpoint import load_settings
     from regard.data.tokenizer import Tokenizer
-    from regard.search import Wording, checked
+    from regard.model_folder import load_settings
+    from regard.search import ConstraintEncoder, check_constraints
 
-    wording = Wording(Tokenizer.load(run, load_settings(run).tokenizer).target)
-    checked([wish], wording)
+    wording = ConstraintEncoder(Tokenizer.load(run, load_settings(run).tokenizer).target)
+    check_constraints([wish], wording)
     return wording
 
 
@@ -189,15 +189,17 @@ def _refuse_to_stream(given: dict[str, Any]) -> None:
         raise UsageError(*causes)
 
 
-def _streamed(make: Callable[[], Translator], lines: Lines, run: Path, wish: Wish, search: dict[str, Any]) -> None:
+def _streamed(
+    make: Callable[[], Translator], lines: Lines, run: Path, wish: Constraints, search: dict[str, Any]
+) -> None:
     """Print each translation while it is being written."""
-    from regard.files import strangers
+    from regard.bulk import unknown_script
 
     translator = make()
     told = {name: value for name, value in search.items() if value is not None}
     known = strange = 0
     for number, line in enumerate(lines, 1):
-        unseen, said = strangers(translator, lines.name, [line], number)
+        unseen, said = unknown_script(translator, lines.name, [line], number)
         strange, known = strange + unseen, known + (bool(line.strip()) and not unseen)
         if said:
             say(f"warning: {said}")
@@ -213,31 +215,35 @@ def _streamed(make: Callable[[], Translator], lines: Lines, run: Path, wish: Wis
         raise _all_strange(lines, run)
 
 
-def _crew(work: Work, make: Callable[[], Translator], workers: int, threads: int | None) -> Alone | Workers:
+def _crew(
+    work: ChunkTranslator, make: Callable[[], Translator], workers: int, threads: int | None
+) -> InProcess | Workers:
     """Who translates: this process, or several."""
     import torch
 
-    from regard.files import Alone, Workers
+    from regard.bulk import InProcess, Workers
 
     if workers == 1:
-        return Alone(work, make)
+        return InProcess(work, make)
     each = threads or max(1, torch.get_num_threads() // workers)
     torch.set_num_threads(1)  # until the processes are there: see Workers
     return Workers(work, make, workers, each)
 
 
 @contextmanager
-def _sink(runs: list[Path], output: Path | None, resume: bool, how: dict[str, Any]) -> Iterator[Stream | Part]:
+def _sink(
+    runs: list[Path], output: Path | None, resume: bool, how: dict[str, Any]
+) -> Iterator[StreamedOutput | ResumableOutput]:
     """Where results go; a file appears whole when all is done, and its part stays when something stopped the work."""
-    from regard.checkpoint import fingerprints
+    from regard.bulk import ResumableOutput, StreamedOutput
     from regard.data.text import replaceable
-    from regard.files import Part, Stream
+    from regard.model_folder import fingerprints
 
     ordinary = output is not None and replaceable(output)
     if resume and not ordinary:
         raise UsageError("--resume: only what goes into a file can be gone on with; give --output as before")
     if output is None:
-        yield Stream(sys.stdout)
+        yield StreamedOutput(sys.stdout)
         return
     if not ordinary:
         with _opened(output) as sink:
@@ -249,7 +255,7 @@ def _sink(runs: list[Path], output: Path | None, resume: bool, how: dict[str, An
     for number, other in enumerate(runs[1:], 2):
         files |= {f"{name} of model {number}": digest for name, digest in fingerprints(other).items()}
     options = {f"--{name.replace('_', '-')}": value for name, value in how.items()}
-    with Part(output, {"option": options, "file": files}).open(resume) as part:
+    with ResumableOutput(output, {"option": options, "file": files}).open(resume) as part:
         if resume:
             done = part.mark.lines
             say(f"going on after line {done:,}" if done else "there is nothing to go on with: beginning at line 1")
@@ -262,8 +268,8 @@ def _sink(runs: list[Path], output: Path | None, resume: bool, how: dict[str, An
 
 
 @contextmanager
-def _opened(output: Path) -> Iterator[Stream]:
-    from regard.files import Stream
+def _opened(output: Path) -> Iterator[StreamedOutput]:
+    from regard.bulk import StreamedOutput
 
     try:
         file = output.open("a", encoding="utf-8", newline="\n")
@@ -272,4 +278,4 @@ def _opened(output: Path) -> Iterator[Stream]:
             f"--output {output}: cannot be written ({problem.strerror}); choose a file in a folder of yours"
         ) from None
     with file:
-        yield Stream(file)
+        yield StreamedOutput(file)

@@ -1,10 +1,10 @@
 """Text and pictures for models: corpora, captions, vocabularies and batches."""
 
-from regard.data.batch import Example, PairBatch, collate, pad
-from regard.data.batching import Batches, Batching, BatchingSettings, Plan, Position, Update
+from regard.data.batch import Example, TrainingBatch, collate, pad
+from regard.data.batching import BatchingSettings, BatchPlan, BatchSource, BatchStream, Position, Update
 from regard.data.corpus import Corpus, CorpusReport, CorpusSettings, Pair, fingerprint, overlap, read_corpus, read_pairs
 from regard.data.mixture import Mixture
-from regard.data.prepared import Prepared, prepare
+from regard.data.prepare import PreparedData, prepare_data
 from regard.data.shards import Shards, write_shards
 from regard.data.text import clean, read_lines, write_lines
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
@@ -15,8 +15,9 @@ __all__ = [
     "EOS",
     "PAD",
     "UNK",
-    "Batches",
-    "Batching",
+    "BatchPlan",
+    "BatchSource",
+    "BatchStream",
     "BatchingSettings",
     "Corpus",
     "CorpusReport",
@@ -24,13 +25,12 @@ __all__ = [
     "Example",
     "Mixture",
     "Pair",
-    "PairBatch",
-    "Plan",
     "Position",
-    "Prepared",
+    "PreparedData",
     "Shards",
     "Tokenizer",
     "TokenizerSettings",
+    "TrainingBatch",
     "Update",
     "Vocabulary",
     "clean",
@@ -38,7 +38,7 @@ __all__ = [
     "fingerprint",
     "overlap",
     "pad",
-    "prepare",
+    "prepare_data",
     "read_corpus",
     "read_lines",
     "read_pairs",

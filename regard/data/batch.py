@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from regard.data.images import Picture
+from regard.data.images import SourcePixels
 from regard.data.pixels import pad_pictures
 from regard.data.vocabulary import BOS, PAD
 from regard.shapes import Bool, Float, Int, Tensor
 
-__all__ = ["Again", "Example", "Numbers", "PairBatch", "Stored", "collate", "pad"]
+__all__ = ["Example", "Numbers", "Resample", "StoredExamples", "TrainingBatch", "collate", "pad"]
 
-Again = Callable[[Sequence[int], int], "list[Example]"]
+Resample = Callable[[Sequence[int], int], "list[Example]"]
 Numbers = npt.NDArray[np.int64]
 
 
@@ -31,7 +31,7 @@ class Example:
     `links` are places of pieces that belong together: source, target, source, target …; None where nobody knows any.
     """
 
-    source: list[int] | Picture
+    source: list[int] | SourcePixels
     target: list[int]
     more: tuple[list[int], ...] = ()
     links: array[int] | None = None
@@ -48,7 +48,7 @@ class Example:
         return (self.target, *self.more)
 
 
-class Stored(Sequence[Example]):
+class StoredExamples(Sequence[Example]):
     """Examples kept elsewhere than in memory, whose lengths are known without reading them."""
 
     def lengths(self, lines: Sequence[int]) -> tuple[Numbers, Numbers]:
@@ -57,7 +57,7 @@ class Stored(Sequence[Example]):
 
 
 @dataclass(frozen=True)
-class PairBatch:
+class TrainingBatch:
     """Sentence pairs, or pictures and their captions, as tensors: teacher forcing reads `target_in` and is to say
     `target_out`. Of N = B·K targets row b·K + k is the k-th of source b.
     """
@@ -67,29 +67,29 @@ class PairBatch:
     target_in: Int[Tensor, "N T"]  # BOS, then the target without its last piece
     target_out: Int[Tensor, "N T"]
     tokens: int  # target pieces to predict, ends included, padding not
-    lines: list[int]  # which examples these are
+    indices: list[int]  # which examples these are
     links: Float[Tensor, "N T S"] | None = None  # where each target piece should look; a row of nought: anywhere
 
-    def to(self, device: torch.device | str) -> PairBatch:
+    def to(self, device: torch.device | str) -> TrainingBatch:
         """The same batch on another device."""
         keep = None if self.source_keep is None else self.source_keep.to(device)
         links = None if self.links is None else self.links.to(device)
         sides = (self.source.to(device), self.target_in.to(device), self.target_out.to(device))
         return replace(self, source=sides[0], source_keep=keep, target_in=sides[1], target_out=sides[2], links=links)
 
-    def split(self, parts: int) -> list[PairBatch]:
+    def split(self, parts: int) -> list[TrainingBatch]:
         """The same sentences in several batches, padded as they are here."""
-        rows = [range(len(self.lines))[i::parts] for i in range(min(parts, len(self.lines)))]
+        rows = [range(len(self.indices))[i::parts] for i in range(min(parts, len(self.indices)))]
         return [self._only(list(some)) for some in rows]
 
-    def _only(self, rows: list[int]) -> PairBatch:
+    def _only(self, rows: list[int]) -> TrainingBatch:
         keep = None if self.source_keep is None else self.source_keep[rows]
         K = len(self.target_out) // len(self.source)
         targets = [row * K + k for row in rows for k in range(K)]
         links = None if self.links is None else self.links[targets]
-        out, lines = self.target_out[targets], [self.lines[row] for row in rows]
+        out, lines = self.target_out[targets], [self.indices[row] for row in rows]
         tokens = int((out != PAD).sum())
-        return PairBatch(self.source[rows], keep, self.target_in[targets], out, tokens, lines, links)
+        return TrainingBatch(self.source[rows], keep, self.target_in[targets], out, tokens, lines, links)
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Bool[Tensor, "B S"] | None]:
@@ -102,7 +102,7 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Bool[Te
     return torch.from_numpy(ids), None if keep.all() else torch.from_numpy(keep)
 
 
-def collate(examples: Sequence[Example], lines: Sequence[int] | None = None) -> PairBatch:
+def collate(examples: Sequence[Example], lines: Sequence[int] | None = None) -> TrainingBatch:
     """One batch of these examples; `lines` says which they are (default: 0, 1, 2 …)."""
     source, keep = _sources(examples)
     targets = [target for example in examples for target in example.targets]
@@ -110,23 +110,23 @@ def collate(examples: Sequence[Example], lines: Sequence[int] | None = None) -> 
     target_in, _ = pad([[BOS, *target[:-1]] for target in targets])
     numbers = range(len(examples)) if lines is None else lines
     links = _spread(examples, target_out.shape[1], source.shape[1])
-    return PairBatch(source, keep, target_in, target_out, sum(map(len, targets)), list(numbers), links)
+    return TrainingBatch(source, keep, target_in, target_out, sum(map(len, targets)), list(numbers), links)
 
 
 def _sources(examples: Sequence[Example]) -> tuple[Tensor, Tensor | None]:
     """Ids or pixels of one size, and which of them are real."""
-    if isinstance(examples[0].source, Picture):
-        return pad_pictures(_pixels([e.source for e in examples if isinstance(e.source, Picture)]))
+    if isinstance(examples[0].source, SourcePixels):
+        return pad_pictures(_pixels([e.source for e in examples if isinstance(e.source, SourcePixels)]))
     return pad([example.ids for example in examples])
 
 
-def _pixels(pictures: Sequence[Picture]) -> list[Tensor]:
+def _pixels(pictures: Sequence[SourcePixels]) -> list[Tensor]:
     """What is seen of each, by several threads where there are cores to spare beside those that train."""
     spare = min(8, (os.cpu_count() or 1) - 4)
     if spare < 2:
         return [picture.tensor() for picture in pictures]
     with ThreadPoolExecutor(spare, "pictures") as threads:
-        return list(threads.map(Picture.tensor, pictures))
+        return list(threads.map(SourcePixels.tensor, pictures))
 
 
 def _spread(examples: Sequence[Example], T: int, S: int) -> Float[Tensor, "B T S"] | None:

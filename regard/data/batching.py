@@ -12,12 +12,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from regard.data.batch import Again, Example, PairBatch, Stored, collate
-from regard.data.grouping import Outline, grouped, outline, outline_of_lengths
+from regard.data.batch import Example, Resample, StoredExamples, TrainingBatch, collate
+from regard.data.bucketing import EpochStats, epoch_stats, epoch_stats_of_lengths, make_buckets
 from regard.errors import DataError
 from regard.settings import Settings
 
-__all__ = ["Batches", "Batching", "BatchingSettings", "Plan", "Position", "Update"]
+__all__ = ["BatchPlan", "BatchSource", "BatchStream", "BatchingSettings", "Position", "Update"]
 
 BLOCKS = 2_000_000
 """An epoch shuffles at most so many blocks of neighbouring lines; a corpus of no more lines has one line in each."""
@@ -33,7 +33,7 @@ class BatchingSettings(Settings):
     """How sentences are put together."""
 
     tokens: int = Field(4096, ge=1, description="Size of an update: pieces on its larger side, ends and padding too.")
-    batches: int | Literal["auto"] = Field(
+    micro_batches: int | Literal["auto"] = Field(
         "auto",
         description="Batches that an update is cut into, each computed by its own thread or process, or in turn; more "
         "need less memory and padding. auto: one for each processor core up to four, one on a GPU; then written down.",
@@ -45,24 +45,24 @@ class BatchingSettings(Settings):
 
     def resolved(self, workers: int) -> BatchingSettings:
         """With `batches` put in the place of auto, for so many cores or processes."""
-        return self.with_values(batches=max(1, workers)) if self.batches == "auto" else self
+        return self.with_values(batches=max(1, workers)) if self.micro_batches == "auto" else self
 
 
 @dataclass(frozen=True)
-class Plan:
+class BatchPlan:
     """A batch before it is tensors: some examples, and their numbers."""
 
     examples: tuple[Example, ...]
-    lines: tuple[int, ...]
+    indices: tuple[int, ...]
 
     @cached_property
     def tokens(self) -> int:
         """Target pieces to predict."""
         return sum(len(target) for example in self.examples for target in example.targets)
 
-    def batch(self) -> PairBatch:
+    def batch(self) -> TrainingBatch:
         """The tensors."""
-        return collate(self.examples, self.lines)
+        return collate(self.examples, self.indices)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Position:
 class Update:
     """The batches whose gradients together move the weights once, and where training stands after them."""
 
-    plans: tuple[Plan, ...]
+    plans: tuple[BatchPlan, ...]
     after: Position
 
     @property
@@ -104,38 +104,38 @@ class Update:
         return sum(plan.tokens for plan in self.plans)
 
 
-class Batching(ABC):
+class BatchSource(ABC):
     """Gives updates without end, from any position on."""
 
-    together: int
+    per_update: int
     """Batches in an update."""
 
     def updates(self, position: Position | None = None) -> Iterator[Update]:
         """Updates without end from `position` on."""
         stream = self.plans(position or Position())
         while True:
-            group = list(islice(stream, self.together))
+            group = list(islice(stream, self.per_update))
             yield Update(tuple(plan for _, plan in group), group[-1][0])
 
     def padding(self) -> tuple[float, float]:
         """The share of padding among all source and all target positions of epoch 0."""
-        return self.outline.padding()
+        return self.epoch_stats.padding()
 
     @property
     @abstractmethod
-    def outline(self) -> Outline:
+    def epoch_stats(self) -> EpochStats:
         """What epoch 0 looks like."""
 
     @abstractmethod
-    def plans(self, place: Position) -> Iterator[tuple[Position, Plan]]:
+    def plans(self, place: Position) -> Iterator[tuple[Position, BatchPlan]]:
         """Batches without end, each with the position to go on from after it."""
 
     @abstractmethod
-    def epoch(self, n: int) -> list[Plan]:
+    def epoch(self, n: int) -> list[BatchPlan]:
         """All batches of epoch n: everything once. Not for a corpus too long for memory."""
 
 
-class Batches(Batching):
+class BatchStream(BatchSource):
     """Every example once per epoch, in batches whose sentences are nearly equally long.
 
     Epoch n is decided by the examples, the settings, the seed and n alone: its sentences are shuffled and cut into
@@ -144,31 +144,31 @@ class Batches(Batching):
     """
 
     def __init__(
-        self, examples: Sequence[Example], settings: BatchingSettings, seed: int, again: Again | None = None
+        self, examples: Sequence[Example], settings: BatchingSettings, seed: int, again: Resample | None = None
     ) -> None:
         """`again` gives the examples of some lines anew, by a seed, where they are not the same in each epoch."""
         if not examples:
             raise DataError("there is no sentence pair to make batches of; give at least one")
         self.examples, self.settings, self.seed, self.again = examples, settings, seed, again
-        self.together = 1 if settings.batches == "auto" else settings.batches
-        self.budget = -(-settings.tokens // self.together)
+        self.per_update = 1 if settings.micro_batches == "auto" else settings.micro_batches
+        self.budget = -(-settings.tokens // self.per_update)
         self._block = -(-len(examples) // BLOCKS)
         self._blocks = -(-len(examples) // self._block)
         self._pools = -(-self._blocks // self._blocks_of_a_pool)
 
-    def epoch(self, n: int) -> list[Plan]:
+    def epoch(self, n: int) -> list[BatchPlan]:
         """All batches of epoch n, in the order they come."""
         return [plan for pool in range(self._pools) for plan in _Pool(self, n, pool).plans()]
 
     @cached_property
-    def outline(self) -> Outline:
+    def epoch_stats(self) -> EpochStats:
         """What epoch 0 looks like; from its first pool alone where blocks are shuffled, or sentences cut anew."""
         if self._block == 1 and self.again is None:
-            return reduce(Outline.__add__, (self._outlined(pool)[1] for pool in range(self._pools)))
+            return reduce(EpochStats.__add__, (self._outlined(pool)[1] for pool in range(self._pools)))
         lines, outline = self._outlined(0)
         return outline.times(len(self.examples) / lines)
 
-    def plans(self, place: Position) -> Iterator[tuple[Position, Plan]]:
+    def plans(self, place: Position) -> Iterator[tuple[Position, BatchPlan]]:
         """Batches without end, each with the position to go on from after it."""
         if place.pool >= self._pools:  # there was more to train on when the place was noted
             place = Position(place.epoch + 1)
@@ -207,19 +207,19 @@ class Batches(Batching):
     def _blocks_of_a_pool(self) -> int:
         return -(-self.settings.pool // self._block)
 
-    def _outlined(self, pool: int) -> tuple[int, Outline]:
+    def _outlined(self, pool: int) -> tuple[int, EpochStats]:
         """How many lines are in a pool of epoch 0, and its outline."""
         lines, chance = self.lines(0, pool)
-        if self.again is None and isinstance(self.examples, Stored):
-            return len(lines), outline_of_lengths(*self.examples.lengths(lines), self.budget)
+        if self.again is None and isinstance(self.examples, StoredExamples):
+            return len(lines), epoch_stats_of_lengths(*self.examples.lengths(lines), self.budget)
         examples = [example for some in self.portions(lines, chance) for example in some]
-        return len(lines), outline(examples, self.budget)
+        return len(lines), epoch_stats(examples, self.budget)
 
 
 class _Pool:
     """The batches of one pool, made ready little by little while another is trained on."""
 
-    def __init__(self, batches: Batches, epoch: int, pool: int) -> None:
+    def __init__(self, batches: BatchStream, epoch: int, pool: int) -> None:
         self._lines, self._chance = batches.lines(epoch, pool)
         self._budget = batches.budget
         self._portions = batches.portions(self._lines, self._chance)
@@ -230,11 +230,11 @@ class _Pool:
         while len(self._examples) < share * len(self._lines):
             self._examples += next(self._portions)
 
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[BatchPlan]:
         """The batches, in the order they come."""
         self.read(1.0)
         plans = [
-            Plan(tuple(self._examples[i] for i in batch), tuple(self._lines[i] for i in batch))
-            for batch in grouped(self._examples, self._budget)
+            BatchPlan(tuple(self._examples[i] for i in batch), tuple(self._lines[i] for i in batch))
+            for batch in make_buckets(self._examples, self._budget)
         ]
         return [plans[place] for place in self._chance.permutation(len(plans))]

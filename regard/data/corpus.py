@@ -15,15 +15,15 @@ from typing import Annotated, Literal, TypeVar
 import pydantic
 from pydantic import Field
 
-from regard.data.looks import ImageSettings
+from regard.data.augmentation import ImageSettings
 from regard.data.pairs import (
     CorpusReport,
     Dropped,
     Filters,
     Pair,
     PairFiles,
+    PairFilter,
     PairReader,
-    Sieve,
     chunks,
     numbers,
 )
@@ -33,16 +33,16 @@ from regard.settings import Settings
 
 __all__ = [
     "Corpus",
+    "CorpusFacts",
     "CorpusReport",
     "CorpusSettings",
     "Digest",
     "Dropped",
-    "Facts",
     "Filters",
     "MixSettings",
+    "Overlap",
     "Pair",
     "PairFiles",
-    "Shared",
     "fingerprint",
     "overlap",
     "read_all",
@@ -168,7 +168,7 @@ class CorpusSettings(Settings):
 
 
 @dataclass(frozen=True)
-class Facts:
+class CorpusFacts:
     """What a model card says of a corpus: its pairs, and the SHA-256 of both sides, line by line."""
 
     pairs: int
@@ -199,7 +199,7 @@ class Corpus:
     def __iter__(self) -> Iterator[Pair]:
         return iter(self.pairs)
 
-    def facts(self) -> Facts:
+    def facts(self) -> CorpusFacts:
         """What a model card says of it."""
         digest = Digest()
         digest.see(self.pairs)
@@ -243,7 +243,7 @@ def read_all(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T], dic
 
 def read_files(files: PairFiles, filters: Filters | None = None, where: str = "train") -> Corpus:
     """Sentence pairs in memory; without `filters` only empty ones are dropped."""
-    reader, sieve = PairReader(files), Sieve(filters)
+    reader, sieve = PairReader(files), PairFilter(filters)
     kept: list[Pair] = []
     for some in chunks(Pair(clean(a), clean(b), line) for line, (a, b) in enumerate(reader, 1)):
         kept += compress(some, sieve.keeps(some))
@@ -274,12 +274,12 @@ class Digest:
             self._source.update(_line(pair.source))
             self._target.update(_line(pair.target))
 
-    def facts(self) -> Facts:
+    def facts(self) -> CorpusFacts:
         """What there is to say of all that went by."""
-        return Facts(self._pairs, self._source.hexdigest(), self._target.hexdigest())
+        return CorpusFacts(self._pairs, self._source.hexdigest(), self._target.hexdigest())
 
 
-class Shared:
+class Overlap:
     """Finds out how much of another corpus training has seen, while the training pairs go by once."""
 
     def __init__(self, other: Corpus) -> None:
@@ -315,7 +315,7 @@ class Shared:
 
 def overlap(train: Corpus, other: Corpus, name: str) -> list[str]:
     """How much of another corpus training has already seen: whole pairs, sources, targets, with first line numbers."""
-    shared = Shared(other)
+    shared = Overlap(other)
     shared.see(train.pairs)
     return shared.lines(name)
 
@@ -325,7 +325,7 @@ def report_lines(corpora: Mapping[str, Corpus]) -> list[str]:
     lines = [line for corpus in corpora.values() for line in corpus.report.lines()]
     for name in corpora:
         if name in OTHERS:
-            shared = Shared(corpora[name])
+            shared = Overlap(corpora[name])
             for where, corpus in corpora.items():
                 shared.see(() if where in OTHERS else corpus.pairs)
             lines += shared.lines(name)

@@ -6,16 +6,16 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 
-from regard.data.batch import Again, Example
+from regard.data.batch import Example, Resample
 from regard.data.corpus import Corpus
-from regard.data.links import WordLinks, linked_pieces
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
+from regard.data.word_alignments import WordLinks, token_links
 
-__all__ = ["examples", "recut", "resampled"]
+__all__ = ["encode_pairs", "recut", "resampled"]
 
 
-def examples(
+def encode_pairs(
     sources: Sequence[str], targets: Sequence[str], tokenizer: Tokenizer, links: WordLinks | None = None
 ) -> list[Example]:
     """Sentence pairs as ids, each side with its end of sentence; and the links of their words, taken to the pieces."""
@@ -23,7 +23,7 @@ def examples(
     return found if links is None else _linked(found, links.rows, tokenizer)
 
 
-def resampled(corpus: Corpus, tokenizer: Tokenizer, dropout: float, links: WordLinks | None = None) -> Again:
+def resampled(corpus: Corpus, tokenizer: Tokenizer, dropout: float, links: WordLinks | None = None) -> Resample:
     """Gives lines of a corpus as ids, cut into pieces anew each time."""
     sources, targets = corpus.sources, corpus.targets
 
@@ -35,13 +35,13 @@ def resampled(corpus: Corpus, tokenizer: Tokenizer, dropout: float, links: WordL
     return again
 
 
-def recut(kept: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Again:
+def recut(kept: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Resample:
     """The same where only the ids of the pairs are at hand: they are put together to text first."""
 
     def again(lines: Sequence[int], seed: int) -> list[Example]:
         pairs = [kept[line] for line in lines]
-        left = tokenizer.source.restored([pair.ids for pair in pairs])
-        right = tokenizer.target.restored([pair.target for pair in pairs])
+        left = tokenizer.source.detokenised([pair.ids for pair in pairs])
+        right = tokenizer.target.detokenised([pair.target for pair in pairs])
         return _paired(*tokenizer.sample(left, right, dropout, seed))
 
     return again
@@ -53,5 +53,5 @@ def _paired(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[
 
 def _linked(pairs: Sequence[Example], links: Sequence[array[int]], tokenizer: Tokenizer) -> list[Example]:
     sources, targets = [pair.ids for pair in pairs], [pair.target for pair in pairs]
-    pieces = linked_pieces(links, sources, targets, tokenizer)
+    pieces = token_links(links, sources, targets, tokenizer)
     return [replace(pair, links=own) for pair, own in zip(pairs, pieces, strict=True)]

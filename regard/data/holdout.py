@@ -9,14 +9,14 @@ from itertools import chain
 from typing import TypeVar
 
 from regard.data.corpus import Corpus, CorpusReport, Pair
-from regard.data.streams import Kept
+from regard.data.streaming import FilteredCorpus
 from regard.errors import DataError
 
 __all__ = ["held_out_report", "hold_out", "hold_out_of"]
 
 MOST, SHARE = 1000, 20  # at most a thousand pairs, at most a twentieth of the data
 
-T = TypeVar("T", Corpus, Kept)
+T = TypeVar("T", Corpus, FilteredCorpus)
 
 
 def hold_out(corpus: Corpus, seed: int) -> tuple[Corpus, Corpus]:

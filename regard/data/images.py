@@ -23,12 +23,22 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 from pydantic import Field
 
-from regard.data.text import nearest
+from regard.data.text import did_you_mean
 from regard.errors import DataError
 from regard.settings import Settings
 from regard.shapes import Float, Tensor
 
-__all__ = ["SUFFIXES", "FrameSettings", "Look", "Picture", "Pixels", "framed", "opened", "picture_of", "read_bytes"]
+__all__ = [
+    "SUFFIXES",
+    "AugmentParams",
+    "ImageSizeSettings",
+    "Pixels",
+    "SourcePixels",
+    "decode_image",
+    "load_pixels",
+    "read_bytes",
+    "source_pixels",
+]
 
 Pixels = npt.NDArray[np.uint8]
 Size = tuple[int, int]  # rows, columns
@@ -58,7 +68,7 @@ UNSEEN = 128  # of pictures that are not to be seen
 _GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
-class FrameSettings(Settings):
+class ImageSizeSettings(Settings):
     """How large a model sees pictures; it is kept with the model, so that every picture is treated alike."""
 
     height: int = Field(160, ge=0, description="Rows of pixels that a picture is brought to; 0: as its width asks.")
@@ -72,7 +82,7 @@ class FrameSettings(Settings):
         "training, else evenly); pad: keep it whole and its shape, so that one side is shorter.",
     )
     cell: int = Field(16, ge=1, description="Pixels a side of what counts as one entry, like a piece, in batches.")
-    blind: bool = Field(
+    blank: bool = Field(
         False,
         description="All pixels grey: what captions alone teach, to compare with a captioner that sees.",
     )
@@ -100,7 +110,7 @@ class FrameSettings(Settings):
 
 
 @dataclass(frozen=True)
-class Look:
+class AugmentParams:
     """How a picture is looked at this once: the part that is cut out, mirrored or not, and how bright, rich in contrast
     and colourful it is (1: as it is).
     """
@@ -111,13 +121,13 @@ class Look:
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
+class SourcePixels:
     """One picture as a batch wants it; its length is that in cells, which count like pieces."""
 
     pixels: Pixels = field(repr=False)  # (Y, X, 3), as it is kept
     size: Size  # as a model sees it
     cell: int
-    look: Look
+    augment: AugmentParams
 
     def __len__(self) -> int:
         rows, columns = self.grid
@@ -130,23 +140,23 @@ class Picture:
 
     def tensor(self) -> Float[Tensor, "3 Y X"]:
         """What a model sees, from 0 to 1."""
-        top, left, bottom, right = self.look.box
+        top, left, bottom, right = self.augment.box
         pixels: Pixels = self.pixels[top:bottom, left:right]
         if pixels.shape[:2] != self.size:
             pixels = _resized(Image.fromarray(np.ascontiguousarray(pixels)), self.size)
         values = pixels.astype(np.float32) / np.float32(255)
-        if self.look.mirrored:
+        if self.augment.mirrored:
             values = values[:, ::-1]
-        if self.look.colours is not None:
-            values = _coloured(values, *self.look.colours)
+        if self.augment.colours is not None:
+            values = _coloured(values, *self.augment.colours)
         return torch.from_numpy(np.ascontiguousarray(values.transpose(2, 0, 1)))
 
 
-def picture_of(pixels: Pixels, frame: FrameSettings) -> Picture:
+def source_pixels(pixels: Pixels, frame: ImageSizeSettings) -> SourcePixels:
     """A picture that was brought to size, looked at straight: of one that is to be cut, the middle."""
     (Y, X), (height, width) = pixels.shape[:2], frame.outer(pixels.shape[:2])
     top, left = (Y - height) // 2, (X - width) // 2
-    return Picture(pixels, (height, width), frame.cell, Look((top, left, top + height, left + width)))
+    return SourcePixels(pixels, (height, width), frame.cell, AugmentParams((top, left, top + height, left + width)))
 
 
 def read_bytes(path: Path) -> bytes:
@@ -154,7 +164,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file{nearest(path)}") from None
+        raise DataError(f"{path}: no such file{did_you_mean(path)}") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder; give a picture in it") from None
     except OSError as problem:
@@ -164,13 +174,13 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
-def framed(source: str | Path | bytes | Image.Image, frame: FrameSettings, name: str | None = None) -> Pixels:
+def load_pixels(source: str | Path | bytes | Image.Image, frame: ImageSizeSettings, name: str | None = None) -> Pixels:
     """A picture as pixels of the size that `frame` asks for, (Y, X, 3). Raises DataError where it cannot be used."""
     if isinstance(source, (str, Path)):
         name, source = name or str(source), read_bytes(Path(source))
     name = name or "the picture"
     if isinstance(source, bytes):
-        source = opened(source, name, frame.max_pixels, (frame.height, frame.width))
+        source = decode_image(source, name, frame.max_pixels, (frame.height, frame.width))
     elif 0 in source.size:
         raise DataError(f"{name}: has no pixels ({source.width} × {source.height}); give another picture")
     else:
@@ -183,10 +193,10 @@ def framed(source: str | Path | bytes | Image.Image, frame: FrameSettings, name:
             f"{inner[0]:,} before it is cut; leave it out, or cut it yourself"
         )
     pixels = _resized(image, inner)
-    return np.full_like(pixels, UNSEEN) if frame.blind else pixels
+    return np.full_like(pixels, UNSEEN) if frame.blank else pixels
 
 
-def opened(data: bytes, name: str, most: int, wanted: Size = (0, 0)) -> Image.Image:
+def decode_image(data: bytes, name: str, most: int, wanted: Size = (0, 0)) -> Image.Image:
     """The picture in a file's bytes, decoded and upright. Raises DataError where there is none.
 
     A file with more than `most` pixels is refused by what its header says. `wanted` rows and columns will do: a large

@@ -10,14 +10,14 @@ from regard.data.batching import BatchingSettings
 from regard.data.corpus import CorpusSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 
-__all__ = ["Job", "Look", "Tell", "silent"]
+__all__ = ["DataRequest", "Look", "Tell", "silent"]
 
 Tell = Callable[[str], None]
 Look = Callable[[Sequence[str], Sequence[str]], None]
 
 
 @dataclass(frozen=True)
-class Job:
+class DataRequest:
     """Corpora, a vocabulary or how to make one, and batches; `tell` and `look` are explained by `prepare`."""
 
     data: CorpusSettings

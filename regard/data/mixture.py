@@ -7,20 +7,20 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from regard.data.batching import Batches, Batching, Plan, Position
-from regard.data.grouping import Outline
+from regard.data.batching import BatchPlan, BatchSource, BatchStream, Position
+from regard.data.bucketing import EpochStats
 from regard.errors import ConfigurationError
 
 __all__ = ["Mixture"]
 
 
-class Mixture(Batching):
+class Mixture(BatchSource):
     """Batches of several corpora, in shares as their weights; each corpus goes through epochs of its own.
 
     Which corpus a batch comes from is decided by the seed and by how many batches came before.
     """
 
-    def __init__(self, parts: Sequence[Batches], weights: Sequence[float], seed: int) -> None:
+    def __init__(self, parts: Sequence[BatchStream], weights: Sequence[float], seed: int) -> None:
         """All parts cut updates into equally many batches. Raises ConfigurationError for weights that cannot be."""
         wrong = [weight for weight in weights if not 0 < weight < float("inf")]
         if wrong or len(parts) != len(weights) or not parts:
@@ -28,19 +28,21 @@ class Mixture(Batching):
                 f"a mixture of {len(parts)} corpora wants as many weights above 0, got {list(weights)}; give each one"
             )
         self.parts, self.seed = tuple(parts), seed
-        self.together = parts[0].together
+        self.per_update = parts[0].per_update
         self.shares = np.array(weights) / sum(weights)
-        assert {part.together for part in parts} == {self.together}, "an update is cut into the same number of batches"
+        assert {part.per_update for part in parts} == {self.per_update}, (
+            "an update is cut into the same number of batches"
+        )
 
     @cached_property
-    def outline(self) -> Outline:
+    def epoch_stats(self) -> EpochStats:
         """What comes while every corpus is read at least once: how much of each, and what is padding."""
-        each = [part.outline for part in self.parts]
+        each = [part.epoch_stats for part in self.parts]
         length = max(some.batches / share for some, share in zip(each, self.shares, strict=True))
         read = [float(length * share / some.batches) for some, share in zip(each, self.shares, strict=True)]
-        return reduce(Outline.__add__, (some.times(epochs) for some, epochs in zip(each, read, strict=True)))
+        return reduce(EpochStats.__add__, (some.times(epochs) for some, epochs in zip(each, read, strict=True)))
 
-    def plans(self, place: Position) -> Iterator[tuple[Position, Plan]]:
+    def plans(self, place: Position) -> Iterator[tuple[Position, BatchPlan]]:
         """Batches without end, each with the position to go on from after it."""
         places = [*(place.parts or [Position()] * len(self.parts))]
         if len(places) != len(self.parts):
@@ -56,7 +58,7 @@ class Mixture(Batching):
             number += 1
             yield Position(min(where.epoch for where in places), 0, number, tuple(places)), plan
 
-    def epoch(self, n: int) -> list[Plan]:
+    def epoch(self, n: int) -> list[BatchPlan]:
         """Epoch n of each corpus, one after another."""
         return [plan for part in self.parts for plan in part.epoch(n)]
 

@@ -24,9 +24,9 @@ __all__ = [
     "Filters",
     "Pair",
     "PairFiles",
+    "PairFilter",
     "PairReader",
-    "Seen",
-    "Sieve",
+    "SeenPairs",
     "chunks",
     "numbers",
 ]
@@ -160,12 +160,12 @@ class PairReader:
             raise DataError(*causes)
 
 
-class Sieve:
+class PairFilter:
     """Leaves out pairs that cannot help, in the order they come, and counts what happened to them."""
 
     def __init__(self, filters: Filters | None) -> None:
         """Without `filters` only empty pairs are left out."""
-        self._filters, self._seen = filters, Seen()
+        self._filters, self._seen = filters, SeenPairs()
         self._read = self._kept = self._repeated = 0
         self._dropped: dict[str, _Tally] = {}
 
@@ -201,7 +201,7 @@ class Sieve:
         return CorpusReport(where, reader.files.names, self._read, self._kept, dropped, self._repeated, reader.notes)
 
 
-class Seen:
+class SeenPairs:
     """Remembers which pairs there were by 64 bits of each: 8 bytes a pair, 16 for a moment now and then.
 
     Two different pairs are taken for equal with a chance of n² / 2⁶⁵: once in 3,700 corpora of 100 million pairs.

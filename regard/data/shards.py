@@ -22,7 +22,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.batch import Example, Stored
+from regard.data.batch import Example, StoredExamples
 from regard.data.pairs import Pair, chunks
 from regard.data.text import write_bytes
 from regard.data.tokenizer import Tokenizer
@@ -57,7 +57,7 @@ class _Side:
         return ids
 
 
-class Shards(Stored):
+class Shards(StoredExamples):
     """The pairs of a folder of shards, as examples. Only what is asked for is read."""
 
     def __init__(self, folder: Path, index: Mapping[str, Any]) -> None:

@@ -20,8 +20,8 @@ __all__ = [
     "LineReader",
     "TextFile",
     "clean",
+    "did_you_mean",
     "has_cr_alone",
-    "nearest",
     "read_file",
     "read_files",
     "read_lines",
@@ -106,7 +106,7 @@ class LineReader:
             with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as file:
                 yield from self._lines(file)
         except FileNotFoundError:
-            self.causes = (f"{path}: no such file{nearest(path)}",)
+            self.causes = (f"{path}: no such file{did_you_mean(path)}",)
         except IsADirectoryError:
             self.causes = (f"{path}: is a folder; give a file of text in it",)
         except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
@@ -179,7 +179,7 @@ def has_cr_alone(first: bytes) -> bool:
     return not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r")
 
 
-def nearest(path: Path) -> str:
+def did_you_mean(path: Path) -> str:
     """The end of a sentence about a file that is not there: which one may be meant."""
     try:
         names = sorted(entry.name for entry in path.parent.iterdir())

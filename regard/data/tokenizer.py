@@ -13,13 +13,13 @@ from typing import Any, Literal
 import sentencepiece
 from pydantic import Field
 
-from regard.data.listing import SPECIAL, Listing
+from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.text import write_bytes
-from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, Vocabulary, prepared, vocabulary_of
+from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, Vocabulary, normalised_line, vocabulary_of
 from regard.errors import ConfigurationError, DataError, ModelFolderError
 from regard.settings import Settings
 
-__all__ = ["Tokenizer", "TokenizerSettings", "chosen_size", "sample_step"]
+__all__ = ["Tokenizer", "TokenizerSettings", "chosen_size", "sampling_stride"]
 
 _MOST_LINES = 2_000_000
 
@@ -128,17 +128,17 @@ def _listings(settings: TokenizerSettings) -> tuple[str, ...]:
     return ("vocab.json",) if settings.joint else ("vocab.json", "target_vocab.json")
 
 
-def sample_step(lines: int) -> int:
+def sampling_stride(lines: int) -> int:
     """Of so many lines, every how-manieth pieces are learnt from: spread evenly where the text is too long."""
     return 1 + max(0, lines - 1) // _MOST_LINES
 
 
 def _some(texts: Sequence[str]) -> Sequence[str]:
-    return texts[:: sample_step(len(texts))]
+    return texts[:: sampling_stride(len(texts))]
 
 
 def _train(texts: Sequence[str], settings: TokenizerSettings, side: str) -> bytes:
-    lines = [line for line in map(prepared, texts) if line]
+    lines = [line for line in map(normalised_line, texts) if line]
     if not lines:
         raise DataError(f"{side}: there is no text to learn a vocabulary from; give at least one sentence")
     model = io.BytesIO()
@@ -195,16 +195,16 @@ def _explained(problem: str, settings: TokenizerSettings, side: str) -> DataErro
 _REMEDY = "copy it again from where the model was trained, or train the model again"
 
 
-def _listing(path: Path) -> Listing:
+def _listing(path: Path) -> PieceTable:
     try:
-        return Listing.parse(path.read_bytes())
+        return PieceTable.parse(path.read_bytes())
     except OSError as problem:
         raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {_REMEDY}") from None
     except ValueError as problem:
         raise ModelFolderError(f"{path}: damaged, {problem}; {_REMEDY}") from None
 
 
-def _load(path: Path, listing: Listing | None = None) -> Vocabulary:
+def _load(path: Path, listing: PieceTable | None = None) -> Vocabulary:
     try:
         model = path.read_bytes()
         if not model:
@@ -214,6 +214,6 @@ def _load(path: Path, listing: Listing | None = None) -> Vocabulary:
         raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {_REMEDY}") from None
     except RuntimeError:
         raise ModelFolderError(f"{path}: damaged, not a SentencePiece model; {_REMEDY}") from None
-    if len(found) <= EOS or found.pieces(range(4)) != [*SPECIAL]:
+    if len(found) <= EOS or found.tokens(range(4)) != [*SPECIAL]:
         raise ModelFolderError(f"{path}: damaged, or not a vocabulary that Regard made; {_REMEDY}")
     return found

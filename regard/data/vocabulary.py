@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import sentencepiece
 
-from regard.data.cuts import bpe_cut, drawn, unigram_cut
-from regard.data.listing import SPECIAL, Listing
+from regard.data.marian_vocab import SPECIAL, PieceTable
+from regard.data.subword_sampling import bpe_dropout, sample_segmentations, unigram_sampling
 from regard.data.text import clean
 
 __all__ = [
@@ -21,9 +21,9 @@ __all__ = [
     "SPACE",
     "UNK",
     "ListedVocabulary",
-    "TokenVocabulary",
     "Vocabulary",
-    "prepared",
+    "WhitespaceVocabulary",
+    "normalised_line",
     "vocabulary_of",
 ]
 
@@ -38,12 +38,12 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _STRANGE = "\ufdd0"  # Unicode keeps it out of texts, so no vocabulary has it
 
 
-def prepared(text: str) -> str:
+def normalised_line(text: str) -> str:
     """A line as every vocabulary takes it."""
     return clean(text).replace(SPACE, "_")
 
 
-def vocabulary_of(model: bytes, listing: Listing | None = None) -> Vocabulary:
+def vocabulary_of(model: bytes, listing: PieceTable | None = None) -> Vocabulary:
     """The vocabulary of a serialised SentencePiece model, of the kind that suits its pieces.
 
     `listing` numbers the pieces where SentencePiece's own numbers are not meant. Raises RuntimeError where `model` is
@@ -52,13 +52,13 @@ def vocabulary_of(model: bytes, listing: Listing | None = None) -> Vocabulary:
     if listing is not None:
         return ListedVocabulary(model, listing)
     found = Vocabulary(model)
-    return TokenVocabulary(model) if found.has_tokens_alone else found
+    return WhitespaceVocabulary(model) if found.has_tokens_alone else found
 
 
 class Vocabulary:
     """The pieces of one language (or of both), from a serialised SentencePiece model; see `vocabulary_of`."""
 
-    listing: Listing | None = None
+    listing: PieceTable | None = None
     """What numbers the pieces, if SentencePiece does not."""
     _beginnings: tuple[str, ...] = (SPACE,)
     """How a piece starts that begins a word."""
@@ -82,25 +82,27 @@ class Vocabulary:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a line, without BOS and EOS."""
-        ids: list[int] = self._processor.encode(prepared(text), out_type=int)
+        ids: list[int] = self._processor.encode(normalised_line(text), out_type=int)
         return ids
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """The ids of many lines, on several threads."""
-        ids: list[list[int]] = self._processor.encode([prepared(text) for text in texts], out_type=int)
+        ids: list[list[int]] = self._processor.encode([normalised_line(text) for text in texts], out_type=int)
         return ids
 
     def sample_all(self, texts: Sequence[str], kind: str, dropout: float, seed: int) -> list[list[int]]:
         """The ids of many lines, each cut in one of the ways its pieces allow; `Tokenizer.sample` says how."""
         lines = [[SPACE + word for word in self._spellable(self._normal(text)).split(" ") if word] for text in texts]
-        cut = bpe_cut(self._scores, dropout) if kind == "bpe" else unigram_cut(self._scores, 1 - dropout)
-        return [self._spelt(piece for word in line for piece in word) for line in drawn(lines, cut, seed)]
+        cut = bpe_dropout(self._scores, dropout) if kind == "bpe" else unigram_sampling(self._scores, 1 - dropout)
+        return [
+            self._spelt(piece for word in line for piece in word) for line in sample_segmentations(lines, cut, seed)
+        ]
 
     def id_of(self, piece: str) -> int:
         """The id of a piece of text; UNK where there is no such piece."""
         return int(self._processor.piece_to_id(piece))
 
-    def pieces(self, ids: Iterable[int]) -> list[str]:
+    def tokens(self, ids: Iterable[int]) -> list[str]:
         """What each id stands for; "▁" at a piece's start is a space before it."""
         return [self._processor.id_to_piece(int(index)) for index in ids]
 
@@ -109,10 +111,10 @@ class Vocabulary:
         return [int(self._processor.piece_to_id(piece)) for piece in pieces]
 
     @cached_property
-    def surfaces(self) -> list[bytes]:
+    def surface_bytes(self) -> list[bytes]:
         """What each piece adds to a text, as UTF-8; nothing for PAD, UNK, BOS and EOS."""
         found = []
-        for index, piece in enumerate(self.pieces(range(len(self)))):
+        for index, piece in enumerate(self.tokens(range(len(self)))):
             if index in (PAD, UNK, BOS, EOS):
                 found.append(b"")
             elif byte := self._byte(piece):
@@ -125,26 +127,26 @@ class Vocabulary:
         """The text of these ids, on one line; PAD, BOS and EOS are skipped, UNK reads ⁇."""
         return clean(self._joined([int(index) for index in ids if index not in (PAD, BOS, EOS)]))
 
-    def restored(self, rows: Sequence[Sequence[int]]) -> list[str]:
+    def detokenised(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The texts that `encode_all` cut into these ids (EOS aside), to be cut anew: each is cut into the same ids.
 
         A run of unknown characters comes back as one character that no text holds, and so is unknown too.
         """
-        return [self._restored([index for index in row if index != EOS]) for row in rows]
+        return [self._detokenised([index for index in row if index != EOS]) for row in rows]
 
-    def code(self, text: str) -> str:
+    def language_code(self, text: str) -> str:
         """What a line for a model of many languages begins with, such as >>fra<<; nothing for any other model."""
         del text
         return ""
 
-    def unknown(self, text: str) -> float:
+    def unknown_share(self, text: str) -> float:
         """The share of a line's characters (spaces aside) that have no piece: spelt as bytes, or lost."""
         line = self._normal(text)
         pieces: list[str] = self._processor.encode(line, out_type=str)
         strange = sum(self._strange(piece) for piece in pieces)
         return strange / max(1, len(line.replace(" ", "")))
 
-    def words(self, pieces: Iterable[str]) -> list[int]:
+    def word_indices(self, pieces: Iterable[str]) -> list[int]:
         """For each piece the word it belongs to, counted from 0; -1 for PAD, BOS and EOS.
 
         A lone "▁" belongs to the word that follows (-1 where none does), bytes belong to the word they are in.
@@ -176,7 +178,7 @@ class Vocabulary:
 
     def _normal(self, text: str) -> str:
         """A line as SentencePiece sees it before it cuts."""
-        return prepared(text)
+        return normalised_line(text)
 
     def _spellable(self, text: str) -> str:
         """Where there are no bytes: with one and the same character for each run of unknown ones, as `restored` has."""
@@ -200,7 +202,7 @@ class Vocabulary:
                 ids.append(UNK)
         return ids
 
-    def _restored(self, ids: list[int]) -> str:
+    def _detokenised(self, ids: list[int]) -> str:
         if UNK not in ids:
             return self._joined(ids)
         text: str = self._processor.decode([_STRANGE if index == UNK else piece for index, piece in self._named(ids)])
@@ -212,7 +214,7 @@ class Vocabulary:
         return text
 
     def _named(self, ids: Sequence[int]) -> Iterator[tuple[int, str]]:
-        return zip(ids, self.pieces(ids), strict=True)
+        return zip(ids, self.tokens(ids), strict=True)
 
     def _byte(self, piece: str) -> str | None:
         """The two digits of a piece that is a byte."""
@@ -226,7 +228,7 @@ class Vocabulary:
         return len(piece.replace(SPACE, "")) if self.id_of(piece) == UNK else 0
 
 
-class TokenVocabulary(Vocabulary):
+class WhitespaceVocabulary(Vocabulary):
     """Pieces that are all that stands between spaces, as formulas are written: each unknown one is one UNK."""
 
     _beginnings = (SPACE, SPECIAL[UNK])
@@ -237,10 +239,10 @@ class TokenVocabulary(Vocabulary):
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """The ids of many lines; SentencePiece would make one of neighbours that are unknown."""
-        lines = (prepared(text).split(" ") for text in texts)
+        lines = (normalised_line(text).split(" ") for text in texts)
         return [[self.id_of(SPACE + word) for word in line if word] for line in lines]
 
-    def _restored(self, ids: list[int]) -> str:
+    def _detokenised(self, ids: list[int]) -> str:
         return self._spaced(ids, _STRANGE)
 
     def _joined(self, ids: list[int]) -> str:
@@ -253,9 +255,9 @@ class TokenVocabulary(Vocabulary):
 class ListedVocabulary(Vocabulary):
     """Pieces that a list numbers, as Marian models have it; some lists have pieces for languages, such as >>fra<<."""
 
-    listing: Listing
+    listing: PieceTable
 
-    def __init__(self, model: bytes, listing: Listing) -> None:
+    def __init__(self, model: bytes, listing: PieceTable) -> None:
         super().__init__(model)
         self.listing = listing
         self._places = {piece: i for i, piece in enumerate(listing.names) if i > EOS}  # the others are in no text
@@ -269,21 +271,21 @@ class ListedVocabulary(Vocabulary):
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """The ids of many lines, the language that one begins with among them."""
-        lines = [_coded(prepared(text)) for text in texts]
+        lines = [_coded(normalised_line(text)) for text in texts]
         pieces: list[list[str]] = self._processor.encode([rest for _, rest in lines], out_type=str)
         return [[self.id_of(p) for p in (*code, *row)] for (code, _), row in zip(lines, pieces, strict=True)]
 
     def sample_all(self, texts: Sequence[str], kind: str, dropout: float, seed: int) -> list[list[int]]:
         """As for every vocabulary; the language that a line begins with stays whole."""
         ids = super().sample_all(texts, kind, dropout, seed)
-        codes = [_coded(prepared(text))[0] for text in texts]
+        codes = [_coded(normalised_line(text))[0] for text in texts]
         return [[*map(self.id_of, code), *row] for code, row in zip(codes, ids, strict=True)]
 
     def id_of(self, piece: str) -> int:
         """The id of a piece of text; UNK where there is no such piece."""
         return self._places.get(piece, UNK)
 
-    def pieces(self, ids: Iterable[int]) -> list[str]:
+    def tokens(self, ids: Iterable[int]) -> list[str]:
         """What each id stands for; "▁" at a piece's start is a space before it."""
         return [self.listing.names[int(index)] for index in ids]
 
@@ -292,13 +294,13 @@ class ListedVocabulary(Vocabulary):
         special = {name: index for index, name in enumerate(self.listing.names[: EOS + 1])}
         return [special.get(piece, self.id_of(piece)) for piece in pieces]
 
-    def code(self, text: str) -> str:
+    def language_code(self, text: str) -> str:
         """What a line for a model of many languages begins with, such as >>fra<<."""
-        return "".join(_coded(prepared(text))[0])
+        return "".join(_coded(normalised_line(text))[0])
 
     def _normal(self, text: str) -> str:
         """A line as SentencePiece sees it before it cuts: imported models have rules of their own."""
-        line: str = self._processor.normalize(_coded(prepared(text))[1])
+        line: str = self._processor.normalize(_coded(normalised_line(text))[1])
         return line.replace(SPACE, " ").strip()
 
     def _joined(self, ids: list[int]) -> str:

@@ -1,8 +1,19 @@
 """Fast decoding: weights prepared once, sentences that come and go."""
 
-from regard.engine.company import Job, Reader, Room, decode
 from regard.engine.engine import Engine, EngineName
-from regard.engine.prepared import Prepared, prepare, unprepared
+from regard.engine.packed_model import PackedModel, pack_model, why_not_packed
 from regard.engine.program import Precision
+from regard.engine.scheduler import BatchLimits, DecodeRequest, Reader, decode_requests
 
-__all__ = ["Engine", "EngineName", "Job", "Precision", "Prepared", "Reader", "Room", "decode", "prepare", "unprepared"]
+__all__ = [
+    "BatchLimits",
+    "DecodeRequest",
+    "Engine",
+    "EngineName",
+    "PackedModel",
+    "Precision",
+    "Reader",
+    "decode_requests",
+    "pack_model",
+    "why_not_packed",
+]

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard.engine.attention_ops import emit_attention, emit_memory, emit_query, why_not_emitted
 from regard.engine.program import Builder, EncoderProgram, Precision, Program
-from regard.engine.reading import asked, attend, remembered, unread
-from regard.layers.convolution import HALF, GatedConvolution
+from regard.layers.convolution import SQRT_HALF, GatedConvolution
 from regard.models.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 
 __all__ = ["encoder_program", "memory_program", "step_program", "why_not"]
@@ -19,7 +19,7 @@ __all__ = ["encoder_program", "memory_program", "step_program", "why_not"]
 def why_not(decoder: ConvolutionalDecoder) -> str | None:
     """What of this decoder the programs cannot do; None where they can do all."""
     first: Any = decoder.layers[0]
-    reason = unread(first.read)
+    reason = why_not_emitted(first.cross_attention)
     return None if reason is None else f"the decoder {reason}, which has no program"
 
 
@@ -33,7 +33,7 @@ def encoder_program(encoder: ConvolutionalEncoder, precision: Precision) -> Enco
         convolution: Any = layer
         near = b.register(convolution.width * D)
         b.add("near", x, near, size=D, entry=convolution.width, at=before)
-        b.mix(_gated(b, convolution, near), x, HALF, to=x)
+        b.mix(_gated(b, convolution, near), x, SQRT_HALF, to=x)
     told = b.linear(x, encoder.narrow.weight, encoder.narrow.bias)
     return EncoderProgram(b.program(), told, embedded)
 
@@ -44,10 +44,10 @@ def memory_program(
     """What an encoder says into the memories of all layers: values add the embeddings it began with."""
     b, place = Builder(precision), 0
     said, began = b.register(size), b.register(embedded)
-    values = b.mix(said, _fitted(b, decoder.fit_source, began), HALF)
+    values = b.mix(said, _fitted(b, decoder.fit_source, began), SQRT_HALF)
     for layer in decoder.layers:
         own: Any = layer
-        place += remembered(b, own.read, said, place, values)
+        place += emit_memory(b, own.cross_attention, said, place, values)
     return b.program(), place
 
 
@@ -66,13 +66,13 @@ def step_program(decoder: ConvolutionalDecoder, precision: Precision) -> tuple[P
         b.add("store", x, at=0, size=D, place=i * D)
         b.add("near_past", x, near, size=D, entry=own.convolution.width, place=i * D)
         y = _gated(b, own.convolution, near)
-        wanted = b.mix(b.linear(y, own.ask.weight, own.ask.bias), target, HALF)
+        wanted = b.mix(b.linear(y, own.query_in.weight, own.query_in.bias), target, SQRT_HALF)
         size = b.widths[wanted]
-        query, found = asked(b, own.read, wanted, 0, size), b.register(size)
-        attend(b, own.read, query, found, 0, size, place, as_large=True)
+        query, found = emit_query(b, own.cross_attention, wanted, 0, size), b.register(size)
+        emit_attention(b, own.cross_attention, query, found, 0, size, place, as_large=True)
         place += b.widths[query] + size
-        b.mix(b.linear(found, own.told.weight, own.told.bias), y, HALF, to=y)
-        b.mix(y, x, HALF, to=x)
+        b.mix(b.linear(found, own.context_out.weight, own.context_out.bias), y, SQRT_HALF, to=y)
+        b.mix(y, x, SQRT_HALF, to=x)
     features = b.linear(x, decoder.narrow.weight, decoder.narrow.bias)
     return b.program(), features, D * len(decoder.layers)
 

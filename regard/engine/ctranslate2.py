@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from regard.checkpoint import CONFIG, WEIGHTS
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.errors import MissingExtra, ModelFolderError, UsageError
-from regard.search import Forbid, Hypothesis, LengthPenalty, Rule, SearchSettings
+from regard.model_folder import CONFIG, WEIGHTS
+from regard.search import Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens
 
 __all__ = ["NOTES", "CTranslate2", "exports", "fingerprint", "package", "up_to_date"]
 
@@ -87,7 +87,7 @@ class CTranslate2:
         """The precision of its weights, as it was asked for."""
         return str(self.notes["precision"])
 
-    def why_not(self, settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)) -> list[str]:
+    def why_not(self, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)) -> list[str]:
         """Everything in this search that only our own can do; nothing where this engine can do it all."""
         plain = type(settings)()
         causes = [
@@ -98,7 +98,7 @@ class CTranslate2:
         return causes + [
             f"the rule {type(rule).__name__}"
             for rule in rules
-            if not (isinstance(rule, Forbid) and set(rule.never) == set(_NEVER))
+            if not (isinstance(rule, SuppressTokens) and set(rule.suppressed) == set(_NEVER))
         ]
 
     def search(self, sources: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
@@ -110,7 +110,7 @@ class CTranslate2:
             raise UsageError(*(f"CTranslate2 cannot do {cause}; use the native engine" for cause in causes))
         if not sources:
             return []
-        longest = [min(settings.longest(len(source), self.limit), self.positions) for source in sources]
+        longest = [min(settings.longest(len(source), self.max_target), self.positions) for source in sources]
         found = self._within(sources, max(longest), settings)
         for i, source in enumerate(sources):
             if any(len(h.ids) >= longest[i] - 1 for h in found[i]):
@@ -135,7 +135,7 @@ class CTranslate2:
         return int(self.notes["positions"])
 
     @property
-    def limit(self) -> int | None:
+    def max_target(self) -> int | None:
         """The longest target that its decoder can write, if there is one."""
         limit = self.notes.get("limit")
         return None if limit is None else int(limit)
@@ -209,7 +209,7 @@ def _ranked(rows: Sequence[list[int]], totals: Sequence[float], settings: Search
         Hypothesis(tuple(ids[:-1] if ids[-1:] == [EOS] else ids), total, 0.0)
         for ids, total in zip(rows, totals, strict=True)
     ]
-    scored = [replace(h, score=h.log_probability / penalty(len(h.ids) + 1)) for h in found]
+    scored = [replace(h, score=h.log_prob / penalty(len(h.ids) + 1)) for h in found]
     return sorted(scored, key=lambda h: -h.score)[: settings.beam]
 
 

@@ -12,19 +12,19 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from regard.engine.company import Job, Reader, Room, decode, follow
+from regard.engine.autotune import cached, fastest, seconds
 from regard.engine.ctranslate2 import CTranslate2, exports, up_to_date
-from regard.engine.prepared import Prepared, prepare, unprepared
+from regard.engine.packed_model import PackedModel, pack_model, why_not_packed
 from regard.engine.program import Precision
-from regard.engine.tuning import quickest, remembered, seconds
+from regard.engine.scheduler import BatchLimits, DecodeRequest, Reader, decode_requests, stream
 from regard.errors import MissingExtra, ModelFolderError, UsageError
 from regard.models import Ensemble, Model
-from regard.search import Forbid, Hypothesis, Rule, SearchSettings
+from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens
 
 __all__ = ["Engine", "EngineName"]
 
 EngineName = Literal["auto", "native", "ctranslate2"]
-PLAIN = Room(rows=160, pieces=4096)
+PLAIN = BatchLimits(rows=160, tokens=4096)
 """What PyTorch decodes together."""
 ROWS = (96, 48, 192)
 SMALL = 8_000_000
@@ -56,12 +56,12 @@ class Engine:
         self._versions: tuple[int, ...] = ()
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self.reason = unprepared(model)
+        self.reason = why_not_packed(model)
         if self._exported is None:
             self._check_precision()
 
     def decode(
-        self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)
+        self, jobs: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each job, best first, in the order of the jobs. Callers in other threads take turns.
 
@@ -75,8 +75,8 @@ class Engine:
                 return _by_ctranslate2(self._exported, jobs, settings)
             return self._decode(jobs, settings, rules)
 
-    def follow(
-        self, job: Job, settings: SearchSettings, rules: Sequence[Rule] = (Forbid(),)
+    def stream(
+        self, job: DecodeRequest, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
     ) -> Iterator[tuple[int, ...]]:
         """What is written of one sentence after each step: the same pieces that `decode` gives in the end.
 
@@ -84,12 +84,12 @@ class Engine:
         """
         if self.reason is not None:
             self._check_precision()
-            yield from follow(self.model, job, settings, rules)
+            yield from stream(self.model, job, settings, rules)
             return
         with self._lock:
             self._wake()
             self._renew()
-            steps = follow(self._together(torch.get_num_threads()), job, settings, rules)
+            steps = stream(self._together(torch.get_num_threads()), job, settings, rules)
         while True:
             with self._lock:
                 ids = next(steps, None)
@@ -104,12 +104,12 @@ class Engine:
                 f"precision {self.precision} needs the native kernels, and {self.reason}; leave --precision at float32"
             )
 
-    def _elsewhere(self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule]) -> bool:
+    def _elsewhere(self, jobs: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]) -> bool:
         """Whether CTranslate2 is to do this."""
         exported = self._exported
         assert exported is not None
         causes = exported.why_not(settings, rules)
-        if any(_special(job, settings, self.model.limit) for job in jobs):
+        if any(_special(job, settings, self.model.max_target) for job in jobs):
             causes = [*causes, "prefixes, terms and forbidden words"]
         if self.name == "ctranslate2":
             if causes:
@@ -122,26 +122,28 @@ class Engine:
         if len(jobs) < TOGETHER:
             return False
         trial, what = jobs[:TOGETHER], f"engine {self._key()} {settings.beam} {torch.get_num_threads()}"
-        return bool(remembered(what, lambda: self._trial(trial, settings, rules)))
+        return bool(cached(what, lambda: self._trial(trial, settings, rules)))
 
-    def _trial(self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule]) -> bool:
+    def _trial(self, jobs: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]) -> bool:
         """Whether CTranslate2 is the quicker for these sentences."""
         exported = self._exported
         assert exported is not None
         ours, theirs = lambda: self._decode(jobs, settings, rules), lambda: _by_ctranslate2(exported, jobs, settings)
-        return quickest((0, 1), lambda choice: seconds((ours, theirs)[choice])) == 1
+        return fastest((0, 1), lambda choice: seconds((ours, theirs)[choice])) == 1
 
-    def _decode(self, jobs: Sequence[Job], settings: SearchSettings, rules: Sequence[Rule]) -> list[list[Hypothesis]]:
+    def _decode(
+        self, jobs: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
+    ) -> list[list[Hypothesis]]:
         if self.reason is not None:
             self._check_precision()
-            return decode([self.model], jobs, settings, rules, PLAIN)
+            return decode_requests([self.model], jobs, settings, rules, PLAIN)
         self._renew()
         threads = torch.get_num_threads()
         if threads == 1 or len(jobs) == 1:
             readers = [self._together(threads)]
         else:
             readers = [self._reader(number) for number in range(threads)]
-        return decode(readers, jobs, settings, rules, self._room(len(jobs) * settings.beam))
+        return decode_requests(readers, jobs, settings, rules, self._room(len(jobs) * settings.beam))
 
     def _open(self) -> CTranslate2 | None:
         wanted = self.name == "ctranslate2"
@@ -168,7 +170,7 @@ class Engine:
         versions = tuple(parameter._version for parameter in self.model.parameters())
         assert isinstance(self.model, Model), "an ensemble is not prepared"
         if versions != self._versions:
-            self._readers, self._versions = {0: prepare(self.model, self.precision)}, versions
+            self._readers, self._versions = {0: pack_model(self.model, self.precision)}, versions
 
     def _wake(self) -> None:
         """In a fork of the process that prepared the weights: use them, but nothing that has threads. These were left
@@ -177,34 +179,34 @@ class Engine:
         if self._process != os.getpid():
             self._left = [*self._left, self._readers, self._exported]
             first = self._readers.get(0)
-            self._readers = {0: first.another()} if isinstance(first, Prepared) else {}
+            self._readers = {0: first.clone()} if isinstance(first, PackedModel) else {}
             self._exported, self._process = self._open(), os.getpid()
 
     def _reader(self, number: int) -> Reader:
         if number not in self._readers:
             first = self._readers[0]
-            assert isinstance(first, Prepared)
-            self._readers[number] = first.another()
+            assert isinstance(first, PackedModel)
+            self._readers[number] = first.clone()
         return self._readers[number]
 
     def _together(self, threads: int) -> Reader:
         """The verbs for one sentence: by as many threads as were found to be quickest."""
         if threads == 1 or sum(parameter.numel() for parameter in self.model.parameters()) < SMALL:
             return self._reader(0)
-        most = int(remembered(f"threads {self._key()} {threads}", lambda: self._threads(threads)))
+        most = int(cached(f"threads {self._key()} {threads}", lambda: self._threads(threads)))
         if most == 1:
             return self._reader(0)
         if -most not in self._readers:
             first = self._readers[0]
-            assert isinstance(first, Prepared)
-            self._readers[-most] = first.another(most)
+            assert isinstance(first, PackedModel)
+            self._readers[-most] = first.clone(most)
         return self._readers[-most]
 
-    def _room(self, rows: int) -> Room:
+    def _room(self, rows: int) -> BatchLimits:
         """How much each thread decodes together; found out when there is enough to do for it to matter."""
         if rows <= 8 * max(ROWS):
-            return Room(rows=ROWS[0])
-        return Room(rows=int(remembered(f"rows {self._key()}", self._rows)))
+            return BatchLimits(rows=ROWS[0])
+        return BatchLimits(rows=int(cached(f"rows {self._key()}", self._rows)))
 
     def _key(self) -> str:
         shapes = sorted({f"{tuple(p.shape)}" for p in self.model.parameters()})
@@ -213,19 +215,19 @@ class Engine:
     def _threads(self, most: int) -> int:
         """How many threads make one step of one sentence quickest."""
         first = self._readers[0]
-        assert isinstance(first, Prepared)
-        teams = {count: first.another(count) for count in {1, 2, most} if count <= most}
-        return quickest(sorted(teams), lambda count: _steps(teams[count], 1, 8))
+        assert isinstance(first, PackedModel)
+        teams = {count: first.clone(count) for count in {1, 2, most} if count <= most}
+        return fastest(sorted(teams), lambda count: _steps(teams[count], 1, 8))
 
     def _rows(self) -> int:
         """How many rows together take the least time for each."""
         first = self._readers[0]
-        return quickest(ROWS, lambda rows: _steps(first, rows, 4) / rows)
+        return fastest(ROWS, lambda rows: _steps(first, rows, 4) / rows)
 
 
 def _steps(reader: Any, rows: int, count: int) -> float:
     """Seconds for some steps of so many sentences."""
-    source = reader.encode(reader.model.encoder.anything(rows))
+    source = reader.encode(reader.model.encoder.dummy_batch(rows))
     tokens = np.zeros((rows, 1), np.int64)
 
     def run() -> None:
@@ -259,13 +261,15 @@ def _exported(folder: Path | None, precision: Precision, wanted: bool) -> CTrans
         return None
 
 
-def _special(job: Job, settings: SearchSettings, limit: int | None) -> bool:
+def _special(job: DecodeRequest, settings: SearchSettings, limit: int | None) -> bool:
     """Whether more is asked of this sentence than to be translated."""
     task = job.task
-    return bool(task.prefix or task.terms or task.without) or task.longest != settings.longest(job.size, limit)
+    return bool(task.prefix or task.terms or task.banned) or task.longest != settings.longest(job.size, limit)
 
 
-def _by_ctranslate2(exported: CTranslate2, jobs: Sequence[Job], settings: SearchSettings) -> list[list[Hypothesis]]:
+def _by_ctranslate2(
+    exported: CTranslate2, jobs: Sequence[DecodeRequest], settings: SearchSettings
+) -> list[list[Hypothesis]]:
     """Sentences of like lengths together, as many batches at a time as there are threads."""
     order = sorted(range(len(jobs)), key=lambda i: -jobs[i].size)
     groups = [order[i : i + TOGETHER] for i in range(0, len(order), TOGETHER)]

@@ -20,7 +20,7 @@ Precision = Literal["float32", "bfloat16", "int8"]
 PRECISIONS: dict[str, int] = {"float32": 0, "bfloat16": 1, "int8": 2}
 GROUP = {"float32": 1, "bfloat16": 2, "int8": 4}
 BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
-BENDS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3, "tanh": 4}
+ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3, "tanh": 4}
 KINDS = (
     "embed", "norm", "linear", "copy", "store", "memorise", "attend_sentence", "attend_source", "attend_past",
     "additive", "state", "gru", "lstm", "tanh", "recur", "unit", "glu", "mix", "near", "near_past", "gate", "best",
@@ -114,7 +114,14 @@ class Builder:
         """Columns of `source` from `place` on, times a weight (V, K), bent, plus a register: into others from `at`."""
         to = self.register(weight.shape[0]) if to is None else to
         self._add(
-            "linear", source, to, extra=plus, at=at, place=place, bend=BENDS[bend], weight=self._weight(weight, bias)
+            "linear",
+            source,
+            to,
+            extra=plus,
+            at=at,
+            place=place,
+            bend=ACTIVATIONS[bend],
+            weight=self._weight(weight, bias),
         )
         return to
 
@@ -122,7 +129,7 @@ class Builder:
         """Any other operation; tensors among the values are kept."""
         given = {k: self._numbers(v) if isinstance(v, torch.Tensor) else v for k, v in values.items()}
         if isinstance(bend := given.get("bend"), str):
-            given["bend"] = BENDS[bend]
+            given["bend"] = ACTIVATIONS[bend]
         self._add(kind, source, to, **given)
 
     def mix(self, one: int, other: int, scale: float, to: int | None = None) -> int:

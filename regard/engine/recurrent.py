@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from regard.engine.attention_ops import emit_attention, emit_memory, emit_query, why_not_emitted
 from regard.engine.program import Builder, EncoderProgram, Precision, Program
-from regard.engine.reading import asked, attend, remembered, unread
-from regard.layers.recurrent import GRU, LSTM, Elman
-from regard.models.recurrent import PlainDecoder, RecurrentDecoder, RecurrentEncoder
+from regard.layers.cells import GRU, LSTM, Elman
+from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
 
 __all__ = ["encoder_program", "encoder_why_not", "first_program", "memory_program", "step_program", "why_not"]
 
-AnyDecoder = RecurrentDecoder | PlainDecoder
+AnyDecoder = RecurrentDecoder | NoAttentionDecoder
 CELLS: dict[Any, str] = {GRU: "gru", LSTM: "lstm", Elman: "tanh"}
 _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
 
 
 def why_not(decoder: AnyDecoder) -> str | None:
     """What of this decoder the programs cannot do; None where they can do all."""
-    if isinstance(decoder, RecurrentDecoder) and (reason := unread(decoder.read)) is not None:
+    if isinstance(decoder, RecurrentDecoder) and (reason := why_not_emitted(decoder.cross_attention)) is not None:
         return f"the decoder {reason}, which has no program"
     cell = type(decoder.cells[0])
     return None if cell in CELLS else f"the decoder's cell {cell.__name__} has no program"
@@ -59,7 +59,7 @@ def memory_program(
     if not isinstance(decoder, RecurrentDecoder):
         return None
     b = Builder(precision)
-    entry = remembered(b, decoder.read, b.register(size), 0)
+    entry = emit_memory(b, decoder.cross_attention, b.register(size), 0)
     return b.program(), entry
 
 
@@ -73,7 +73,7 @@ def first_program(decoder: AnyDecoder, rows: int, size: int, precision: Precisio
         place = i * rows // count * size if isinstance(decoder, RecurrentDecoder) else 0
         b.linear(summary, bridge.weight, bridge.bias, bend="tanh", place=place, to=states, at=i * E)
     b.add("store", states, at=0, size=width, place=0)
-    if isinstance(decoder, PlainDecoder) and decoder.every:
+    if isinstance(decoder, NoAttentionDecoder) and decoder.every:
         b.add("store", states, at=top, size=E, place=width)
     return b.program()
 
@@ -89,7 +89,7 @@ def step_program(decoder: AnyDecoder, precision: Precision) -> tuple[Program, in
     states = b.register(width)
     b.add("state", to=states, size=width, place=0)
     embedded = b.embed(decoder.embedding.weight, decoder.embedding.scale)
-    if isinstance(decoder, PlainDecoder):
+    if isinstance(decoder, NoAttentionDecoder):
         told, beside = _plain(b, decoder, states, embedded)
     elif decoder.order == "bahdanau":
         told, beside = _read_then_step(b, decoder, states, embedded), 0
@@ -97,7 +97,7 @@ def step_program(decoder: AnyDecoder, precision: Precision) -> tuple[Program, in
         told, beside = _step_then_read(b, decoder, states, embedded)
     b.add("store", states, at=0, size=width, place=0)
     features = b.linear(told, decoder.readout.weight, decoder.readout.bias, bend="tanh")
-    if isinstance(decoder, RecurrentDecoder) and decoder.order == "luong_fed":
+    if isinstance(decoder, RecurrentDecoder) and decoder.order == "luong_input_feeding":
         b.add("store", features, at=0, size=beside, place=width)
     return b.program(), features, width + beside
 
@@ -111,9 +111,9 @@ def _sizes(decoder: AnyDecoder) -> tuple[int, int, int]:
 def _read_then_step(b: Builder, decoder: RecurrentDecoder, states: int, embedded: int) -> int:
     """What the features are made of: the highest state, what was read before the step, the piece."""
     E, top, _ = _sizes(decoder)
-    read, De = decoder.read, b.widths[embedded]
+    read, De = decoder.cross_attention, b.widths[embedded]
     told = b.register(E + read.value_size + De)
-    attend(b, read, asked(b, read, states, top, E), told, E, read.value_size, 0)
+    emit_attention(b, read, emit_query(b, read, states, top, E), told, E, read.value_size, 0)
     _gate(b, decoder, states, told)
     said = _input(b, decoder, embedded)
     b.linear(told, decoder.context.weight, place=E, plus=said, to=said)
@@ -126,9 +126,9 @@ def _read_then_step(b: Builder, decoder: RecurrentDecoder, states: int, embedded
 def _step_then_read(b: Builder, decoder: RecurrentDecoder, states: int, embedded: int) -> tuple[int, int]:
     """The highest state and what was read after the step; and the numbers that are fed back."""
     E, top, width = _sizes(decoder)
-    read, beside = decoder.read, 0
+    read, beside = decoder.cross_attention, 0
     said = _input(b, decoder, embedded)
-    if decoder.order == "luong_fed":
+    if decoder.order == "luong_input_feeding":
         beside = decoder.context.in_features
         fed = b.register(beside)
         b.add("state", to=fed, size=beside, place=width)
@@ -136,7 +136,7 @@ def _step_then_read(b: Builder, decoder: RecurrentDecoder, states: int, embedded
     _cells(b, decoder, said, states)
     told = b.register(E + read.value_size)
     b.add("copy", states, told, place=top, at=0, size=E)
-    attend(b, read, asked(b, read, states, top, E), told, E, read.value_size, 0)
+    emit_attention(b, read, emit_query(b, read, states, top, E), told, E, read.value_size, 0)
     _gate(b, decoder, states, told)
     return told, beside
 
@@ -146,10 +146,10 @@ def _gate(b: Builder, decoder: RecurrentDecoder, states: int, told: int) -> None
     if decoder.gate is not None:
         E, top, _ = _sizes(decoder)
         logit = b.linear(states, decoder.gate.weight, decoder.gate.bias, place=top)
-        b.add("gate", logit, told, at=E, size=decoder.read.value_size)
+        b.add("gate", logit, told, at=E, size=decoder.cross_attention.value_size)
 
 
-def _plain(b: Builder, decoder: PlainDecoder, states: int, embedded: int) -> tuple[int, int]:
+def _plain(b: Builder, decoder: NoAttentionDecoder, states: int, embedded: int) -> tuple[int, int]:
     """The highest state, with the piece and the context if that goes into every step; and the size of the context."""
     E, top, width = _sizes(decoder)
     De, beside = b.widths[embedded], E if decoder.every else 0

@@ -9,23 +9,31 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from regard.attention import Read
+from regard.attention import Attention
+from regard.engine.attention_ops import (
+    emit_attention,
+    emit_directions,
+    emit_memory,
+    emit_query,
+    heads_of,
+    scale,
+    why_not_emitted,
+)
 from regard.engine.program import Builder, EncoderProgram, Precision, Program
-from regard.engine.reading import asked, attend, directed, heads_of, remembered, scale, unread
 from regard.layers.feedforward import FeedForward, swiglu
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
 __all__ = ["encoder_program", "memory_program", "step_program", "why_not"]
 
-BENDS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", swiglu: "none"}
+ACTIVATIONS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", swiglu: "none"}
 
 
 def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
     """What of this encoder or decoder the programs cannot do; None where they can do all."""
     for name, part in module.named_modules():
-        if isinstance(part, Read) and (reason := unread(part)) is not None:
+        if isinstance(part, Attention) and (reason := why_not_emitted(part)) is not None:
             return f"{name} {reason}, which has no program"
-        if isinstance(part, FeedForward) and part.activation not in BENDS:
+        if isinstance(part, FeedForward) and part.activation not in ACTIVATIONS:
             return f"{name} has an activation that has no program"
     return None
 
@@ -39,10 +47,10 @@ def encoder_program(encoder: TransformerEncoder, precision: Precision) -> Encode
     b.add("copy", x, embedded, place=0, at=0, size=D)
     for layer in encoder.layers:
         own: Any = layer
-        z = _enter(b, own.around_self, x, y)
-        _ask_itself(b, own.self_read, z, own_all)
-        b.add("attend_sentence", own_all, read, entry=own.window or 0, size=D, **_products(own.self_read))
-        _leave(b, own.around_self, x, read, own.self_read.output)
+        z = _enter(b, own.self_attention_residual, x, y)
+        _ask_itself(b, own.self_attention, z, own_all)
+        b.add("attend_sentence", own_all, read, entry=own.window or 0, size=D, **_products(own.self_attention))
+        _leave(b, own.self_attention_residual, x, read, own.self_attention.output)
         _feedforward(b, own, x, y)
     _exit(b, encoder, x)
     return EncoderProgram(b.program(), x, embedded)
@@ -54,7 +62,7 @@ def memory_program(decoder: TransformerDecoder, size: int, embedded: int, precis
     said = b.register(size)
     for layer in decoder.layers:
         own: Any = layer
-        place += remembered(b, own.cross_read, said, place)
+        place += emit_memory(b, own.cross_attention, said, place)
     return b.program(), place
 
 
@@ -67,17 +75,17 @@ def step_program(decoder: TransformerDecoder, precision: Precision) -> tuple[Pro
     place = 0
     for i, layer in enumerate(decoder.layers):
         own: Any = layer
-        z = _enter(b, own.around_self, x, y)
-        _ask_itself(b, own.self_read, z, own_past)
+        z = _enter(b, own.self_attention_residual, x, y)
+        _ask_itself(b, own.self_attention, z, own_past)
         b.add("store", own_past, at=D, size=2 * D, place=2 * D * i)
-        read_by = _products(own.self_read)
+        read_by = _products(own.self_attention)
         b.add("attend_past", own_past, read, entry=own.window or 0, size=D, place=2 * D * i, **read_by)
-        _leave(b, own.around_self, x, read, own.self_read.output)
-        z = _enter(b, own.around_cross, x, y)
-        query = asked(b, own.cross_read, z, 0, D)
-        attend(b, own.cross_read, query, read, 0, D, place)
+        _leave(b, own.self_attention_residual, x, read, own.self_attention.output)
+        z = _enter(b, own.cross_attention_residual, x, y)
+        query = emit_query(b, own.cross_attention, z, 0, D)
+        emit_attention(b, own.cross_attention, query, read, 0, D, place)
         place += b.widths[query] + D
-        _leave(b, own.around_cross, x, read, own.cross_read.output)
+        _leave(b, own.cross_attention_residual, x, read, own.cross_attention.output)
         _feedforward(b, own, x, y)
     _exit(b, decoder, x)
     return b.program(), x, 2 * D * len(decoder.layers)
@@ -112,21 +120,21 @@ def _leave(b: Builder, around: Any, x: int, change: int, layer: nn.Linear) -> No
 
 def _feedforward(b: Builder, layer: Any, x: int, y: int) -> None:
     network: FeedForward = layer.feedforward
-    z = _enter(b, layer.around_feedforward, x, y)
-    inner = b.linear(z, network.widen.weight, network.widen.bias, bend=BENDS[network.activation])
+    z = _enter(b, layer.feedforward_residual, x, y)
+    inner = b.linear(z, network.widen.weight, network.widen.bias, bend=ACTIVATIONS[network.activation])
     if network.activation is swiglu:
         both, inner = inner, b.register(b.widths[inner] // 2)
         b.add("glu", both, inner, size=b.widths[inner], bend="silu")
-    _leave(b, layer.around_feedforward, x, inner, network.narrow)
+    _leave(b, layer.feedforward_residual, x, inner, network.narrow)
 
 
-def _products(read: Read) -> dict[str, Any]:
+def _products(read: Attention) -> dict[str, Any]:
     return {"heads": read.heads, "scale": scale(read)}
 
 
-def _ask_itself(b: Builder, read: Read, source: int, to: int) -> None:
+def _ask_itself(b: Builder, read: Attention, source: int, to: int) -> None:
     """Query, key and value side by side in one register."""
     b.linear(source, *heads_of(read), to=to)
     D = read.size
-    directed(b, read, to, 0, D, asking=True)
-    directed(b, read, to, D, D)
+    emit_directions(b, read, to, 0, D, asking=True)
+    emit_directions(b, read, to, D, D)

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from regard.attention.alignment import SYMMETRIES, Link, Readings, links_between, strongest, symmetrise
+from regard.attention.alignment import SYMMETRIES, Link, Readings, argmax_links, extract_links, symmetrise
 from regard.pipeline import AlignmentChoice, Translator
 
 __all__ = [
@@ -77,7 +77,7 @@ def read_all(translator: Translator, sources: Sequence[str], targets: Sequence[s
 
 def links_of(readings: Iterable[Readings], choice: AlignmentChoice) -> list[list[Link]]:
     """The links that this choice makes of each reading."""
-    return [links_between(_words(each, choice), choice.symmetry) for each in readings]
+    return [extract_links(_words(each, choice), choice.symmetry) for each in readings]
 
 
 def choices(reading: Readings) -> list[AlignmentChoice]:
@@ -142,7 +142,7 @@ def agreeing_choices(
     """
     if backward is None:
         found = [(_agreement_with_itself(forward, choice), choice) for choice in choices(forward[0])]
-        agreement, choice = max(((a, c) for a, c in found if not c.consumed), key=lambda pair: pair[0])
+        agreement, choice = max(((a, c) for a, c in found if not c.shifted), key=lambda pair: pair[0])
         return choice, None, agreement
     one, other = choices(forward[0]), choices(backward[0])
     ours = _table(forward, one, turned=False)
@@ -157,7 +157,7 @@ def _agreement_with_itself(readings: Iterable[Readings], choice: AlignmentChoice
     both = total = 0
     for reading in readings:
         weights = _words(reading, choice)
-        one, other = set(strongest(weights)), {(s, t) for t, s in strongest(weights.T)}
+        one, other = set(argmax_links(weights)), {(s, t) for t, s in argmax_links(weights.T)}
         both, total = both + 2 * len(one & other), total + len(one) + len(other)
     return both / max(total, 1)
 
@@ -180,11 +180,11 @@ def share_on_gold(readings: Iterable[Readings], gold: Iterable[Links], choice: A
     """The share of target words whose strongest source word is a gold link (source word, target word)."""
     right = total = 0
     for reading, links in zip(readings, gold, strict=True):
-        found = strongest(_words(reading, choice))
+        found = argmax_links(_words(reading, choice))
         right += sum(link in links for link in found)
         total += len(found)
     return right / max(total, 1)
 
 
 def _words(reading: Readings, choice: AlignmentChoice) -> npt.NDArray[np.float32]:
-    return reading.words(choice.layer, choice.head, choice.consumed).weights
+    return reading.words(choice.layer, choice.head, choice.shifted).weights

@@ -9,7 +9,7 @@ import numpy as np
 
 from regard.errors import DataError
 
-__all__ = ["DRAWS", "Difference", "paired"]
+__all__ = ["DRAWS", "Difference", "paired_bootstrap"]
 
 DRAWS = 10_000
 
@@ -34,7 +34,9 @@ class Difference:
         return f"{self.difference:+.2f} (95 % interval {self.low:+.2f} to {self.high:+.2f}), {p}".replace("-", "−")
 
 
-def paired(first: Sequence[float], second: Sequence[float], draws: int = DRAWS, seed: int = 12345) -> Difference:
+def paired_bootstrap(
+    first: Sequence[float], second: Sequence[float], draws: int = DRAWS, seed: int = 12345
+) -> Difference:
     """Compare two systems by their scores of the same things, which are drawn anew, with repetition, `draws` times."""
     if len(first) != len(second) or not len(first):
         raise DataError(f"{len(first)} scores of one system and {len(second)} of the other: wanted those of the same")

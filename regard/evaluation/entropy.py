@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from regard.attention import watch
-from regard.data.batch import PairBatch
+from regard.data.batch import TrainingBatch
 from regard.data.vocabulary import PAD
 from regard.models import Batch, Encoded, Model
 from regard.shapes import Float, Tensor
@@ -14,7 +14,7 @@ __all__ = ["attention_entropy"]
 
 
 @torch.no_grad()
-def attention_entropy(model: Model, batch: PairBatch) -> dict[str, float]:
+def attention_entropy(model: Model, batch: TrainingBatch) -> dict[str, float]:
     """Nats by the name of each reading layer, a mean over heads and over the real pieces that looked.
 
     0: all weight on one entry; log S: the same weight on each of S entries.
@@ -28,7 +28,7 @@ def attention_entropy(model: Model, batch: PairBatch) -> dict[str, float]:
     }
 
 
-def _entries(model: Model, batch: PairBatch) -> Tensor:
+def _entries(model: Model, batch: TrainingBatch) -> Tensor:
     """Which entries of the sources are real: pieces, or cells of pictures."""
     if batch.source.dim() == 2:
         return torch.ones_like(batch.source, dtype=torch.bool) if batch.source_keep is None else batch.source_keep

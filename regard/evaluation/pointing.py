@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from regard.errors import UsageError
 
-__all__ = ["Pointing", "play", "points_at", "share_pointed"]
+__all__ = ["Pointing", "pointing_game", "points_at", "share_pointed"]
 
 Map = npt.NDArray[np.floating]
 Region = npt.NDArray[np.bool_]
@@ -54,7 +54,7 @@ class Pointing:
         return f"{100 * self.share:.1f} % of {self.words:,} words ({told})"
 
 
-def play(
+def pointing_game(
     maps: Iterable[Map], regions: Iterable[Region], middle: float = 0.5, reach: tuple[float, float] = (1.0, 1.0)
 ) -> Pointing:
     """The pointing game with its two baselines: a map (rows, columns) and a region (Y, X) for each word.

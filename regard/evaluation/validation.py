@@ -8,22 +8,22 @@ from typing import Any
 
 import torch
 
-from regard.checkpoint import FolderSettings
 from regard.data.batch import Example
-from regard.data.batching import Batches, BatchingSettings
-from regard.data.captioned import Scenes, scene_examples
+from regard.data.batching import BatchingSettings, BatchStream
 from regard.data.corpus import Corpus
-from regard.data.examples import examples, resampled
+from regard.data.examples import encode_pairs, resampled
+from regard.data.prepare_captions import CaptionCorpus, caption_examples
 from regard.data.tokenizer import Tokenizer
 from regard.errors import LineWarning
-from regard.evaluation.captioning import cut_for, watched
+from regard.evaluation.caption_metrics import tokenizer_for, validation_scores
 from regard.evaluation.entropy import attention_entropy
 from regard.evaluation.metrics import chrf_and_bleu
+from regard.model_folder import FolderSettings
 from regard.models import Model, device_of
 from regard.pipeline import Captioner, Translator
 from regard.training.loss import Loss, Objective
 
-__all__ = ["CaptionValidation", "Validation", "examples", "resampled", "validation"]
+__all__ = ["CaptionValidation", "Validation", "encode_pairs", "resampled", "validation"]
 
 
 GREEDY = {"beam": 1, "groups": 1, "mbr": False, "sample": False, "temperature": 1.0, "top_k": None, "top_p": None}
@@ -36,7 +36,7 @@ class _Validation(ABC):
     """
 
     def __init__(self, held_out: list[Example], tokenizer: Tokenizer, settings: FolderSettings) -> None:
-        self.batches = Batches(held_out, BatchingSettings(tokens=4096), seed=0)
+        self.batches = BatchStream(held_out, BatchingSettings(tokens=4096), seed=0)
         self.tokenizer = tokenizer
         self.settings = settings.with_values(search={**settings.search.model_dump(), **GREEDY})
 
@@ -63,7 +63,7 @@ class Validation(_Validation):
 
     def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: FolderSettings, most: int) -> None:
         """At most so many pairs are translated."""
-        super().__init__(examples(corpus.sources, corpus.targets, tokenizer), tokenizer, settings)
+        super().__init__(encode_pairs(corpus.sources, corpus.targets, tokenizer), tokenizer, settings)
         self.sources, self.targets = corpus.sources[:most], corpus.targets[:most]
 
     def _scores(self, model: Model) -> dict[str, float]:
@@ -74,21 +74,23 @@ class Validation(_Validation):
 class CaptionValidation(_Validation):
     """Of captions, against all that people gave: `chrf`, `bleu` and `cider`."""
 
-    def __init__(self, scenes: Scenes, tokenizer: Tokenizer, settings: FolderSettings, most: int) -> None:
+    def __init__(self, scenes: CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, most: int) -> None:
         """At most so many pictures are captioned."""
-        held_out, _, _ = scene_examples(scenes, tokenizer, together=5)
+        held_out, _, _ = caption_examples(scenes, tokenizer, together=5)
         super().__init__(held_out, tokenizer, settings)
         self.pictures, self.references = scenes.pictures[:most], scenes.album.references[:most]
 
     def _scores(self, model: Model) -> dict[str, float]:
         captioned = Captioner(model, self.tokenizer, self.settings).caption(list(self.pictures))
-        return watched([found.text for found in captioned], self.references, cut_for(self.settings.tokenizer))
+        return validation_scores(
+            [found.text for found in captioned], self.references, tokenizer_for(self.settings.tokenizer)
+        )
 
 
 def validation(
-    data: Corpus | Scenes, tokenizer: Tokenizer, settings: FolderSettings, most: int
+    data: Corpus | CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, most: int
 ) -> Validation | CaptionValidation:
     """What training is watched by; at most so many outputs are made at each look."""
-    if isinstance(data, Scenes):
+    if isinstance(data, CaptionCorpus):
         return CaptionValidation(data, tokenizer, settings, most)
     return Validation(data, tokenizer, settings, most)

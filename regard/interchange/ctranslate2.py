@@ -11,16 +11,16 @@ from typing import Any, Literal
 
 import torch
 
-from regard.checkpoint import CONFIG, Folder, load_folder
 from regard.data.text import write_bytes
 from regard.data.vocabulary import BOS, EOS, Vocabulary
 from regard.engine.ctranslate2 import NOTES, CTranslate2, exports, fingerprint, package, up_to_date
 from regard.errors import ExportError
-from regard.interchange.sentences import real_sentences
-from regard.models import Batch, ModelSettings, why_not_ctranslate2
+from regard.interchange.probe_sentences import real_sentences
+from regard.model_folder import CONFIG, ModelFolder, load_folder
+from regard.models import Batch, ModelSettings, ctranslate2_obstacles
 from regard.search import Hypothesis, SearchSettings, search
 
-__all__ = ["PRECISIONS", "Parity", "Precision", "export", "kept"]
+__all__ = ["PRECISIONS", "Parity", "Precision", "cached_export", "export"]
 
 Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 PRECISIONS: dict[Precision, tuple[float, float]] = {
@@ -63,7 +63,7 @@ class Parity:
         )
 
 
-def kept(folder: Path, precision: Precision = "int8") -> Path:
+def cached_export(folder: Path, precision: Precision = "int8") -> Path:
     """The model folder's own export of this precision, made or made anew where its weights have changed."""
     out = exports(folder, precision)
     if not up_to_date(out, folder):
@@ -84,13 +84,13 @@ def export(folder: Path, out: Path, precision: Precision = "float32", source: Pa
     # Before the weights are read: should they change meanwhile, the export is not of them.
     exported = fingerprint(folder) if (folder / CONFIG).is_file() else ""
     model = load_folder(folder)
-    if causes := why_not_ctranslate2(model.settings.model):
+    if causes := ctranslate2_obstacles(model.settings.model):
         raise ExportError(*causes)
     if out.exists() and any(out.iterdir()):
         raise ExportError(f"{out}: there is something already; choose a new folder, or remove this one")
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
     notes: dict[str, Any] = {"fingerprint": exported, "precision": precision, "positions": POSITIONS}
-    notes["limit"] = model.model.limit
+    notes["limit"] = model.model.max_target
     beside = out.with_name(out.name + ".part")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
@@ -108,7 +108,7 @@ def export(folder: Path, out: Path, precision: Precision = "float32", source: Pa
     return parity
 
 
-def write(model: Folder, out: Path, precision: Precision) -> None:
+def write(model: ModelFolder, out: Path, precision: Precision) -> None:
     """Write the folder that `ctranslate2.Translator` loads, and the tokenizer beside it."""
     spec = _spec(model)
     spec.validate()
@@ -117,7 +117,7 @@ def write(model: Folder, out: Path, precision: Precision) -> None:
     model.tokenizer.save(out)
 
 
-def compared(model: Folder, exported: CTranslate2, sentences: Sequence[str], origin: str) -> Parity:
+def compared(model: ModelFolder, exported: CTranslate2, sentences: Sequence[str], origin: str) -> Parity:
     """Translate with both, and let the export score what the model says."""
     sources = [[*model.tokenizer.source.encode(text), EOS] for text in sentences]
     search = model.settings.search
@@ -135,7 +135,7 @@ def compared(model: Folder, exported: CTranslate2, sentences: Sequence[str], ori
     )
 
 
-def _native(model: Folder, sources: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
+def _native(model: ModelFolder, sources: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
     found = []
     for source in sources:
         with torch.inference_mode():
@@ -145,7 +145,9 @@ def _native(model: Folder, sources: Sequence[Sequence[int]], settings: SearchSet
 
 
 @torch.inference_mode()
-def _likely(model: Folder, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
+def _likely(
+    model: ModelFolder, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> list[list[float]]:
     """The log-probability of each piece of given targets, and of the end of sentence."""
     results = []
     for source, target in zip(sources, targets, strict=True):
@@ -178,7 +180,7 @@ def _json(values: Any) -> bytes:
     return (json.dumps(values, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _spec(model: Folder) -> Any:
+def _spec(model: ModelFolder) -> Any:
     """The model as CTranslate2 describes one. Every tensor in it is a copy."""
     from ctranslate2.specs import transformer_spec
 
@@ -198,7 +200,7 @@ def _spec(model: Folder) -> Any:
     decoder.projection.bias = _copy(parts.decoder.output.bias)
     spec.register_source_vocabulary(_tokens(model.tokenizer.source))
     spec.register_target_vocabulary(_tokens(model.tokenizer.target))
-    spec.config.layer_norm_epsilon = parts.encoder.layers[0].around_self.norm.eps
+    spec.config.layer_norm_epsilon = parts.encoder.layers[0].self_attention_residual.norm.eps
     return spec
 
 
@@ -231,15 +233,20 @@ def _fill_side(part: Any, spec: Any, settings: Any) -> None:
         )  # the description has one beside `pre` only, the runtime wherever it is
         _norm(spec.layer_norm, part.norm)
     for layer, other in zip(part.layers, spec.layer, strict=True):
-        _norm(other.self_attention.layer_norm, layer.around_self.norm)
-        _linears(other.self_attention.linear[0], layer.self_read.query, layer.self_read.key, layer.self_read.value)
-        _linears(other.self_attention.linear[1], layer.self_read.output)
+        _norm(other.self_attention.layer_norm, layer.self_attention_residual.norm)
+        _linears(
+            other.self_attention.linear[0],
+            layer.self_attention.query,
+            layer.self_attention.key,
+            layer.self_attention.value,
+        )
+        _linears(other.self_attention.linear[1], layer.self_attention.output)
         if hasattr(other, "attention"):
-            _norm(other.attention.layer_norm, layer.around_cross.norm)
-            _linears(other.attention.linear[0], layer.cross_read.query)
-            _linears(other.attention.linear[1], layer.cross_read.key, layer.cross_read.value)
-            _linears(other.attention.linear[2], layer.cross_read.output)
-        _norm(other.ffn.layer_norm, layer.around_feedforward.norm)
+            _norm(other.attention.layer_norm, layer.cross_attention_residual.norm)
+            _linears(other.attention.linear[0], layer.cross_attention.query)
+            _linears(other.attention.linear[1], layer.cross_attention.key, layer.cross_attention.value)
+            _linears(other.attention.linear[2], layer.cross_attention.output)
+        _norm(other.ffn.layer_norm, layer.feedforward_residual.norm)
         if settings.activation == "swiglu":
             _halves(layer.feedforward.widen, other.ffn.linear_0, other.ffn.linear_0_noact)
         else:
@@ -272,7 +279,7 @@ def _tokens(vocabulary: Vocabulary) -> list[str]:
     """Its pieces; one that comes twice is told apart by its number."""
     seen: set[str] = set()
     tokens = []
-    for i, piece in enumerate(vocabulary.pieces(range(len(vocabulary)))):
+    for i, piece in enumerate(vocabulary.tokens(range(len(vocabulary)))):
         token = piece if piece not in seen else f"{piece}@{i}"
         seen.add(token)
         tokens.append(token)

@@ -14,29 +14,29 @@ from typing import Any
 
 import torch
 
-from regard.checkpoint import (
-    WEIGHTS,
-    Folder,
-    FolderSettings,
-    load_folder,
-    load_tensors,
-    put_weights,
-    save_folder,
-    save_tensors,
-    weights,
-)
 from regard.data.batch import pad
-from regard.data.listing import Listing
+from regard.data.marian_vocab import PieceTable
 from regard.data.text import write_bytes
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, UNK, ListedVocabulary, Vocabulary
 from regard.errors import ExportError, MissingExtra
 from regard.interchange import marian
-from regard.interchange.sentences import real_sentences
-from regard.models import Batch, build, count, why_not_huggingface
+from regard.interchange.probe_sentences import real_sentences
+from regard.model_folder import (
+    WEIGHTS,
+    FolderSettings,
+    ModelFolder,
+    load_folder,
+    load_tensors,
+    load_weights,
+    named_weights,
+    save_folder,
+    save_tensors,
+)
+from regard.models import Batch, build, count_parameters, huggingface_obstacles
 from regard.search import SearchSettings, search
 
-__all__ = ["Parity", "compared", "export", "take"]
+__all__ = ["Parity", "compared", "export", "import_model"]
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 CLOSE = 1e-4
@@ -75,7 +75,7 @@ def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
     """
     transformers()
     model = load_folder(folder)
-    if causes := why_not_huggingface(model.settings.model, model.settings.tokenizer.joint):
+    if causes := huggingface_obstacles(model.settings.model, model.settings.tokenizer.joint):
         raise ExportError(*causes)
     if out.exists() and any(out.iterdir()):
         raise ExportError(f"{out}: there is something already; choose a new folder, or remove this one")
@@ -91,7 +91,7 @@ def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
     return parity
 
 
-def take(folder: Path, out: Path) -> Folder:
+def import_model(folder: Path, out: Path) -> ModelFolder:
     """Make a model folder of a Marian model. Nothing in it is unpickled but tensors.
 
     Raises ExportError, with all reasons, for what is no Marian model, and leaves nothing behind.
@@ -104,15 +104,15 @@ def take(folder: Path, out: Path) -> Folder:
         raise ExportError(*causes)
     if out.exists() and any(out.iterdir()):
         raise ExportError(f"{out}: there is something already; choose a new folder, or remove this one")
-    tensors = marian.ours(_tensors(folder), settings, tokenizer)
+    tensors = marian.from_marian(_tensors(folder), settings, tokenizer)
     model = build(settings, len(tokenizer.source), len(tokenizer.target), tokenizer.settings.joint).eval()
-    put_weights(model, tensors, folder)
+    load_weights(model, tensors, folder)
     search = marian.search_settings(generation, config)
-    found = Folder(FolderSettings(model=settings, tokenizer=tokenizer.settings, search=search), tokenizer, model)
+    found = ModelFolder(FolderSettings(model=settings, tokenizer=tokenizer.settings, search=search), tokenizer, model)
     beside = _beside(out)
     try:
         save_folder(beside, found.settings, tokenizer)
-        save_tensors(beside / WEIGHTS, weights(model))
+        save_tensors(beside / WEIGHTS, named_weights(model))
         write_bytes(beside / "README.md", _card(folder, found).encode())
         _named(beside, out)
     finally:
@@ -120,7 +120,7 @@ def take(folder: Path, out: Path) -> Folder:
     return found
 
 
-def write(model: Folder, out: Path) -> None:
+def write(model: ModelFolder, out: Path) -> None:
     """Write what `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained` load."""
     settings, tokenizer = model.settings, model.tokenizer
     config = marian.config_of(settings.model, tokenizer, settings.search)
@@ -135,7 +135,7 @@ def write(model: Folder, out: Path) -> None:
     write_bytes(out / "vocab.json", _listing(tokenizer.source))
     if not settings.tokenizer.joint:
         write_bytes(out / "target_vocab.json", _listing(tokenizer.target))
-    tensors = marian.theirs(weights(model.model), settings.model, tokenizer)
+    tensors = marian.to_marian(named_weights(model.model), settings.model, tokenizer)
     save_tensors(out / WEIGHTS, tensors, {"format": "pt"})
 
 
@@ -151,7 +151,7 @@ def transformers() -> Any:
 
 
 @torch.inference_mode()
-def compared(model: Folder, there: Path, sentences: Sequence[str], origin: str) -> Parity:
+def compared(model: ModelFolder, there: Path, sentences: Sequence[str], origin: str) -> Parity:
     """Cut, translate and score the same sentences with both."""
     other, cutter = _loaded(there)
     tokenizer = model.tokenizer
@@ -185,7 +185,7 @@ def _loaded(there: Path) -> tuple[Any, Any]:
         return model, package.MarianTokenizer.from_pretrained(there)
 
 
-def _greedy(model: Folder, batch: Batch, entries: Sequence[int]) -> list[tuple[int, ...]]:
+def _greedy(model: ModelFolder, batch: Batch, entries: Sequence[int]) -> list[tuple[int, ...]]:
     """What our greedy search writes, of at most `LONGEST` pieces."""
     settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=LONGEST)
     found = search(model.model, model.model.encode(batch), entries, settings)
@@ -227,7 +227,7 @@ def _listing(vocabulary: Vocabulary) -> bytes:
     """The file that numbers the pieces."""
     if vocabulary.listing is not None:
         return vocabulary.listing.text
-    pieces = vocabulary.pieces(range(len(vocabulary)))
+    pieces = vocabulary.tokens(range(len(vocabulary)))
     return _json({piece: number for number, piece in enumerate(pieces)})
 
 
@@ -250,7 +250,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
             plain = [plain[0], plain[0]]
         return Tokenizer(plain[0], plain[1], TokenizerSettings(kind=plain[0].kind, joint=joint, size=len(plain[0])))
     try:
-        listings = [Listing.parse(text) for text in lists]
+        listings = [PieceTable.parse(text) for text in lists]
     except ValueError as problem:
         raise ExportError(f"{folder}: the list that numbers the pieces is {problem}") from None
     source, target = ListedVocabulary(models[0], listings[0]), ListedVocabulary(models[1], listings[-1])
@@ -321,12 +321,13 @@ def _bytes(path: Path) -> bytes:
         ) from None
 
 
-def _card(folder: Path, found: Folder) -> str:
+def _card(folder: Path, found: ModelFolder) -> str:
     parts = found.settings.model
     return f"""# A translation model taken over from Hugging Face
 
 - From: `{folder}`, by `regard import huggingface`.
-- A Marian model: {parts.encoder.layers} + {parts.decoder.layers} Transformer layers, {count(found.model):,} weights.
+- A Marian model: {parts.encoder.layers} + {parts.decoder.layers} Transformer layers, \
+{count_parameters(found.model):,} weights.
 - Training data, scores and licence: see where it came from; nothing of that is known here.
 """
 

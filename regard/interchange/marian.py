@@ -15,7 +15,16 @@ from regard.models import ModelSettings
 from regard.search import SearchSettings
 from regard.shapes import Tensor
 
-__all__ = ["POSITIONS", "config_of", "generation_of", "model_settings", "ours", "rows", "search_settings", "theirs"]
+__all__ = [
+    "POSITIONS",
+    "config_of",
+    "from_marian",
+    "generation_of",
+    "model_settings",
+    "rows",
+    "search_settings",
+    "to_marian",
+]
 
 POSITIONS = 512
 """Positions that a Marian model has at the least."""
@@ -26,15 +35,15 @@ TYPICAL = 20
 _BENDS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 _PARTS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 _LAYER = {
-    **{f"self_read.{mine}": f"self_attn.{other}" for mine, other in _PARTS.items()},
-    "around_self.norm": "self_attn_layer_norm",
+    **{f"self_attention.{mine}": f"self_attn.{other}" for mine, other in _PARTS.items()},
+    "self_attention_residual.norm": "self_attn_layer_norm",
     "feedforward.widen": "fc1",
     "feedforward.narrow": "fc2",
-    "around_feedforward.norm": "final_layer_norm",
+    "feedforward_residual.norm": "final_layer_norm",
 }
 _CROSS = {
-    **{f"cross_read.{mine}": f"encoder_attn.{other}" for mine, other in _PARTS.items()},
-    "around_cross.norm": "encoder_attn_layer_norm",
+    **{f"cross_attention.{mine}": f"encoder_attn.{other}" for mine, other in _PARTS.items()},
+    "cross_attention_residual.norm": "encoder_attn_layer_norm",
 }
 _MATRICES = ("model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 _TIED = (*_MATRICES, "lm_head.weight")
@@ -152,7 +161,7 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
     return ModelSettings.parse({**sides, "share": share}, "config.json")
 
 
-def theirs(weights: Mapping[str, Tensor], settings: ModelSettings, tokenizer: Tokenizer) -> dict[str, Tensor]:
+def to_marian(weights: Mapping[str, Tensor], settings: ModelSettings, tokenizer: Tokenizer) -> dict[str, Tensor]:
     """The weights of a Marian model from ours."""
     found = {there: weights[here].clone() for here, there in _renamed(settings).items()}
     for here, there, vocabulary in _matrices(settings, tokenizer):
@@ -161,7 +170,7 @@ def theirs(weights: Mapping[str, Tensor], settings: ModelSettings, tokenizer: To
     return {**found, _BIAS: bias[None]}
 
 
-def ours(tensors: Mapping[str, Tensor], settings: ModelSettings, tokenizer: Tokenizer) -> dict[str, Tensor]:
+def from_marian(tensors: Mapping[str, Tensor], settings: ModelSettings, tokenizer: Tokenizer) -> dict[str, Tensor]:
     """Our weights from those of a Marian model. Raises ExportError with everything that is missing, too much or
     different from what it has to be.
     """

@@ -10,13 +10,13 @@ from torch import nn
 
 from regard.shapes import Float, Tensor
 
-__all__ = ["HALF", "GatedConvolution", "Weighed"]
+__all__ = ["SQRT_HALF", "GatedConvolution", "WeightNormLinear"]
 
-HALF = math.sqrt(0.5)
+SQRT_HALF = math.sqrt(0.5)
 """The sum of two things that vary alike varies as much as each of them, times this."""
 
 
-class Weighed(nn.Module):
+class WeightNormLinear(nn.Module):
     """A linear layer whose weights to each output are a length and a direction (Salimans and Kingma 2016).
 
     What comes out varies `gain` times as much as what went in before dropout (Gehring et al. 2017, section 3.5).
@@ -47,7 +47,7 @@ class GatedConvolution(nn.Module):
     def __init__(self, size: int, width: int, dropout: float) -> None:
         super().__init__()
         self.width = width
-        self.linear = Weighed(width * size, 2 * size, dropout, gain=4.0)
+        self.linear = WeightNormLinear(width * size, 2 * size, dropout, gain=4.0)
 
     def forward(self, x: Float[Tensor, "N W D"]) -> Float[Tensor, "N T D"]:
         T = x.shape[1] - self.width + 1

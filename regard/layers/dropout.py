@@ -13,19 +13,19 @@ from torch.autograd.function import once_differentiable
 
 from regard.shapes import Tensor
 
-__all__ = ["Dropout", "chance", "leave_out", "random_bytes"]
+__all__ = ["Dropout", "dropout_generator", "layer_drop", "random_bytes"]
 
-_CHANCE: ContextVar[torch.Generator | None] = ContextVar("chance", default=None)
+_GENERATOR: ContextVar[torch.Generator | None] = ContextVar("chance", default=None)
 
 
 @contextmanager
-def chance(generator: torch.Generator) -> Iterator[None]:
+def dropout_generator(generator: torch.Generator) -> Iterator[None]:
     """What is random inside the block is drawn from this generator, so that threads do not take from one another."""
-    token = _CHANCE.set(generator)
+    token = _GENERATOR.set(generator)
     try:
         yield
     finally:
-        _CHANCE.reset(token)
+        _GENERATOR.reset(token)
 
 
 class Dropout(nn.Module):
@@ -34,25 +34,25 @@ class Dropout(nn.Module):
     `whole`: all numbers of a vector together, or none: word dropout (Gal and Ghahramani 2016).
     """
 
-    def __init__(self, probability: float, whole: bool = False) -> None:
+    def __init__(self, probability: float, per_position: bool = False) -> None:
         super().__init__()
         assert 0 <= probability < 1, f"a probability below one, got {probability}"
-        self.probability, self.whole = probability, whole
+        self.probability, self.per_position = probability, per_position
 
     def forward(self, x: Tensor) -> Tensor:
         threshold = min(round(self.probability * 256), 255)
         if not self.training or threshold == 0:
             return x
-        if self.whole:
+        if self.per_position:
             keep = random_bytes(x.shape[:-1].numel(), x.device).view(*x.shape[:-1], 1) >= threshold
             return x * keep * (256 / (256 - threshold))
         return _Drop.apply(x, threshold)  # type: ignore[no-any-return, no-untyped-call]
 
     def extra_repr(self) -> str:
-        return f"{self.probability}{', whole vectors' * self.whole}"
+        return f"{self.probability}{', whole vectors' * self.per_position}"
 
 
-def leave_out(probability: float, training: bool, device: torch.device) -> bool:
+def layer_drop(probability: float, training: bool, device: torch.device) -> bool:
     """Whether to leave a layer out, this once (LayerDrop, Fan et al. 2020)."""
     threshold = min(round(probability * 256), 255)
     return training and threshold > 0 and int(random_bytes(1, device)[0]) < threshold
@@ -61,7 +61,7 @@ def leave_out(probability: float, training: bool, device: torch.device) -> bool:
 def random_bytes(count: int, device: torch.device) -> Tensor:
     """`count` independent random bytes, eight from each draw of the generator."""
     words = torch.empty((count + 7) // 8, dtype=torch.int64, device=device)
-    words.random_(-(2**63), None, generator=_CHANCE.get())
+    words.random_(-(2**63), None, generator=_GENERATOR.get())
     return words.view(torch.uint8)[:count]
 
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["Embedding", "Output"]
+__all__ = ["Embedding", "OutputProjection"]
 
 
 class Embedding(nn.Module):
@@ -26,7 +26,7 @@ class Embedding(nn.Module):
         return vectors * self.scale if self.scale != 1 else vectors
 
 
-class Output(nn.Module):
+class OutputProjection(nn.Module):
     """Features into logits; `weight` may be the very matrix of an embedding (Press and Wolf 2017)."""
 
     def __init__(self, vocabulary: int, size: int) -> None:

@@ -10,7 +10,7 @@ from torch import nn
 
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["OnGrid", "Places", "Sinusoids", "sinusoids"]
+__all__ = ["GridPositions", "LearnedPositions", "SinusoidalPositions", "sinusoids"]
 
 
 def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"]:
@@ -24,7 +24,7 @@ def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"
     return torch.cat([angles.sin(), angles.cos()[..., : size // 2]], -1)
 
 
-class Sinusoids(nn.Module):
+class SinusoidalPositions(nn.Module):
     """Positions as waves: nothing is learnt, and there is no last one."""
 
     limit: int | None = None
@@ -37,7 +37,7 @@ class Sinusoids(nn.Module):
         return sinusoids(positions, self.size)
 
 
-class Places(nn.Module):
+class LearnedPositions(nn.Module):
     """A learnt vector for each of the first `limit` positions; all that come after have the last one."""
 
     def __init__(self, limit: int, size: int) -> None:
@@ -49,13 +49,13 @@ class Places(nn.Module):
         return F.embedding(positions.clamp(max=self.limit - 1), self.weight)
 
 
-class OnGrid(nn.Module):
+class GridPositions(nn.Module):
     """Where a cell stands: half of the numbers say in which row, half in which column, so any size of grid fits."""
 
     def __init__(self, size: int, learned: bool, limit: int) -> None:
         super().__init__()
         sizes = (size // 2, size - size // 2)
-        self.rows, self.columns = (Places(limit, n) if learned else Sinusoids(n) for n in sizes)
+        self.rows, self.columns = (LearnedPositions(limit, n) if learned else SinusoidalPositions(n) for n in sizes)
 
     def forward(self, grid: tuple[int, int], device: torch.device) -> Float[Tensor, "S D"]:
         """The vectors of all cells, row by row."""

@@ -1,22 +1,22 @@
 """Encoders and decoders, any with any, behind one interface."""
 
-from regard.models.build import DECODERS, ENCODERS, ModelSettings, build, count, device_of
-from regard.models.elsewhere import why_not_ctranslate2, why_not_huggingface
-from regard.models.ensemble import Ensemble, Together
+from regard.models.build import DECODERS, ENCODERS, ModelSettings, build, count_parameters, device_of
+from regard.models.compatibility import ctranslate2_obstacles, huggingface_obstacles
+from regard.models.ensemble import Ensemble, EnsembleState
 from regard.models.interface import (
     Batch,
     Decoder,
     Encoded,
     Encoder,
-    Given,
+    EncoderSizes,
     Model,
-    Shape,
     Source,
+    SourceInput,
     State,
-    best_of,
-    size_of,
+    source_length,
+    top_tokens,
 )
-from regard.models.published import begin_from_published
+from regard.models.pretrained import load_pretrained
 
 __all__ = [
     "DECODERS",
@@ -25,20 +25,20 @@ __all__ = [
     "Decoder",
     "Encoded",
     "Encoder",
+    "EncoderSizes",
     "Ensemble",
-    "Given",
+    "EnsembleState",
     "Model",
     "ModelSettings",
-    "Shape",
     "Source",
+    "SourceInput",
     "State",
-    "Together",
-    "begin_from_published",
-    "best_of",
     "build",
-    "count",
+    "count_parameters",
+    "ctranslate2_obstacles",
     "device_of",
-    "size_of",
-    "why_not_ctranslate2",
-    "why_not_huggingface",
+    "huggingface_obstacles",
+    "load_pretrained",
+    "source_length",
+    "top_tokens",
 ]

@@ -8,7 +8,6 @@ import torch
 from pydantic import Field
 
 from regard.errors import ConfigurationError
-from regard.models.backbones import TimmEncoder, TimmEncoderSettings
 from regard.models.convolutional import (
     ConvolutionalDecoder,
     ConvolutionalDecoderSettings,
@@ -17,13 +16,14 @@ from regard.models.convolutional import (
 )
 from regard.models.interface import Decoder, Encoder, Model
 from regard.models.recurrent import (
-    PlainDecoder,
-    PlainDecoderSettings,
+    NoAttentionDecoder,
+    NoAttentionDecoderSettings,
     RecurrentDecoder,
     RecurrentDecoderSettings,
     RecurrentEncoder,
     RecurrentEncoderSettings,
 )
+from regard.models.timm_encoder import TimmEncoder, TimmEncoderSettings
 from regard.models.transformer import (
     TransformerDecoder,
     TransformerDecoderSettings,
@@ -53,7 +53,7 @@ ENCODERS: dict[type[Settings], Any] = {
 DECODERS: dict[type[Settings], Any] = {
     TransformerDecoderSettings: TransformerDecoder,
     RecurrentDecoderSettings: RecurrentDecoder,
-    PlainDecoderSettings: PlainDecoder,
+    NoAttentionDecoderSettings: NoAttentionDecoder,
     ConvolutionalDecoderSettings: ConvolutionalDecoder,
 }
 
@@ -71,7 +71,10 @@ class ModelSettings(Settings):
         Field(discriminator="kind"),
     ]
     decoder: Annotated[
-        TransformerDecoderSettings | RecurrentDecoderSettings | PlainDecoderSettings | ConvolutionalDecoderSettings,
+        TransformerDecoderSettings
+        | RecurrentDecoderSettings
+        | NoAttentionDecoderSettings
+        | ConvolutionalDecoderSettings,
         Field(discriminator="kind"),
     ]
     share: Literal["auto", "all", "target", "none"] = Field(
@@ -132,7 +135,7 @@ def build(settings: ModelSettings, source_vocabulary: int, target_vocabulary: in
     return Model(encoder, decoder)
 
 
-def count(model: Model) -> int:
+def count_parameters(model: Model) -> int:
     """How many weights there are, those that stay as they are too; shared ones count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 

@@ -9,13 +9,13 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import nn
 
-from regard.attention import Memory, Read, ScoreName
-from regard.layers.blocks import lowered, mean
-from regard.layers.convolution import HALF, GatedConvolution, Weighed
+from regard.attention import Attention, Memory, ScoreName
+from regard.layers.convolution import SQRT_HALF, GatedConvolution, WeightNormLinear
 from regard.layers.dropout import Dropout
-from regard.layers.embedding import Embedding, Output
-from regard.layers.positions import Places
-from regard.models.interface import Batch, Decoder, Encoded, Encoder, Shape, Source, State
+from regard.layers.embedding import Embedding, OutputProjection
+from regard.layers.positions import LearnedPositions
+from regard.layers.residual import masked_mean, to_autocast
+from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, Source, State
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
 
@@ -56,14 +56,14 @@ class ConvolutionalDecoderSettings(ConvolutionalSettings):
     score: ScoreName = Field("dot", description="how a position is scored against the source")
 
 
-class _Entrance(nn.Module):
+class _InputEmbedding(nn.Module):
     """Embeddings plus learnt positions, with dropout."""
 
     def __init__(self, vocabulary: int, settings: ConvolutionalSettings) -> None:
         super().__init__()
         self.embedding = Embedding(vocabulary, settings.embedding, scaled=False)
-        self.places = Places(settings.limit, settings.embedding)
-        self.dropout, self.word_dropout = Dropout(settings.dropout), Dropout(settings.word_dropout, whole=True)
+        self.places = LearnedPositions(settings.limit, settings.embedding)
+        self.dropout, self.word_dropout = Dropout(settings.dropout), Dropout(settings.word_dropout, per_position=True)
 
     def forward(self, pieces: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T De"]:
         return self.dropout(self.word_dropout(self.embedding(pieces)) + self.places(positions))  # type: ignore[no-any-return]
@@ -75,11 +75,14 @@ class ConvolutionalEncoder(Encoder):
     def __init__(self, settings: ConvolutionalEncoderSettings, vocabulary: int) -> None:
         super().__init__()
         s = settings
-        self.entrance, self.dropout = _Entrance(vocabulary, s), Dropout(s.dropout)
-        self.widen, self.narrow = Weighed(s.embedding, s.size, s.dropout), Weighed(s.size, s.embedding)
+        self.entrance, self.dropout = _InputEmbedding(vocabulary, s), Dropout(s.dropout)
+        self.widen, self.narrow = (
+            WeightNormLinear(s.embedding, s.size, s.dropout),
+            WeightNormLinear(s.size, s.embedding),
+        )
         self.layers = nn.ModuleList(GatedConvolution(s.size, s.width, s.dropout) for _ in range(s.layers))
         self.around = (0, 0, (s.width - 1) // 2, s.width // 2)  # nothing, as many positions before as after
-        self.shape = Shape(s.embedding, 1, s.embedding)
+        self.shape = EncoderSizes(s.embedding, 1, s.embedding)
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
@@ -92,20 +95,20 @@ class ConvolutionalEncoder(Encoder):
         x = _zeroed(self.widen(embedded).float(), hidden)
         for layer in self.layers:
             near = F.pad(self.dropout(x), self.around)
-            x = _zeroed((layer(lowered(near)) + x) * HALF, hidden)
+            x = _zeroed((layer(to_autocast(near)) + x) * SQRT_HALF, hidden)
         outputs = _zeroed(self.narrow(x), hidden)
-        return Encoded(outputs, embedded, mean(outputs, batch.keep), batch.keep)
+        return Encoded(outputs, embedded, masked_mean(outputs, batch.keep), batch.keep)
 
 
 class ConvolutionalDecoderLayer(nn.Module):
     """Looks back over the last pieces, then reads the source with what came of it and the piece itself."""
 
-    def __init__(self, settings: ConvolutionalDecoderSettings, source: Shape) -> None:
+    def __init__(self, settings: ConvolutionalDecoderSettings, source: EncoderSizes) -> None:
         super().__init__()
         s = settings
         self.convolution, self.dropout = GatedConvolution(s.size, s.width, s.dropout), Dropout(s.dropout)
-        self.ask, self.told = Weighed(s.size, source.size), Weighed(source.size, s.size)
-        self.read = Read(
+        self.query_in, self.context_out = WeightNormLinear(s.size, source.size), WeightNormLinear(source.size, s.size)
+        self.cross_attention = Attention(
             "cross", source.size, source.size, source.size, score_name=s.score, raw_values=True, raw_keys=True
         )
 
@@ -114,25 +117,28 @@ class ConvolutionalDecoderLayer(nn.Module):
     ) -> tuple[Float[Tensor, "N T D"], Tensor]:
         """`window` (N, width − 1, D) is what this layer was given before, `target` the embeddings of the pieces."""
         given = torch.cat([window, self.dropout(x)], 1)
-        y = self.convolution(lowered(given))
-        asked = (self.ask(y) + target) * HALF
+        y = self.convolution(to_autocast(given))
+        asked = (self.query_in(y) + target) * SQRT_HALF
         # A mean of n entries varies less than one of them, at most by √n (section 3.4).
-        found = self.read.answer(asked, memory) * _entries(memory, len(x)).sqrt()
-        y = (y + self.told(found)) * HALF
-        return (y + x) * HALF, given[:, given.shape[1] - window.shape[1] :]
+        found = self.cross_attention.attend(asked, memory) * _entries(memory, len(x)).sqrt()
+        y = (y + self.context_out(found)) * SQRT_HALF
+        return (y + x) * SQRT_HALF, given[:, given.shape[1] - window.shape[1] :]
 
 
 class ConvolutionalDecoder(Decoder):
     """Layers that look back over what was written, each with attention; a step keeps a window of each layer's input."""
 
-    def __init__(self, settings: ConvolutionalDecoderSettings, vocabulary: int, source: Shape) -> None:
+    def __init__(self, settings: ConvolutionalDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
         super().__init__()
         s = settings
-        self.entrance, self.dropout, self.limit = _Entrance(vocabulary, s), Dropout(s.dropout), s.limit
-        self.widen, self.narrow = Weighed(s.embedding, s.size, s.dropout), Weighed(s.size, s.embedding)
+        self.entrance, self.dropout, self.max_target = _InputEmbedding(vocabulary, s), Dropout(s.dropout), s.limit
+        self.widen, self.narrow = (
+            WeightNormLinear(s.embedding, s.size, s.dropout),
+            WeightNormLinear(s.size, s.embedding),
+        )
         self.layers = nn.ModuleList(ConvolutionalDecoderLayer(s, source) for _ in range(s.layers))
         self.fit_target, self.fit_source = _fit(s.embedding, source.size), _fit(source.embedded, source.size)
-        self.output = Output(vocabulary, s.embedding)
+        self.output = OutputProjection(vocabulary, s.embedding)
         self.window = (s.width - 1, s.size)
 
     @property
@@ -141,10 +147,10 @@ class ConvolutionalDecoder(Decoder):
 
     def prepare(self, encoded: Encoded) -> Source:
         """Keys are what the encoder says; values add the embeddings, which say which piece stood there."""
-        values = lowered((encoded.outputs + self.fit_source(encoded.embedded)) * HALF)
-        outputs = lowered(encoded.outputs)
+        values = to_autocast((encoded.outputs + self.fit_source(encoded.embedded)) * SQRT_HALF)
+        outputs = to_autocast(encoded.outputs)
         memories = tuple(
-            layer.read.prepare(outputs, values, encoded.keep)  # type: ignore[union-attr, operator]
+            layer.cross_attention.prepare(outputs, values, encoded.keep)  # type: ignore[union-attr, operator]
             for layer in self.layers
         )
         return Source(memories, encoded.summary, encoded.grid)
@@ -166,7 +172,7 @@ class ConvolutionalDecoder(Decoder):
 
 def _fit(size: int, wanted: int) -> nn.Module:
     """Vectors of one size into those of another, where they differ."""
-    return nn.Identity() if size == wanted else Weighed(size, wanted)
+    return nn.Identity() if size == wanted else WeightNormLinear(size, wanted)
 
 
 def _zeroed(x: Float[Tensor, "B S D"], hidden: Tensor | None) -> Float[Tensor, "B S D"]:

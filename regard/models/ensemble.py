@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.models.interface import Batch, Model, best_of
+from regard.models.interface import Batch, Model, top_tokens
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["Ensemble", "Together"]
+__all__ = ["Ensemble", "EnsembleState"]
 
 
 @dataclass(frozen=True)
-class Together:
+class EnsembleState:
     """The sources, or the states, of several models: what happens to one happens to all."""
 
     parts: tuple[Any, ...]
@@ -27,11 +27,11 @@ class Together:
         """The grid that the first model reads, of a source."""
         return self.parts[0].grid  # type: ignore[no-any-return]
 
-    def select(self, rows: Int[Tensor, " M"]) -> Together:
-        return Together(tuple(part.select(rows) for part in self.parts))
+    def select(self, rows: Int[Tensor, " M"]) -> EnsembleState:
+        return EnsembleState(tuple(part.select(rows) for part in self.parts))
 
-    def join(self, other: Together) -> Together:
-        return Together(tuple(mine.join(theirs) for mine, theirs in zip(self.parts, other.parts, strict=True)))
+    def join(self, other: EnsembleState) -> EnsembleState:
+        return EnsembleState(tuple(mine.join(theirs) for mine, theirs in zip(self.parts, other.parts, strict=True)))
 
 
 class Ensemble(nn.Module):
@@ -46,9 +46,9 @@ class Ensemble(nn.Module):
         return next(self.parameters()).device
 
     @property
-    def limit(self) -> int | None:
+    def max_target(self) -> int | None:
         """The longest target that all can write."""
-        return min((model.limit for model in self._all if model.limit is not None), default=None)
+        return min((model.max_target for model in self._all if model.max_target is not None), default=None)
 
     @property
     def encoder(self) -> nn.Module:
@@ -59,18 +59,18 @@ class Ensemble(nn.Module):
     def _all(self) -> list[Any]:
         return list(self.models)
 
-    def encode(self, batch: Batch) -> Together:
-        return Together(tuple(model.encode(batch) for model in self._all))
+    def encode(self, batch: Batch) -> EnsembleState:
+        return EnsembleState(tuple(model.encode(batch) for model in self._all))
 
-    def begin(self, source: Together) -> Together:
-        return Together(tuple(model.begin(own) for model, own in zip(self._all, source.parts, strict=True)))
+    def begin(self, source: EnsembleState) -> EnsembleState:
+        return EnsembleState(tuple(model.begin(own) for model, own in zip(self._all, source.parts, strict=True)))
 
     def step(
-        self, tokens: Int[Tensor, "N T"], state: Together, source: Together
-    ) -> tuple[tuple[Tensor, ...], Together]:
+        self, tokens: Int[Tensor, "N T"], state: EnsembleState, source: EnsembleState
+    ) -> tuple[tuple[Tensor, ...], EnsembleState]:
         each = zip(self._all, state.parts, source.parts, strict=True)
         features, states = zip(*(model.step(tokens, mine, own) for model, mine, own in each), strict=True)
-        return features, Together(states)
+        return features, EnsembleState(states)
 
     def project(self, features: tuple[Tensor, ...]) -> Float[Tensor, "N T V"]:
         """The logarithm of the mean probability: it serves as logits, and is already normalised."""
@@ -78,10 +78,10 @@ class Ensemble(nn.Module):
         likely = torch.stack([some.log_softmax(-1) for some in logits])
         return likely.logsumexp(0) - math.log(len(self._all))
 
-    def best(
-        self, features: tuple[Tensor, ...], k: int, never: Sequence[int] = ()
+    def top_tokens(
+        self, features: tuple[Tensor, ...], k: int, suppressed: Sequence[int] = ()
     ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
-        return best_of(self.project(tuple(some[:, -1:] for some in features))[:, 0], k, never)
+        return top_tokens(self.project(tuple(some[:, -1:] for some in features))[:, 0], k, suppressed)
 
     def forward(self, batch: Batch, target_in: Int[Tensor, "B T"]) -> tuple[Tensor, ...]:
         """Teacher forcing: the features of each model, to be projected together."""

@@ -13,7 +13,7 @@ from regard.attention import Memory
 from regard.data.batch import pad
 from regard.data.pixels import pad_pictures
 from regard.data.vocabulary import EOS
-from regard.layers.embedding import Embedding, Output
+from regard.layers.embedding import Embedding, OutputProjection
 from regard.shapes import Bool, Float, Int, Tensor
 
 __all__ = [
@@ -21,17 +21,17 @@ __all__ = [
     "Decoder",
     "Encoded",
     "Encoder",
-    "Given",
-    "Layer",
+    "EncoderSizes",
     "Model",
-    "Shape",
+    "ShardUnit",
     "Source",
+    "SourceInput",
     "State",
-    "best_of",
-    "size_of",
+    "source_length",
+    "top_tokens",
 ]
 
-Given = Sequence[int] | Tensor
+SourceInput = Sequence[int] | Tensor
 """One source as it comes: the pieces of a sentence, or the pixels (C, Y, X) of a picture."""
 CELL = 16 * 16
 """Pixels that count as one entry where nobody knows yet how many a model makes of them."""
@@ -45,7 +45,7 @@ class Batch:
     keep: Bool[Tensor, "B S"] | None = None
 
     @classmethod
-    def of(cls, sources: Sequence[Given], device: torch.device | str = "cpu") -> Batch:
+    def of(cls, sources: Sequence[SourceInput], device: torch.device | str = "cpu") -> Batch:
         """Sentences or pictures of any sizes side by side."""
         pictures = [source for source in sources if isinstance(source, Tensor)]
         sentences = [source for source in sources if not isinstance(source, Tensor)]
@@ -54,7 +54,7 @@ class Batch:
         return cls(data.to(device), None if keep is None else keep.to(device))
 
 
-def size_of(source: Given) -> int:
+def source_length(source: SourceInput) -> int:
     """About how many entries a source has: its pieces, or cells of a usual size."""
     return -(-source[0].numel() // CELL) if isinstance(source, Tensor) else len(source)
 
@@ -74,7 +74,7 @@ class Encoded:
 
 
 @dataclass(frozen=True)
-class Shape:
+class EncoderSizes:
     """How large what an encoder says is: the size of a vector, the rows of its summary, the size of its embeddings."""
 
     size: int
@@ -126,7 +126,7 @@ class State:
         )
 
 
-class Layer(nn.Module):
+class ShardUnit(nn.Module):
     """One of many parts that stand one on another. Between the parts only tensors go in and out, and nothing but its
     forward and what its reads prepare needs its weights: so they need not be there while another one computes.
     """
@@ -135,15 +135,15 @@ class Layer(nn.Module):
 class Encoder(nn.Module, ABC):
     """Reads a batch; any decoder can read what it says."""
 
-    shape: Shape
+    shape: EncoderSizes
     embedding: Embedding  # of those that read pieces
-    trunk: nn.Module  # of those that can begin from published weights: what these are for
+    backbone: nn.Module  # of those that can begin from published weights: what these are for
 
     @abstractmethod
     def forward(self, batch: Batch) -> Encoded:
         """Encode every entry of the batch in the light of the others."""
 
-    def anything(self, rows: int) -> Batch:
+    def dummy_batch(self, rows: int) -> Batch:
         """Something to read, where only the time that it takes is of interest."""
         return Batch(torch.full((rows, 16), EOS))
 
@@ -151,9 +151,9 @@ class Encoder(nn.Module, ABC):
 class Decoder(nn.Module, ABC):
     """Writes a target piece by piece, all at once or step by step with the same code."""
 
-    limit: int | None = None
+    max_target: int | None = None
     embedding: Embedding
-    output: Output
+    output: OutputProjection
 
     @abstractmethod
     def prepare(self, encoded: Encoded) -> Source:
@@ -185,9 +185,9 @@ class Model(nn.Module):
         return next(self.parameters()).device
 
     @property
-    def limit(self) -> int | None:
+    def max_target(self) -> int | None:
         """The longest target that the decoder can write, if there is one."""
-        return self.decoder.limit
+        return self.decoder.max_target
 
     def encode(self, batch: Batch) -> Source:
         """Read a batch, and prepare it for decoding."""
@@ -202,14 +202,14 @@ class Model(nn.Module):
     def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
         return self.decoder.project(features)
 
-    def best(
-        self, features: Float[Tensor, "N T D"], k: int, never: Sequence[int] = ()
+    def top_tokens(
+        self, features: Float[Tensor, "N T D"], k: int, suppressed: Sequence[int] = ()
     ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
         """What may be written next: `best_of` the last position's distributions.
 
         A faster engine may compute the same in its own way, without ever holding the logits of the whole vocabulary.
         """
-        return best_of(self.project(features[:, -1:])[:, 0], k, never)
+        return top_tokens(self.project(features[:, -1:])[:, 0], k, suppressed)
 
     def forward(self, batch: Batch, target_in: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
         """Teacher forcing: the features of every position of a given target. The same code as decoding, in one step.
@@ -224,8 +224,8 @@ class Model(nn.Module):
         return self.decoder.step(target_in, state, source)[0]
 
 
-def best_of(
-    logits: Float[Tensor, "N V"], k: int, never: Sequence[int] = ()
+def top_tokens(
+    logits: Float[Tensor, "N V"], k: int, suppressed: Sequence[int] = ()
 ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
     """The log-probabilities of each row's k likeliest pieces, likeliest first; those pieces; that of end of sentence.
 
@@ -234,7 +234,7 @@ def best_of(
     """
     likely = logits.float().log_softmax(-1)
     end = likely[:, EOS].clone()
-    for piece in never:
+    for piece in suppressed:
         likely[:, piece] = -torch.inf
     if k == 1:
         top, pieces = likely.max(1, keepdim=True)

@@ -9,20 +9,20 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from regard.attention import Read, ScoreName
-from regard.layers.blocks import lowered
+from regard.attention import Attention, ScoreName
+from regard.layers.cells import CELLS, CellName
+from regard.layers.deferred_linear import DeferredLinear
 from regard.layers.dropout import Dropout
-from regard.layers.embedding import Embedding, Output
-from regard.layers.recurrent import CELLS, CellName
-from regard.layers.repeated import Repeated
-from regard.layers.sequence import NETWORKS, go_on, run
-from regard.models.interface import Batch, Decoder, Encoded, Encoder, Shape, Source, State
+from regard.layers.embedding import Embedding, OutputProjection
+from regard.layers.residual import to_autocast
+from regard.layers.rnn import NETWORKS, continue_rnn, run_rnn
+from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, Source, State
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
 
 __all__ = [
-    "PlainDecoder",
-    "PlainDecoderSettings",
+    "NoAttentionDecoder",
+    "NoAttentionDecoderSettings",
     "RecurrentDecoder",
     "RecurrentDecoderSettings",
     "RecurrentEncoder",
@@ -59,10 +59,10 @@ class RecurrentDecoderSettings(_DecoderSettings):
     """A recurrent decoder that reads the source with attention at every step."""
 
     kind: Literal["recurrent"] = "recurrent"
-    order: Literal["bahdanau", "luong", "luong_fed"] = Field(
+    order: Literal["bahdanau", "luong", "luong_input_feeding"] = Field(
         "bahdanau",
         description="bahdanau: read the source with the state before, then step; luong: step, then read; "
-        "luong_fed: what came of the last read goes into the next step too (input feeding)",
+        "luong_input_feeding: what came of the last read goes into the next step too (input feeding)",
     )
     score: ScoreName = Field("additive", description="how a state is scored against the source")
     attention: int = Field(
@@ -73,10 +73,10 @@ class RecurrentDecoderSettings(_DecoderSettings):
     )
 
 
-class PlainDecoderSettings(_DecoderSettings):
+class NoAttentionDecoderSettings(_DecoderSettings):
     """A recurrent decoder without attention: all it knows of the source is what the encoder's last states say."""
 
-    kind: Literal["plain"] = "plain"
+    kind: Literal["no_attention"] = "no_attention"
     context: Literal["first", "every"] = Field(
         "first",
         description="the encoder's last states start the first step (Sutskever et al. 2014), "
@@ -91,20 +91,20 @@ class RecurrentEncoder(Encoder):
         super().__init__()
         s, directions = settings, 2 if settings.bidirectional else 1
         self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scaled=False), Dropout(s.dropout)
-        self.word_dropout = Dropout(s.word_dropout, whole=True)
+        self.word_dropout = Dropout(s.word_dropout, per_position=True)
         cell, width = CELLS[s.cell], s.size * directions
         self.networks = nn.ModuleList(
             NETWORKS[s.cell](s.embedding if i == 0 else width, s.size, batch_first=True, bidirectional=s.bidirectional)
             for i in range(s.layers)
         )
         self.cell = cell
-        self.shape = Shape(width, s.layers * cell.states, s.embedding)
+        self.shape = EncoderSizes(width, s.layers * cell.states, s.embedding)
 
     def forward(self, batch: Batch) -> Encoded:
         embedded = x = self.dropout(self.word_dropout(self.embedding(batch.data)))
         last: list[tuple[Tensor, ...]] = []
         for i, network in enumerate(self.networks):
-            x, states = run(network, self.cell, self.dropout(x) if i else x, batch.keep)  # type: ignore[arg-type]
+            x, states = run_rnn(network, self.cell, self.dropout(x) if i else x, batch.keep)  # type: ignore[arg-type]
             last.append(states)
         summary = torch.stack([layer[s] for s in range(self.cell.states) for layer in last], 1)
         return Encoded(self.dropout(x), embedded, summary, batch.keep)
@@ -113,7 +113,7 @@ class RecurrentEncoder(Encoder):
 Walked = tuple[Float[Tensor, "N T D"], dict[str, Tensor]]  # features, and the tensors of the state after
 
 
-class _Stepwise(Decoder):
+class _RecurrentDecoder(Decoder):
     """What recurrent decoders have in common: layers of cells, and bridges from the encoder's summary to them."""
 
     cells: nn.ModuleList
@@ -123,7 +123,7 @@ class _Stepwise(Decoder):
         super().__init__()
         s = settings
         self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scaled=False), Dropout(s.dropout)
-        self.word_dropout = Dropout(s.word_dropout, whole=True)
+        self.word_dropout = Dropout(s.word_dropout, per_position=True)
         self.states = CELLS[s.cell].states
 
     def _embed(self, tokens: Int[Tensor, "N T"]) -> Float[Tensor, "N T De"]:
@@ -148,7 +148,7 @@ class _Stepwise(Decoder):
         return torch.stack([layer[s] for s in range(self.states) for layer in layers], 1)
 
     def _advance(
-        self, projected: Float[Tensor, "N G"], states: Float[Tensor, "N R E"], hiddens: list[Repeated]
+        self, projected: Float[Tensor, "N G"], states: Float[Tensor, "N R E"], hiddens: list[DeferredLinear]
     ) -> Float[Tensor, "N R E"]:
         """One step of every layer."""
         new: list[tuple[Tensor, ...]] = []
@@ -164,22 +164,22 @@ class _Stepwise(Decoder):
         """T steps of every layer, one layer after another: the highest hidden states, and all states after."""
         new = []
         for i, cell in enumerate(self.cells):
-            x, last = go_on(cell, self.dropout(x) if i else x, self._of_layer(states, i))  # type: ignore[arg-type]
+            x, last = continue_rnn(cell, self.dropout(x) if i else x, self._of_layer(states, i))  # type: ignore[arg-type]
             new.append(last)
         return x, self._together(new)
 
 
-class RecurrentDecoder(_Stepwise):
+class RecurrentDecoder(_RecurrentDecoder):
     """Reads the source at every step: before it (Bahdanau et al. 2015), or after it (Luong et al. 2015).
 
     With a gate, the state also says how much the answer counts (Xu et al. 2015).
     """
 
-    def __init__(self, settings: RecurrentDecoderSettings, vocabulary: int, source: Shape) -> None:
+    def __init__(self, settings: RecurrentDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
         super().__init__(settings, vocabulary)
         s, cell = settings, CELLS[settings.cell]
         self.order = s.order
-        self.read = Read("cross", s.size, source.size, s.attention, score_name=s.score, raw_values=True)
+        self.cross_attention = Attention("cross", s.size, source.size, s.attention, score_name=s.score, raw_values=True)
         self.cells = _cells(s, s.embedding)
         if s.order != "luong":
             fed_back = source.size if s.order == "bahdanau" else s.embedding
@@ -188,60 +188,68 @@ class RecurrentDecoder(_Stepwise):
         self.bridges = nn.ModuleList(nn.Linear(source.size, s.size) for _ in range(s.layers * cell.states))
         told = s.size + source.size + (s.embedding if s.order == "bahdanau" else 0)
         self.readout = nn.Linear(told, s.embedding)
-        self.output = Output(vocabulary, s.embedding)
+        self.output = OutputProjection(vocabulary, s.embedding)
 
     def prepare(self, encoded: Encoded) -> Source:
-        outputs = lowered(encoded.outputs)
-        return Source((self.read.prepare(outputs, outputs, encoded.keep),), encoded.summary, encoded.grid)
+        outputs = to_autocast(encoded.outputs)
+        return Source((self.cross_attention.prepare(outputs, outputs, encoded.keep),), encoded.summary, encoded.grid)
 
     def begin(self, source: Source) -> State:
         """The bridge: state i of R comes from row i·L // R of the summary, so cells meet cells where both have them."""
         B, L, _ = source.summary.shape
         count = len(self.bridges)
         tensors = {"states": self._begin([source.summary[:, i * L // count] for i in range(count)])}
-        if self.order == "luong_fed":
+        if self.order == "luong_input_feeding":
             tensors["fed"] = tensors["states"].new_zeros(B, self.context.in_features)
         return State(source.summary.new_zeros(B, dtype=int), tensors, {})  # type: ignore[call-overload]
 
     def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
-        walks = {"bahdanau": self._read_then_step, "luong": self._step_then_read, "luong_fed": self._feeding}
+        walks = {
+            "bahdanau": self._read_then_step,
+            "luong": self._step_then_read,
+            "luong_input_feeding": self._input_feeding,
+        }
         features, tensors = walks[self.order](self._embed(tokens), state.tensors, source)
         return features, State(state.position + tokens.shape[1], tensors, {})
 
     def _read_then_step(self, embedded: Tensor, before: dict[str, Tensor], source: Source) -> Walked:
         """c = read(h of the step before), h = cell([y; c], h), features tanh(W [h; c; y])."""
         projected = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
-        query, context_layer = _repeated(self.read.query), Repeated.of(self.context)
-        hiddens = [Repeated.of(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
+        query, context_layer = _repeated(self.cross_attention.query), DeferredLinear.of(self.context)
+        hiddens = [DeferredLinear.of(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
         states, tops, contexts = before["states"], [], []
         for now in projected:
             top = states[:, self._top]
-            context = self._gated(self.read.answer(query(top).unsqueeze(1), source.memories[0]), top)  # (N, 1, Dv)
+            context = self._gated(
+                self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0]), top
+            )  # (N, 1, Dv)
             states = self._advance(now + context_layer(context[:, 0]), states, hiddens)
             tops.append(states[:, self._top])
             contexts.append(context)
-        return self._tell(torch.stack(tops, 1), torch.cat(contexts, 1), embedded), {"states": states}
+        return self._readout(torch.stack(tops, 1), torch.cat(contexts, 1), embedded), {"states": states}
 
     def _step_then_read(self, embedded: Tensor, before: dict[str, Tensor], source: Source) -> Walked:
         """h = cell(y, h), c = read(h), features tanh(W [h; c]): nothing is fed back, so all positions are one call."""
         tops, states = self._go_on(embedded, before["states"])
-        return self._tell(tops, self._gated(self.read(tops, source.memories[0]), tops)), {"states": states}
+        return self._readout(tops, self._gated(self.cross_attention(tops, source.memories[0]), tops)), {
+            "states": states
+        }
 
-    def _feeding(self, embedded: Tensor, before: dict[str, Tensor], source: Source) -> Walked:
+    def _input_feeding(self, embedded: Tensor, before: dict[str, Tensor], source: Source) -> Walked:
         """The same, but the features of a step go into the next: h = cell([y; features before], h)."""
         projected = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
         query, feed, readout = (
-            _repeated(self.read.query),
-            Repeated.of(self.context),
-            Repeated.of(self.readout),
+            _repeated(self.cross_attention.query),
+            DeferredLinear.of(self.context),
+            DeferredLinear.of(self.readout),
         )
-        hiddens = [Repeated.of(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
+        hiddens = [DeferredLinear.of(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
         states, fed, features = before["states"], before["fed"], []
         for now in projected:
             states = self._advance(now + feed(fed), states, hiddens)
             top = states[:, self._top]
-            context = self._gated(self.read.answer(query(top).unsqueeze(1), source.memories[0]), top)
-            fed = self._tell(top, context[:, 0], layer=readout)
+            context = self._gated(self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0]), top)
+            fed = self._readout(top, context[:, 0], layer=readout)
             features.append(fed)
         return torch.stack(features, 1), {"states": states, "fed": fed.float()}
 
@@ -252,15 +260,15 @@ class RecurrentDecoder(_Stepwise):
         open_ = torch.sigmoid(self.gate(asking)).to(context.dtype)
         return context * open_.view(len(context), -1, 1)
 
-    def _tell(self, *parts: Tensor, layer: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+    def _readout(self, *parts: Tensor, layer: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         told = torch.cat([part.to(parts[0].dtype) for part in parts], -1)
         return self.dropout(torch.tanh((layer or self.readout)(told)))  # type: ignore[no-any-return]
 
 
-class PlainDecoder(_Stepwise):
+class NoAttentionDecoder(_RecurrentDecoder):
     """Knows of the source what the encoder's last states say, all of them, and reads nothing."""
 
-    def __init__(self, settings: PlainDecoderSettings, vocabulary: int, source: Shape) -> None:
+    def __init__(self, settings: NoAttentionDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
         super().__init__(settings, vocabulary)
         s = settings
         self.every = s.context == "every"
@@ -270,7 +278,7 @@ class PlainDecoder(_Stepwise):
             nn.Linear(source.size * source.rows, s.size) for _ in range(s.layers * self.states)
         )
         self.readout = nn.Linear(s.size + inputs * self.every, s.embedding)
-        self.output = Output(vocabulary, s.embedding)
+        self.output = OutputProjection(vocabulary, s.embedding)
 
     def prepare(self, encoded: Encoded) -> Source:
         return Source((), encoded.summary, encoded.grid)
@@ -300,4 +308,4 @@ def _cells(settings: _DecoderSettings, inputs: int) -> nn.ModuleList:
 
 def _repeated(layer: nn.Module) -> Callable[[Tensor], Tensor]:
     """The layer for the steps of a loop; one without weights is itself."""
-    return Repeated.of(layer) if isinstance(layer, nn.Linear) else layer
+    return DeferredLinear.of(layer) if isinstance(layer, nn.Linear) else layer

@@ -8,13 +8,13 @@ import pydantic
 from pydantic import Field
 from torch import nn
 
-from regard.attention import Memory, Read, ScoreName
-from regard.layers.blocks import Norm, Residual, lowered, mean
-from regard.layers.dropout import Dropout, leave_out
-from regard.layers.embedding import Embedding, Output
+from regard.attention import Attention, Memory, ScoreName
+from regard.layers.dropout import Dropout, layer_drop
+from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import Activation, FeedForward
-from regard.layers.positions import Places, Sinusoids
-from regard.models.interface import Batch, Decoder, Encoded, Encoder, Layer, Shape, Source, State
+from regard.layers.positions import LearnedPositions, SinusoidalPositions
+from regard.layers.residual import Norm, Residual, masked_mean, to_autocast
+from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, ShardUnit, Source, State
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
 
@@ -81,18 +81,18 @@ class TransformerDecoderSettings(TransformerSettings):
     """A Transformer decoder."""
 
 
-class _Entrance(nn.Module):
+class _InputEmbedding(nn.Module):
     """Scaled embeddings plus positions, with dropout."""
 
     def __init__(self, vocabulary: int, settings: TransformerSettings) -> None:
         super().__init__()
         self.embedding = Embedding(vocabulary, settings.size, settings.scaled)
-        self.dropout, self.word_dropout = Dropout(settings.dropout), Dropout(settings.word_dropout, whole=True)
-        self.places: Places | Sinusoids | None = None
+        self.dropout, self.word_dropout = Dropout(settings.dropout), Dropout(settings.word_dropout, per_position=True)
+        self.places: LearnedPositions | SinusoidalPositions | None = None
         if settings.positions == "learned":
-            self.places = Places(settings.limit, settings.size)
+            self.places = LearnedPositions(settings.limit, settings.size)
         elif settings.positions == "sinusoidal":
-            self.places = Sinusoids(settings.size)
+            self.places = SinusoidalPositions(settings.size)
 
     def forward(self, pieces: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
         x = self.word_dropout(self.embedding(pieces))
@@ -101,44 +101,50 @@ class _Entrance(nn.Module):
         return self.dropout(x)  # type: ignore[no-any-return]
 
 
-class EncoderLayer(Layer):
+class EncoderLayer(ShardUnit):
     """Every position reads all positions, or those near it, then thinks for itself."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
         size = settings.size
-        self.self_read = Read("encoder", size, size, size, settings.heads, settings.score)
+        self.self_attention = Attention("encoder", size, size, size, settings.heads, settings.score)
         self.window = settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
-        self.around_self, self.around_feedforward = (Residual(size, settings.norm, settings.dropout) for _ in range(2))
+        self.self_attention_residual, self.feedforward_residual = (
+            Residual(size, settings.norm, settings.dropout) for _ in range(2)
+        )
 
     def forward(self, x: Float[Tensor, "B S D"], keep: Tensor | None) -> Float[Tensor, "B S D"]:
-        y = self.around_self.enter(x)
-        x = self.around_self.leave(x, self.self_read(y, self.self_read.prepare(y, y, keep), window=self.window))
-        return self.around_feedforward.leave(x, self.feedforward(self.around_feedforward.enter(x)))
+        y = self.self_attention_residual.before(x)
+        x = self.self_attention_residual.after(
+            x, self.self_attention(y, self.self_attention.prepare(y, y, keep), window=self.window)
+        )
+        return self.feedforward_residual.after(x, self.feedforward(self.feedforward_residual.before(x)))
 
 
-class DecoderLayer(Layer):
+class DecoderLayer(ShardUnit):
     """Every position reads the positions so far, then the source, then thinks for itself."""
 
-    def __init__(self, settings: TransformerSettings, source: Shape) -> None:
+    def __init__(self, settings: TransformerSettings, source: EncoderSizes) -> None:
         super().__init__()
         size = settings.size
-        self.self_read = Read("decoder", size, size, size, settings.heads, settings.score)
-        self.cross_read = Read("cross", size, source.size, size, settings.heads, settings.score)
+        self.self_attention = Attention("decoder", size, size, size, settings.heads, settings.score)
+        self.cross_attention = Attention("cross", size, source.size, size, settings.heads, settings.score)
         self.window = settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
-        self.around_self, self.around_cross, self.around_feedforward = (
+        self.self_attention_residual, self.cross_attention_residual, self.feedforward_residual = (
             Residual(size, settings.norm, settings.dropout) for _ in range(3)
         )
 
     def forward(self, x: Float[Tensor, "N T D"], past: Memory, source: Memory) -> tuple[Float[Tensor, "N T D"], Memory]:
-        y = self.around_self.enter(x)
-        new = self.self_read.prepare(y, y)
+        y = self.self_attention_residual.before(x)
+        new = self.self_attention.prepare(y, y)
         past = past.append(new.keys, new.values)
-        x = self.around_self.leave(x, self.self_read(y, past, causal=True, window=self.window))
-        x = self.around_cross.leave(x, self.cross_read(self.around_cross.enter(x), source))
-        return self.around_feedforward.leave(x, self.feedforward(self.around_feedforward.enter(x))), past
+        x = self.self_attention_residual.after(x, self.self_attention(y, past, causal=True, window=self.window))
+        x = self.cross_attention_residual.after(
+            x, self.cross_attention(self.cross_attention_residual.before(x), source)
+        )
+        return self.feedforward_residual.after(x, self.feedforward(self.feedforward_residual.before(x))), past
 
 
 class TransformerEncoder(Encoder):
@@ -146,11 +152,11 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, settings: TransformerEncoderSettings, vocabulary: int) -> None:
         super().__init__()
-        self.entrance = _Entrance(vocabulary, settings)
+        self.entrance = _InputEmbedding(vocabulary, settings)
         self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
         self.norm = nn.LayerNorm(settings.size) if settings.normalised_last else nn.Identity()
-        self.shape = Shape(settings.size, 1, settings.size)
+        self.shape = EncoderSizes(settings.size, 1, settings.size)
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
@@ -161,32 +167,32 @@ class TransformerEncoder(Encoder):
         positions = batch.data.new_ones(B, S).cumsum(1) - 1
         embedded = x = self.entrance(batch.data, positions)
         for layer in self.layers:
-            if not leave_out(self.layer_dropout, self.training, x.device):
+            if not layer_drop(self.layer_dropout, self.training, x.device):
                 x = layer(x, batch.keep)
         x = self.norm(x)
-        return Encoded(x, embedded, mean(x, batch.keep), batch.keep)
+        return Encoded(x, embedded, masked_mean(x, batch.keep), batch.keep)
 
 
 class TransformerDecoder(Decoder):
     """Layers that read what was written so far and the source; the past is a memory that grows."""
 
-    def __init__(self, settings: TransformerDecoderSettings, vocabulary: int, source: Shape) -> None:
+    def __init__(self, settings: TransformerDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
         super().__init__()
-        self.entrance = _Entrance(vocabulary, settings)
+        self.entrance = _InputEmbedding(vocabulary, settings)
         self.layers = nn.ModuleList(DecoderLayer(settings, source) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
         self.norm = nn.LayerNorm(settings.size) if settings.normalised_last else nn.Identity()
-        self.output = Output(vocabulary, settings.size)
-        self.limit = settings.limit if settings.positions == "learned" else None
+        self.output = OutputProjection(vocabulary, settings.size)
+        self.max_target = settings.limit if settings.positions == "learned" else None
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
         return self.entrance.embedding
 
     def prepare(self, encoded: Encoded) -> Source:
-        outputs = lowered(encoded.outputs)
+        outputs = to_autocast(encoded.outputs)
         memories = tuple(
-            layer.cross_read.prepare(outputs, outputs, encoded.keep)  # type: ignore[union-attr, operator]
+            layer.cross_attention.prepare(outputs, outputs, encoded.keep)  # type: ignore[union-attr, operator]
             for layer in self.layers
         )
         return Source(memories, encoded.summary, encoded.grid)
@@ -194,7 +200,7 @@ class TransformerDecoder(Decoder):
     def begin(self, source: Source) -> State:
         B = source.summary.shape[0]
         position = source.summary.new_zeros(B, dtype=int)  # type: ignore[call-overload]
-        memories = {str(i): layer.self_read.empty(B) for i, layer in enumerate(self.layers)}  # type: ignore[union-attr, operator]
+        memories = {str(i): layer.self_attention.empty(B) for i, layer in enumerate(self.layers)}  # type: ignore[union-attr, operator]
         return State(position, {}, memories)
 
     def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
@@ -202,7 +208,7 @@ class TransformerDecoder(Decoder):
         positions = state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1
         x, memories = self.entrance(tokens, positions), {}
         for i, layer in enumerate(self.layers):
-            if leave_out(self.layer_dropout, self.training, x.device):
+            if layer_drop(self.layer_dropout, self.training, x.device):
                 memories[str(i)] = state.memories[str(i)]
             else:
                 x, memories[str(i)] = layer(x, state.memories[str(i)], source.memories[i])

@@ -10,11 +10,11 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import nn
 
-from regard.layers.blocks import mean
 from regard.layers.dropout import Dropout
-from regard.layers.positions import OnGrid
-from regard.layers.residual import STEMS, PictureNorm, Trunk, strided
-from regard.models.interface import Batch, Encoded, Encoder, Shape
+from regard.layers.positions import GridPositions
+from regard.layers.residual import masked_mean
+from regard.layers.resnet import STEMS, PictureNorm, ResNetBackbone, strided
+from regard.models.interface import Batch, Encoded, Encoder, EncoderSizes
 from regard.models.transformer import EncoderLayer, TransformerEncoderSettings
 from regard.settings import Settings
 from regard.shapes import Bool, Float, Tensor
@@ -26,7 +26,7 @@ __all__ = [
     "ViTEncoderSettings",
     "VisionSettings",
     "layers_of",
-    "normalised",
+    "normalise_pixels",
 ]
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -115,13 +115,13 @@ class ViTEncoderSettings(VisionSettings):
         return self.patch
 
 
-class Cells(nn.Module):
+class GridHead(nn.Module):
     """What a network says of each cell, as decoders read it: with its place, and in the light of the others."""
 
     def __init__(self, settings: VisionSettings) -> None:
         super().__init__()
         s = settings
-        self.places = None if s.positions == "none" else OnGrid(s.size, s.positions == "learned", s.limit)
+        self.places = None if s.positions == "none" else GridPositions(s.size, s.positions == "learned", s.limit)
         self.layers, self.dropout = layers_of(s), Dropout(s.dropout)
         self.norm = nn.LayerNorm(s.size) if s.layers else nn.Identity()
 
@@ -131,66 +131,66 @@ class Cells(nn.Module):
         for layer in self.layers:
             x = layer(x, keep)
         x = self.norm(x)
-        return Encoded(x, cells, mean(x, keep), keep, grid)
+        return Encoded(x, cells, masked_mean(x, keep), keep, grid)
 
 
-class PictureEncoder(Encoder):
+class ImageEncoder(Encoder):
     """What encoders of pictures have in common."""
 
     stride: int  # pixels a side of a cell's square
 
     @property
-    def middle(self) -> float:
+    def cell_centre(self) -> float:
         """Where in its square a cell looks, in shares of a side, both down and across: half-way where it is a patch."""
         return 0.5
 
-    def anything(self, rows: int) -> Batch:
+    def dummy_batch(self, rows: int) -> Batch:
         return Batch(torch.zeros(rows, 3, 64, 64))
 
 
-class ResNetEncoder(PictureEncoder):
+class ResNetEncoder(ImageEncoder):
     """A residual network over a picture; its last stage's cells are what decoders read."""
 
     def __init__(self, settings: ResNetEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
         s = settings
-        self.trunk, self.stride = Trunk(s.depths, s.width, s.block, s.stem, s.norm, s.group), s.stride
-        self.project, self.norm = nn.Linear(self.trunk.channels, s.size), nn.LayerNorm(s.size)
-        self.cells, self.shape = Cells(s), Shape(s.size, 1, s.size)
+        self.backbone, self.stride = ResNetBackbone(s.depths, s.width, s.block, s.stem, s.norm, s.group), s.stride
+        self.project, self.norm = nn.Linear(self.backbone.channels, s.size), nn.LayerNorm(s.size)
+        self.cells, self.shape = GridHead(s), EncoderSizes(s.size, 1, s.size)
         if s.learning == "frozen":
-            self.trunk.requires_grad_(False)
+            self.backbone.requires_grad_(False)
 
     @property
-    def middle(self) -> float:
+    def cell_centre(self) -> float:
         """Nearly the upper left corner: convolutions that take every other pixel begin there, round the first."""
         return 0.5 / self.stride
 
     def forward(self, batch: Batch) -> Encoded:
-        x, real = self.trunk(*normalised(batch))
+        x, real = self.backbone(*normalise_pixels(batch))
         cells = self.norm(self.project(x.flatten(2).transpose(1, 2)))
-        return self.cells(cells, tuple(x.shape[2:]), flat(real))  # type: ignore[no-any-return]
+        return self.cells(cells, tuple(x.shape[2:]), flatten_mask(real))  # type: ignore[no-any-return]
 
 
-class ViTEncoder(PictureEncoder):
+class ViTEncoder(ImageEncoder):
     """Patches of a picture, each a vector; then layers in which they read each other."""
 
     def __init__(self, settings: ViTEncoderSettings, vocabulary: int) -> None:  # noqa: ARG002
         super().__init__()
         self.stride = settings.patch
         self.patch = nn.Conv2d(3, settings.size, settings.patch, settings.patch)
-        self.cells, self.shape = Cells(settings), Shape(settings.size, 1, settings.size)
+        self.cells, self.shape = GridHead(settings), EncoderSizes(settings.size, 1, settings.size)
         if settings.learning == "frozen":
             self.patch.requires_grad_(False)
             self.cells.layers.requires_grad_(False)
 
     def forward(self, batch: Batch) -> Encoded:
-        x, real = normalised(batch)
+        x, real = normalise_pixels(batch)
         side = self.patch.stride[0]
         x = self.patch(F.pad(x, (0, -x.shape[3] % side, 0, -x.shape[2] % side)))  # a patch at the edge is half empty
-        return self.cells(x.flatten(2).transpose(1, 2), tuple(x.shape[2:]), flat(strided(real, side)))  # type: ignore[no-any-return]
+        return self.cells(x.flatten(2).transpose(1, 2), tuple(x.shape[2:]), flatten_mask(strided(real, side)))  # type: ignore[no-any-return]
 
 
-def normalised(batch: Batch) -> tuple[Float[Tensor, "B 3 Y X"], Real]:
+def normalise_pixels(batch: Batch) -> tuple[Float[Tensor, "B 3 Y X"], Real]:
     """Pixels as networks like them, zero where there is no picture, and which of them are real."""
     pixels = batch.data
     B, _, Y, X = pixels.shape
@@ -199,7 +199,7 @@ def normalised(batch: Batch) -> tuple[Float[Tensor, "B 3 Y X"], Real]:
     return x if real is None else x.masked_fill(~real, 0), real
 
 
-def flat(real: Real) -> Bool[Tensor, "B S"] | None:
+def flatten_mask(real: Real) -> Bool[Tensor, "B S"] | None:
     """Which cells of a grid may be read, row by row."""
     return None if real is None else real.flatten(1)
 

@@ -1,6 +1,6 @@
 """From raw text or pictures to raw text: a folder is loaded, and translates or captions, with what it looked at."""
 
-from regard.pipeline.captioner import Caption, Captioner, Pictured
+from regard.pipeline.captioner import Caption, Captioner, ImageInput
 from regard.pipeline.loading import load, load_captioner, load_translator
 from regard.pipeline.translation import AlignmentChoice, Translation, last_layer
 from regard.pipeline.translator import Translator
@@ -9,7 +9,7 @@ __all__ = [
     "AlignmentChoice",
     "Caption",
     "Captioner",
-    "Pictured",
+    "ImageInput",
     "Translation",
     "Translator",
     "last_layer",

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regard.attention import Read
-from regard.checkpoint import ALIGNMENT, FolderSettings, load_alignment, load_folder
+from regard.attention import Attention
 from regard.engine import Engine, EngineName, Precision
 from regard.errors import UsageError
+from regard.model_folder import ALIGNMENT, FolderSettings, load_alignment, load_folder
 from regard.models import Ensemble, Model
 from regard.pipeline.captioner import Captioner
 from regard.pipeline.translation import AlignmentChoice
@@ -110,8 +110,8 @@ def _choice(folder: Path, model: Model) -> AlignmentChoice | None:
         return None
     read = dict(model.named_modules()).get(values["layer"])
     head = values["head"]
-    there = head is None or (type(head) is int and head in range(read.heads if isinstance(read, Read) else 0))
-    if isinstance(read, Read) and read.role == "cross" and there:
+    there = head is None or (type(head) is int and head in range(read.heads if isinstance(read, Attention) else 0))
+    if isinstance(read, Attention) and read.role == "cross" and there:
         return AlignmentChoice(**values)
     warnings.warn(
         f"{folder / ALIGNMENT}: names a layer or head that this model lacks and is not used; alignments come from the "

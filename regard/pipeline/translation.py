@@ -20,7 +20,7 @@ class AlignmentChoice:
 
     layer: str
     head: int | None
-    consumed: bool
+    shifted: bool
     symmetry: Symmetry | None = None
     with_reverse: Symmetry = "grow-diag"
 

@@ -6,28 +6,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from regard.attention.alignment import Link, Readings, links_between
+from regard.attention.alignment import Link, Readings, extract_links
 from regard.data.text import clean
 from regard.data.vocabulary import EOS
-from regard.engine import Job
+from regard.engine import DecodeRequest
 from regard.models import Batch
-from regard.pipeline.cutting import Cutter
+from regard.pipeline.base import BasePipeline, texts_of
+from regard.pipeline.line_splitter import LineSplitter
 from regard.pipeline.translation import Translation, joined, last_layer, without_readings
-from regard.pipeline.writer import Writer, texts_of
 from regard.search import (
-    NOTHING,
+    NO_CONSTRAINTS,
+    Constraints,
     Hypothesis,
     SearchSettings,
-    Wish,
     is_complete,
 )
-from regard.search.forced import Forced, forced
-from regard.search.record import Moment, record
+from regard.search.forced_decoding import ForcedDecoding, force_decode
+from regard.search.search_trace import SearchStep, trace_search
 
 __all__ = ["Translator"]
 
 
-class Translator(Writer):
+class Translator(BasePipeline):
     """Translates raw text: `regard.load(folder).translate("나는 집에 간다")`."""
 
     def translate(
@@ -38,7 +38,7 @@ class Translator(Writer):
         length_penalty: float | None = None,
         alignments: bool = False,
         readings: bool = False,
-        wishes: Wish | Sequence[Wish] = NOTHING,
+        constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
         **search: Any,
     ) -> list[Translation]:
         """Translate a line or many; the result has one translation a line, in their order. Empty lines stay empty.
@@ -51,7 +51,7 @@ class Translator(Writer):
         lines = [texts] if isinstance(texts, str) else list(texts)
         settings = self._search(nbest, beam=beam, length_penalty=length_penalty, **search)
         self.model.eval()
-        asked = self._wishes(wishes, len(lines), settings, "line")
+        asked = self._wishes(constraints, len(lines), settings, "line")
         cuts = [self._cut(line, place, wish) for place, (line, wish) in enumerate(zip(lines, asked, strict=True))]
         sentences = [text for cut in cuts for text, _ in cut]
         jobs = [self._job(text, wish, settings) for cut in cuts for text, wish in cut]
@@ -73,30 +73,30 @@ class Translator(Writer):
             if len(parts) == 1:
                 results.append(parts[0])
             else:
-                coded = int(bool(cut and self.tokenizer.source.code(cut[0][0])))
+                coded = int(bool(cut and self.tokenizer.source.language_code(cut[0][0])))
                 results.append(joined(parts, [text for text, _ in cut], alignments, coded))
         return results if readings else [without_readings(result) for result in results]
 
-    def stream(self, text: str, wish: Wish = NOTHING, **search: Any) -> Iterator[str]:
+    def stream(self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Any) -> Iterator[str]:
         """The translation of a line, word by word as it is written: put together it is that of a beam of 1.
 
         It is greedy; with `sample=True`, drawn.
         """
         settings = self._search(1, **{**search, "beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0})
         self.model.eval()
-        (asked,) = self._wishes(wish, 1, settings, "line")
+        (asked,) = self._wishes(constraints, 1, settings, "line")
         begun = False
         for part, own in self._cut(text, 0, asked):
             for number, more in enumerate(self._increments(self._job(part, own, settings), settings, own)):
                 yield f" {more}" if begun and number == 0 else more
                 begun = True
 
-    def _increments(self, job: Job, settings: SearchSettings, wish: Wish) -> Iterator[str]:
+    def _increments(self, job: DecodeRequest, settings: SearchSettings, wish: Constraints) -> Iterator[str]:
         """What a translation grows by: whole words, and in the end the rest."""
         target, told = self.tokenizer.target, ""
         ids: tuple[int, ...] = ()
-        for ids in self.engine.follow(job, settings):
-            words = target.words(target.pieces(ids))
+        for ids in self.engine.stream(job, settings):
+            words = target.word_indices(target.tokens(ids))
             whole = target.decode(ids[: words.index(words[-1])]) if words else ""
             if len(whole) > len(told) and whole.startswith(told):
                 yield whole[len(told) :]
@@ -115,21 +115,21 @@ class Translator(Writer):
     ) -> list[Readings]:
         """The same for many, in batches; with a `role` ("encoder", "decoder" or "cross") of the reads that have it."""
         ids = [self._encode(source) for source in sources]
-        found = forced(self.model, ids, targets, role=role)
+        found = force_decode(self.model, ids, targets, role=role)
         return [self._readings(*each) for each in zip(ids, targets, found, strict=True)]
 
     def encode(self, text: str) -> list[int]:
         """The pieces of a line as the model reads it, end of sentence last."""
         return self._encode(clean(text))
 
-    def record(self, text: str, **search: Any) -> tuple[list[Hypothesis], list[Moment]]:
+    def trace(self, text: str, **search: Any) -> tuple[list[Hypothesis], list[SearchStep]]:
         """How a translation of a line is found, step by step; the line is taken whole, and searched by PyTorch."""
         settings = self._search(1, **search)
         self.model.eval()
-        job = self._job(clean(text), NOTHING, settings)
+        job = self._job(clean(text), NO_CONSTRAINTS, settings)
         verbs: Any = self.model  # an ensemble's sources and states are tuples, which a search hands on unseen
         source = verbs.encode(Batch.of([job.source], verbs.device))
-        return record(verbs, source, job.task, settings)
+        return trace_search(verbs, source, job.task, settings)
 
     def score(self, source: str, target: str) -> float:
         """The log-probability of a given target, end of sentence included."""
@@ -137,11 +137,11 @@ class Translator(Writer):
 
     def _forced(self, source: str, ids: Sequence[int]) -> float:
         """The log-probability of given target pieces and the end of sentence after them."""
-        return float(forced(self.model, [self._encode(source)], [ids], watched=False)[0].likely.sum())
+        return float(force_decode(self.model, [self._encode(source)], [ids], watched=False)[0].likely.sum())
 
-    def _readings(self, source: Sequence[int], target: Sequence[int], found: Forced) -> Readings:
-        pieces = self.tokenizer.source.pieces(source), self.tokenizer.target.pieces([*target, EOS])
-        words = self.tokenizer.source.words(pieces[0]), self.tokenizer.target.words(pieces[1])
+    def _readings(self, source: Sequence[int], target: Sequence[int], found: ForcedDecoding) -> Readings:
+        pieces = self.tokenizer.source.tokens(source), self.tokenizer.target.tokens([*target, EOS])
+        words = self.tokenizer.source.word_indices(pieces[0]), self.tokenizer.target.word_indices(pieces[1])
         return Readings(
             tuple(pieces[0]),
             tuple(pieces[1]),
@@ -159,11 +159,11 @@ class Translator(Writer):
     def _length(self, text: str) -> int:
         return len(self._encode(text))
 
-    def _job(self, text: str, wish: Wish, settings: SearchSettings) -> Job:
+    def _job(self, text: str, wish: Constraints, settings: SearchSettings) -> DecodeRequest:
         """A sentence to decode, in pieces."""
         return self._task(self._encode(text), text.encode(), wish, settings)
 
-    def _cut(self, line: str, place: int, wish: Wish) -> list[tuple[str, Wish]]:
+    def _cut(self, line: str, place: int, wish: Constraints) -> list[tuple[str, Constraints]]:
         """The parts of a line that is longer than anything seen in training; any other line whole.
 
         What is asked of its beginning is asked of the first part; a line with terms stays whole, because nobody knows
@@ -172,8 +172,10 @@ class Translator(Writer):
         line, longest = clean(line), self.settings.search.longest_source
         if not line or longest is None or wish.terms:
             return [(line, wish)] if line else []
-        code = self.tokenizer.source.code(line)
-        first, *others = Cutter(lambda text: self._length(code + text), longest).cut(line.removeprefix(code), place)
+        code = self.tokenizer.source.language_code(line)
+        first, *others = LineSplitter(lambda text: self._length(code + text), longest).cut(
+            line.removeprefix(code), place
+        )
         spaced = f"{code} " if code else ""
         return [(code + first, wish), *((spaced + part, replace(wish, prefix="")) for part in others)]
 
@@ -203,9 +205,9 @@ class Translator(Writer):
         Raises UsageError for a model without attention.
         """
         choice = self.choice or last_layer(readings)
-        return links_between(readings.words(choice.layer, choice.head, choice.consumed).weights, choice.symmetry)
+        return extract_links(readings.words(choice.layer, choice.head, choice.shifted).weights, choice.symmetry)
 
     def _text(self, hypothesis: Hypothesis, source: Sequence[int]) -> Translation:
         target, ids = self.tokenizer.target, hypothesis.ids
         repeats = self._repeats(ids, source)
-        return Translation(target.decode(ids), tuple(target.pieces(ids)), hypothesis.score, repeats=repeats)
+        return Translation(target.decode(ids), tuple(target.tokens(ids)), hypothesis.score, repeats=repeats)

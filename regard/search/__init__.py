@@ -1,38 +1,44 @@
 """Looking for the best target, of any model that has the verbs."""
 
-from regard.search.drive import find, search
-from regard.search.front import Best, Finished, Front, Moved
-from regard.search.hypothesis import Hypothesis, SearchSettings, Task, Term, Verbs, Word
-from regard.search.ranking import Repetition, coverage, likeness, runaway
-from regard.search.rules import Bans, Forbid, LengthPenalty, Rule
-from regard.search.terms import is_complete
-from regard.search.wording import NOTHING, Wish, Wording, checked, contradictions
+from regard.search.beams import Beams, Finished, StepCandidates, StepResult
+from regard.search.constraint_text import (
+    NO_CONSTRAINTS,
+    ConstraintEncoder,
+    Constraints,
+    check_constraints,
+    contradictions,
+)
+from regard.search.constraints import is_complete
+from regard.search.hypothesis import BannedPhrase, DecodingModel, Hypothesis, SearchSettings, Task, Term
+from regard.search.loop import decode, search
+from regard.search.rerank import Repetition, coverage, find_repetition, mbr_utility
+from regard.search.rules import Bans, LengthPenalty, Rule, SuppressTokens
 
 __all__ = [
-    "NOTHING",
+    "NO_CONSTRAINTS",
+    "BannedPhrase",
     "Bans",
-    "Best",
+    "Beams",
+    "ConstraintEncoder",
+    "Constraints",
+    "DecodingModel",
     "Finished",
-    "Forbid",
-    "Front",
     "Hypothesis",
     "LengthPenalty",
-    "Moved",
     "Repetition",
     "Rule",
     "SearchSettings",
+    "StepCandidates",
+    "StepResult",
+    "SuppressTokens",
     "Task",
     "Term",
-    "Verbs",
-    "Wish",
-    "Word",
-    "Wording",
-    "checked",
+    "check_constraints",
     "contradictions",
     "coverage",
-    "find",
+    "decode",
+    "find_repetition",
     "is_complete",
-    "likeness",
-    "runaway",
+    "mbr_utility",
     "search",
 ]

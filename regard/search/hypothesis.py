@@ -15,7 +15,7 @@ from pydantic import Field
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["Hypothesis", "SearchSettings", "Task", "Term", "Verbs", "Word"]
+__all__ = ["BannedPhrase", "DecodingModel", "Hypothesis", "SearchSettings", "Task", "Term"]
 
 
 class SearchSettings(Settings):
@@ -30,7 +30,9 @@ class SearchSettings(Settings):
     max_extra: int = Field(20, ge=1, description="… plus so many")
     min_length: int = Field(0, ge=0, description="pieces that a target has at least, its end not counted")
     max_length: int | None = Field(None, ge=1, description="pieces that a target has at most, its end not counted")
-    no_repeat: int = Field(0, ge=0, description="no run of so many pieces is written twice; 0: anything may come again")
+    no_repeat_ngram: int = Field(
+        0, ge=0, description="no run of so many pieces is written twice; 0: anything may come again"
+    )
     sample: bool = Field(False, description="draw each piece by its probability instead of searching")
     temperature: float = Field(1.0, gt=0, description="of sampling: below 1 likely pieces become likelier")
     top_k: int | None = Field(None, ge=1, description="draw only from so many likeliest pieces")
@@ -90,7 +92,7 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Word:
+class BannedPhrase:
     """A word or phrase that must not be written: the pieces that would complete it, by the bytes that stand before.
 
     `surfaces`: what each piece of the vocabulary stands for. `endings`: the bytes before, the piece, and whether no
@@ -113,21 +115,21 @@ class Task:
     longest: int
     prefix: tuple[int, ...] = ()
     terms: tuple[Term, ...] = ()
-    without: tuple[Word, ...] = ()
+    banned: tuple[BannedPhrase, ...] = ()
     key: int = 0
 
 
-class Verbs(Protocol):
+class DecodingModel(Protocol):
     """All that a search knows of a model: a `Model`, or an `Ensemble`, whose sources, states and features are many."""
 
     @property
     def device(self) -> torch.device: ...
     @property
-    def limit(self) -> int | None: ...
+    def max_target(self) -> int | None: ...
     def begin(self, source: Any) -> Any: ...
     def step(self, tokens: Int[Tensor, "N T"], state: Any, source: Any) -> tuple[Any, Any]: ...
     def project(self, features: Any) -> Float[Tensor, "N T V"]: ...
-    def best(self, features: Any, k: int, never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]: ...
+    def top_tokens(self, features: Any, k: int, suppressed: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]: ...
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,6 @@ class Hypothesis:
     """
 
     ids: tuple[int, ...]
-    log_probability: float
+    log_prob: float
     score: float
     complete: bool = True

@@ -10,12 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
-from regard.search.hypothesis import Task, Word
+from regard.search.hypothesis import BannedPhrase, Task
 
 if TYPE_CHECKING:
-    from regard.search.front import Front
+    from regard.search.beams import Beams
 
-__all__ = ["Array", "Bans", "Forbid", "LengthPenalty", "NoRepeat", "Prefix", "Rule", "Shortest", "Without", "is_edge"]
+__all__ = [
+    "Array",
+    "BannedPhrases",
+    "Bans",
+    "LengthPenalty",
+    "MinLength",
+    "NoRepeat",
+    "Prefix",
+    "Rule",
+    "SuppressTokens",
+    "is_edge",
+]
 
 FORCED = -1e9  # what a forced piece ranks that the model or another rule would never write
 
@@ -32,37 +43,37 @@ class Rule:
     that it is `whole`.
     """
 
-    never: Sequence[int] = ()
-    whole: bool = False
+    suppressed: Sequence[int] = ()
+    needs_all_logits: bool = False
 
-    def concerns(self, task: Task) -> bool:  # noqa: ARG002
+    def applies_to(self, task: Task) -> bool:  # noqa: ARG002
         """Whether the rule has anything to say about this sentence; where it concerns none, it costs nothing."""
         return True
 
-    def bans(self, front: Front) -> Bans | None:  # noqa: ARG002
+    def bans(self, front: Beams) -> Bans | None:  # noqa: ARG002
         """What may not be written next."""
         return None
 
-    def reweigh(self, choice: Array, front: Front) -> Array:  # noqa: ARG002
+    def adjust(self, choice: Array, front: Beams) -> Array:  # noqa: ARG002
         """Other numbers (N, V) to choose by; −∞ is never chosen. It may change what it is given."""
         return choice
 
 
 @dataclass(frozen=True)
-class Forbid(Rule):
+class SuppressTokens(Rule):
     """Pieces that are never written; by default those that mean nothing in a text."""
 
-    never: Sequence[int] = (PAD, UNK, BOS)
+    suppressed: Sequence[int] = (PAD, UNK, BOS)
 
 
 @dataclass(frozen=True)
-class Shortest(Rule):
+class MinLength(Rule):
     """No end before so many pieces."""
 
     pieces: int
 
-    def bans(self, front: Front) -> Bans:
-        rows = np.flatnonzero((front.lengths < self.pieces).repeat(front.beams))
+    def bans(self, front: Beams) -> Bans:
+        rows = np.flatnonzero((front.lengths < self.pieces).repeat(front.width))
         return rows, np.full(len(rows), EOS)
 
 
@@ -72,8 +83,8 @@ class NoRepeat(Rule):
 
     n: int
 
-    def bans(self, front: Front) -> Bans | None:
-        lengths, n = front.lengths.repeat(front.beams), self.n
+    def bans(self, front: Beams) -> Bans | None:
+        lengths, n = front.lengths.repeat(front.width), self.n
         most = int(lengths.max(initial=0))
         if most < n:
             return None
@@ -95,10 +106,10 @@ class Prefix(Rule):
     def concerns(self, task: Task) -> bool:
         return bool(task.prefix)
 
-    def reweigh(self, choice: Array, front: Front) -> Array:
+    def reweigh(self, choice: Array, front: Beams) -> Array:
         for a, task in enumerate(front.tasks):
             if (length := int(front.lengths[a])) < len(task.prefix):
-                piece, rows = task.prefix[length], slice(a * front.beams, (a + 1) * front.beams)
+                piece, rows = task.prefix[length], slice(a * front.width, (a + 1) * front.width)
                 kept = choice[rows, piece].copy()
                 choice[rows] = -np.inf
                 choice[rows, piece] = np.where(kept > -np.inf, kept, FORCED)
@@ -106,26 +117,26 @@ class Prefix(Rule):
 
 
 @dataclass(frozen=True)
-class Without(Rule):
+class BannedPhrases(Rule):
     """Words and phrases that must not be written, however they may be cut into pieces."""
 
     def concerns(self, task: Task) -> bool:
-        return bool(task.without)
+        return bool(task.banned)
 
-    def bans(self, front: Front) -> Bans:
+    def bans(self, front: Beams) -> Bans:
         found = []
         for a, task in enumerate(front.tasks):
-            if not task.without:
+            if not task.banned:
                 continue
-            surfaces = task.without[0].surfaces
-            for row in range(a * front.beams, (a + 1) * front.beams):
-                text = b"".join([surfaces[piece] for piece in front.written(row)])
-                found += [(row, piece) for piece in dict.fromkeys(_completing(text, task.without))]
+            surfaces = task.banned[0].surfaces
+            for row in range(a * front.width, (a + 1) * front.width):
+                text = b"".join([surfaces[piece] for piece in front.prefix_of(row)])
+                found += [(row, piece) for piece in dict.fromkeys(_completing(text, task.banned))]
         pairs = np.array(found, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
 
-def _completing(text: bytes, words: Sequence[Word]) -> Iterator[int]:
+def _completing(text: bytes, words: Sequence[BannedPhrase]) -> Iterator[int]:
     """The pieces that would write one of the words, or its end, after this text."""
     for word in words:
         for before, piece, begins in word.endings:

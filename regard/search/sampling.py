@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from regard.search.choice import tops
 from regard.search.hypothesis import SearchSettings
 from regard.search.rules import Array
+from regard.search.selection import stable_top_k
 
 __all__ = ["draw", "uniform"]
 
@@ -52,12 +52,12 @@ def draw(choice: Array, chance: Array, settings: SearchSettings) -> Array:
     shares = np.exp(scaled - np.where(most > -np.inf, most, 0))
     if top_k is None and top_p is None:
         return _drawn(shares, chance)
-    columns = tops(scaled, top_k or SOME)
+    columns = stable_top_k(scaled, top_k or SOME)
     kept = np.take_along_axis(shares, columns, 1)
     if top_p is not None:
         least = top_p * (kept if top_k else shares).sum(1, dtype=np.float64)[:, None]
         if (kept.sum(1, dtype=np.float64)[:, None] < least).any():
-            columns = tops(scaled, scaled.shape[1])
+            columns = stable_top_k(scaled, scaled.shape[1])
             kept = np.take_along_axis(shares, columns, 1)
         kept = np.where(kept.cumsum(1, np.float64) - kept < least, kept, 0)
     return columns[np.arange(len(columns)), _drawn(kept, chance)]

@@ -3,8 +3,8 @@
 import os
 
 from regard.training.distributed import World
-from regard.training.loop import Outcome, Progress, Trainer
 from regard.training.recipe import Recipe, TrainingSettings, preset, presets
+from regard.training.trainer import Outcome, Progress, Trainer
 
 __all__ = ["Outcome", "Progress", "Recipe", "Trainer", "TrainingSettings", "World", "preset", "presets"]
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import torch
 
-from regard.data.batching import Batching
+from regard.data.batching import BatchSource
 from regard.errors import TrainingError, UsageError
-from regard.models import build, count
-from regard.training.crew import Crew, first_line, out_of_memory
+from regard.models import build, count_parameters
+from regard.training.gradient_workers import GradientWorkers, first_line, out_of_memory
 from regard.training.guided import Guide
 from regard.training.loss import Objective
 from regard.training.recipe import Recipe
 
-__all__ = ["Choice", "Trial", "choose", "minutes_of", "trial"]
+__all__ = ["BudgetChoice", "Trial", "choose", "minutes_of", "trial"]
 
 EPOCHS, PIECES_PER_WEIGHT = 40, 20
 WARM, TIMED = 1, 2  # updates of a trial
@@ -25,7 +25,7 @@ _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:
 
 
 @dataclass(frozen=True)
-class Choice:
+class BudgetChoice:
     """What a budget comes to: a preset's recipe with its end and warm-up, and what it was chosen from."""
 
     preset: str
@@ -45,18 +45,18 @@ def minutes_of(text: str) -> float:
 def choose(
     minutes: float,
     recipes: dict[str, Recipe],
-    batches: Batching,
+    batches: BatchSource,
     vocabularies: tuple[int, int],
     device: str,
     processes: int = 1,
-) -> Choice:
+) -> BudgetChoice:
     """The largest of these recipes, given from small to large, that the budget can train; else the smallest.
 
     Enough is to see each sentence 40 times, or 20 pieces for every weight, whichever comes first: a small corpus is
     learnt by then, and of a large one a model of that size would make no more.
     """
     said, best, problem = [], None, None
-    pieces = batches.outline.pieces[1]
+    pieces = batches.epoch_stats.pieces[1]
     for name, recipe in recipes.items():
         try:
             tried = trial(recipe, batches, vocabularies, device, processes)
@@ -86,7 +86,7 @@ def choose(
         schedule={**recipe.schedule.model_dump(), "warmup": warmup},
     )
     said.append(f"chosen: {name} for {updates:,} updates, {warmup:,} of them warm-up")
-    return Choice(name, recipe, tuple(said))
+    return BudgetChoice(name, recipe, tuple(said))
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,9 @@ class Trial:
     updates: int
 
 
-def trial(recipe: Recipe, batches: Batching, vocabularies: tuple[int, int], device: str, processes: int = 1) -> Trial:
+def trial(
+    recipe: Recipe, batches: BatchSource, vocabularies: tuple[int, int], device: str, processes: int = 1
+) -> Trial:
     """Seconds and target pieces of an update on this machine, of which one of several processes computes its share.
 
     Random numbers drawn later are not changed by it.
@@ -109,10 +111,10 @@ def trial(recipe: Recipe, batches: Batching, vocabularies: tuple[int, int], devi
     s = recipe.training
     objective = Objective(model, s.label_smoothing, s.rdrop, Guide.of(model, s), s.doubly_stochastic)
     where = torch.device(device)
-    threads = min(torch.get_num_threads(), -(-batches.together // processes)) if where.type == "cpu" else 1
-    crew = Crew(objective, s.precision, where, threads)
+    threads = min(torch.get_num_threads(), -(-batches.per_update // processes)) if where.type == "cpu" else 1
+    crew = GradientWorkers(objective, s.precision, where, threads)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=True)
-    crew.demand(s.rdrop, s.scheduled_sampling)
+    crew.configure(s.rdrop, s.scheduled_sampling)
     seconds, tokens = [], []
     for number, update in zip(range(WARM + TIMED), batches.updates(), strict=False):
         began = time.perf_counter()
@@ -124,4 +126,4 @@ def trial(recipe: Recipe, batches: Batching, vocabularies: tuple[int, int], devi
         tokens.append(update.tokens)
     crew.close()
     torch.set_rng_state(state)
-    return Trial(sum(seconds[WARM:]) / TIMED, sum(tokens[WARM:]) / TIMED, count(model), WARM + TIMED)
+    return Trial(sum(seconds[WARM:]) / TIMED, sum(tokens[WARM:]) / TIMED, count_parameters(model), WARM + TIMED)

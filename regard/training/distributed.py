@@ -19,7 +19,7 @@ from torch.distributed.tensor import DTensor
 
 from regard.errors import TrainingError
 from regard.shapes import Tensor
-from regard.training.meeting import Meeting, meet, torchrun_store
+from regard.training.rendezvous import Rendezvous, meet, torchrun_store
 
 __all__ = ["World", "full", "joined", "started_by_torchrun"]
 
@@ -41,11 +41,11 @@ class World:
     rank: int = 0
     size: int = 1
     sharded: bool = False
-    again: bool = False
-    meeting: Meeting | None = None
+    restarted: bool = False
+    rendezvous: Rendezvous | None = None
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this is the process that writes files and tells the user."""
         return self.rank == 0
 
@@ -59,10 +59,10 @@ class World:
 
     def begun(self) -> None:
         """The run's folder has all that is needed to go on: what torchrun starts from now on resumes it."""
-        if self.meeting is not None:
-            self.meeting.begun()
+        if self.rendezvous is not None:
+            self.rendezvous.begun()
 
-    def add_up(self, parameters: Sequence[nn.Parameter]) -> None:
+    def all_reduce_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Replace each gradient with its sum over all processes."""
         if self.size == 1 or self.sharded:  # sharded gradients were added up in the backward pass
             return
@@ -73,15 +73,15 @@ class World:
             for gradient, part in zip(bucket, parts, strict=True):
                 gradient.copy_(part.view_as(gradient))
 
-    def sums(self, *numbers: float) -> list[float]:
+    def all_reduce_sum(self, *numbers: float) -> list[float]:
         """The sum of each number over all processes."""
         return self._reduced(numbers, dist.ReduceOp.SUM) if self.size > 1 else list(numbers)
 
-    def largest(self, *numbers: float) -> list[float]:
+    def all_reduce_max(self, *numbers: float) -> list[float]:
         """The largest of each number over all processes: a decision of one becomes that of all."""
         return self._reduced(numbers, dist.ReduceOp.MAX) if self.size > 1 else list(numbers)
 
-    def from_first(self, *numbers: float) -> list[float]:
+    def broadcast(self, *numbers: float) -> list[float]:
         """The numbers of the first process."""
         if self.size == 1:
             return list(numbers)
@@ -89,7 +89,7 @@ class World:
         dist.broadcast(values, 0)
         return [float(value) for value in values]
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Until all processes have come here."""
         if self.size > 1:
             dist.barrier()
@@ -129,11 +129,11 @@ def _met(backend: str) -> World:
     if lasting is not None:
         meeting = meet(lasting, rank, size)
         dist.init_process_group(backend, store=meeting.store, rank=rank, world_size=size, timeout=PATIENCE)
-        return World(rank, size, again=meeting.again, meeting=meeting)
+        return World(rank, size, restarted=meeting.restarted, rendezvous=meeting)
     dist.init_process_group(backend, timeout=PATIENCE)
     world = World(rank, size)
     restarts = float(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-    return replace(world, again=world.largest(restarts) > [0.0])
+    return replace(world, restarted=world.all_reduce_max(restarts) > [0.0])
 
 
 @contextmanager

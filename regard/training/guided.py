@@ -8,9 +8,9 @@ from pathlib import Path
 
 import torch
 
-from regard.attention import Read
-from regard.checkpoint import ALIGNMENT, save_alignment
+from regard.attention import Attention
 from regard.errors import ConfigurationError
+from regard.model_folder import ALIGNMENT, save_alignment
 from regard.models import Model
 from regard.shapes import Float, Tensor
 from regard.training.recipe import TrainingSettings
@@ -32,7 +32,7 @@ class Guide:
         """What these settings ask for; None for nothing. Raises ConfigurationError for a head that is not there."""
         if settings.guided in (0, "auto"):
             return None
-        reads = [(n, m.heads) for n, m in model.named_modules() if isinstance(m, Read) and m.role == "cross"]
+        reads = [(n, m.heads) for n, m in model.named_modules() if isinstance(m, Attention) and m.role == "cross"]
         if not reads:
             raise ConfigurationError(
                 "training.guided: this decoder has no attention to guide (model.decoder.kind = plain); set it to 0, "
@@ -60,7 +60,7 @@ class Guide:
     def note(self, folder: Path) -> None:
         """Let alignments come from this head, unless somebody has chosen another (`regard align --choose`)."""
         if _is_ours(folder / ALIGNMENT):
-            choice = {"layer": self.layer, "head": self.head, "consumed": self.after, "symmetry": None}
+            choice = {"layer": self.layer, "head": self.head, "shifted": self.after, "symmetry": None}
             save_alignment(folder, {**choice, "guided": True})
 
 

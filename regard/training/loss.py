@@ -15,13 +15,13 @@ from torch import nn
 from torch.autograd.function import once_differentiable
 
 from regard.attention import watch
-from regard.data.batch import PairBatch
+from regard.data.batch import TrainingBatch
 from regard.data.vocabulary import PAD
 from regard.models import Batch, Model
 from regard.shapes import Bool, Float, Int, Tensor
 from regard.training.guided import Guide
 
-__all__ = ["Loss", "Objective", "consistent_cross_entropy", "smoothed_cross_entropy", "unevenness"]
+__all__ = ["Loss", "Objective", "consistent_cross_entropy", "doubly_stochastic_penalty", "smoothed_cross_entropy"]
 
 SLICE = 256
 
@@ -56,7 +56,7 @@ class Objective(nn.Module):
         super().__init__()
         self.model, self.smoothing, self.rdrop, self.guide, self.even = model, smoothing, rdrop, guide, even
 
-    def forward(self, batch: PairBatch) -> Loss:
+    def forward(self, batch: TrainingBatch) -> Loss:
         real, targets = None, batch.target_out.flatten()
         if batch.tokens < len(targets):
             real = (targets != PAD).nonzero()[:, 0]
@@ -74,7 +74,9 @@ class Objective(nn.Module):
         heard = [guided for guided in looked if guided is not None]
         return loss if batch.links is None or not heard else self._with(loss, heard, batch.links)
 
-    def _pass(self, batch: PairBatch, real: Tensor | None) -> tuple[Float[Tensor, "M D"], Tensor | None, Tensor | int]:
+    def _pass(
+        self, batch: TrainingBatch, real: Tensor | None
+    ) -> tuple[Float[Tensor, "M D"], Tensor | None, Tensor | int]:
         """What the model says at the real target positions, how far the guided head looked elsewhere meanwhile, and how
         unevenly all heads looked.
         """
@@ -90,10 +92,10 @@ class Objective(nn.Module):
         looked: Tensor | None = None
         if self.guide is not None and batch.links is not None and guided:  # a layer that is left out is not heard
             looked = self.guide.loss(guided[""], batch.links)
-        parts = [unevenness(weights, batch.target_out != PAD) for weights in crossing.values()]
+        parts = [doubly_stochastic_penalty(weights, batch.target_out != PAD) for weights in crossing.values()]
         return features, looked, torch.stack(parts).mean() if parts else 0
 
-    def _features(self, batch: PairBatch, real: Tensor | None) -> Float[Tensor, "M D"]:
+    def _features(self, batch: TrainingBatch, real: Tensor | None) -> Float[Tensor, "M D"]:
         flat: Tensor = self.model(Batch(batch.source, batch.source_keep), batch.target_in).flatten(0, 1)
         return flat if real is None else flat.index_select(0, real)
 
@@ -105,7 +107,7 @@ class Objective(nn.Module):
         return loss._replace(smoothed=smoothed, guided=guided, linked=links.any(2).sum())
 
 
-def unevenness(weights: Float[Tensor, "N H T S"], written: Bool[Tensor, "N T"]) -> Tensor:
+def doubly_stochastic_penalty(weights: Float[Tensor, "N H T S"], written: Bool[Tensor, "N T"]) -> Tensor:
     """Σ (1 − Σ α)², the inner sum over the pieces of a target, the outer over the entries of its source.
 
     Doubly stochastic attention (Xu et al. 2015, equation 14): the sum over all targets, the mean over heads. What may

@@ -69,12 +69,14 @@ class TrainingSettings(Settings):
     beta1: float = Field(0.9, ge=0, lt=1, description="memory of the mean of the gradients")
     beta2: float = Field(0.98, ge=0, lt=1, description="memory of their squares")
     weight_decay: float = Field(0.01, ge=0, description="pull of every weight towards zero")
-    clip: float = Field(1.0, ge=0, description="longest gradient that is followed; 0 follows any")
+    max_grad_norm: float = Field(1.0, ge=0, description="longest gradient that is followed; 0 follows any")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
         description="of the matrix products in training; auto: bfloat16 where the processor has it, then written down",
     )
-    average: float = Field(0.999, ge=0, lt=1, description="memory of the running average of the weights; 0 keeps none")
+    ema_decay: float = Field(
+        0.999, ge=0, lt=1, description="memory of the running average of the weights; 0 keeps none"
+    )
     validate_every: int = Field(500, ge=1, description="updates between two looks at the validation data")
     validate_with: int = Field(1000, ge=1, description="at most so many validation pairs are translated at each look")
     best_by: Literal["chrf", "bleu", "cider", "loss"] = Field(
@@ -87,7 +89,7 @@ class TrainingSettings(Settings):
         ge=0,
         description="minutes between two checkpoints; there is one after each look at the validation data too",
     )
-    keep: int = Field(2, ge=1, description="checkpoints kept")
+    keep_checkpoints: int = Field(2, ge=1, description="checkpoints kept")
     sharded: bool | Literal["layers"] = Field(
         False,
         description="with torchrun: split weights, gradients and optimizer over the processes (PyTorch's FSDP2); "
@@ -209,7 +211,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
         _transformer(6, 512, 2048, 8, 0.1, schedule=_rising(3e-4, 16000)),
         {"model": {side: {"norm": "post", "activation": "silu"} for side in ("encoder", "decoder")}},
     ),
-    "rnn": _recurrent(kind="plain", context="every"),
+    "rnn": _recurrent(kind="no_attention", context="every"),
     "rnn-bahdanau": _recurrent(),
     "rnn-luong": _recurrent(order="luong", score="general"),
     "rnn-cosine": _recurrent(order="luong", score="cosine"),

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from regard.settings import Settings
 
-__all__ = ["ScheduleSettings", "rate"]
+__all__ = ["ScheduleSettings", "learning_rate"]
 
 
 class ScheduleSettings(Settings):
@@ -32,7 +32,7 @@ class ScheduleSettings(Settings):
         return values
 
 
-def rate(settings: ScheduleSettings, update: int, size: int) -> float:
+def learning_rate(settings: ScheduleSettings, update: int, size: int) -> float:
     """The rate of update 1, 2, … for a model of vectors of `size`.
 
     noam: peak · size^−0.5 · min(update^−0.5, update · warmup^−1.5) (Vaswani et al. 2017, equation 3);

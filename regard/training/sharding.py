@@ -11,11 +11,11 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
-from regard.attention import Read
+from regard.attention import Attention
 from regard.models import Model, device_of
-from regard.models.interface import Layer
+from regard.models.interface import ShardUnit
 
-__all__ = ["gathered_anew", "last_of_update", "shard"]
+__all__ = ["last_of_update", "reshard", "shard"]
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 GIVEN_BACK = 2**20  # bytes: what is at least so large goes back to the system when it is let go
@@ -37,7 +37,7 @@ def shard(model: Model, layers: bool = False) -> None:
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)  # nobody writes into it
     for layer in _layers(model) if layers else ():
         for read in layer.modules():
-            if isinstance(read, Read) and read.role == "cross":  # it is prepared long before the layer computes
+            if isinstance(read, Attention) and read.role == "cross":  # it is prepared long before the layer computes
                 fully_shard(read, mesh=mesh)
                 register_fsdp_forward_method(read, "entries")
         fully_shard(layer, mesh=mesh)
@@ -54,7 +54,7 @@ def last_of_update(model: Model, last: bool) -> None:
         model.set_reshard_after_backward(last, recurse=False)
 
 
-def gathered_anew(model: Model) -> None:
+def reshard(model: Model) -> None:
     """Let gathered weights go: the next pass gathers them as they are then."""
     for module in model.modules():
         if isinstance(module, FSDPModule):
@@ -73,5 +73,5 @@ def _give_back() -> None:
         libc.mallopt(M_TRIM_THRESHOLD, GIVEN_BACK)
 
 
-def _layers(model: nn.Module) -> list[Layer]:
-    return [module for module in model.modules() if isinstance(module, Layer)]
+def _layers(model: nn.Module) -> list[ShardUnit]:
+    return [module for module in model.modules() if isinstance(module, ShardUnit)]

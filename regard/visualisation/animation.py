@@ -11,8 +11,8 @@ import numpy.typing as npt
 from PIL import Image, ImageColor
 
 from regard.visualisation.colours import LEVELS, ROLES, Theme, colour
-from regard.visualisation.figures import paint, style_of, svg_group, svg_photos
 from regard.visualisation.layout import Photo, Picture
+from regard.visualisation.rendering import paint, style_of, svg_group, svg_photos
 
 __all__ = ["draw_gif", "draw_moving_svg"]
 

@@ -16,7 +16,7 @@ from regard.visualisation.colours import SERIES, level
 from regard.visualisation.fonts import measure, wrap
 from regard.visualisation.layout import LINE_HEIGHT, MIDDLE, Box, Group, Line, Mark, Picture, Text, text_lines
 
-__all__ = ["Chart", "Trace", "layout_chart", "layout_places", "layout_positions"]
+__all__ = ["Chart", "Series", "layout_chart", "layout_places", "layout_positions"]
 
 MARGIN, WIDE, HIGH = 18.0, 560.0, 240.0
 LEFT, GAP = 62.0, 54.0  # pixels for the numbers beside, and between panels
@@ -25,7 +25,7 @@ FEW = 40  # points that are marked one by one
 
 
 @dataclass(frozen=True)
-class Trace:
+class Series:
     """One line: points from left to right, and for each the interval around it where that is known."""
 
     name: str
@@ -39,7 +39,7 @@ class Chart:
 
     title: str
     across: str
-    panels: tuple[tuple[str, tuple[Trace, ...]], ...]
+    panels: tuple[tuple[str, tuple[Series, ...]], ...]
     caption: str = ""
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class _Axis:
         return self.start + (self.end - self.start) * (value - self.low) / (self.high - self.low)
 
 
-def _panel(name: str, traces: Sequence[Trace], across: _Axis, top: float) -> list[Mark]:
+def _panel(name: str, traces: Sequence[Series], across: _Axis, top: float) -> list[Mark]:
     values = [y for trace in traces for _, y in trace.points] + [
         y for t in traces for pair in t.band or () for y in pair
     ]
@@ -111,7 +111,7 @@ def _panel(name: str, traces: Sequence[Trace], across: _Axis, top: float) -> lis
     return marks
 
 
-def _drawn(trace: Trace, paint: str, across: _Axis, up: _Axis) -> list[Mark]:
+def _drawn(trace: Series, paint: str, across: _Axis, up: _Axis) -> list[Mark]:
     points = [(across.at(x), up.at(y)) for x, y in trace.points]
     marks: list[Mark] = [Line(tuple(points), paint, 2.0)] if len(points) > 1 else []
     few = len(points) <= FEW

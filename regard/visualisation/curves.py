@@ -14,11 +14,11 @@ from itertools import pairwise
 
 from regard.errors import UsageError
 from regard.visualisation.colours import SERIES, THEMES, colour
-from regard.visualisation.figures import draw_svg
 from regard.visualisation.fonts import STACK, measure, wrap
 from regard.visualisation.layout import ASCENT, LINE_HEIGHT, MIDDLE, Box, Group, Line, Mark, Picture, Text, text_lines
+from regard.visualisation.rendering import draw_svg
 
-__all__ = ["Curves", "Panel", "Series", "curves_page", "layout_curves", "picture_page"]
+__all__ = ["Curves", "LogSeries", "Panel", "curves_page", "layout_curves", "picture_page"]
 
 MARGIN, GAP = 16.0, 26.0
 WIDE, HIGH = 300.0, 210.0  # pixels of a panel's inside
@@ -28,7 +28,7 @@ MARKER = 4.0
 
 
 @dataclass(frozen=True)
-class Series:
+class LogSeries:
     """One line: its points, and what stands at its end."""
 
     name: str
@@ -42,7 +42,7 @@ class Panel:
 
     title: str
     across: str
-    series: tuple[Series, ...]
+    series: tuple[LogSeries, ...]
 
 
 @dataclass(frozen=True)

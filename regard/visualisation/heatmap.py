@@ -16,7 +16,7 @@ from regard.visualisation.colours import LEVELS, level
 from regard.visualisation.fonts import measure, wrap
 from regard.visualisation.grid import AXES, AXES_SIZE, GAP, Grid, labels_above, labels_beside, place
 from regard.visualisation.layout import ASCENT, LINE_HEIGHT, MIDDLE, Box, Group, Picture, Text, text_lines
-from regard.visualisation.words import clean, isolated
+from regard.visualisation.text import clean, isolated
 
 __all__ = ["Alignment", "ceiling_of", "layout"]
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from regard.attention.alignment import edges
+from regard.attention.alignment import cell_edges
 from regard.errors import UsageError
 from regard.visualisation.fonts import elide, measure, wrap
 from regard.visualisation.layout import ASCENT, LINE_HEIGHT, Box, Group, Mark, Photo, Picture, Text, text_lines
-from regard.visualisation.words import clean, isolated
+from regard.visualisation.text import clean, isolated
 
-__all__ = ["DENSITY", "VEIL", "Overlay", "Seen", "layout_overlay", "lit"]
+__all__ = ["DENSITY", "VEIL", "Overlay", "SourceImage", "layout_overlay", "veiled"]
 
 VEIL, DENSITY = (14, 17, 22), 0.78  # the veil's colour, and how much it hides where nothing was looked at
 MARGIN, GAP = 18.0, 14.0
@@ -34,7 +34,7 @@ LEGEND = ("not looked at", "where it looked most")
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SourceImage:
     """A picture as a model read it: its pixels, and the grid of cells over them.
 
     `middle` is where in its square a cell looks, in shares of a side: half-way, unless the network begins at a corner.
@@ -43,8 +43,8 @@ class Seen:
 
     pixels: np.ndarray  # (Y, X, 3) bytes
     grid: tuple[int, int]  # rows, columns
-    middle: float = 0.5
-    reach: tuple[float, float] = (1.0, 1.0)
+    cell_centre: float = 0.5
+    cell_extent: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         pixels = np.asarray(self.pixels)
@@ -52,10 +52,10 @@ class Seen:
             raise UsageError(f"a picture is (Y, X, 3) bytes; got {pixels.dtype} of shape {pixels.shape}")
         if min(self.grid) < 1:
             raise UsageError(f"a grid has at least one row and one column; got {self.grid}")
-        if not 0 <= self.middle <= 1:
-            raise UsageError(f"the middle of a cell is a share of its side, from 0 to 1; got {self.middle}")
-        if min(self.reach) < 1:
-            raise UsageError(f"cells come to a whole picture at least; got {self.reach} of its height and width")
+        if not 0 <= self.cell_centre <= 1:
+            raise UsageError(f"the middle of a cell is a share of its side, from 0 to 1; got {self.cell_centre}")
+        if min(self.cell_extent) < 1:
+            raise UsageError(f"cells come to a whole picture at least; got {self.cell_extent} of its height and width")
 
     def file(self) -> bytes:
         """The picture for a reader: PNG while it is small, else JPEG of no more pixels than a screen shows."""
@@ -75,7 +75,9 @@ class Seen:
     def edges(self) -> tuple[np.ndarray, np.ndarray]:
         """Where columns of cells begin and the last ends, and rows, in shares of the picture."""
         rows, columns = self.grid
-        return edges(columns, self.middle, self.reach[1]), edges(rows, self.middle, self.reach[0])
+        return cell_edges(columns, self.cell_centre, self.cell_extent[1]), cell_edges(
+            rows, self.cell_centre, self.cell_extent[0]
+        )
 
     def cells(self) -> tuple[str, ...]:
         """The names of its cells, row by row: 1·1, 1·2, …"""
@@ -87,7 +89,7 @@ class Seen:
 class Overlay:
     """A caption and what each of its words looked at."""
 
-    seen: Seen
+    image: SourceImage
     words: tuple[str, ...]  # T
     maps: np.ndarray  # (T, rows, columns): weights, of each word one at most in sum
     title: str = ""  # else the caption
@@ -95,7 +97,7 @@ class Overlay:
 
     def __post_init__(self) -> None:
         maps: Any = np.asarray(self.maps, dtype=np.float64)
-        wanted = (len(self.words), *self.seen.grid)
+        wanted = (len(self.words), *self.image.grid)
         if not self.words or maps.shape != wanted:
             raise UsageError(
                 f"wanted weights (words, rows, columns) of shape {wanted}, at least one word; got {maps.shape}"
@@ -108,7 +110,7 @@ class Overlay:
         object.__setattr__(self, "caption", clean(self.caption))
 
 
-def lit(seen: Seen, weights: np.ndarray, x: float, y: float, longer: float, hint: str = "") -> Iterator[Mark]:
+def veiled(seen: SourceImage, weights: np.ndarray, x: float, y: float, longer: float, hint: str = "") -> Iterator[Mark]:
     """A picture under the veil of one map, brightest where it is strongest, with that cell outlined."""
     width, height = seen.size(longer)
     yield Photo(x, y, width, height, seen.file(), hint=hint)
@@ -121,9 +123,9 @@ def lit(seen: Seen, weights: np.ndarray, x: float, y: float, longer: float, hint
         yield Box(box[0] + 2, box[1] + 2, box[2] - 4, box[3] - 4, "paper", hint, outline=1.0)
 
 
-def _spread(weights: np.ndarray, seen: Seen) -> np.ndarray:
+def _spread(weights: np.ndarray, seen: SourceImage) -> np.ndarray:
     """The weights as many small squares a cell, so that cells of unequal sizes can be told."""
-    if seen.middle == 0.5 and seen.reach == (1.0, 1.0):
+    if seen.cell_centre == 0.5 and seen.cell_extent == (1.0, 1.0):
         return weights
     across, down = (np.diff(np.rint(FINE * (len(some) - 1) * some).astype(int)) for some in seen.edges())
     return weights.repeat(down, 0).repeat(across, 1)
@@ -142,7 +144,7 @@ def _veil(weights: np.ndarray) -> bytes:
 
 def layout_overlay(overlay: Overlay) -> Picture:
     """The picture itself, then one for each word in the order of the caption, in rows."""
-    width, height = overlay.seen.size(LONGER)
+    width, height = overlay.image.size(LONGER)
     panels = len(overlay.words) + 1
     across = min(ACROSS, panels)
     step_x, step_y = max(width, LONGER * 0.75) + GAP, height + LABEL * LINE_HEIGHT + GAP
@@ -154,7 +156,7 @@ def layout_overlay(overlay: Overlay) -> Picture:
     for number in range(panels):
         row, column = divmod(number, across)
         x, y = MARGIN + column * step_x, top + row * step_y
-        marks = _panel(overlay, number - 1, x, y, step_x - GAP) if number else _original(overlay.seen, x, y)
+        marks = _panel(overlay, number - 1, x, y, step_x - GAP) if number else _original(overlay.image, x, y)
         groups.append(Group(f"word-{number}" if number else "picture", tuple(marks)))
     below = top + -(-panels // across) * step_y
     groups.append(Group("legend", tuple(_legend(MARGIN, below))))
@@ -169,7 +171,7 @@ def _header(overlay: Overlay, limit: float) -> tuple[Text, ...]:
     return title + text_lines(wrap(overlay.caption, CAPTION_SIZE, limit), MARGIN, below, CAPTION_SIZE, "muted")
 
 
-def _original(seen: Seen, x: float, y: float) -> Iterator[Mark]:
+def _original(seen: SourceImage, x: float, y: float) -> Iterator[Mark]:
     width, height = seen.size(LONGER)
     yield Photo(x, y + LABEL * LINE_HEIGHT, width, height, seen.file())
 
@@ -180,10 +182,10 @@ def _panel(overlay: Overlay, word: int, x: float, y: float, room: float) -> Iter
     most = f"{weights.max():.2f}"
     shown = elide(text, LABEL, room - measure(most, LEGEND_SIZE) - 8)
     yield Text(x, y + ASCENT * LABEL, shown, LABEL, "ink", hint=text if shown != text else "")
-    width, _ = overlay.seen.size(LONGER)
+    width, _ = overlay.image.size(LONGER)
     yield Text(max(x + width, x + room), y + ASCENT * LABEL, most, LEGEND_SIZE, "muted", "end")
     hint = f"{isolated(text)} {most}"
-    yield from lit(overlay.seen, weights, x, y + LABEL * LINE_HEIGHT, LONGER, hint)
+    yield from veiled(overlay.image, weights, x, y + LABEL * LINE_HEIGHT, LONGER, hint)
 
 
 BAR, STEPS = 90.0, 15
@@ -214,7 +216,7 @@ def _legend_width() -> float:
 
 def _description(overlay: Overlay) -> str:
     """Where each word looked most."""
-    rows, columns = overlay.seen.grid
+    rows, columns = overlay.image.grid
     told = [_told(word, weights) for word, weights in zip(overlay.words, overlay.maps, strict=True)]
     about = f"What each of {len(told)} words looked at in a picture of {rows} rows and {columns} columns of cells."
     return f"{about} Strongest: {'; '.join(told)}."

@@ -17,11 +17,11 @@ from importlib.resources import files
 from typing import Any
 
 from regard.visualisation.colours import LEVELS, ROLES, THEMES, Theme, colour
+from regard.visualisation.explanation_data import ExplanationData, data
 from regard.visualisation.fonts import STACK, face
 from regard.visualisation.heatmap import Alignment
 from regard.visualisation.overlay import DENSITY, VEIL
-from regard.visualisation.story import Story, data
-from regard.visualisation.words import clean
+from regard.visualisation.text import clean
 
 __all__ = ["Meta", "page"]
 
@@ -40,10 +40,10 @@ class Meta:
     endpoint: str = ""
 
 
-def page(told: Story | Sequence[Alignment], meta: Meta | None = None) -> str:
+def page(told: ExplanationData | Sequence[Alignment], meta: Meta | None = None) -> str:
     """The page of a story, or of one or more alignments of the same two sentences."""
     meta = meta or Meta()
-    story = told if isinstance(told, Story) else Story.of(told)
+    story = told if isinstance(told, ExplanationData) else ExplanationData.of(told)
     values = data(story, meta.title, (meta.source_lang, meta.target_lang))
     values["facts"] |= {clean(name): clean(value) for name, value in (meta.facts or {}).items()}
     values |= {"endpoint": meta.endpoint, "palette": _palette(), "veil": [*VEIL, DENSITY]}
@@ -51,7 +51,7 @@ def page(told: Story | Sequence[Alignment], meta: Meta | None = None) -> str:
         "title": escape(values["title"]),
         "connect": "connect-src 'self'" if meta.endpoint else "connect-src 'none'",
         "css": face(_letters(values)) + _style(),
-        "source": "" if story.seen else escape(" ".join(story.source)),
+        "source": "" if story.image else escape(" ".join(story.source)),
         "target": escape(" ".join(story.target)),
         "facts": _facts(values["facts"]),
         "js": _asset("page.js"),

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from regard.errors import UsageError
 from regard.visualisation.colours import level
+from regard.visualisation.explanation_data import ExplanationData, Node, shown
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.layout import LINE_HEIGHT, MIDDLE, Box, Group, Line, Mark, Picture, Text
-from regard.visualisation.overlay import lit
-from regard.visualisation.story import Node, Story, shown
+from regard.visualisation.overlay import veiled
 
 __all__ = ["frames"]
 
@@ -28,7 +28,7 @@ LONGER = 230.0  # pixels of the longer side of a picture
 BRIGHT = 0.5  # the ceiling of the scale is not below this
 
 
-def frames(story: Story) -> list[Picture]:
+def frames(story: ExplanationData) -> list[Picture]:
     """A picture for each piece of the translation, all of one size. Raises UsageError where no search was recorded."""
     if not story.steps:
         raise UsageError("how the translation was found is not known here, so there is nothing to play; show the page")
@@ -38,7 +38,7 @@ def frames(story: Story) -> list[Picture]:
 Part = tuple[str, Iterable[Mark], float]  # name, marks, the room that they take from the top down
 
 
-def _frame(story: Story, t: int) -> Picture:
+def _frame(story: ExplanationData, t: int) -> Picture:
     """Parts below one another; each takes the same room in every frame."""
     pieces = [(shown(piece) or "␣", SIZE) for piece in story.pieces[:-1]]
     top, groups = MARGIN, [Group("paper", (Box(0.0, 0.0, WIDTH, _height(story), "paper"),))]
@@ -48,20 +48,20 @@ def _frame(story: Story, t: int) -> Picture:
         ("written", _written(_wrapped(pieces), t), _lines(_wrapped(pieces)) * ROW),
         ("tree", _tree(story, t), _rows(story) * ROW * 0.85),
     ):
-        told = _HEADINGS[name].replace("translation", "caption" if story.seen else "translation")
+        told = _HEADINGS[name].replace("translation", "caption" if story.image else "translation")
         heading = Text(MARGIN, top + SMALL, told, SMALL, "muted")
         top += SMALL * LINE_HEIGHT + 5
         groups.append(Group(name, (heading, *(_down(mark, top) for mark in marks))))
         top += height + 12
-    title = " ".join(story.target if story.seen else story.source)
+    title = " ".join(story.target if story.image else story.source)
     return Picture(int(WIDTH), int(_height(story)), tuple(groups), title, _description(story, t))
 
 
-def _read(story: Story, t: int) -> list[Part]:
+def _read(story: ExplanationData, t: int) -> list[Part]:
     """What was looked at: words and the context that they form, or cells of a picture."""
-    if story.seen:
-        weights = story.read()[t].reshape(story.seen.grid)
-        return [("picture", lit(story.seen, weights, MARGIN, 0.0, LONGER), _high(story))]
+    if story.image:
+        weights = story.read()[t].reshape(story.image.grid)
+        return [("picture", veiled(story.image, weights, MARGIN, 0.0, LONGER), _high(story))]
     words = _wrapped([(word, SIZE) for word in story.source])
     return [("looks", _looks(story, t, words), _lines(words) * ROW), ("context", _context(story, t), 38.0)]
 
@@ -76,20 +76,20 @@ _HEADINGS = {
 }
 
 
-def _height(story: Story) -> float:
+def _height(story: ExplanationData) -> float:
     pieces = [(shown(piece) or "␣", SIZE) for piece in story.pieces[:-1]]
-    read = _high(story) if story.seen else _lines(_wrapped([(word, SIZE) for word in story.source])) * ROW + 38
+    read = _high(story) if story.image else _lines(_wrapped([(word, SIZE) for word in story.source])) * ROW + 38
     own = read + _lines(_wrapped(pieces)) * ROW + OPTIONS * ROW * 0.8 + _rows(story) * ROW * 0.85
-    parts = 4 if story.seen else 5
+    parts = 4 if story.image else 5
     return float(math.ceil(own + parts * (SMALL * LINE_HEIGHT + 17) + 2 * MARGIN - 8))
 
 
-def _high(story: Story) -> float:
+def _high(story: ExplanationData) -> float:
     """The room that a picture takes from the top down."""
-    return story.seen.size(LONGER)[1] if story.seen else 0.0
+    return story.image.size(LONGER)[1] if story.image else 0.0
 
 
-def _rows(story: Story) -> int:
+def _rows(story: ExplanationData) -> int:
     return max(len(step.nodes) for step in story.steps)
 
 
@@ -119,7 +119,7 @@ def _down(mark: Mark, by: float) -> Mark:
     return replace(mark, y=mark.y + by)
 
 
-def _looks(story: Story, t: int, words: Sequence[Place]) -> Iterator[Mark]:
+def _looks(story: ExplanationData, t: int, words: Sequence[Place]) -> Iterator[Mark]:
     read = story.read()[t]
     ceiling = max(BRIGHT, float(read.max()))
     for (x, y, width, text), weight in zip(words, read, strict=True):
@@ -129,7 +129,7 @@ def _looks(story: Story, t: int, words: Sequence[Place]) -> Iterator[Mark]:
         yield Text(x + width / 2, y + ROW / 2 - 1.5 + MIDDLE * SIZE, text, SIZE, paint, "middle")
 
 
-def _context(story: Story, t: int) -> Iterator[Mark]:
+def _context(story: ExplanationData, t: int) -> Iterator[Mark]:
     """One bar of what is read, in the order of the sentence; the rest stays empty."""
     width, x = WIDTH - 2 * MARGIN, MARGIN
     yield Box(MARGIN, 0.0, width, 32.0, "rule", outline=1.0)
@@ -144,7 +144,7 @@ def _context(story: Story, t: int) -> Iterator[Mark]:
         x += part
 
 
-def _options(story: Story, t: int) -> Iterator[Mark]:
+def _options(story: ExplanationData, t: int) -> Iterator[Mark]:
     left, bar = MARGIN + 130, WIDTH - 2 * MARGIN - 200
     for i, (piece, chance, taken) in enumerate(story.steps[t].options[:OPTIONS]):
         y = i * ROW * 0.8
@@ -161,7 +161,7 @@ def _written(pieces: Sequence[Place], t: int) -> Iterator[Mark]:
             yield Box(x, y, width, ROW - 3, "ink", outline=1.5)
 
 
-def _tree(story: Story, t: int) -> Iterator[Mark]:
+def _tree(story: ExplanationData, t: int) -> Iterator[Mark]:
     """The last steps of the search; a beginning's line comes from the one that it goes on from."""
     first = max(0, t + 1 - COLUMNS)
     for number in range(first, t + 1):
@@ -183,7 +183,7 @@ def _spot(column: int, row: int) -> tuple[float, float]:
     return MARGIN + 14 + column * COLUMN, row * ROW * 0.85 + 10
 
 
-def _branch(story: Story, number: int, node: Node, x: float, y: float, first: int) -> Line:
+def _branch(story: ExplanationData, number: int, node: Node, x: float, y: float, first: int) -> Line:
     start = (MARGIN, 10.0)
     if number:
         px, py = _spot(number - 1 - first, node.parent)
@@ -198,6 +198,6 @@ def _label(node: Node) -> str:
     return "■" if node.fate == "ended" else elide(shown(node.piece) or "␣", 12.0, COLUMN - 24)
 
 
-def _description(story: Story, t: int) -> str:
+def _description(story: ExplanationData, t: int) -> str:
     written = "".join(piece.replace("▁", " ") for piece in story.pieces[: t + 1]).strip()
     return f"Step {t + 1} of {len(story.steps)}: {written}"

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import torch
 
-from regard.attention import SCORES, Memory, Read, watch
-from regard.attention.read import visible, weigh
+from regard.attention import SCORES, Attention, Memory, watch
+from regard.attention.attention import attention_mask, masked_softmax
 
 D = 8
 
 
 def test_without_projections_a_word_of_length_one_attends_most_to_itself() -> None:
     """No other vector of length one has so large a product with it; so queries and keys need matrices of their own."""
-    read = Read("encoder", D, D, D, score_name="dot", raw_keys=True)
+    read = Attention("encoder", D, D, D, score_name="dot", raw_keys=True)
     words = torch.nn.functional.normalize(torch.randn(3, 6, D), dim=-1)
     with watch(read) as readings:
         read(words, read.prepare(words, words))
     assert torch.equal(readings[""][:, 0].argmax(-1), torch.arange(6).expand(3, 6))
-    projected = Read("encoder", D, D, D, score_name="dot")
+    projected = Attention("encoder", D, D, D, score_name="dot")
     with watch(projected) as readings:
         projected(words, projected.prepare(words, words))
     assert not torch.equal(readings[""][:, 0].argmax(-1), torch.arange(6).expand(3, 6))
 
 
 def test_reordered_words_give_the_same_vectors_reordered() -> None:
-    read, words, order = Read("encoder", D, D, D, heads=2), torch.randn(3, 6, D), torch.randperm(6)
+    read, words, order = Attention("encoder", D, D, D, heads=2), torch.randn(3, 6, D), torch.randperm(6)
     plain, moved = (read(x, read.prepare(x, x)) for x in (words, words[:, order]))
     torch.testing.assert_close(moved, plain[:, order], rtol=0, atol=1e-5)
     assert not torch.allclose(moved, plain, rtol=0, atol=1e-2)
@@ -32,12 +32,12 @@ def test_reordered_words_give_the_same_vectors_reordered() -> None:
 
 def test_masking_by_minus_infinity_equals_zeroing_and_renormalising() -> None:
     scores, keep = torch.randn(2, 3, 4, 5), torch.tensor([[1, 1, 0, 1, 0], [0, 1, 1, 1, 1]], dtype=torch.bool)
-    seen = visible(Memory(torch.empty(2, 3, 5, 1), torch.empty(2, 3, 5, 1), keep), 4, causal=False)
+    seen = attention_mask(Memory(torch.empty(2, 3, 5, 1), torch.empty(2, 3, 5, 1), keep), 4, causal=False)
     assert seen is not None
     weights = scores.softmax(-1) * seen
-    torch.testing.assert_close(weigh(scores, seen), weights / weights.sum(-1, keepdim=True), rtol=0, atol=1e-6)
+    torch.testing.assert_close(masked_softmax(scores, seen), weights / weights.sum(-1, keepdim=True), rtol=0, atol=1e-6)
     infinite = scores.masked_fill(~seen, -torch.inf).softmax(-1)
-    torch.testing.assert_close(weigh(scores, seen), infinite, rtol=0, atol=1e-6)
+    torch.testing.assert_close(masked_softmax(scores, seen), infinite, rtol=0, atol=1e-6)
 
 
 def test_scaling_keeps_the_softmax_of_long_vectors_from_saturating() -> None:
@@ -47,5 +47,7 @@ def test_scaling_keeps_the_softmax_of_long_vectors_from_saturating() -> None:
         for name, variance in (("dot", float(E)), ("scaled_dot", 1.0)):
             scores = SCORES[name](1, E)(q, k)
             assert abs(float(scores.var()) / variance - 1) < 0.15, (name, E)
-    strongest = {name: float(weigh(SCORES[name](1, 100)(q, k), None).amax(-1).mean()) for name in ("dot", "scaled_dot")}
+    strongest = {
+        name: float(masked_softmax(SCORES[name](1, 100)(q, k), None).amax(-1).mean()) for name in ("dot", "scaled_dot")
+    }
     assert strongest["dot"] > 0.6 > 0.1 > strongest["scaled_dot"]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.attention import Memory
-from regard.attention.read import visible
+from regard.attention.attention import attention_mask
 
 
 def memory(entries: int, keep: torch.Tensor | None) -> Memory:
@@ -29,7 +29,7 @@ CASES = [(T, S) for T, S in itertools.product((1, 2, 4, 5), (0, 1, 4, 5, 9)) if 
 @pytest.mark.parametrize(("T", "S"), CASES)
 def test_what_is_visible(T: int, S: int, causal: bool, window: int | None, masked: bool) -> None:
     keep = torch.rand(2, S) < 0.6 if masked else None
-    found = visible(memory(S, keep), T, causal, window)
+    found = attention_mask(memory(S, keep), T, causal, window)
     shown = torch.ones(2, 1, T, S, dtype=torch.bool) if found is None else found.expand(2, 1, T, S)
     for r, t, s in itertools.product(range(2), range(T), range(S)):
         row = [True] * S if keep is None else keep[r].tolist()
@@ -38,5 +38,5 @@ def test_what_is_visible(T: int, S: int, causal: bool, window: int | None, maske
 
 
 def test_no_mask_where_everything_may_be_read() -> None:
-    assert visible(memory(5, None), 3, causal=False) is None
-    assert visible(memory(5, None), 1, causal=True) is None, "one query, the newest, sees all"
+    assert attention_mask(memory(5, None), 3, causal=False) is None
+    assert attention_mask(memory(5, None), 1, causal=True) is None, "one query, the newest, sees all"

@@ -18,7 +18,7 @@ from regard.cli import main
 SMALL = [
     *("tokenizer.size=1200", "batching.tokens=256", "schedule.warmup=10", "schedule.peak=0.015"),
     *("search.beam=3", "search.max_ratio=1.0", "search.max_extra=5"),
-    *("training.precision=float32", "training.average=0.9", "training.best_by=loss", "training.validate_with=3"),
+    *("training.precision=float32", "training.ema_decay=0.9", "training.best_by=loss", "training.validate_with=3"),
     *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=24", "dropout=0")),
 ]
 TRANSFORMER = [
@@ -30,8 +30,8 @@ CAPTIONER = [
     *("model.encoder.size=24", "model.encoder.heads=2", "model.encoder.depths=[1]", "model.encoder.width=16"),
     *("model.encoder.stem=strided", "model.encoder.dropout=0", "model.decoder.size=24", "model.decoder.heads=2"),
     *("model.decoder.layers=1", "model.decoder.feedforward=32", "model.decoder.dropout=0"),
-    *("batching.tokens=256", "batching.batches=1", "schedule.warmup=10", "schedule.peak=0.02"),
-    *("training.precision=float32", "training.average=0.9", "training.best_by=cider"),
+    *("batching.tokens=256", "batching.micro_batches=1", "schedule.warmup=10", "schedule.peak=0.02"),
+    *("training.precision=float32", "training.ema_decay=0.9", "training.best_by=cider"),
 ]
 RECURRENT = [*SMALL, "model.encoder.embedding=24", "model.decoder.embedding=24", "model.decoder.attention=24"]
 

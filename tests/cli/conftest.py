@@ -9,7 +9,7 @@ from albums import folder
 from command import CAPTIONER, RECURRENT, TRANSFORMER, Command, as_the_shell_does, sets
 
 from regard.cli import main
-from regard.data.samples import korean_english
+from regard.samples import korean_english
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_what_is_chosen_is_stored_and_used(regard: Command, run: Path, data: Pat
     assert last.endswith("last layer, mean of heads")
     assert float(best.split()[1].rstrip("%")) <= float(last.split()[1].rstrip("%"))
     stored = json.loads((run / "alignment.json").read_text(encoding="utf-8"))
-    assert set(stored) == {"layer", "head", "consumed", "symmetry", "with_reverse"}
+    assert set(stored) == {"layer", "head", "shifted", "symmetry", "with_reverse"}
     assert regard("align", run, *pairs, "--gold", data / "test.align").lines == chosen.lines, "it is used from now on"
 
 

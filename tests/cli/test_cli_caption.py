@@ -11,7 +11,7 @@ import pytest
 from albums import COLOURS, noise
 from command import CAPTIONER, Command, sets
 
-from regard.evaluation.captioning import each_cider, tokens, words
+from regard.evaluation.caption_metrics import each_cider, tokens, words
 from regard.pipeline import Captioner, load_captioner
 from regard.settings import read_toml
 from regard.training.journal import read
@@ -180,7 +180,7 @@ def test_captioners_that_are_compared_by_other_words(
     regard: Command, captioner: Path, album: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cuts = iter([tokens, words])
-    monkeypatch.setattr("regard.evaluation.captioning.cut_for", lambda _: next(cuts))
+    monkeypatch.setattr("regard.evaluation.caption_metrics.cut_for", lambda _: next(cuts))
     given = ["--images", album / "images", "--captions", album / "valid.tsv", "--against", captioner]
     done = regard.ended("evaluate", captioner, *given)
     assert done.status == 2
@@ -212,7 +212,9 @@ def test_nothing_is_something_too(regard: Command, captioner: Path, album: Path)
 
 
 def test_stopped_and_resumed_is_never_stopped(regard: Command, shown: list[str], tmp_path: Path) -> None:
-    some = sets([*CAPTIONER, "data.images.cut=0.2", "data.images.colour=0.1", "training.validate_every=4"])
+    some = sets(
+        [*CAPTIONER, "data.images.random_crop=0.2", "data.images.colour_jitter=0.1", "training.validate_every=4"]
+    )
     base = [*shown, *some, "--threads", 1]
     regard("train", *base, "--set", "training.updates=8", "--out", "whole")
     regard("train", *base, "--set", "training.updates=4", "--out", "parts")

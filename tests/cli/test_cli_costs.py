@@ -16,7 +16,7 @@ NAMES = ["self-attention", "self-attention, weights kept", "recurrent", "convolu
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    from regard.evaluation import costs
+    from regard.lessons import costs
 
     monkeypatch.setattr(costs, "SPREAD", (0.5, 0.75, 1))
 

@@ -13,9 +13,9 @@ import pytest
 from command import TRANSFORMER, Command, sets
 
 import regard as package
-from regard.checkpoint import load_tensors
 from regard.cli.app import app
 from regard.errors import DataError
+from regard.model_folder import load_tensors
 
 COMMANDS = ["align", "caption", "costs", "demo", "doctor", "evaluate", "export", "import", "show", "train", "translate"]
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 from command import Command, files
 
-from regard.checkpoint import WEIGHTS, load_folder, load_tensors, save_tensors
 from regard.data.vocabulary import EOS
 from regard.errors import ExportError, UsageError
+from regard.model_folder import WEIGHTS, load_folder, load_tensors, save_tensors
 from regard.pipeline import Translator
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
@@ -51,16 +51,16 @@ def test_with_no_folder_named_it_is_the_models_own_and_follows_the_weights(regar
     assert (Path("run") / WEIGHTS).read_bytes() == before
     assert json.loads((own / NOTES).read_text(encoding="utf-8"))["parity"]["source"] == "lines.ko"
     first = (own / "model.bin").stat().st_mtime_ns
-    assert ctranslate2.kept(Path("run"), "int8") == own
+    assert ctranslate2.cached_export(Path("run"), "int8") == own
     assert (own / "model.bin").stat().st_mtime_ns == first, "nothing has changed"
     weights = load_tensors(Path("run") / WEIGHTS)
     save_tensors(Path("run") / WEIGHTS, {name: tensor * 1.01 for name, tensor in weights.items()})
-    assert ctranslate2.kept(Path("run"), "int8") == own
+    assert ctranslate2.cached_export(Path("run"), "int8") == own
     assert (own / "model.bin").stat().st_mtime_ns != first, "it was made anew"
     regard.fails("export", "run", "--precision", "int8", status=1, because="there is something already")
 
 
-@pytest.mark.parametrize("more", [{"no_repeat": 4}, {"groups": 2, "beam": 4}, {"mbr": True}, {"seed": 7}])
+@pytest.mark.parametrize("more", [{"no_repeat_ngram": 4}, {"groups": 2, "beam": 4}, {"mbr": True}, {"seed": 7}])
 def test_what_is_searched_for_does_not_matter(transformer: Path, tmp_path: Path, more: dict[str, object]) -> None:
     run = Path(shutil.copytree(transformer, tmp_path / "run"))
     config = json.loads((run / "config.json").read_text())
@@ -82,7 +82,7 @@ def test_an_export_is_not_taken_for_a_model_on_another_device(
     from regard.pipeline import load
 
     run = Path(shutil.copytree(transformer, tmp_path / "run"))
-    ctranslate2.kept(run, "float32")
+    ctranslate2.cached_export(run, "float32")
     model = load(run).model
     assert Engine(model, "auto", folder=run)._exported is not None
     monkeypatch.setattr(type(model), "device", torch.device("cuda"))
@@ -100,7 +100,7 @@ def test_an_export_that_does_otherwise_is_not_left_behind(
 ) -> None:
     spec = ctranslate2._spec
 
-    def spoilt(folder: ctranslate2.Folder) -> object:
+    def spoilt(folder: ctranslate2.ModelFolder) -> object:
         found = spec(folder)
         found.decoder.projection.bias += torch.linspace(0, 3, len(found.decoder.projection.bias))
         return found
@@ -168,7 +168,7 @@ def test_auto_takes_the_export_where_it_is_quicker(
 
     run = tmp_path / "run"
     shutil.copytree(transformer, run)
-    ctranslate2.kept(run, "float32")
+    ctranslate2.cached_export(run, "float32")
     lines = LINES * engine.TOGETHER
     wanted = [one.text for one in load(run, engine="native").translate(lines)]
     called: list[bool] = []
@@ -181,7 +181,7 @@ def test_auto_takes_the_export_where_it_is_quicker(
         assert bool(called) == quicker
     monkeypatch.setattr(engine, "unprepared", lambda _: "this is a test")
     assert load(run).engine.describe() == "CTranslate2, float32"
-    ctranslate2.kept(run, "int8")
+    ctranslate2.cached_export(run, "int8")
     small = load(run, precision="int8")
     assert small.translate(LINES[0])[0].text
     with pytest.raises(UsageError, match="precision int8 needs the native kernels, and this is a test"):

@@ -21,7 +21,7 @@ from command import Command
 from small import SENTENCES, folder
 
 import regard as package
-from regard.files import Mark
+from regard.bulk import OutputMark
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(package.__file__).parent.parent)}
 CHUNK = 5
@@ -73,11 +73,11 @@ def _finished(*arguments: str) -> str:
     return said
 
 
-def _mark(output: Path) -> Mark:
+def _mark(output: Path) -> OutputMark:
     """How far the work has come."""
     with contextlib.suppress(FileNotFoundError):
-        return Mark(**json.loads(output.with_name(output.name + ".part.json").read_text())["mark"])
-    return Mark()
+        return OutputMark(**json.loads(output.with_name(output.name + ".part.json").read_text())["mark"])
+    return OutputMark()
 
 
 def _until(command: subprocess.Popen[str], output: Path, chunks: int) -> None:

@@ -131,15 +131,15 @@ def test_weights_of_another_model(regard: Command, run: Path, recurrent: Path) -
         ("{", "run/alignment.json: damaged ("),
         ("[]", "run/alignment.json: damaged ("),
         (
-            '{"layer": "decoder", "head": 0, "consumed": false}',
+            '{"layer": "decoder", "head": 0, "shifted": false}',
             "run/alignment.json: names a layer or head that this model lacks",
         ),
         (
-            '{"layer": "LAYER", "head": 2, "consumed": false}',
+            '{"layer": "LAYER", "head": 2, "shifted": false}',
             "run/alignment.json: names a layer or head that this model lacks",
         ),
         (
-            '{"layer": "LAYER", "head": "one", "consumed": false}',
+            '{"layer": "LAYER", "head": "one", "shifted": false}',
             "run/alignment.json: names a layer or head that this model lacks",
         ),
     ],
@@ -147,7 +147,7 @@ def test_weights_of_another_model(regard: Command, run: Path, recurrent: Path) -
 def test_a_damaged_alignment_is_reported_and_not_used(regard: Command, run: Path, content: str, because: str) -> None:
     line = "나는 빵을 먹고 있었다\n".encode()
     plain = regard("translate", run, "--alignments", stdin=line)
-    (run / "alignment.json").write_text(content.replace("LAYER", "decoder.layers.0.cross_read"))
+    (run / "alignment.json").write_text(content.replace("LAYER", "decoder.layers.0.cross_attention"))
     done = regard("translate", run, "--alignments", stdin=line)
     assert done.out == plain.out
     (warning,) = done.warnings
@@ -159,7 +159,7 @@ def test_a_good_alignment_is_used(regard: Command, run: Path, data: Path) -> Non
     found = set()
     for head in (0, 1):
         (run / "alignment.json").write_text(
-            json.dumps({"layer": "decoder.layers.0.cross_read", "head": head, "consumed": True})
+            json.dumps({"layer": "decoder.layers.0.cross_attention", "head": head, "shifted": True})
         )
         done = regard("translate", run, data / "test.ko", "--alignments")
         assert done.err == ""

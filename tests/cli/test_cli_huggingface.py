@@ -10,10 +10,10 @@ import pytest
 from command import Command, sets
 from safetensors.torch import load_file
 
-from regard.checkpoint import load_folder
 from regard.errors import ExportError
 from regard.interchange import huggingface
 from regard.interchange import marian as published
+from regard.model_folder import load_folder
 from regard.pipeline import Translator
 
 transformers = pytest.importorskip("transformers", reason="regard[hf] is not installed")
@@ -95,7 +95,7 @@ def test_what_is_no_marian_model_is_refused_with_all_reasons(
 def test_an_export_that_does_otherwise_is_not_left_behind(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theirs = published.theirs
+    theirs = published.to_marian
 
     def spoilt(*given: object) -> object:
         found = theirs(*given)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from command import Command
 
 from regard.data.text import clean
 from regard.pipeline import Translation, Translator, load
-from regard.search import NOTHING
+from regard.search import NO_CONSTRAINTS
 
 LONGEST = 12
 SENTENCES = [
@@ -40,7 +40,7 @@ def cut(translator: Translator, line: str) -> tuple[list[str], list[str]]:
     """The parts of a line, and the warnings."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        return [part for part, _ in translator._cut(line, 0, NOTHING)], [str(each.message) for each in heard]
+        return [part for part, _ in translator._cut(line, 0, NO_CONSTRAINTS)], [str(each.message) for each in heard]
 
 
 def translated(translator: Translator, line: str, **asked: bool | int) -> Translation:

@@ -12,8 +12,8 @@ from command import Command
 from PIL import Image
 from small import captioner_folder
 
+from regard.explanation import alignment_choice, explain_caption, overlay_of
 from regard.pipeline import load_captioner
-from regard.story import choice_of, sheet_of, tell_caption
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +71,15 @@ def test_a_picture_that_is_not_there_is_named(regard: Command, captioner: Path) 
 
 def test_a_told_caption_holds_every_read_and_every_step(captioner: Path, picture: Path) -> None:
     loaded = load_captioner(captioner)
-    told = tell_caption(loaded, picture, beam=2)
-    story, readings = told.story, told.caption.readings
+    told = explain_caption(loaded, picture, beam=2)
+    story, readings = told.data, told.caption.readings
     assert readings is not None
-    assert story.seen is not None
-    assert story.seen.grid == (3, 5)
-    np.testing.assert_array_equal(story.seen.pixels, loaded.see(picture))
+    assert story.image is not None
+    assert story.image.grid == (3, 5)
+    np.testing.assert_array_equal(story.image.pixels, loaded.model_view(picture))
     assert story.target == tuple(told.caption.text.split())
     assert [layer.role for layer in story.layers] == ["cross", "cross", "decoder", "decoder"]
     assert story.layers[0].weights.shape == (2, len(told.caption.tokens) + 1, 15)
     assert len(story.steps) == len(told.caption.tokens) + 1
-    sheet = sheet_of(story, readings, choice_of(loaded, readings))
-    np.testing.assert_allclose(sheet.maps[0], readings.map(0), atol=1e-6)
+    sheet = overlay_of(story, readings, alignment_choice(loaded, readings))
+    np.testing.assert_allclose(sheet.maps[0], readings.image_map(0), atol=1e-6)

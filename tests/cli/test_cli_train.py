@@ -11,7 +11,7 @@ import pytest
 import tomli_w
 from command import TRANSFORMER, Command, sets
 
-from regard.checkpoint import load_tensors
+from regard.model_folder import load_tensors
 from regard.settings import read_toml
 from regard.training import journal
 
@@ -517,14 +517,14 @@ def test_one_head_is_guided_by_alignments(regard: Command, corpus: list[str], da
     more = sets(["training.updates=60", "training.log_every=20", "model.decoder.layers=2", "training.guided=1"])
     done = regard("train", *corpus, *links, *ONE_UPDATE, *more, "--out", "run", "--threads", 1)
     assert f"word links read from {data / 'train.align'}" in done.err
-    assert "guided: decoder.layers.0.cross_read, head 1, weight 1 (training.guided)" in done.err
+    assert "guided: decoder.layers.0.cross_attention, head 1, weight 1 (training.guided)" in done.err
     assert " · guided " in done.err
     regard("show", "run", "--view", "curve", "--out", "curve.svg")
     assert ">guided<" in Path("curve.svg").read_text(encoding="utf-8")
     recipe = read_toml("run/train.toml")
     assert (recipe["data"]["alignments"], recipe["training"]["guided"]) == (str(data / "train.align"), 1.0)
     noted = json.loads(Path("run/alignment.json").read_text(encoding="utf-8"))
-    assert (noted["layer"], noted["head"], noted["consumed"]) == ("decoder.layers.0.cross_read", 0, False)
+    assert (noted["layer"], noted["head"], noted["shifted"]) == ("decoder.layers.0.cross_attention", 0, False)
     pairs = ["--source", data / "test.ko", "--target", data / "test.en", "--gold", data / "test.align"]
     best, last = regard("align", "run", *pairs).lines
     assert best.endswith("layer 1, head 1, the read that predicted the word")

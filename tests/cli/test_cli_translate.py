@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from regard.data.links import read_pharaoh
+from regard.data.word_alignments import read_pharaoh
 
 
 @pytest.fixture

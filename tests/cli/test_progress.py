@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regard.cli import progress
-from regard.cli.progress import LineTeller
+from regard.cli.progress import LineReporter
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_plain_lines_now_and_then(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    with LineTeller(10_000, 2_000, hidden=False) as teller:
+    with LineReporter(10_000, 2_000, hidden=False) as teller:
         for second in range(1, 81):
             clock[0] = 100.0 + second
             teller(2_000 + 100 * second)
@@ -31,7 +31,7 @@ def test_plain_lines_now_and_then(clock: list[float], capsys: pytest.CaptureFixt
 
 
 def test_nothing_is_said_of_short_work(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    with LineTeller(100, 0, hidden=False) as teller:
+    with LineReporter(100, 0, hidden=False) as teller:
         clock[0] += 20
         teller(100)
     assert capsys.readouterr().err == ""
@@ -41,10 +41,10 @@ def test_a_live_line_on_a_terminal(
     clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_live", lambda: True)
-    with LineTeller(None, 0, hidden=False) as teller:
+    with LineReporter(None, 0, hidden=False) as teller:
         clock[0] += 2
         teller(3_000)
     assert capsys.readouterr().err == "\r\x1b[Kline 3,000 · 1,500 sentences/s\r\x1b[K"
-    with LineTeller(None, 0, hidden=True) as teller:
+    with LineReporter(None, 0, hidden=True) as teller:
         teller(3_000)
     assert capsys.readouterr().err == "", "results are on the same terminal"

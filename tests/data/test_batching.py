@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from regard.data import batching
-from regard.data.batch import Example, PairBatch, collate, pad
-from regard.data.batching import Batches, BatchingSettings, Position
+from regard.data.batch import Example, TrainingBatch, collate, pad
+from regard.data.batching import BatchingSettings, BatchStream, Position
 from regard.data.vocabulary import BOS, EOS, PAD
 from regard.errors import DataError
 
@@ -27,15 +27,15 @@ def examples(count: int, seed: int = 0) -> list[Example]:
     ]
 
 
-SMALL = BatchingSettings(tokens=200, batches=1, pool=150)
+SMALL = BatchingSettings(tokens=200, micro_batches=1, pool=150)
 
 
-def same(a: PairBatch, b: PairBatch) -> bool:
+def same(a: TrainingBatch, b: TrainingBatch) -> bool:
     tensors = [(a.source, b.source), (a.target_in, b.target_in), (a.target_out, b.target_out)]
     keeps = (a.source_keep is None) == (b.source_keep is None)
     if a.source_keep is not None and b.source_keep is not None:
         tensors.append((a.source_keep, b.source_keep))
-    return keeps and a.lines == b.lines and a.tokens == b.tokens and all(torch.equal(x, y) for x, y in tensors)
+    return keeps and a.indices == b.indices and a.tokens == b.tokens and all(torch.equal(x, y) for x, y in tensors)
 
 
 # --- tensors
@@ -64,7 +64,7 @@ def test_collate() -> None:
     assert batch.target_in.tolist() == [[BOS, 6, PAD], [BOS, 8, 9]]
     assert batch.target_out.tolist() == [[6, EOS, PAD], [8, 9, EOS]]
     assert batch.tokens == 5
-    assert batch.lines == [0, 1]
+    assert batch.indices == [0, 1]
     assert same(batch.to("cpu"), batch)
 
 
@@ -72,7 +72,7 @@ def test_one_sentence_is_not_padded() -> None:
     batch = collate([Example([EOS], [EOS])], lines=[7])
     assert batch.source_keep is None
     assert (batch.source.tolist(), batch.target_in.tolist(), batch.target_out.tolist()) == ([[EOS]], [[BOS]], [[EOS]])
-    assert batch.lines == [7]
+    assert batch.indices == [7]
 
 
 # --- epochs
@@ -82,19 +82,19 @@ def test_one_sentence_is_not_padded() -> None:
 @pytest.mark.parametrize("tokens", [1, 64, 200, 100_000])
 def test_every_example_once_within_the_budget(pool: int, tokens: int) -> None:
     data = examples(400)
-    batches = Batches(data, BatchingSettings(tokens=tokens, batches=1, pool=pool), seed=3)
+    batches = BatchStream(data, BatchingSettings(tokens=tokens, micro_batches=1, pool=pool), seed=3)
     epoch = batches.epoch(2)
-    assert sorted(line for plan in epoch for line in plan.lines) == list(range(400))
+    assert sorted(line for plan in epoch for line in plan.indices) == list(range(400))
     for plan in epoch:
         batch = plan.batch()
-        assert max(batch.source.numel(), batch.target_out.numel()) <= tokens or len(plan.lines) == 1
-        assert (batch.lines, batch.tokens) == (list(plan.lines), plan.tokens)
-        assert batch.source.tolist() == collate([data[line] for line in plan.lines]).source.tolist()
+        assert max(batch.source.numel(), batch.target_out.numel()) <= tokens or len(plan.indices) == 1
+        assert (batch.indices, batch.tokens) == (list(plan.indices), plan.tokens)
+        assert batch.source.tolist() == collate([data[line] for line in plan.indices]).source.tolist()
 
 
 @pytest.mark.parametrize("together", [1, 2, 3, 7])
 def test_an_update_is_cut_into_batches_that_share_its_budget(together: int) -> None:
-    batches = Batches(examples(400), BatchingSettings(tokens=400, batches=together), seed=3)
+    batches = BatchStream(examples(400), BatchingSettings(tokens=400, micro_batches=together), seed=3)
     update = next(batches.updates())
     assert len(update.plans) == together
     assert update.tokens == sum(plan.batch().tokens for plan in update.plans)
@@ -103,32 +103,32 @@ def test_an_update_is_cut_into_batches_that_share_its_budget(together: int) -> N
 
 
 def test_auto_is_as_many_batches_as_there_are_workers() -> None:
-    assert BatchingSettings().resolved(3).batches == 3
-    assert BatchingSettings(batches=2).resolved(3).batches == 2
+    assert BatchingSettings().resolved(3).micro_batches == 3
+    assert BatchingSettings(micro_batches=2).resolved(3).micro_batches == 2
 
 
 def test_the_seed_and_the_epoch_decide() -> None:
     data = examples(400)
-    assert Batches(data, SMALL, 1).epoch(5) == Batches(data, SMALL, 1).epoch(5)
-    epochs = [str(Batches(data, SMALL, seed).epoch(n)) for seed in (0, 1) for n in (0, 1, 2)]
+    assert BatchStream(data, SMALL, 1).epoch(5) == BatchStream(data, SMALL, 1).epoch(5)
+    epochs = [str(BatchStream(data, SMALL, seed).epoch(n)) for seed in (0, 1) for n in (0, 1, 2)]
     assert len(set(epochs)) == 6
 
 
 def test_batches_do_not_come_by_length() -> None:
     data = examples(400)
-    sizes = [len(plan.lines) for plan in Batches(data, BatchingSettings(tokens=200), 1).epoch(0)]
+    sizes = [len(plan.indices) for plan in BatchStream(data, BatchingSettings(tokens=200), 1).epoch(0)]
     assert sizes not in (sorted(sizes), sorted(sizes, reverse=True))
 
 
 @pytest.mark.parametrize("together", [1, 3])
 def test_resuming_anywhere_gives_the_same_stream(together: int) -> None:
-    settings = BatchingSettings(tokens=200, batches=together, pool=50)
-    batches = Batches(examples(120), settings, 4)
+    settings = BatchingSettings(tokens=200, micro_batches=together, pool=50)
+    batches = BatchStream(examples(120), settings, 4)
     length = (len(batches.epoch(0)) + len(batches.epoch(1))) // together + 3
     stream = list(itertools.islice(batches.updates(), length))
     position = Position()
     for start, update in enumerate(stream):
-        fresh = Batches(examples(120), settings, 4)
+        fresh = BatchStream(examples(120), settings, 4)
         assert list(itertools.islice(fresh.updates(position), length - start)) == stream[start:]
         position = update.after
     assert {update.after.epoch for update in stream} == {0, 1, 2}
@@ -136,7 +136,7 @@ def test_resuming_anywhere_gives_the_same_stream(together: int) -> None:
 
 
 def test_the_stream_is_the_epochs_in_turn() -> None:
-    batches = Batches(examples(60), SMALL, 4)
+    batches = BatchStream(examples(60), SMALL, 4)
     first = batches.epoch(0)
     stream = list(itertools.islice(batches.updates(), len(first) + 1))
     assert [update.plans for update in stream] == [(plan,) for plan in [*first, batches.epoch(1)[0]]]
@@ -152,7 +152,7 @@ def test_nobody_waits_while_a_pool_is_cut_anew(monkeypatch: pytest.MonkeyPatch) 
         calls.append(len(lines))
         return [Example([seed, *pairs[line].ids], pairs[line].target) for line in lines]
 
-    stream = Batches(pairs, SMALL, 3, again).plans(Position())
+    stream = BatchStream(pairs, SMALL, 3, again).plans(Position())
     next(stream)
     assert sum(calls) - calls[-1] <= 150 + 10, "the first pool, and what the first batch may ask of the second"
     seeds = set()
@@ -163,17 +163,17 @@ def test_nobody_waits_while_a_pool_is_cut_anew(monkeypatch: pytest.MonkeyPatch) 
         seeds |= {example.ids[0] for example in plan.examples}
     assert len(seeds) > 40, "each portion has chances of its own"
     calls.clear()
-    outline = Batches(pairs, SMALL, 3, again).outline
+    outline = BatchStream(pairs, SMALL, 3, again).epoch_stats
     assert sum(calls) == 150, "one pool is cut to look at, not all"
-    assert outline.batches == pytest.approx(len(Batches(pairs, SMALL, 3, again).epoch(0)), rel=0.2)
+    assert outline.batches == pytest.approx(len(BatchStream(pairs, SMALL, 3, again).epoch(0)), rel=0.2)
     monkeypatch.setattr(batching, "PORTION", 1000)
-    whole = list(itertools.islice(Batches(pairs, SMALL, 3).plans(Position()), 50))
+    whole = list(itertools.islice(BatchStream(pairs, SMALL, 3).plans(Position()), 50))
     monkeypatch.setattr(batching, "PORTION", 7)
-    assert whole == list(itertools.islice(Batches(pairs, SMALL, 3).plans(Position()), 50))
+    assert whole == list(itertools.islice(BatchStream(pairs, SMALL, 3).plans(Position()), 50))
 
 
 def test_padding_is_what_the_tensors_hold() -> None:
-    batches = Batches(examples(500), SMALL, 1)
+    batches = BatchStream(examples(500), SMALL, 1)
     tensors = [plan.batch() for plan in batches.epoch(0)]
     sources = torch.cat([batch.source.flatten() for batch in tensors])
     targets = torch.cat([batch.target_out.flatten() for batch in tensors])
@@ -182,7 +182,7 @@ def test_padding_is_what_the_tensors_hold() -> None:
 
 
 def test_few_pads_on_a_corpus_of_translations() -> None:
-    source, target = Batches(examples(20_000), BatchingSettings(batches=2), 1).padding()
+    source, target = BatchStream(examples(20_000), BatchingSettings(micro_batches=2), 1).padding()
     assert target < 0.015
     assert source < 0.04
 
@@ -199,10 +199,10 @@ def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("pool", [1, 7, 50, 150, 1000])
 def test_blocks_are_shuffled_and_the_sentences_of_a_pool(pool: int) -> None:
-    batches = Batches(examples(400), BatchingSettings(tokens=200, batches=1, pool=pool), 3)
+    batches = BatchStream(examples(400), BatchingSettings(tokens=200, micro_batches=1, pool=pool), 3)
     epochs = [batches.epoch(n) for n in (0, 1)]
     for epoch in epochs:
-        assert sorted(line for plan in epoch for line in plan.lines) == list(range(400))
+        assert sorted(line for plan in epoch for line in plan.indices) == list(range(400))
     assert epochs[0] != epochs[1]
     assert batches.epoch(1) == epochs[1]
     whole = [batches.lines(0, number)[0] for number in range(batches._pools)]
@@ -215,33 +215,33 @@ def test_blocks_are_shuffled_and_the_sentences_of_a_pool(pool: int) -> None:
 
 @pytest.mark.usefixtures("few_blocks")
 def test_long_corpora_resume_anywhere_too() -> None:
-    settings = BatchingSettings(tokens=200, batches=2, pool=60)
+    settings = BatchingSettings(tokens=200, micro_batches=2, pool=60)
     data = examples(400)
-    stream = list(itertools.islice(Batches(data, settings, 4).updates(), 60))
+    stream = list(itertools.islice(BatchStream(data, settings, 4).updates(), 60))
     position = Position()
     for start, update in enumerate(stream):
         ahead = stream[start : start + 3]
-        assert list(itertools.islice(Batches(data, settings, 4).updates(position), len(ahead))) == ahead
+        assert list(itertools.islice(BatchStream(data, settings, 4).updates(position), len(ahead))) == ahead
         position = update.after
     assert stream[-1].after.epoch == 1
 
 
 def test_an_epoch_of_a_long_corpus_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, settings = examples(20_000), BatchingSettings(tokens=1000, batches=1, pool=4000)
-    exact = Batches(data, settings, 1).outline
+    data, settings = examples(20_000), BatchingSettings(tokens=1000, micro_batches=1, pool=4000)
+    exact = BatchStream(data, settings, 1).epoch_stats
     monkeypatch.setattr(batching, "BLOCKS", 5000)
-    guessed = Batches(data, settings, 1).outline
+    guessed = BatchStream(data, settings, 1).epoch_stats
     assert guessed.batches == pytest.approx(exact.batches, rel=0.03)
     assert guessed.pieces == pytest.approx(exact.pieces, rel=0.03)
     assert guessed.padding() == pytest.approx(exact.padding(), abs=0.01)
 
 
 def test_the_outline_is_that_of_the_epoch() -> None:
-    batches = Batches(examples(500), SMALL, 1)
+    batches = BatchStream(examples(500), SMALL, 1)
     epoch = batches.epoch(0)
-    assert batches.outline.batches == len(epoch)
-    assert batches.outline.pieces[1] == sum(plan.tokens for plan in epoch)
-    assert batches.outline.positions[1] == sum(plan.batch().target_out.numel() for plan in epoch)
+    assert batches.epoch_stats.batches == len(epoch)
+    assert batches.epoch_stats.pieces[1] == sum(plan.tokens for plan in epoch)
+    assert batches.epoch_stats.positions[1] == sum(plan.batch().target_out.numel() for plan in epoch)
 
 
 def test_a_position_survives_json() -> None:
@@ -253,4 +253,4 @@ def test_a_position_survives_json() -> None:
 
 def test_no_examples() -> None:
     with pytest.raises(DataError, match="no sentence pair"):
-        Batches([], BatchingSettings(), 1)
+        BatchStream([], BatchingSettings(), 1)

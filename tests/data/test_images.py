@@ -12,25 +12,25 @@ import torch
 from albums import noise
 from PIL import Image, ImageOps
 
-from regard.data.images import FrameSettings, framed, picture_of
+from regard.data.images import ImageSizeSettings, load_pixels, source_pixels
 from regard.errors import DataError
 
-WHOLE = FrameSettings(height=0, width=0)
+WHOLE = ImageSizeSettings(height=0, width=0)
 
 
 def test_kinds_without_loss_give_the_same_pixels(tmp_path: Path) -> None:
     image = noise()
     for name, options in (("a.png", {}), ("a.webp", {"lossless": True}), ("a.bmp", {})):
         image.save(tmp_path / name, **options)
-        np.testing.assert_array_equal(framed(tmp_path / name, WHOLE), np.asarray(image))
+        np.testing.assert_array_equal(load_pixels(tmp_path / name, WHOLE), np.asarray(image))
     image.save(tmp_path / "named.jpg", format="PNG")
-    np.testing.assert_array_equal(framed(tmp_path / "named.jpg", WHOLE), np.asarray(image))
+    np.testing.assert_array_equal(load_pixels(tmp_path / "named.jpg", WHOLE), np.asarray(image))
 
 
 def test_a_picture_with_a_jpeg_is_nearly_the_same(tmp_path: Path) -> None:
     smooth = Image.fromarray(np.linspace(0, 255, 20 * 30 * 3).reshape(20, 30, 3).astype(np.uint8))
     smooth.save(tmp_path / "a.jpg", quality=95)
-    assert np.abs(framed(tmp_path / "a.jpg", WHOLE).astype(int) - np.asarray(smooth)).mean() < 3
+    assert np.abs(load_pixels(tmp_path / "a.jpg", WHOLE).astype(int) - np.asarray(smooth)).mean() < 3
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -40,7 +40,7 @@ def test_cameras_held_otherwise(tmp_path: Path, orientation: int) -> None:
     noise().save(tmp_path / "a.png", exif=about)
     with Image.open(tmp_path / "a.png") as image:
         upright = np.asarray(ImageOps.exif_transpose(image))
-    np.testing.assert_array_equal(framed(tmp_path / "a.png", WHOLE), upright)
+    np.testing.assert_array_equal(load_pixels(tmp_path / "a.png", WHOLE), upright)
 
 
 def test_pictures_of_pillow_are_taken_too(tmp_path: Path) -> None:
@@ -48,20 +48,22 @@ def test_pictures_of_pillow_are_taken_too(tmp_path: Path) -> None:
     about[0x0112] = 6
     noise().save(tmp_path / "a.png", exif=about)
     with Image.open(tmp_path / "a.png") as image:
-        np.testing.assert_array_equal(framed(image, WHOLE), framed(tmp_path / "a.png", WHOLE))
-    np.testing.assert_array_equal(framed((tmp_path / "a.png").read_bytes(), WHOLE), framed(tmp_path / "a.png", WHOLE))
+        np.testing.assert_array_equal(load_pixels(image, WHOLE), load_pixels(tmp_path / "a.png", WHOLE))
+    np.testing.assert_array_equal(
+        load_pixels((tmp_path / "a.png").read_bytes(), WHOLE), load_pixels(tmp_path / "a.png", WHOLE)
+    )
     _cut(tmp_path / "b.jpg", "JPEG", 0.7)
     with Image.open(tmp_path / "b.jpg") as image, pytest.raises(DataError, match="the picture: a damaged JPEG picture"):
-        framed(image, WHOLE)
+        load_pixels(image, WHOLE)
     with pytest.raises(DataError, match="has no pixels"):
-        framed(Image.new("RGB", (0, 3)), WHOLE)
+        load_pixels(Image.new("RGB", (0, 3)), WHOLE)
 
 
 def test_grey_palette_and_black_and_white(tmp_path: Path) -> None:
     for mode in ("L", "P", "1"):
         image = noise().convert(mode)
         image.save(tmp_path / "a.png")
-        np.testing.assert_array_equal(framed(tmp_path / "a.png", WHOLE), np.asarray(image.convert("RGB")))
+        np.testing.assert_array_equal(load_pixels(tmp_path / "a.png", WHOLE), np.asarray(image.convert("RGB")))
 
 
 def test_what_can_be_seen_through_lies_on_white(tmp_path: Path) -> None:
@@ -69,24 +71,24 @@ def test_what_can_be_seen_through_lies_on_white(tmp_path: Path) -> None:
         image = noise().convert(mode)
         image.putalpha(Image.fromarray(np.repeat(np.array([[0], [255]], dtype=np.uint8), [6, 6], 0).repeat(20, 1)))
         image.save(tmp_path / "a.png")
-        found = framed(tmp_path / "a.png", WHOLE)
+        found = load_pixels(tmp_path / "a.png", WHOLE)
         assert (found[:6] == 255).all()
         np.testing.assert_array_equal(found[6:], np.asarray(image.convert("RGB"))[6:])
     palette = noise().convert("P")
     palette.save(tmp_path / "p.png", transparency=palette.getpixel((0, 0)))
-    assert (framed(tmp_path / "p.png", WHOLE)[0, 0] == 255).all()
+    assert (load_pixels(tmp_path / "p.png", WHOLE)[0, 0] == 255).all()
 
 
 def test_sixteen_bits_become_eight(tmp_path: Path) -> None:
     values = np.linspace(0, 65535, 240).reshape(12, 20).astype(np.uint16)
     Image.fromarray(values).save(tmp_path / "a.png")
-    np.testing.assert_allclose(framed(tmp_path / "a.png", WHOLE)[..., 0], values / 257, atol=1)
+    np.testing.assert_allclose(load_pixels(tmp_path / "a.png", WHOLE)[..., 0], values / 257, atol=1)
 
 
 def test_four_printing_colours(tmp_path: Path) -> None:
     plain = Image.new("RGB", (16, 16), (250, 10, 10))
     plain.convert("CMYK").save(tmp_path / "a.jpg", quality=95)
-    np.testing.assert_allclose(framed(tmp_path / "a.jpg", WHOLE)[8, 8], [250, 10, 10], atol=8)
+    np.testing.assert_allclose(load_pixels(tmp_path / "a.jpg", WHOLE)[8, 8], [250, 10, 10], atol=8)
 
 
 def _header(width: int, height: int) -> bytes:
@@ -130,7 +132,7 @@ def test_what_is_no_picture(tmp_path: Path, name: str) -> None:
     make, because = BAD[name]
     make(tmp_path / "a.jpg")
     with pytest.raises(DataError) as refused:
-        framed(tmp_path / "a.jpg", WHOLE)
+        load_pixels(tmp_path / "a.jpg", WHOLE)
     (cause,) = refused.value.causes
     assert cause.startswith(f"{tmp_path / 'a.jpg'}: ")
     assert because in cause
@@ -138,13 +140,13 @@ def test_what_is_no_picture(tmp_path: Path, name: str) -> None:
 
 def test_what_is_too_large_is_a_setting(tmp_path: Path) -> None:
     noise((20, 30)).save(tmp_path / "a.png")
-    assert framed(tmp_path / "a.png", WHOLE.with_values(max_pixels=600)).shape == (20, 30, 3)
+    assert load_pixels(tmp_path / "a.png", WHOLE.with_values(max_pixels=600)).shape == (20, 30, 3)
     with pytest.raises(DataError, match=r"600 pixels, more than the 599 that data.images.max_pixels allows"):
-        framed(tmp_path / "a.png", WHOLE.with_values(max_pixels=599))
+        load_pixels(tmp_path / "a.png", WHOLE.with_values(max_pixels=599))
     noise((1, 9000)).save(tmp_path / "thin.png")
     frame = WHOLE.with_values(height=160, width=160, fit="crop")
     with pytest.raises(DataError, match="9,000 × 1 is so thin that it would be brought to 1,440,000 × 160 before"):
-        framed(tmp_path / "thin.png", frame)
+        load_pixels(tmp_path / "thin.png", frame)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +163,8 @@ def test_what_is_too_large_is_a_setting(tmp_path: Path) -> None:
     ],
 )
 def test_sizes(settings: dict[str, object], kept: tuple[int, int], seen: tuple[int, int]) -> None:
-    frame = FrameSettings.parse({**settings, "cell": 4}, "test")
-    picture = picture_of(framed(noise((20, 40)), frame), frame)
+    frame = ImageSizeSettings.parse({**settings, "cell": 4}, "test")
+    picture = source_pixels(load_pixels(noise((20, 40)), frame), frame)
     assert picture.pixels.shape == (*kept, 3)
     assert picture.tensor().shape == (3, *seen)
     assert picture.grid == (-(-seen[0] // 4), -(-seen[1] // 4))
@@ -171,23 +173,25 @@ def test_sizes(settings: dict[str, object], kept: tuple[int, int], seen: tuple[i
 
 def test_a_model_sees_the_pixels_from_zero_to_one() -> None:
     image = noise()
-    seen = picture_of(framed(image, WHOLE), WHOLE).tensor()
+    seen = source_pixels(load_pixels(image, WHOLE), WHOLE).tensor()
     assert seen.dtype == torch.float32
     np.testing.assert_allclose(seen.permute(1, 2, 0) * 255, np.asarray(image), atol=1e-4)
 
 
 def test_crop_takes_the_middle() -> None:
-    frame = FrameSettings(height=20, width=20, fit="crop")
+    frame = ImageSizeSettings(height=20, width=20, fit="crop")
     image = noise((20, 40))
     np.testing.assert_allclose(
-        picture_of(framed(image, frame), frame).tensor().permute(1, 2, 0) * 255, np.asarray(image)[:, 10:30], atol=1e-4
+        source_pixels(load_pixels(image, frame), frame).tensor().permute(1, 2, 0) * 255,
+        np.asarray(image)[:, 10:30],
+        atol=1e-4,
     )
 
 
 def test_a_blind_captioner_is_shown_grey_of_the_size_that_it_would_see(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     Image.fromarray(np.arange(40 * 30 * 3, dtype=np.uint8).reshape(40, 30, 3)).save(path)
-    seeing, blind = (framed(path, FrameSettings(height=20, width=0, blind=blind)) for blind in (False, True))
+    seeing, blind = (load_pixels(path, ImageSizeSettings(height=20, width=0, blank=blind)) for blind in (False, True))
     assert seeing.shape == blind.shape == (20, 15, 3)
     assert len(np.unique(seeing)) > 1
     assert np.unique(blind).tolist() == [128]

@@ -10,23 +10,23 @@ from dataclasses import asdict
 import pytest
 
 from regard.data.batch import Example
-from regard.data.batching import Batches, BatchingSettings, Plan, Position, Update
+from regard.data.batching import BatchingSettings, BatchPlan, BatchStream, Position, Update
 from regard.data.mixture import Mixture
 from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError
 
 
-def part(name: int, count: int, together: int = 2) -> Batches:
+def part(name: int, count: int, together: int = 2) -> BatchStream:
     """A corpus whose every piece is its name."""
     examples = [Example([name] * (1 + i % 9) + [EOS], [name] * (1 + i % 7) + [EOS]) for i in range(count)]
-    return Batches(examples, BatchingSettings(tokens=60, batches=together, pool=25), seed=name)
+    return BatchStream(examples, BatchingSettings(tokens=60, micro_batches=together, pool=25), seed=name)
 
 
 def mixture(together: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)) -> Mixture:
     return Mixture([part(10, 90, together), part(11, 40, together), part(12, 1, together)], weights, 5)
 
 
-def origin(plan: Plan) -> int:
+def origin(plan: BatchPlan) -> int:
     names = {piece for example in plan.examples for piece in (*example.source, *example.target)} - {EOS}
     assert len(names) == 1, "a batch comes from one corpus"
     return names.pop()
@@ -57,7 +57,7 @@ def test_a_position_survives_json() -> None:
 
 def test_every_corpus_goes_through_its_own_epochs() -> None:
     batches = mixture()
-    seen: dict[int, list[Plan]] = {10: [], 11: [], 12: []}
+    seen: dict[int, list[BatchPlan]] = {10: [], 11: [], 12: []}
     for update in stream(batches, 80):
         for plan in update.plans:
             seen[origin(plan)].append(plan)
@@ -95,12 +95,12 @@ def test_one_corpus_is_no_mixture() -> None:
     both = zip(alone.updates(), stream(mixed, 50), strict=False)
     assert all(one.plans == other.plans for one, other in both)
     assert mixed.padding() == pytest.approx(alone.padding())
-    assert mixed.outline.batches == pytest.approx(alone.outline.batches)
+    assert mixed.epoch_stats.batches == pytest.approx(alone.epoch_stats.batches)
 
 
 def test_padding_is_what_comes() -> None:
-    whole = BatchingSettings(tokens=60, batches=2)  # one pool: every epoch is cut alike
-    parts = [Batches(own.examples, whole, own.seed) for own in mixture().parts]
+    whole = BatchingSettings(tokens=60, micro_batches=2)  # one pool: every epoch is cut alike
+    parts = [BatchStream(own.examples, whole, own.seed) for own in mixture().parts]
     batches = Mixture(parts, (3.0, 2.0, 1.0), 5)
     plans = [plan for update in stream(batches, 600) for plan in update.plans]
     sides = [[[len(example.source) for example in plan.examples] for plan in plans]]
@@ -108,8 +108,8 @@ def test_padding_is_what_comes() -> None:
     came = [1 - sum(map(sum, side)) / sum(max(lengths) * len(lengths) for lengths in side) for side in sides]
     assert batches.padding() == pytest.approx(came, abs=0.015)
     # the slowest corpus decides how long an epoch is
-    each = [own.outline.batches * 6 / weight for own, weight in zip(batches.parts, (3, 2, 1), strict=True)]
-    assert batches.outline.batches == pytest.approx(max(each))
+    each = [own.epoch_stats.batches * 6 / weight for own, weight in zip(batches.parts, (3, 2, 1), strict=True)]
+    assert batches.epoch_stats.batches == pytest.approx(max(each))
 
 
 @pytest.mark.parametrize("weights", [(1.0,), (1.0, 0.0), (1.0, -1.0), (1.0, float("nan")), (float("inf"), 1.0)])

@@ -12,15 +12,15 @@ import torch
 from material import corpus, sentences
 
 from regard.data import pairs as pairs_module
-from regard.data.batching import Batches, BatchingSettings, Position
+from regard.data.batching import BatchingSettings, BatchStream, Position
 from regard.data.corpus import Corpus, Pair
-from regard.data.examples import examples, recut, resampled
+from regard.data.examples import encode_pairs, recut, resampled
 from regard.data.shards import Shards, write_shards
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, UNK
 from regard.errors import DataError
 
-SETTINGS = BatchingSettings(tokens=200, batches=2, pool=70)
+SETTINGS = BatchingSettings(tokens=200, micro_batches=2, pool=70)
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["joint", "apart"])
@@ -39,7 +39,7 @@ def shards(request: pytest.FixtureRequest, tmp_path: Path, text: Corpus, tokeniz
 
 
 def test_shards_are_the_examples(shards: Shards, text: Corpus, tokenizer: Tokenizer) -> None:
-    lists = examples(text.sources, text.targets, tokenizer)
+    lists = encode_pairs(text.sources, text.targets, tokenizer)
     assert list(shards) == lists
     assert (len(shards), shards[-1], shards[3:9:2]) == (len(lists), lists[-1], lists[3:9:2])
     lines = [249, 0, 64, 63, 0]
@@ -55,10 +55,10 @@ def test_shards_are_the_examples(shards: Shards, text: Corpus, tokenizer: Tokeni
 
 def test_the_same_batches(shards: Shards, text: Corpus, tokenizer: Tokenizer) -> None:
     """And the same tensors, from the beginning and from the middle."""
-    lists = Batches(examples(text.sources, text.targets, tokenizer), SETTINGS, 3)
-    stored = Batches(shards, SETTINGS, 3)
-    assert stored.outline == lists.outline
-    count = int(lists.outline.batches)
+    lists = BatchStream(encode_pairs(text.sources, text.targets, tokenizer), SETTINGS, 3)
+    stored = BatchStream(shards, SETTINGS, 3)
+    assert stored.epoch_stats == lists.epoch_stats
+    count = int(lists.epoch_stats.batches)
     for start in (Position(), Position(1, 2, 1)):
         both = zip(lists.updates(start), stored.updates(start), strict=True)
         for one, other in itertools.islice(both, count // 3):
@@ -78,23 +78,23 @@ def test_pieces_are_cut_anew_as_from_the_text(tmp_path: Path, kind: str, fallbac
     pairs = [*corpus(60).pairs, *(Pair(line, line[::-1], 1) for line in map(str.strip, extra))]
     text = Corpus(tuple(pairs), corpus(60).report)
     shards = write_shards(tmp_path / "train", text.pairs, learnt, rows=16)
-    lists = examples(text.sources, text.targets, learnt)
+    lists = encode_pairs(text.sources, text.targets, learnt)
     assert any(UNK in pair.source for pair in lists) is not fallback
-    back = learnt.source.restored([pair.source for pair in lists])
+    back = learnt.source.detokenised([pair.source for pair in lists])
     assert [[*ids, EOS] for ids in learnt.source.encode_all(back)] == [pair.source for pair in lists]
     dropout = 0.3 if kind == "bpe" else 0.95
     lines = [5, 66, 60, 61, 62, 63, 64, 65, 67, 0]
     text_again, ids_again = resampled(text, learnt, dropout), recut(shards, learnt, dropout)
     assert text_again(lines, 7) == ids_again(lines, 7)
     assert ids_again(lines, 7) != [lists[line] for line in lines]
-    one, other = (Batches(some, SETTINGS, 3, again) for some, again in ((lists, text_again), (shards, ids_again)))
+    one, other = (BatchStream(some, SETTINGS, 3, again) for some, again in ((lists, text_again), (shards, ids_again)))
     assert one.epoch(1) == other.epoch(1)
-    assert one.outline == other.outline
+    assert one.epoch_stats == other.epoch_stats
 
 
 def test_one_line(tmp_path: Path, tokenizer: Tokenizer) -> None:
     shards = write_shards(tmp_path / "one", corpus(1).pairs, tokenizer)
-    assert Batches(shards, SETTINGS, 1).epoch(0)[0].examples == (shards[0],)
+    assert BatchStream(shards, SETTINGS, 1).epoch(0)[0].examples == (shards[0],)
 
 
 def test_nothing_to_write(tmp_path: Path, tokenizer: Tokenizer) -> None:

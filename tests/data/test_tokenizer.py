@@ -80,8 +80,8 @@ def test_text_comes_back(tokenizer: Tokenizer) -> None:
 def test_one_word_per_word_of_the_line(tokenizer: Tokenizer) -> None:
     for vocabulary in (tokenizer.source, tokenizer.target):
         for text in TEXTS:
-            pieces = vocabulary.pieces([BOS, *vocabulary.encode(text), EOS, PAD])
-            words = vocabulary.words(pieces)
+            pieces = vocabulary.tokens([BOS, *vocabulary.encode(text), EOS, PAD])
+            words = vocabulary.word_indices(pieces)
             assert (words[0], words[-2:]) == (-1, [-1, -1])
             inner = words[1:-2]
             assert inner == sorted(inner)
@@ -90,8 +90,8 @@ def test_one_word_per_word_of_the_line(tokenizer: Tokenizer) -> None:
 
 def test_each_word_is_made_of_its_pieces(tokenizer: Tokenizer) -> None:
     for text in GERMAN:
-        pieces = tokenizer.source.pieces(tokenizer.source.encode(text))
-        words = tokenizer.source.words(pieces)
+        pieces = tokenizer.source.tokens(tokenizer.source.encode(text))
+        words = tokenizer.source.word_indices(pieces)
         for number, word in enumerate(text.split(" ")):
             parts = [piece for piece, index in zip(pieces, words, strict=True) if index == number]
             assert "".join(parts) == "▁" + word
@@ -99,11 +99,11 @@ def test_each_word_is_made_of_its_pieces(tokenizer: Tokenizer) -> None:
 
 def test_words_of_pieces_no_line_would_give() -> None:
     vocabulary = Tokenizer.train(GERMAN, GERMAN, TokenizerSettings()).source
-    assert vocabulary.words(["a", "▁", "▁b", "</s>"]) == [0, 1, 1, -1]
-    assert vocabulary.words(["▁a", "▁", "</s>"]) == [0, -1, -1]
-    assert vocabulary.words(["▁", "▁"]) == [-1, -1]
-    assert vocabulary.words(["<0xED>", "<0x20>", "<0xED>", "<unk>"]) == [0, 1, 1, 1]
-    assert vocabulary.words([]) == []
+    assert vocabulary.word_indices(["a", "▁", "▁b", "</s>"]) == [0, 1, 1, -1]
+    assert vocabulary.word_indices(["▁a", "▁", "</s>"]) == [0, -1, -1]
+    assert vocabulary.word_indices(["▁", "▁"]) == [-1, -1]
+    assert vocabulary.word_indices(["<0xED>", "<0x20>", "<0xED>", "<unk>"]) == [0, 1, 1, 1]
+    assert vocabulary.word_indices([]) == []
 
 
 def test_normal_forms_agree(tokenizer: Tokenizer) -> None:
@@ -118,7 +118,7 @@ def test_many_lines_as_one_by_one(tokenizer: Tokenizer) -> None:
 
 def test_special_ids(tokenizer: Tokenizer) -> None:
     assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
-    assert tokenizer.target.pieces(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
+    assert tokenizer.target.tokens(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
     assert not {PAD, BOS, EOS} & set(tokenizer.target.encode("<s> </s> <unk> <pad>"))
     assert tokenizer.target.decode([PAD, BOS, UNK, EOS]) == "⁇"
     assert tokenizer.target.decode([]) == ""
@@ -126,10 +126,10 @@ def test_special_ids(tokenizer: Tokenizer) -> None:
 
 def test_unknown_is_the_share_of_characters(tokenizer: Tokenizer) -> None:
     vocabulary = tokenizer.source
-    assert vocabulary.unknown(GERMAN[0]) == 0
-    assert vocabulary.unknown("") == 0
-    assert vocabulary.unknown("😀😀 सभी ሰላም") == 1
-    assert vocabulary.unknown("Hund 漢字😀 ሰ") == pytest.approx(4 / 8)
+    assert vocabulary.unknown_share(GERMAN[0]) == 0
+    assert vocabulary.unknown_share("") == 0
+    assert vocabulary.unknown_share("😀😀 सभी ሰላም") == 1
+    assert vocabulary.unknown_share("Hund 漢字😀 ሰ") == pytest.approx(4 / 8)
 
 
 def test_training_repeats_itself(tokenizer: Tokenizer) -> None:
@@ -233,14 +233,14 @@ def test_the_chosen_size_grows_slowly() -> None:
 def test_tokens_that_are_unknown_are_words_like_others(joint: bool) -> None:
     lines = [" ".join(f"w{n % 40}" for n in range(start, start + 9)) for start in range(0, 200, 3)]
     vocabulary = Tokenizer.train(lines, lines, TokenizerSettings(kind="token", joint=joint, size=20)).source
-    known = next(piece[1:] for piece in vocabulary.pieces(range(len(vocabulary))) if piece.startswith("▁"))
+    known = next(piece[1:] for piece in vocabulary.tokens(range(len(vocabulary))) if piece.startswith("▁"))
     line = f"{known} foo bar {known} baz"
     ids = vocabulary.encode(line)
     assert [index == UNK for index in ids] == [False, True, True, False, True]
     assert vocabulary.encode_all([line, ""]) == [ids, []]
-    assert vocabulary.words(vocabulary.pieces([BOS, *ids, EOS])) == [-1, 0, 1, 2, 3, 4, -1]
+    assert vocabulary.word_indices(vocabulary.tokens([BOS, *ids, EOS])) == [-1, 0, 1, 2, 3, 4, -1]
     assert vocabulary.decode(ids) == f"{known} ⁇ ⁇ {known} ⁇"
-    assert vocabulary.encode_all(vocabulary.restored([[*ids, EOS]])) == [ids]
+    assert vocabulary.encode_all(vocabulary.detokenised([[*ids, EOS]])) == [ids]
     for text in lines:
         assert len(vocabulary.encode(text)) == 9
         if UNK not in vocabulary.encode(text):

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from regard.attention.alignment import Readings
-from regard.cli.demo_images import judged, recipe
-from regard.data.samples.pictures import Captioned, pictures
-from regard.data.samples.pictures.scene import SIDE
+from regard.demo.images import judged, recipe
 from regard.pipeline import AlignmentChoice, Caption
+from regard.samples.images import Captioned, pictures
+from regard.samples.images.scene import SIDE
 
 GRID = (9, 9)
 READ = AlignmentChoice("read", 0, False)

@@ -10,20 +10,20 @@ import torch
 from laws.models import make, pairs, pictures
 
 from regard.data.vocabulary import EOS
-from regard.engine import Job, Room, decode, native, prepare, unprepared
+from regard.engine import BatchLimits, DecodeRequest, decode_requests, native, pack_model, why_not_packed
 from regard.models import Batch, Model, ModelSettings
-from regard.search import Hypothesis, SearchSettings, Task, find
+from regard.search import Hypothesis, SearchSettings, Task, decode
 
 CHANCE = random.Random(5)
 SOURCES = [[*(CHANCE.randrange(4, 20) for _ in range(CHANCE.randrange(12))), EOS] for _ in range(23)]
-JOBS = [Job(source, Task(name, 3 + name % 7)) for name, source in enumerate(SOURCES)]
-SEEN = [Job(pictures(len(job.source), seed=name).data[0], job.task) for name, job in enumerate(JOBS)]
+JOBS = [DecodeRequest(source, Task(name, 3 + name % 7)) for name, source in enumerate(SOURCES)]
+SEEN = [DecodeRequest(pictures(len(job.source), seed=name).data[0], job.task) for name, job in enumerate(JOBS)]
 
 
-def alone(model: Model, job: Job, settings: SearchSettings) -> list[Hypothesis]:
+def alone(model: Model, job: DecodeRequest, settings: SearchSettings) -> list[Hypothesis]:
     with torch.inference_mode():
         source = model.encode(Batch.of([job.source]))
-    return find(model, source, [job.task], settings)[0]
+    return decode(model, source, [job.task], settings)[0]
 
 
 def same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
@@ -34,22 +34,22 @@ def same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
 
 @pytest.mark.parametrize("settings", pairs(1))
 @pytest.mark.parametrize("beam", [1, 3])
-@pytest.mark.parametrize("room", [Room(8, 30), Room(1, 1), Room()])
-def test_in_company_as_alone(settings: ModelSettings, beam: int, room: Room) -> None:
+@pytest.mark.parametrize("room", [BatchLimits(8, 30), BatchLimits(1, 1), BatchLimits()])
+def test_in_company_as_alone(settings: ModelSettings, beam: int, room: BatchLimits) -> None:
     model, how = make(settings, ends=0.02), SearchSettings(beam=beam, length_penalty=1.0)
     jobs = SEEN if settings.encoder.reads == "pictures" else JOBS
     wanted = [alone(model, job, how) for job in jobs]
     assert len({len(some[0].ids) for some in wanted}) > 1
     readers: list[list[Any]] = [[model], [model, model]]
-    if native.available() and unprepared(model) is None:
-        one = prepare(model)
-        readers += [[one], [one.another(), one.another()]]
+    if native.available() and why_not_packed(model) is None:
+        one = pack_model(model)
+        readers += [[one], [one.clone(), one.clone()]]
     for some in readers:
-        same(decode(some, jobs, how, room=room), wanted)
+        same(decode_requests(some, jobs, how, room=room), wanted)
 
 
 def test_nothing_to_do() -> None:
-    assert decode([make(pairs(1, reads=["text"])[0].values[0])], [], SearchSettings()) == []
+    assert decode_requests([make(pairs(1, reads=["text"])[0].values[0])], [], SearchSettings()) == []
 
 
 def test_what_fails_in_a_thread_is_raised_and_stops_the_others() -> None:
@@ -66,5 +66,5 @@ def test_what_fails_in_a_thread_is_raised_and_stops_the_others() -> None:
             raise ArithmeticError("broken")
 
     with pytest.raises(ArithmeticError, match="broken"):
-        decode([Broken(), Broken()], JOBS * 1, SearchSettings(), room=Room(1, 1))
+        decode_requests([Broken(), Broken()], JOBS * 1, SearchSettings(), room=BatchLimits(1, 1))
     assert Broken.steps <= 2

@@ -12,14 +12,14 @@ import torch
 from laws.models import make, pairs, pictures
 
 from regard.data.vocabulary import EOS
-from regard.engine import Engine, Job, engine, native, tuning
-from regard.engine.tuning import quickest, remembered
+from regard.engine import DecodeRequest, Engine, engine, native
+from regard.engine.autotune import cached, fastest
 from regard.errors import UsageError
 from regard.models import ModelSettings
 from regard.search import Hypothesis, SearchSettings, Task
 
-JOBS = [Job([4 + (i * k) % 14 for k in range(1 + i % 6)] + [EOS], Task(i, 4 + i % 6)) for i in range(40)]
-SEEN = [Job(pictures(len(job.source), seed=i).data[0], job.task) for i, job in enumerate(JOBS)]
+JOBS = [DecodeRequest([4 + (i * k) % 14 for k in range(1 + i % 6)] + [EOS], Task(i, 4 + i % 6)) for i in range(40)]
+SEEN = [DecodeRequest(pictures(len(job.source), seed=i).data[0], job.task) for i, job in enumerate(JOBS)]
 SETTINGS = SearchSettings(beam=3)
 
 
@@ -102,7 +102,7 @@ class TestNative:
         finally:
             torch.set_num_threads(before)
         greedy = SearchSettings(beam=1)
-        assert [*mine.follow(SEEN[5], greedy)][-1] == ids(mine.decode(SEEN[5:6], greedy))[0][0]
+        assert [*mine.stream(SEEN[5], greedy)][-1] == ids(mine.decode(SEEN[5:6], greedy))[0][0]
 
     def test_after_a_fork(self) -> None:
         mine = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
@@ -117,14 +117,14 @@ class TestNative:
 
 
 def test_what_was_measured_is_kept_and_what_is_damaged_is_measured_again(tmp_path: Path) -> None:
-    assert [remembered("a", lambda: 7), remembered("a", lambda: 8), remembered("b", lambda: 9)] == [7, 7, 9]
+    assert [cached("a", lambda: 7), cached("a", lambda: 8), cached("b", lambda: 9)] == [7, 7, 9]
     (file,) = tmp_path.iterdir()
     assert sorted(json.loads(file.read_text()).values()) == [7, 9]
     file.write_text("{")
-    assert remembered("a", lambda: 8) == 8
-    assert remembered("a", lambda: 9) == 8
+    assert cached("a", lambda: 8) == 8
+    assert cached("a", lambda: 9) == 8
 
 
 def test_the_quickest_must_be_clearly_quicker() -> None:
-    assert quickest([1, 2, 4], lambda n: 1.0 - 0.01 * n) == 1
-    assert quickest([1, 2, 4], lambda n: 1.0 / n) == 4
+    assert fastest([1, 2, 4], lambda n: 1.0 - 0.01 * n) == 1
+    assert fastest([1, 2, 4], lambda n: 1.0 / n) == 4

@@ -14,9 +14,9 @@ import pytest
 import torch
 from laws.models import READERS, alone, label, make, pairs, sentences, sources, targets, variants, widened
 
-from regard.engine import Prepared, native, prepare, unprepared
+from regard.engine import PackedModel, native, pack_model, why_not_packed
+from regard.engine.packed_state import PackedState
 from regard.engine.program import Program, _Operation, address
-from regard.engine.values import PreparedState
 from regard.models import Batch, Model, ModelSettings
 from regard.models.recurrent import RecurrentDecoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
@@ -32,7 +32,7 @@ def programmed() -> list[Any]:
     (small, *_), encoders = variants(RecurrentDecoderSettings, 1), [variants(kind, 1)[0] for kind in READERS["text"]]
     choices = [("gru", "scaled_dot", 1), ("lstm", "additive", 2), ("lstm", "scaled_dot", 1)]
     decoders = [small.with_values(cell=cell, score=score, layers=layers) for cell, score, layers in choices]
-    decoders += [small.with_values(gate=True, order=order) for order in ("bahdanau", "luong", "luong_fed")]
+    decoders += [small.with_values(gate=True, order=order) for order in ("bahdanau", "luong", "luong_input_feeding")]
     both = [(encoder, decoder) for encoder in encoders for decoder in decoders]
     (reader, *_), (writer, *_) = variants(TransformerEncoderSettings, 1), variants(TransformerDecoderSettings, 1)
     for norm, activation, positions, layers in (
@@ -50,11 +50,11 @@ def programmed() -> list[Any]:
 PRECISIONS = ("float32", "bfloat16", "int8")
 
 
-def prepared(settings: ModelSettings, precision: Any = "float32", threads: int = 1) -> tuple[Model, Prepared]:
+def prepared(settings: ModelSettings, precision: Any = "float32", threads: int = 1) -> tuple[Model, PackedModel]:
     model = make(settings)
-    if (reason := unprepared(model)) is not None:
+    if (reason := why_not_packed(model)) is not None:
         pytest.skip(f"has no program: {reason}")
-    return model, prepare(model, precision, threads)
+    return model, pack_model(model, precision, threads)
 
 
 def told(verbs: Any, batch: Batch, target: torch.Tensor, beams: int) -> torch.Tensor:
@@ -83,7 +83,7 @@ def test_float32_is_the_model(settings: ModelSettings) -> None:
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=max(1e-4, least))
     with torch.inference_mode():
         torch.testing.assert_close(mine.project(wanted), model.project(wanted), rtol=1e-4, atol=2e-4)
-        for some, others in zip(mine.best(wanted, 5, (0, 3)), model.best(wanted, 5, (0, 3)), strict=True):
+        for some, others in zip(mine.top_tokens(wanted, 5, (0, 3)), model.top_tokens(wanted, 5, (0, 3)), strict=True):
             torch.testing.assert_close(some, others, rtol=1e-4, atol=2e-4)
 
 
@@ -117,7 +117,7 @@ def test_two_threads_compute_what_one_does(settings: ModelSettings, precision: s
     target, batch = targets(12, 7), sources(settings, *LENGTHS)
     features = told(one, batch, target, 2)
     assert torch.equal(told(two, batch, target, 2), features)
-    for some, others in zip(one.best(features, 4), two.best(features, 4), strict=True):
+    for some, others in zip(one.top_tokens(features, 4), two.top_tokens(features, 4), strict=True):
         torch.testing.assert_close(some, others, rtol=1e-6, atol=1e-5)
 
 
@@ -146,7 +146,7 @@ def test_blocks_that_nobody_remembers_are_let_go() -> None:
     settings = next(p.values[0] for p in pairs(reads=["text"]) if p.values[0].decoder.kind == "transformer")
     _, mine = prepared(settings)
     source = mine.encode(sources(settings, *LENGTHS))
-    state: PreparedState = mine.begin(source)
+    state: PackedState = mine.begin(source)
     for _ in range(200):
         _, state = mine.step(targets(len(state), 1), state, source)
         if len(state) == 6 and state.position[0] > 20:
@@ -189,7 +189,7 @@ def test_numbers_that_are_none_stay_none() -> None:
     model = make(pairs(1, reads=["text"])[0].values[0])
     with torch.no_grad():
         model.decoder.output.bias[5] = torch.nan
-    likely, pieces, _ = prepare(model).best(torch.randn(3, 1, model.decoder.output.weight.shape[1]), 3)
+    likely, pieces, _ = pack_model(model).top_tokens(torch.randn(3, 1, model.decoder.output.weight.shape[1]), 3)
     assert bool(likely.isnan().all())
     assert bool(((pieces >= 0) & (pieces < model.decoder.output.weight.shape[0])).all())
 

@@ -9,12 +9,12 @@ import pytest
 
 from regard.attention.alignment import (
     Readings,
-    links_between,
+    argmax_links,
+    extract_links,
     merge_words,
-    strongest,
     symmetrise,
 )
-from regard.data.links import pharaoh, read_gold, read_pharaoh
+from regard.data.word_alignments import format_pharaoh, read_gold, read_pharaoh
 from regard.evaluation.aer import Gold, agreeing_choices, alignment_scores, best_choice, links_of, share_on_gold
 from regard.pipeline import Translation
 
@@ -52,13 +52,13 @@ def test_the_best_head_is_found_wherever_it_is() -> None:
 def test_a_consumed_read_is_that_of_the_next_row() -> None:
     rows = np.eye(4, dtype=np.float32)[None]
     reading = _readings({"only": rows})
-    np.testing.assert_allclose(reading.words("only", 0, consumed=True).weights, [[0, 1.0], [0.0, 0.0]])
-    np.testing.assert_allclose(reading.words("only", 0, consumed=True).elsewhere, [0, 1])
+    np.testing.assert_allclose(reading.words("only", 0, shifted=True).weights, [[0, 1.0], [0.0, 0.0]])
+    np.testing.assert_allclose(reading.words("only", 0, shifted=True).elsewhere, [0, 1])
 
 
 def test_links_are_written_and_read_in_pharaoh_format() -> None:
-    links = strongest(np.array([[0.1, 0.9], [0.8, 0.2]], np.float32))
-    assert pharaoh(links) == "0-1 1-0"
+    links = argmax_links(np.array([[0.1, 0.9], [0.8, 0.2]], np.float32))
+    assert format_pharaoh(links) == "0-1 1-0"
     assert read_pharaoh("0-1 1-0") == frozenset(links)
     assert read_pharaoh("") == frozenset()
 
@@ -93,10 +93,10 @@ def test_two_directions_make_one_alignment() -> None:
 
 def test_a_read_can_be_linked_from_both_its_sides() -> None:
     weights = np.array([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1]], np.float32)
-    assert links_between(weights) == [(0, 0), (0, 1)]
-    assert links_between(weights, "intersection") == [(0, 0)]
-    assert links_between(weights, "union") == [(0, 0), (0, 1), (1, 1), (2, 0)]
-    assert links_between(np.zeros((0, 0), np.float32), "union") == []
+    assert extract_links(weights) == [(0, 0), (0, 1)]
+    assert extract_links(weights, "intersection") == [(0, 0)]
+    assert extract_links(weights, "union") == [(0, 0), (0, 1), (1, 1), (2, 0)]
+    assert extract_links(np.zeros((0, 0), np.float32), "union") == []
 
 
 def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> None:
@@ -111,7 +111,7 @@ def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> Non
         {"g": "cross"},
     )
     one, other, agreement = agreeing_choices([forward], [turned])
-    assert (one.layer, one.head, one.consumed) == ("f", 1, False)
+    assert (one.layer, one.head, one.shifted) == ("f", 1, False)
     assert other is not None
     assert (other.layer, other.head, agreement) == ("g", 0, 1.0)
     assert links_of([forward], one) == [[(1, 0), (0, 1)]]
@@ -120,7 +120,7 @@ def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> Non
 def test_with_one_model_a_read_agrees_with_itself() -> None:
     sharp, flat = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]], np.eye(4, dtype=np.float32)[[0, 0, 0, 3]]
     one, other, agreement = agreeing_choices([_readings({"f": np.stack([flat, sharp])})])
-    assert (one.head, one.consumed, other, agreement) == (1, False, None, 1.0)
+    assert (one.head, one.shifted, other, agreement) == (1, False, None, 1.0)
 
 
 def test_self_attention_is_merged_into_words_too() -> None:

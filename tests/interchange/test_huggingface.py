@@ -18,12 +18,12 @@ from safetensors.torch import load_file, save_file
 
 import regard
 from regard.attention import watch
-from regard.checkpoint import CONFIG, Folder, load_folder
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.errors import ExportError, RegardError
 from regard.interchange import huggingface, marian
+from regard.model_folder import CONFIG, ModelFolder, load_folder
 from regard.models import Batch
-from regard.search import NOTHING, Hypothesis, SearchSettings, search
+from regard.search import NO_CONSTRAINTS, Hypothesis, SearchSettings, search
 
 KINDS: dict[str, dict[str, Any]] = {
     "as OPUS-MT": {},
@@ -45,7 +45,7 @@ def opus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_imported_model_says_the_same(there: Path, tmp_path: Path) -> None:
-    found = huggingface.take(there, tmp_path / "run")
+    found = huggingface.import_model(there, tmp_path / "run")
     parity = huggingface.compared(load_folder(tmp_path / "run"), there, LINES[:-1], "lines")
     assert parity.difference < 1e-4
     assert parity.cut == 0
@@ -54,7 +54,7 @@ def test_an_imported_model_says_the_same(there: Path, tmp_path: Path) -> None:
 
 
 def test_beams_find_the_same(there: Path, tmp_path: Path) -> None:
-    found = huggingface.take(there, tmp_path / "run")
+    found = huggingface.import_model(there, tmp_path / "run")
     other, cutter = _loaded(there)
     pad, unknown = other.config.pad_token_id, cutter.unk_token_id
     rows = marian.rows(found.tokenizer.target)
@@ -67,7 +67,7 @@ def test_beams_find_the_same(there: Path, tmp_path: Path) -> None:
             bad_words_ids=[[pad], [unknown]], output_scores=True, return_dict_in_generate=True,
         )  # fmt: skip
         ids = [*found.tokenizer.source.encode(line), EOS]
-        ours = [([rows[i] for i in (*h.ids, EOS)], h.log_probability) for h in _searched(found, ids, settings)]
+        ours = [([rows[i] for i in (*h.ids, EOS)], h.log_prob) for h in _searched(found, ids, settings)]
         for (mine, score), theirs, other_score in zip(ours, written.sequences, written.sequences_scores, strict=True):
             if len(mine) == 24:
                 break  # the end is forced, which Hugging Face counts as certain: it chooses otherwise from here on
@@ -78,7 +78,7 @@ def test_beams_find_the_same(there: Path, tmp_path: Path) -> None:
 
 
 def test_text_becomes_the_same_pieces_and_pieces_the_same_text(there: Path, tmp_path: Path) -> None:
-    found = huggingface.take(there, tmp_path / "run")
+    found = huggingface.import_model(there, tmp_path / "run")
     cutter = transformers.MarianTokenizer.from_pretrained(there)
     for side, vocabulary in (("source", found.tokenizer.source), ("target", found.tokenizer.target)):
         rows = marian.rows(vocabulary)
@@ -94,7 +94,7 @@ def test_text_becomes_the_same_pieces_and_pieces_the_same_text(there: Path, tmp_
 
 
 def test_an_imported_model_goes_back_as_it_came(there: Path, tmp_path: Path) -> None:
-    huggingface.take(there, tmp_path / "run")
+    huggingface.import_model(there, tmp_path / "run")
     parity = huggingface.export(tmp_path / "run", tmp_path / "back", _lines(tmp_path / "lines"))
     assert (parity.sentences, parity.source) == (6, str(tmp_path / "lines"))
     names = ["source.spm", "target.spm", "vocab.json"]
@@ -108,7 +108,7 @@ def test_an_imported_model_goes_back_as_it_came(there: Path, tmp_path: Path) -> 
     assert {k: v for k, v in before.items() if k not in ("transformers_version", "init_std", "dtype")} == {
         k: v for k, v in after.items() if k not in ("init_std", "dtype")
     }
-    again = huggingface.take(tmp_path / "back", tmp_path / "again")
+    again = huggingface.import_model(tmp_path / "back", tmp_path / "again")
     assert (tmp_path / "again" / CONFIG).read_bytes() == (tmp_path / "run" / CONFIG).read_bytes()
     assert again.tokenizer.fingerprint == load_folder(tmp_path / "run").tokenizer.fingerprint
 
@@ -119,7 +119,7 @@ def test_no_length_penalty_is_one_too() -> None:
 
 
 def test_hugging_face_searches_with_an_export_as_we_do(opus: Path, tmp_path: Path) -> None:
-    found = huggingface.take(opus, tmp_path / "run")
+    found = huggingface.import_model(opus, tmp_path / "run")
     huggingface.export(tmp_path / "run", tmp_path / "back", _lines(tmp_path / "lines"))
     other, cutter = _loaded(tmp_path / "back")
     beam = other.generation_config
@@ -140,8 +140,8 @@ def test_weights_may_lie_in_a_file_of_pytorch(opus: Path, tmp_path: Path) -> Non
     tied = {f"model.{side}.embed_tokens.weight": tensors["model.shared.weight"] for side in ("encoder", "decoder")}
     torch.save({**tensors, **tied, "lm_head.weight": tensors["model.shared.weight"]}, old / "pytorch_model.bin")
     (old / "model.safetensors").unlink()
-    huggingface.take(old, tmp_path / "one")
-    huggingface.take(opus, tmp_path / "other")
+    huggingface.import_model(old, tmp_path / "one")
+    huggingface.import_model(opus, tmp_path / "other")
     assert (tmp_path / "one/model.safetensors").read_bytes() == (tmp_path / "other/model.safetensors").read_bytes()
 
 
@@ -154,10 +154,10 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
     (old / "model.safetensors").unlink()
     (old / "pytorch_model.bin").write_bytes(pickle.dumps(Trap()))
     with pytest.raises(ExportError, match="not a file of tensors alone"):
-        huggingface.take(old, tmp_path / "run")
+        huggingface.import_model(old, tmp_path / "run")
     torch.save({"model.shared.weight": Trap()}, old / "pytorch_model.bin")
     with pytest.raises(ExportError, match="not a file of tensors alone"):
-        huggingface.take(old, tmp_path / "run")
+        huggingface.import_model(old, tmp_path / "run")
     assert {path.name for path in tmp_path.iterdir()} == {"old"}
 
 
@@ -180,7 +180,7 @@ def test_what_is_no_marian_model_is_refused(
     config = json.loads((opus / CONFIG).read_text())
     (other / CONFIG).write_text(json.dumps({**config, **change}))
     with pytest.raises(ExportError) as found:
-        huggingface.take(other, tmp_path / "run")
+        huggingface.import_model(other, tmp_path / "run")
     assert all(any(part in cause for cause in found.value.causes) for part in because), found.value.causes
     assert not (tmp_path / "run").exists()
     assert not (tmp_path / "run.part").exists()
@@ -199,7 +199,7 @@ def test_weights_that_are_not_a_marian_models_are_refused(opus: Path, tmp_path: 
         other = _copied(opus, tmp_path / "other")
         save_file(some, other / "model.safetensors")
         with pytest.raises(ExportError, match=because):
-            huggingface.take(other, tmp_path / "run")
+            huggingface.import_model(other, tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
 
@@ -208,16 +208,16 @@ def test_a_folder_that_is_not_whole(opus: Path, tmp_path: Path, name: str) -> No
     other = _copied(opus, tmp_path / "other")
     (other / name).unlink()
     with pytest.raises(ExportError, match=name):
-        huggingface.take(other, tmp_path / "run")
+        huggingface.import_model(other, tmp_path / "run")
     if name.endswith(".json"):
         (other / name).write_text("{")
         with pytest.raises(RegardError, match="JSON"):
-            huggingface.take(other, tmp_path / "run")
+            huggingface.import_model(other, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_an_imported_model_can_be_watched(opus: Path, tmp_path: Path) -> None:
-    found = huggingface.take(opus, tmp_path / "run")
+    found = huggingface.import_model(opus, tmp_path / "run")
     ids = torch.tensor([[*found.tokenizer.source.encode(LINES[0]), EOS]])
     given = torch.tensor([[BOS, 7, 8]])
     other, _ = _loaded(opus, attn_implementation="eager")
@@ -231,7 +231,9 @@ def test_an_imported_model_can_be_watched(opus: Path, tmp_path: Path) -> None:
             output_attentions=True,
         )
     for layer, weights in enumerate(said.cross_attentions):
-        torch.testing.assert_close(readings[f"decoder.layers.{layer}.cross_read"][0], weights[0], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(
+            readings[f"decoder.layers.{layer}.cross_attention"][0], weights[0], atol=1e-5, rtol=1e-4
+        )
 
 
 def _lines(path: Path) -> Path:
@@ -239,13 +241,13 @@ def _lines(path: Path) -> Path:
     return path
 
 
-def _greedy(found: Folder) -> list[tuple[int, ...]]:
+def _greedy(found: ModelFolder) -> list[tuple[int, ...]]:
     settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=60)
     return [_searched(found, [*found.tokenizer.source.encode(line), EOS], settings)[0].ids for line in LINES]
 
 
 @torch.inference_mode()
-def _searched(found: Folder, ids: list[int], settings: SearchSettings) -> list[Hypothesis]:
+def _searched(found: ModelFolder, ids: list[int], settings: SearchSettings) -> list[Hypothesis]:
     return search(found.model, found.model.encode(Batch(torch.tensor([ids]))), [len(ids)], settings)[0]
 
 
@@ -268,13 +270,13 @@ def test_damaged_vocabularies_are_told_as_such(opus: Path, tmp_path: Path, name:
     other = _copied(opus, tmp_path / "other")
     (other / name).write_bytes(content)
     with pytest.raises(ExportError, match=f"{name}: damaged, not a SentencePiece model"):
-        huggingface.take(other, tmp_path / "run")
+        huggingface.import_model(other, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.filterwarnings("ignore:the translation repeats", "ignore:a sentence of")
 def test_the_language_stands_before_pieces_however_they_are_cut(opus: Path, tmp_path: Path) -> None:
-    found = huggingface.take(opus, tmp_path / "run")
+    found = huggingface.import_model(opus, tmp_path / "run")
     vocabulary, line = found.tokenizer.source, ">>eng<< 나는 집에 간다"
     (code,) = vocabulary.ids([">>eng<<"])
     assert vocabulary.encode(line)[0] == code
@@ -286,7 +288,7 @@ def test_the_language_stands_before_pieces_however_they_are_cut(opus: Path, tmp_
     search = translator.settings.search.with_values(longest_source=12)
     translator.settings = translator.settings.with_values(search=search)
     long = ">>eng<< " + " ".join(["나는 집에 간다 ."] * 6)
-    parts = [text for text, _ in translator._cut(long, 0, NOTHING)]
+    parts = [text for text, _ in translator._cut(long, 0, NO_CONSTRAINTS)]
     assert len(parts) > 2
     assert all(text.startswith(">>eng<< ") for text in parts)
     assert " ".join([parts[0].strip(), *(text.removeprefix(">>eng<< ").strip() for text in parts[1:])]) == long

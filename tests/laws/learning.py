@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from laws.searching import greedy
-from regard.attention import Read, watch
-from regard.data.batch import Example, PairBatch, collate, pad
+from regard.attention import Attention, watch
+from regard.data.batch import Example, TrainingBatch, collate, pad
 from regard.data.pixels import pad_pictures
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Model, ModelSettings, build
@@ -43,7 +43,7 @@ class Task:
     def unseen(self) -> list[list[int]]:
         return [self.draw(random.Random(f"unseen {i}")) for i in range(100)]
 
-    def batch(self, chance: random.Random, size: int = 64) -> PairBatch:
+    def batch(self, chance: random.Random, size: int = 64) -> TrainingBatch:
         unseen = {tuple(one) for one in self.unseen()}
         strings = [one for one in (self.draw(chance) for _ in range(size)) if tuple(one) not in unseen]
         written, read = collate([Example([EOS], [*self.target(one), EOS]) for one in strings]), self.read(strings)
@@ -120,7 +120,7 @@ def best_head(model: Model, task: Task) -> float:
     A piece may look when it is predicted, or, a row later, when it was written and goes in. 0 where nothing looks.
     """
     shares: dict[tuple[str, int, int], list[bool]] = {}
-    roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Read)}
+    roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Attention)}
     for one in task.unseen():
         target = torch.tensor([[BOS, *task.target(one)]])
         with watch(model) as readings:

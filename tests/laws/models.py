@@ -14,11 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.batch import Example, PairBatch, collate, pad
+from regard.data.batch import Example, TrainingBatch, collate, pad
 from regard.data.pixels import pad_pictures
 from regard.data.vocabulary import BOS, EOS
 from regard.models import DECODERS, ENCODERS, Batch, Model, ModelSettings, Source, State, build
-from regard.models.backbones import TimmEncoderSettings
+from regard.models.timm_encoder import TimmEncoderSettings
 from regard.models.vision import ResNetEncoderSettings, ViTEncoderSettings
 from regard.settings import Settings
 
@@ -41,7 +41,7 @@ OF_KIND: dict[type[Settings], dict[str, Any]] = {
 }
 GAIN = 2.0
 READERS = {reads: [kind for kind in ENCODERS if kind.reads == reads] for reads in ("text", "pictures")}
-READERS["pictures"].remove(TimmEncoderSettings)  # needs a package, or a stand-in: tests/models/test_backbones.py
+READERS["pictures"].remove(TimmEncoderSettings)  # needs a package, or a stand-in: tests/models/test_timm_encoder.py
 
 
 def variants(kind: type[Settings], count: int = 4) -> list[Settings]:
@@ -144,7 +144,7 @@ def sources(settings: ModelSettings, *lengths: int, seed: int = 1, pieces: int =
     return sentences(*lengths, seed=seed, pieces=pieces)
 
 
-def batched(settings: ModelSettings, examples: Sequence[Example]) -> PairBatch:
+def batched(settings: ModelSettings, examples: Sequence[Example]) -> TrainingBatch:
     """Examples as a batch for this model: where it reads pictures, a picture in place of each source."""
     batch = collate(examples)
     if settings.encoder.reads == "text":

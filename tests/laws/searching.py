@@ -11,20 +11,25 @@ from torch import Tensor
 
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Model, Source
-from regard.search import Forbid, Hypothesis, LengthPenalty, Rule, SearchSettings, Task, Verbs, find
+from regard.search import DecodingModel, Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens, Task, decode
 
-DEFAULT: tuple[Rule, ...] = (Forbid(),)
+DEFAULT: tuple[Rule, ...] = (SuppressTokens(),)
 
 
 def beam(
-    verbs: Verbs, source: Source, longest: Tensor, width: int, penalty: LengthPenalty, rules: Sequence[Rule] = DEFAULT
+    verbs: DecodingModel,
+    source: Source,
+    longest: Tensor,
+    width: int,
+    penalty: LengthPenalty,
+    rules: Sequence[Rule] = DEFAULT,
 ) -> list[list[Hypothesis]]:
     settings = SearchSettings(beam=width, length_penalty=penalty.alpha)
-    return find(verbs, source, [Task(i, n) for i, n in enumerate(longest.tolist())], settings, rules)
+    return decode(verbs, source, [Task(i, n) for i, n in enumerate(longest.tolist())], settings, rules)
 
 
 def greedy(
-    verbs: Verbs, source: Source, longest: Tensor, penalty: LengthPenalty, rules: Sequence[Rule] = DEFAULT
+    verbs: DecodingModel, source: Source, longest: Tensor, penalty: LengthPenalty, rules: Sequence[Rule] = DEFAULT
 ) -> list[Hypothesis]:
     return [some[0] for some in beam(verbs, source, longest, 1, penalty, rules)]
 

@@ -10,11 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from laws.models import SOURCE_PIECES, alone, entries, make, sentences, targets, variants
-from regard.attention import Read
-from regard.models import Batch, ModelSettings, Shape
+from regard.attention import Attention
+from regard.models import Batch, EncoderSizes, ModelSettings
 from regard.models.recurrent import (
-    PlainDecoder,
-    PlainDecoderSettings,
+    NoAttentionDecoder,
+    NoAttentionDecoderSettings,
     RecurrentDecoder,
     RecurrentDecoderSettings,
     RecurrentEncoder,
@@ -46,7 +46,7 @@ def copy(ours: nn.Module, theirs: nn.Module) -> None:
     theirs.load_state_dict(ours.state_dict())
 
 
-def copy_read(read: Read, theirs: nn.MultiheadAttention) -> None:
+def copy_read(read: Attention, theirs: nn.MultiheadAttention) -> None:
     with torch.no_grad():
         theirs.in_proj_weight.copy_(torch.cat([read.query.weight, read.key.weight, read.value.weight]))
         theirs.in_proj_bias.copy_(torch.cat([read.query.bias, read.key.bias, read.value.bias]))
@@ -80,9 +80,9 @@ def close_with_gradients(found: Tensor, wanted: Tensor, inputs: list[Tensor]) ->
 def test_a_layer_of_the_encoder_equals_torch(norm: str, activation: str) -> None:
     layer = shaken(EncoderLayer(TransformerEncoderSettings(**ours(norm, activation))))
     theirs = nn.TransformerEncoderLayer(D, HEADS, **common(norm, activation)).eval()
-    copy_read(layer.self_read, theirs.self_attn)
+    copy_read(layer.self_attention, theirs.self_attn)
     pairs = [(layer.feedforward.widen, theirs.linear1), (layer.feedforward.narrow, theirs.linear2)]
-    pairs += [(layer.around_self.norm, theirs.norm1), (layer.around_feedforward.norm, theirs.norm2)]
+    pairs += [(layer.self_attention_residual.norm, theirs.norm1), (layer.feedforward_residual.norm, theirs.norm2)]
     for mine, other in pairs:
         copy(mine, other)
     x = torch.randn(3, 6, D, requires_grad=True)
@@ -95,19 +95,19 @@ def test_a_layer_of_the_encoder_equals_torch(norm: str, activation: str) -> None
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_layer_of_the_decoder_equals_torch(norm: str, activation: str) -> None:
-    layer = shaken(DecoderLayer(TransformerDecoderSettings(**ours(norm, activation)), Shape(D, 1, D)))
+    layer = shaken(DecoderLayer(TransformerDecoderSettings(**ours(norm, activation)), EncoderSizes(D, 1, D)))
     theirs = nn.TransformerDecoderLayer(D, HEADS, **common(norm, activation)).eval()
-    copy_read(layer.self_read, theirs.self_attn)
-    copy_read(layer.cross_read, theirs.multihead_attn)
+    copy_read(layer.self_attention, theirs.self_attn)
+    copy_read(layer.cross_attention, theirs.multihead_attn)
     pairs = [(layer.feedforward.widen, theirs.linear1), (layer.feedforward.narrow, theirs.linear2)]
-    pairs += [(layer.around_self.norm, theirs.norm1), (layer.around_cross.norm, theirs.norm2)]
-    for mine, other in [*pairs, (layer.around_feedforward.norm, theirs.norm3)]:
+    pairs += [(layer.self_attention_residual.norm, theirs.norm1), (layer.cross_attention_residual.norm, theirs.norm2)]
+    for mine, other in [*pairs, (layer.feedforward_residual.norm, theirs.norm3)]:
         copy(mine, other)
     x, source = torch.randn(3, 5, D, requires_grad=True), torch.randn(3, 6, D, requires_grad=True)
     keep = torch.arange(6) < torch.tensor([6, 2, 4])[:, None]
     later = torch.ones(5, 5, dtype=torch.bool).triu(1)
     wanted = theirs(x, source, tgt_mask=later, memory_key_padding_mask=~keep)
-    found, past = layer(x, layer.self_read.empty(3), layer.cross_read.prepare(source, source, keep))
+    found, past = layer(x, layer.self_attention.empty(3), layer.cross_attention.prepare(source, source, keep))
     close_with_gradients(found, wanted, [x, source])
     assert past.entries == 5
 
@@ -144,7 +144,9 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
     assert encoded.summary.shape == (5, encoder.shape.rows, encoder.shape.size)
 
 
-def torch_cells(decoder: RecurrentDecoder | PlainDecoder, cell: str, fed: Tensor | None = None) -> list[nn.RNNCellBase]:
+def torch_cells(
+    decoder: RecurrentDecoder | NoAttentionDecoder, cell: str, fed: Tensor | None = None
+) -> list[nn.RNNCellBase]:
     """PyTorch's cells with the decoder's weights; `fed` are those for what is fed back, beside the lowest's inputs."""
     cells = []
     for i, own in enumerate(decoder.cells):
@@ -178,7 +180,7 @@ SCORES = {
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.parametrize("order", ["bahdanau", "luong", "luong_fed"])
+@pytest.mark.parametrize("order", ["bahdanau", "luong", "luong_input_feeding"])
 def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(order: str, cell: str, score: str, layers: int) -> None:
     """One sentence and one step at a time, as the papers say it."""
     sizes = {"size": 6, "embedding": 5, "attention": 4, "dropout": 0.0}
@@ -198,9 +200,9 @@ def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(order: str, cell: st
             embedded = decoder.embedding.weight[piece]
             if order == "luong":
                 advance(cells, embedded, states)
-            elif order == "luong_fed":
+            elif order == "luong_input_feeding":
                 advance(cells, torch.cat([embedded, wanted]), states)
-            context = SCORES[score](decoder.read, states[-1][0], memory).softmax(0) @ memory
+            context = SCORES[score](decoder.cross_attention, states[-1][0], memory).softmax(0) @ memory
             if order == "bahdanau":
                 advance(cells, torch.cat([embedded, context]), states)
             told = [states[-1][0], context, embedded] if order == "bahdanau" else [states[-1][0], context]
@@ -212,10 +214,10 @@ def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(order: str, cell: st
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("context", ["first", "every"])
 def test_a_decoder_without_attention_equals_a_loop_over_torch_cells(context: str, cell: str, layers: int) -> None:
-    settings = PlainDecoderSettings(context=context, cell=cell, layers=layers, size=6, embedding=5, dropout=0.0)
+    settings = NoAttentionDecoderSettings(context=context, cell=cell, layers=layers, size=6, embedding=5, dropout=0.0)
     model = make(ModelSettings(encoder=variants(RecurrentEncoderSettings)[0], decoder=settings, share="none"))
     decoder = model.decoder
-    assert isinstance(decoder, PlainDecoder)
+    assert isinstance(decoder, NoAttentionDecoder)
     batch, target = sentences(5, 1, 3), targets(3, 6)
     found, cells = model(batch, target), torch_cells(decoder, cell)
     for row in range(3):

@@ -39,7 +39,7 @@ def check(model: Model, batch: Batch, found: list[list[Hypothesis]], alpha: floa
         for h, total in zip(hypotheses, totals, strict=True):
             length = len(h.ids) + 1
             assert length <= LONGEST[row]
-            assert h.log_probability == pytest.approx(total, abs=1e-4, rel=1e-5)
+            assert h.log_prob == pytest.approx(total, abs=1e-4, rel=1e-5)
             assert h.score == pytest.approx(total / ((5 + length) / 6) ** alpha, abs=1e-4, rel=1e-5)
 
 
@@ -102,7 +102,7 @@ def test_hypotheses_cut_off_at_the_longest_end_and_their_end_is_counted(settings
     found = beam(model, model.encode(batch), LONGEST, 3, LengthPenalty(1.0))
     assert [len(some[0].ids) + 1 for some in found] == LONGEST.tolist()
     check(model, batch, found, 1.0)
-    assert all(some[0].log_probability < -20 for some in found)
+    assert all(some[0].log_prob < -20 for some in found)
 
 
 @pytest.mark.parametrize("settings", pairs(1))

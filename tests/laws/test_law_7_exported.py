@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from laws.models import SOURCE_PIECES, TARGET_PIECES, label, make, sentences, targets, variants
-from regard.checkpoint import Folder, FolderSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
-from regard.models import Batch, ModelSettings, why_not_ctranslate2
+from regard.model_folder import FolderSettings, ModelFolder
+from regard.models import Batch, ModelSettings, ctranslate2_obstacles
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.search import Hypothesis, SearchSettings, search
 
@@ -63,7 +63,7 @@ class Unsaved(Tokenizer):
 
 def exported(
     settings: ModelSettings, path: Path, ends: float = 0.1, forbidden: float = 1e4
-) -> tuple[Folder, CTranslate2]:
+) -> tuple[ModelFolder, CTranslate2]:
     """A random model and its export. What is never written is so unlikely that forbidding it changes nothing."""
     model = make(settings, seed=3)
     with torch.no_grad():
@@ -74,20 +74,20 @@ def exported(
     joint = settings.share == "all"
     source, target = Numbered(TARGET_PIECES if joint else SOURCE_PIECES), Numbered(TARGET_PIECES)
     tokenizer = Unsaved(target if joint else source, target, TokenizerSettings(joint=joint))
-    folder = Folder(
+    folder = ModelFolder(
         FolderSettings(model=settings, tokenizer=tokenizer.settings, search=SearchSettings()), tokenizer, model
     )
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     write(folder, path, "float32")
     (path / NOTES).write_text(
-        f'{{"fingerprint": "", "precision": "float32", "positions": {POSITIONS}, "limit": {model.limit or "null"}}}'
+        f'{{"fingerprint": "", "precision": "float32", "positions": {POSITIONS}, "limit": {model.max_target or "null"}}}'
     )
     assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
     return folder, CTranslate2(path, threads=1)
 
 
 def both(
-    folder: Folder, other: CTranslate2, batch: Batch, settings: SearchSettings
+    folder: ModelFolder, other: CTranslate2, batch: Batch, settings: SearchSettings
 ) -> list[tuple[list[Hypothesis], list[Hypothesis]]]:
     """What our search and the other engine find for each sentence."""
     B, S = batch.data.shape
@@ -101,7 +101,7 @@ def both(
 
 @pytest.mark.parametrize("settings", MODELS)
 def test_ctranslate2_finds_what_our_search_finds(settings: ModelSettings, tmp_path: Path) -> None:
-    assert why_not_ctranslate2(settings) == []
+    assert ctranslate2_obstacles(settings) == []
     seen = set()
     for ends in (0.0, 0.2):
         folder, other = exported(settings, tmp_path, ends=ends)
@@ -116,7 +116,7 @@ def test_ctranslate2_finds_what_our_search_finds(settings: ModelSettings, tmp_pa
                 assert 1 <= len(theirs) <= beam
                 assert theirs == sorted(theirs, key=lambda h: -h.score)
                 if equal:
-                    assert ours[0].log_probability == pytest.approx(theirs[0].log_probability, abs=1e-4, rel=1e-4)
+                    assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=1e-4)
                     assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-4, rel=1e-4)
     assert len(seen) > 6, "the winners differ"
     assert len({len(ids) for ids in seen}) > 2, "some leave early"
@@ -134,7 +134,7 @@ def test_each_sentence_ends_at_its_own_longest(tmp_path: Path) -> None:
         for n, (ours, theirs) in zip((2, 9, 5), both(folder, other, batch, settings), strict=True):
             assert len(ours[0].ids) == len(theirs[0].ids) == n + 2
             assert ours[0].ids == theirs[0].ids
-            assert ours[0].log_probability == pytest.approx(theirs[0].log_probability, abs=1e-4, rel=1e-4)
+            assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=1e-4)
 
 
 def test_what_is_never_written_is_not_written_and_probabilities_stay_those_of_the_whole_vocabulary(
@@ -145,7 +145,7 @@ def test_what_is_never_written_is_not_written_and_probabilities_stay_those_of_th
     for ours, theirs in both(folder, other, batch, SearchSettings(beam=1, max_ratio=1.0, max_extra=6)):
         assert not {PAD, UNK, BOS} & {*theirs[0].ids}
         assert ours[0].ids == theirs[0].ids
-        assert ours[0].log_probability == pytest.approx(theirs[0].log_probability, abs=1e-4, rel=1e-4)
+        assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=1e-4)
 
 
 def test_whoever_opens_an_export_keeps_the_threads_of_pytorch(tmp_path: Path) -> None:
@@ -170,4 +170,4 @@ def test_a_base_model_too(tmp_path: Path) -> None:
         found = both(folder, other, batch, SearchSettings(beam=beam, max_ratio=1.0, max_extra=6))
         for ours, theirs in found:
             assert ours[0].ids == theirs[0].ids
-            assert ours[0].log_probability == pytest.approx(theirs[0].log_probability, abs=1e-3)
+            assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-3)

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from laws.models import alone, make, pairs, readable, sources
-from regard.attention import Read, watch
+from regard.attention import Attention, watch
 from regard.data.vocabulary import BOS
 from regard.models import Model, ModelSettings
-from regard.search import SearchSettings, Task, find
-from regard.search.forced import forced
+from regard.search import SearchSettings, Task, decode
+from regard.search.forced_decoding import force_decode
 
 EXACT = 1e-5
 BATCHES = [(5,), (6, 1, 4, 8, 3)]
@@ -36,10 +36,10 @@ def test_readings_of_winners_are_those_of_teacher_forcing_each_alone(
 ) -> None:
     model, data = calm(settings), sources(settings, *batch)
     tasks = [Task(row, n + 3) for row, n in enumerate(batch)]
-    found = find(model, model.encode(data), tasks, SearchSettings(beam=width, min_length=2))
+    found = decode(model, model.encode(data), tasks, SearchSettings(beam=width, min_length=2))
     winners = [hypotheses[0].ids for hypotheses in found]
     rows = [alone(data, row) for row in range(len(batch))]
-    read = forced(model, [row.data[0] if row.data.dim() == 4 else row.data[0].tolist() for row in rows], winners)
+    read = force_decode(model, [row.data[0] if row.data.dim() == 4 else row.data[0].tolist() for row in rows], winners)
     assert min(map(len, winners)) >= 2
     for own, ids, S, seen in zip(rows, winners, readable(model, data).sum(1).tolist(), read, strict=True):
         with watch(model) as wanted:
@@ -63,7 +63,7 @@ def test_padding_gets_exactly_nothing(settings: ModelSettings) -> None:
     targets = torch.tensor([[BOS, 5, 6, 7], [BOS, 6, 5, 4], [BOS, 7, 7, 5]])
     with watch(model) as heard:
         model(data, targets)
-    roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Read)}
+    roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Attention)}
     for name, weights in heard.items():
         for row, kept in enumerate(readable(model, data)):
             if roles[name] != "decoder":

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from laws.models import alone, entries, make, pairs, readable, sentences, sources, targets
 from laws.searching import beam, greedy
-from regard.attention import Read, watch
+from regard.attention import Attention, watch
 from regard.data.batch import pad
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Model, ModelSettings
@@ -24,7 +24,7 @@ T = 7
 
 def roles(model: Model) -> dict[str, str]:
     """The name of each layer that reads → what it reads."""
-    return {name: module.role for name, module in model.named_modules() if isinstance(module, Read)}
+    return {name: module.role for name, module in model.named_modules() if isinstance(module, Attention)}
 
 
 @torch.no_grad()
@@ -187,21 +187,23 @@ def test_readings_of_a_transformer_are_those_computed_by_hand() -> None:
         model(BATCH, target)
     for row, S in enumerate(entries(BATCH)):
         x = w["encoder.entrance.embedding.weight"][BATCH.data[row, :S]] * 4 + positions(S, 16)
-        y = normed(x, w, "encoder.layers.0.around_self.norm")
-        wanted = by_hand(y, y, w, "encoder.layers.0.self_read", 2)
-        torch.testing.assert_close(readings["encoder.layers.0.self_read"][row, :, :S, :S], wanted, rtol=0, atol=1e-4)
+        y = normed(x, w, "encoder.layers.0.self_attention_residual.norm")
+        wanted = by_hand(y, y, w, "encoder.layers.0.self_attention", 2)
+        torch.testing.assert_close(
+            readings["encoder.layers.0.self_attention"][row, :, :S, :S], wanted, rtol=0, atol=1e-4
+        )
 
         name = "decoder.layers.0"
         x = w["decoder.entrance.embedding.weight"][target[row]] * 4 + positions(T, 16)
-        y = normed(x, w, f"{name}.around_self.norm")
+        y = normed(x, w, f"{name}.self_attention_residual.norm")
         past = torch.zeros(2, T, T)
         for t in range(T):
-            past[:, t, : t + 1] = by_hand(y[t : t + 1], y[: t + 1], w, f"{name}.self_read", 2)[:, 0]
-        torch.testing.assert_close(readings[f"{name}.self_read"][row], past, rtol=0, atol=1e-4)
+            past[:, t, : t + 1] = by_hand(y[t : t + 1], y[: t + 1], w, f"{name}.self_attention", 2)[:, 0]
+        torch.testing.assert_close(readings[f"{name}.self_attention"][row], past, rtol=0, atol=1e-4)
 
-        values = linear(y, w, f"{name}.self_read.value")
+        values = linear(y, w, f"{name}.self_attention.value")
         answer = torch.cat([past[h] @ values[:, h * 8 : h * 8 + 8] for h in range(2)], -1)
-        x = x + linear(answer, w, f"{name}.self_read.output")
-        y = normed(x, w, f"{name}.around_cross.norm")
-        wanted = by_hand(y, outputs[row, :S], w, f"{name}.cross_read", 2)
-        torch.testing.assert_close(readings[f"{name}.cross_read"][row, :, :, :S], wanted, rtol=0, atol=1e-4)
+        x = x + linear(answer, w, f"{name}.self_attention.output")
+        y = normed(x, w, f"{name}.cross_attention_residual.norm")
+        wanted = by_hand(y, outputs[row, :S], w, f"{name}.cross_attention", 2)
+        torch.testing.assert_close(readings[f"{name}.cross_attention"][row, :, :, :S], wanted, rtol=0, atol=1e-4)

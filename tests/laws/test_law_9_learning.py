@@ -9,9 +9,9 @@ import pytest
 
 from laws.learning import SYMBOLS, TASKS, Colours, Task, accuracy, best_head, learnt
 from laws.models import READERS
-from regard.attention import SCORES, Read
+from regard.attention import SCORES, Attention
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
-from regard.models.recurrent import PlainDecoderSettings, RecurrentDecoderSettings, RecurrentEncoderSettings
+from regard.models.recurrent import NoAttentionDecoderSettings, RecurrentDecoderSettings, RecurrentEncoderSettings
 from regard.models.vision import ResNetEncoderSettings, ViTEncoderSettings
 from regard.settings import Settings
 
@@ -38,7 +38,7 @@ def check(
     settings = ModelSettings(encoder=encoder, decoder=decoder, share="none")
     model = learnt(settings, task, updates, rate)
     assert accuracy(model, task) >= 0.95
-    looks = any(isinstance(module, Read) and module.role == "cross" for module in model.modules())
+    looks = any(isinstance(module, Attention) and module.role == "cross" for module in model.modules())
     assert not looks or best_head(model, task) >= looking
 
 
@@ -61,7 +61,7 @@ def test_naming_colours_as_one_reads_is_learnt_and_the_attention_shows_it() -> N
 @pytest.mark.parametrize("encoder", SEEING)
 def test_every_encoder_of_pictures_learns_with_every_decoder(encoder: str, kind: type[Settings]) -> None:
     decoder = sized(kind)
-    plain = isinstance(decoder, PlainDecoderSettings)
+    plain = isinstance(decoder, NoAttentionDecoderSettings)
     decoder = decoder.with_values(size=128, layers=1) if plain else decoder
     # Cells know of their neighbours, so some of what is said of one can be read next to it.
     check(SEEING[encoder], decoder, Colours(), updates=1800 if plain else 1000, looking=0.8)
@@ -98,7 +98,9 @@ def test_every_encoder_learns_to_copy_and_to_reverse(kind: type[Settings], task:
 @pytest.mark.parametrize("kind", DECODERS, ids=lambda kind: kind.model_fields["kind"].default)
 def test_every_decoder_learns_to_copy_and_to_reverse(kind: type[Settings], task: Task) -> None:
     decoder = sized(kind)
-    if isinstance(decoder, PlainDecoderSettings):  # all goes through one vector, so that is larger and takes longer
+    if isinstance(
+        decoder, NoAttentionDecoderSettings
+    ):  # all goes through one vector, so that is larger and takes longer
         check(READER, decoder.with_values(size=128, layers=1), task, updates=1800)
     else:
         check(READER, decoder, task)

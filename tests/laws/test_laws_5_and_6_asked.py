@@ -10,7 +10,7 @@ import torch
 from laws.models import alone, make, pairs, sources, targets
 from laws.test_law_5_scores import recomputed
 from regard.models import Batch, Ensemble, Model, ModelSettings
-from regard.search import Hypothesis, SearchSettings, Task, Term, find
+from regard.search import Hypothesis, SearchSettings, Task, Term, decode
 
 LENGTHS = (8, 1, 5, 3, 7, 2)
 LONGEST = (9, 5, 8, 9, 7, 8)
@@ -18,7 +18,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "sample": {"beam": 3, "sample": True, "temperature": 1.3},
     "few likeliest": {"beam": 3, "sample": True, "top_k": 4, "top_p": 0.8},
     "groups": {"beam": 4, "groups": 2, "diversity": 1.0},
-    "no repeats": {"beam": 3, "no_repeat": 2, "min_length": 3},
+    "no repeats": {"beam": 3, "no_repeat_ngram": 2, "min_length": 3},
 }
 
 
@@ -32,15 +32,15 @@ def tasks(wishes: bool) -> list[Task]:
 
 
 def check(model: Model, batch: Batch, settings: SearchSettings, asked: list[Task]) -> list[list[Hypothesis]]:
-    found = find(model, model.encode(batch), asked, settings)
+    found = decode(model, model.encode(batch), asked, settings)
     for row, (some, task) in enumerate(zip(found, asked, strict=True)):
         one = alone(batch, row)
-        (own,) = find(model, model.encode(one), [task], settings)
+        (own,) = decode(model, model.encode(one), [task], settings)
         assert [h.ids for h in own] == [h.ids for h in some]
         told = recomputed(model, one, [h.ids for h in some])
         for h, total in zip(some, told, strict=True):
             assert len(h.ids) + 1 <= task.longest
-            assert h.log_probability == pytest.approx(total, abs=1e-4, rel=1e-5)
+            assert h.log_prob == pytest.approx(total, abs=1e-4, rel=1e-5)
             assert h.score == pytest.approx(
                 total / ((6 + len(h.ids)) / 6) ** settings.length_penalty, abs=1e-4, rel=1e-5
             )
@@ -71,7 +71,7 @@ def test_several_models_as_one_alone_as_in_company_and_with_true_scores() -> Non
     one, other = make(first, 1, 0.1), make(last, 2, 0.1)
     both: Any = Ensemble([one, other])
     found = check(both, batch, SearchSettings(beam=3), tasks(True))
-    assert found != [find(m, m.encode(batch), tasks(True), SearchSettings(beam=3)) for m in (one, other)]
+    assert found != [decode(m, m.encode(batch), tasks(True), SearchSettings(beam=3)) for m in (one, other)]
     target = targets(6, 5)
     with torch.no_grad():
         mean = torch.stack([m.project(m(batch, target)).softmax(-1) for m in (one, other)]).mean(0)

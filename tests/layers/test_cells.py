@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.layers.recurrent import CELLS
+from regard.layers.cells import CELLS
 
 TORCH = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "tanh": nn.RNNCell}
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.layers.recurrent import CELLS
+from regard.layers.cells import CELLS
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-6}
 
@@ -40,7 +40,7 @@ def inputs(name: str, N: int = 4, size: int = 5, dtype: torch.dtype = torch.floa
 
 
 def bend(name: str, given: list[Tensor]) -> tuple[Tensor, ...]:
-    return CELLS[name].bend(given[0], given[1], tuple(given[2:]))
+    return CELLS[name].update(given[0], given[1], tuple(given[2:]))
 
 
 def gradients(outputs: tuple[Tensor, ...], of: list[Tensor]) -> list[Tensor]:
@@ -72,7 +72,7 @@ def test_the_gradients_are_those_of_small_steps(name: str) -> None:
     given = inputs(name, 3, 2, torch.float64)
     used = [given[0], given[1], *given[-1:]]  # an LSTM reads its hidden state through what it says alone
     rest = tuple(given[2:-1])
-    assert torch.autograd.gradcheck(lambda p, s, last: CELLS[name].bend(p, s, (*rest, last)), used)
+    assert torch.autograd.gradcheck(lambda p, s, last: CELLS[name].update(p, s, (*rest, last)), used)
 
 
 @pytest.mark.parametrize("name", CELLS)

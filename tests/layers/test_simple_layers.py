@@ -6,9 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from regard.layers.blocks import Residual
-from regard.layers.embedding import Embedding, Output
+from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.feedforward import FeedForward
+from regard.layers.residual import Residual
 
 
 @pytest.mark.parametrize("scaled", [False, True])
@@ -19,12 +19,12 @@ def test_an_embedding_is_a_row_of_its_matrix(scaled: bool) -> None:
 
 
 def test_embeddings_and_output_start_at_one_over_the_root_of_their_size() -> None:
-    for weight in (Embedding(2000, 100, True).weight, Output(2000, 100).weight):
+    for weight in (Embedding(2000, 100, True).weight, OutputProjection(2000, 100).weight):
         assert weight.detach().std().item() == pytest.approx(0.1, rel=0.02)
 
 
 def test_the_output_layer_is_linear() -> None:
-    output, features = Output(11, 9), torch.randn(2, 3, 9)
+    output, features = OutputProjection(11, 9), torch.randn(2, 3, 9)
     torch.nn.init.normal_(output.bias)
     wanted = features @ output.weight.T + output.bias
     torch.testing.assert_close(output(features), wanted, rtol=0, atol=1e-5)
@@ -43,13 +43,13 @@ def test_a_residual_normalises_before_or_after() -> None:
     x, change = torch.randn(2, 3, 6) * 3 + 1, torch.randn(2, 3, 6)
     pre, post = Residual(6, "pre", 0.0), Residual(6, "post", 0.0)
     normed = F.layer_norm(x, (6,))
-    torch.testing.assert_close(pre.enter(x), normed, rtol=0, atol=1e-5)
-    torch.testing.assert_close(pre.leave(x, change), x + change, rtol=0, atol=1e-6)
-    assert torch.equal(post.enter(x), x)
-    torch.testing.assert_close(post.leave(x, change), F.layer_norm(x + change, (6,)), rtol=0, atol=1e-5)
+    torch.testing.assert_close(pre.before(x), normed, rtol=0, atol=1e-5)
+    torch.testing.assert_close(pre.after(x, change), x + change, rtol=0, atol=1e-6)
+    assert torch.equal(post.before(x), x)
+    torch.testing.assert_close(post.after(x, change), F.layer_norm(x + change, (6,)), rtol=0, atol=1e-5)
 
 
 def test_a_residual_drops_of_the_change_alone() -> None:
     x, block = torch.randn(2, 30, 6), Residual(6, "pre", 0.5).train()
-    out = block.leave(x, torch.ones(2, 30, 6))
+    out = block.after(x, torch.ones(2, 30, 6))
     assert {round(value, 3) for value in (out - x).flatten().tolist()} == {0.0, 2.0}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.errors import ConfigurationError
-from regard.models import Batch, ModelSettings, build, count
+from regard.models import Batch, ModelSettings, build, count_parameters
 from regard.models.transformer import TransformerDecoder
 from regard.training.recipe import preset
 
@@ -30,9 +30,9 @@ def test_embeddings_are_shared_as_far_as_they_can_be() -> None:
 
 
 def test_shared_weights_count_once() -> None:
-    none = count(build(_settings(TRANSFORMER, TRANSFORMER, share="none"), 20, 20, joint=True))
-    target = count(build(_settings(TRANSFORMER, TRANSFORMER, share="target"), 20, 20, joint=True))
-    shared = count(build(_settings(TRANSFORMER, TRANSFORMER, share="all"), 20, 20, joint=True))
+    none = count_parameters(build(_settings(TRANSFORMER, TRANSFORMER, share="none"), 20, 20, joint=True))
+    target = count_parameters(build(_settings(TRANSFORMER, TRANSFORMER, share="target"), 20, 20, joint=True))
+    shared = count_parameters(build(_settings(TRANSFORMER, TRANSFORMER, share="all"), 20, 20, joint=True))
     assert none - target == target - shared == 20 * 8
 
 
@@ -99,11 +99,11 @@ def test_cells_look_where_the_encoder_says(encoder: dict[str, object]) -> None:
         weight.data.fill_(0.01)  # every pixel of a window counts alike
     stride = settings.encoder.stride
     pictures = torch.rand(8, 3, 10 * stride, 10 * stride, requires_grad=True)
-    outputs = model.patch(pictures) if encoder["kind"] == "vit" else model.trunk(pictures, None)[0]
+    outputs = model.patch(pictures) if encoder["kind"] == "vit" else model.backbone(pictures, None)[0]
     slopes = torch.autograd.grad(outputs[..., 5, 5].square().sum(), pictures)[0].square().sum((0, 1))
     places = torch.arange(10 * stride) + 0.5
     found = [float((slopes.sum(side) * places).sum() / slopes.sum()) for side in (0, 1)]
-    assert found == pytest.approx([(5 + model.middle) * stride] * 2, abs=0.03 * stride)
+    assert found == pytest.approx([(5 + model.cell_centre) * stride] * 2, abs=0.03 * stride)
 
 
 def test_a_stage_without_blocks_is_refused() -> None:

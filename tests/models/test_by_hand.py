@@ -12,8 +12,13 @@ import torch
 from torch import nn
 
 from regard.attention import watch
-from regard.models import Encoded, Shape
-from regard.models.recurrent import PlainDecoder, PlainDecoderSettings, RecurrentDecoder, RecurrentDecoderSettings
+from regard.models import Encoded, EncoderSizes
+from regard.models.recurrent import (
+    NoAttentionDecoder,
+    NoAttentionDecoderSettings,
+    RecurrentDecoder,
+    RecurrentDecoderSettings,
+)
 
 ONE: dict[str, Any] = {"cell": "tanh", "size": 1, "embedding": 1, "dropout": 0.0}
 SOURCE = torch.tensor([[[1.0], [2.0]]])
@@ -31,13 +36,13 @@ WORKED = {
     # h = tanh(y + ½h): tanh(1), tanh(−1 + 0.3808), tanh(0.5 − 0.2753); then softmax(h, 2h), and feature = tanh(h + ½c)
     "luong": [(0.7616, 0.3183, 1.6817, 0.9220), (-0.5506, 0.6343, 1.3657, 0.1315), (0.2210, 0.4450, 1.5550, 0.7610)],
     # h = tanh(y + ½h − feature before): tanh(1), tanh(−1 + 0.3808 − 0.9220), tanh(0.5 − 0.4561 + 0.2628)
-    "luong_fed": [
+    "luong_input_feeding": [
         (0.7616, 0.3183, 1.6817, 0.9220),
         (-0.9123, 0.7135, 1.2865, -0.2628),
         (0.2973, 0.4262, 1.5738, 0.7948),
     ],
 }
-READOUT = {"bahdanau": [1.0, 0.5, -1.0], "luong": [1.0, 0.5], "luong_fed": [1.0, 0.5]}
+READOUT = {"bahdanau": [1.0, 0.5, -1.0], "luong": [1.0, 0.5], "luong_input_feeding": [1.0, 0.5]}
 
 
 def set_to(layer: nn.Module, weight: list[list[float]]) -> None:
@@ -46,7 +51,7 @@ def set_to(layer: nn.Module, weight: list[list[float]]) -> None:
         nn.init.zeros_(layer.bias)
 
 
-def set_common(decoder: RecurrentDecoder | PlainDecoder, inputs: list[float], readout: list[float]) -> None:
+def set_common(decoder: RecurrentDecoder | NoAttentionDecoder, inputs: list[float], readout: list[float]) -> None:
     set_to(decoder.embedding, [[1.0], [-1.0], [0.5]])
     set_to(decoder.cells[0].input, [inputs])
     set_to(decoder.cells[0].hidden, [[0.5]])
@@ -57,10 +62,10 @@ def set_common(decoder: RecurrentDecoder | PlainDecoder, inputs: list[float], re
 @pytest.mark.parametrize("order", WORKED)
 def test_three_steps_with_attention(order: str) -> None:
     decoder = RecurrentDecoder(
-        RecurrentDecoderSettings(order=order, score="dot", attention=1, **ONE), 3, Shape(1, 1, 1)
+        RecurrentDecoderSettings(order=order, score="dot", attention=1, **ONE), 3, EncoderSizes(1, 1, 1)
     )
     set_common(decoder, [1.0], READOUT[order])
-    for layer in (decoder.read.query, decoder.read.key):
+    for layer in (decoder.cross_attention.query, decoder.cross_attention.key):
         set_to(layer, [[1.0]])
     if order != "luong":
         set_to(decoder.context, [[-1.0]])
@@ -79,7 +84,7 @@ def test_three_steps_with_attention(order: str) -> None:
 @pytest.mark.parametrize("context", ["first", "every"])
 def test_three_steps_without_attention(context: str) -> None:
     """The last state 0.5 becomes tanh(2 · 0.5) = 0.7616: the first state, and the context of every step."""
-    decoder = PlainDecoder(PlainDecoderSettings(context=context, **ONE), 3, Shape(1, 1, 1))
+    decoder = NoAttentionDecoder(NoAttentionDecoderSettings(context=context, **ONE), 3, EncoderSizes(1, 1, 1))
     every = context == "every"
     set_common(decoder, [1.0, -1.0] if every else [1.0], [1.0, -1.0, 0.5] if every else [2.0])
     set_to(decoder.bridges[0], [[2.0]])

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from laws.models import alone, entries, make, sentences, targets, variants, widened
 from torch import Tensor, nn
 
-from regard.layers.convolution import GatedConvolution, Weighed
+from regard.layers.convolution import GatedConvolution, WeightNormLinear
 from regard.models import ModelSettings
 from regard.models.convolutional import (
     ConvolutionalDecoder,
@@ -41,7 +41,7 @@ def convolved(layer: GatedConvolution, x: Tensor, before: int, after: int) -> Te
 
 
 def test_weights_are_a_length_and_a_direction_as_in_torch() -> None:
-    ours, theirs = Weighed(5, 7), nn.utils.parametrizations.weight_norm(nn.Linear(5, 7))
+    ours, theirs = WeightNormLinear(5, 7), nn.utils.parametrizations.weight_norm(nn.Linear(5, 7))
     with torch.no_grad():
         theirs.parametrizations.weight.original0.copy_(ours.length[:, None] * 1.5)
         theirs.parametrizations.weight.original1.copy_(ours.direction)
@@ -58,7 +58,7 @@ def test_what_goes_through_a_layer_keeps_its_size() -> None:
     x = torch.randn(4, 50, 256)
     y = GatedConvolution(256, 3, 0.0)(F.pad(x, (0, 0, 1, 1)))
     assert ((y + x) * HALF).std().item() == pytest.approx(1, abs=0.15)
-    assert Weighed(256, 300)(x).std().item() == pytest.approx(1, abs=0.1)
+    assert WeightNormLinear(256, 300)(x).std().item() == pytest.approx(1, abs=0.1)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
@@ -96,9 +96,9 @@ def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(encoder
         for layer in decoder.layers:
             y, read = convolved(layer.convolution, x, width - 1, 0), []
             for t in range(7):
-                query = (layer.ask.weight @ y[t] + layer.ask.bias + asking[t]) * HALF
+                query = (layer.query_in.weight @ y[t] + layer.query_in.bias + asking[t]) * HALF
                 context = (keys @ query).softmax(0) @ values * math.sqrt(S)
-                read.append(layer.told.weight @ context + layer.told.bias)
+                read.append(layer.context_out.weight @ context + layer.context_out.bias)
             x = ((y + torch.stack(read)) * HALF + x) * HALF
         torch.testing.assert_close(found[row], decoder.narrow(x[None])[0], **CLOSE)
 
@@ -121,7 +121,7 @@ def test_no_target_is_longer_than_there_are_positions_and_longer_sources_are_rea
     model.decoder.output.bias[3] = -60.0  # the end of sentence is never wanted
     source = model.encode(sentences(30, 4))
     chosen = SearchSettings(beam=2, max_ratio=2.0, max_extra=50)
-    assert model.limit == 12
+    assert model.max_target == 12
     assert [len(found[0].ids) + 1 for found in search(model, source, [30, 4], chosen)] == [12, 12]
     rows = widened(2, 2)
     features, _ = model.step(targets(4, 20), model.begin(source).select(rows), source)

@@ -12,8 +12,8 @@ from torch import nn
 
 from regard.attention import SCORES, watch
 from regard.layers.feedforward import FeedForward
-from regard.layers.positions import Places
-from regard.models import Model, ModelSettings, why_not_ctranslate2, why_not_huggingface
+from regard.layers.positions import LearnedPositions
+from regard.models import Model, ModelSettings, ctranslate2_obstacles, huggingface_obstacles
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.search import SearchSettings, search
 
@@ -34,7 +34,7 @@ def test_swiglu_is_its_formula() -> None:
 
 
 def test_learnt_positions_have_a_vector_each_and_the_last_serves_all_after_it() -> None:
-    places = Places(5, 4)
+    places = LearnedPositions(5, 4)
     found = places(torch.tensor([[0, 3, 4, 5, 90]]))[0]
     torch.testing.assert_close(found, places.weight[[0, 3, 4, 4, 4]])
 
@@ -45,9 +45,9 @@ def test_where_positions_are_learnt_no_target_is_longer_and_longer_sources_are_r
     one.decoder.output.bias[3] = -60.0  # the end of sentence is never wanted
     source = one.encode(sentences(30, 4))
     chosen = SearchSettings(beam=2, max_ratio=2.0, max_extra=50)
-    assert one.limit == 12
+    assert one.max_target == 12
     assert [len(found[0].ids) + 1 for found in search(one, source, [30, 4], chosen)] == [12, 12]
-    assert model(positions="sinusoidal").limit is None
+    assert model(positions="sinusoidal").max_target is None
 
 
 @torch.no_grad()
@@ -59,7 +59,7 @@ def test_restricted_self_attention_reads_near_positions_only(window: int) -> Non
     for name, weights in readings.items():
         distance = (near[:, None] - near[: weights.shape[-1]]).abs()[: weights.shape[2]]
         far, row = distance > window, weights[0, :, :, :]
-        if name.endswith("self_read"):
+        if name.endswith("self_attention"):
             assert not row[:, far].any()
             assert bool((row[:, ~far & (near[: weights.shape[2], None] >= near[: weights.shape[-1]])] > 0).all())
         else:
@@ -122,9 +122,9 @@ def test_all_that_other_toolkits_lack_is_named_at_once() -> None:
     chosen: dict[str, Any] = {"score": "cosine", "window": 3, "positions": "learned", "activation": "swiglu"}
     encoder = TransformerEncoderSettings(**{**SIZES, **chosen})
     settings = ModelSettings(encoder=encoder, decoder=TransformerDecoderSettings(**SIZES))
-    lacking = {"CTranslate2": why_not_ctranslate2(settings), "Marian": why_not_huggingface(settings, joint=True)}
+    lacking = {"CTranslate2": ctranslate2_obstacles(settings), "Marian": huggingface_obstacles(settings, joint=True)}
     for toolkit, names in (("CTranslate2", ("score", "window")), ("Marian", chosen)):
         for name in names:
             assert any(cause.startswith(f"model.encoder.{name} is {chosen[name]!r}") for cause in lacking[toolkit])
     plain = ModelSettings(encoder=TransformerEncoderSettings(**SIZES), decoder=TransformerDecoderSettings(**SIZES))
-    assert why_not_ctranslate2(plain) == []
+    assert ctranslate2_obstacles(plain) == []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.models import Source, State, best_of
+from regard.models import Source, State, top_tokens
 
 __all__ = ["Table", "chance", "source"]
 
@@ -42,7 +42,7 @@ class Table:
         return features
 
     def best(self, features: Tensor, k: int, never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
-        return best_of(features[:, -1], k, never)
+        return top_tokens(features[:, -1], k, never)
 
 
 def source(sentences: int) -> Source:

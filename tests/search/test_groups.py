@@ -9,7 +9,7 @@ from laws.searching import recomputed
 from tables import Table, chance, source
 
 from regard.data.vocabulary import BOS, EOS
-from regard.search import SearchSettings, Task, find
+from regard.search import SearchSettings, Task, decode
 
 V, LONGEST = 9, 7
 Ids = tuple[int, ...]
@@ -47,7 +47,7 @@ def plain(table: Table, sentence: int, groups: int, width: int, diversity: float
 def test_groups_find_what_a_plain_search_finds(groups: int, width: int, diversity: float) -> None:
     settings = SearchSettings(beam=groups * width, groups=groups, diversity=diversity)
     table = chance(6, V, LONGEST, end=0.5)
-    found = find(table, source(6), [Task(n, LONGEST) for n in range(6)], settings)
+    found = decode(table, source(6), [Task(n, LONGEST) for n in range(6)], settings)
     for n, some in enumerate(found):
         told = {
             ids: recomputed(table, n, ids) / ((6 + len(ids)) / 6) for ids in plain(table, n, groups, width, diversity)
@@ -55,12 +55,12 @@ def test_groups_find_what_a_plain_search_finds(groups: int, width: int, diversit
         assert [h.ids for h in some] == sorted(told, key=told.__getitem__, reverse=True)[: groups * width]
         assert len({h.ids for h in some}) == len(some), "what several groups found is given once"
         for h in some:
-            assert h.log_probability == pytest.approx(recomputed(table, n, h.ids), abs=1e-4)
+            assert h.log_prob == pytest.approx(recomputed(table, n, h.ids), abs=1e-4)
 
 
 def test_one_group_is_a_beam() -> None:
     table, tasks = chance(6, V, LONGEST), [Task(n, LONGEST) for n in range(6)]
-    assert find(table, source(6), tasks, SearchSettings(beam=4, groups=1)) == find(
+    assert decode(table, source(6), tasks, SearchSettings(beam=4, groups=1)) == decode(
         table, source(6), tasks, SearchSettings(beam=4)
     )
 
@@ -68,7 +68,8 @@ def test_one_group_is_a_beam() -> None:
 def test_groups_that_avoid_each_other_begin_differently() -> None:
     table, tasks = chance(6, V, LONGEST, end=-60.0), [Task(n, LONGEST) for n in range(6)]
     alike, diverse = (
-        find(table, source(6), tasks, SearchSettings(beam=4, groups=4, diversity=strength)) for strength in (0.0, 50.0)
+        decode(table, source(6), tasks, SearchSettings(beam=4, groups=4, diversity=strength))
+        for strength in (0.0, 50.0)
     )
     assert all(len(some) == 1 for some in alike), "without a penalty all groups find the same"
     assert all(len({h.ids[:1] for h in some}) == 4 for some in diverse)

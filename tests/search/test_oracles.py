@@ -12,7 +12,7 @@ import torch
 from laws.searching import recomputed
 from tables import Table, chance, source
 
-from regard.search import Hypothesis, SearchSettings, Task, Term, Word, find
+from regard.search import BannedPhrase, Hypothesis, SearchSettings, Task, Term, decode
 
 V, LONGEST = 7, 6  # PAD UNK BOS EOS and three that mean something
 SYMBOLS = (4, 5, 6)
@@ -35,7 +35,7 @@ def agree(found: list[Hypothesis], table: Table, sentence: int, allowed: Callabl
 def check(settings: SearchSettings, task: Callable[[int], Task], allowed: Callable[[Ids], bool]) -> None:
     settings = settings.with_values(beam=WIDE, length_penalty=0.6)
     table = chance(3, V, LONGEST + 1, end=-1.0)
-    for sentence, found in enumerate(find(table, source(3), [task(n) for n in range(3)], settings)):
+    for sentence, found in enumerate(decode(table, source(3), [task(n) for n in range(3)], settings)):
         agree(found, table, sentence, allowed, 0.6)
 
 
@@ -58,7 +58,7 @@ def test_no_run_is_written_twice(n: int) -> None:
         runs = [ids[i : i + n] for i in range(len(ids) - n + 1)]
         return len(set(runs)) == len(runs)
 
-    check(SearchSettings(no_repeat=n), plain, allowed)
+    check(SearchSettings(no_repeat_ngram=n), plain, allowed)
 
 
 @pytest.mark.parametrize("prefix", [(4,), (5, 5, 6)])
@@ -111,25 +111,25 @@ WITHOUT = {
 
 @pytest.mark.parametrize("word", WITHOUT)
 def test_no_target_holds_a_forbidden_word_in_whatever_pieces(word: str) -> None:
-    words = (Word(SURFACES, WITHOUT[word]),)
+    words = (BannedPhrase(SURFACES, WITHOUT[word]),)
 
     def allowed(ids: Ids) -> bool:
         texts = ("".join(SURFACES[piece].decode() for piece in ids[:n]) for n in range(len(ids) + 1))
         return not any(re.search(rf"(?<!\w){word}(?!\w)", text) for text in texts)
 
-    check(SearchSettings(), lambda n: Task(n, LONGEST, without=words), allowed)
+    check(SearchSettings(), lambda n: Task(n, LONGEST, banned=words), allowed)
 
 
 def test_all_at_once() -> None:
-    terms, words = (Term(((5, 6),)),), (Word(SURFACES, WITHOUT["ab"][:1]),)
-    settings = SearchSettings(min_length=3, no_repeat=2)
+    terms, words = (Term(((5, 6),)),), (BannedPhrase(SURFACES, WITHOUT["ab"][:1]),)
+    settings = SearchSettings(min_length=3, no_repeat_ngram=2)
 
     def allowed(ids: Ids) -> bool:
         runs = list(itertools.pairwise(ids))
         banned = any(run == (4, 5) for run in runs)
         return len(ids) >= 3 and len({*runs}) == len(runs) and (5, 6) in runs and ids[:1] == (6,) and not banned
 
-    check(settings, lambda n: Task(n, LONGEST, prefix=(6,), terms=terms, without=words), allowed)
+    check(settings, lambda n: Task(n, LONGEST, prefix=(6,), terms=terms, banned=words), allowed)
 
 
 def test_a_prefix_has_the_last_word() -> None:
@@ -141,7 +141,7 @@ def test_a_prefix_has_the_last_word() -> None:
         first = later.index(4) if 4 in later else None
         return ids[:2] == (4, 5) and first is not None and (first + 1 == len(later) or later[first + 1] != 5)
 
-    check(SearchSettings(no_repeat=0), lambda n: Task(n, LONGEST, prefix=(4, 5), terms=terms), allowed)
+    check(SearchSettings(no_repeat_ngram=0), lambda n: Task(n, LONGEST, prefix=(4, 5), terms=terms), allowed)
 
 
 # --- narrow beams
@@ -152,7 +152,7 @@ def test_a_prefix_has_the_last_word() -> None:
 def test_terms_are_written_by_narrow_beams_too(width: int, case: str) -> None:
     table = chance(8, V, 12, end=0.5)
     tasks = [Task(n, 12, terms=TERMS[case]) for n in range(8)]
-    for some in find(table, source(8), tasks, SearchSettings(beam=width)):
+    for some in decode(table, source(8), tasks, SearchSettings(beam=width)):
         assert some[0].complete
         assert all(holds(some[0].ids, term) for term in TERMS[case])
 
@@ -165,12 +165,12 @@ def test_each_sentence_has_wishes_of_its_own(width: int) -> None:
         Task(0, 9),
         Task(1, 9, prefix=(5, 5)),
         Task(2, 9, terms=TERMS["two"]),
-        Task(3, 9, without=(Word(SURFACES, WITHOUT["a"]),)),
+        Task(3, 9, banned=(BannedPhrase(SURFACES, WITHOUT["a"]),)),
         Task(4, 9, prefix=(6,), terms=TERMS["a phrase"]),
     ]
-    together = find(table, source(5), tasks, settings)
+    together = decode(table, source(5), tasks, settings)
     for n, task in enumerate(tasks):
-        (alone,) = find(table, source(5).select(torch.tensor([n])), [task], settings)
+        (alone,) = decode(table, source(5).select(torch.tensor([n])), [task], settings)
         assert [h.ids for h in alone] == [h.ids for h in together[n]]
     assert len({some[0].ids for some in together}) > 2
 
@@ -178,14 +178,14 @@ def test_each_sentence_has_wishes_of_its_own(width: int) -> None:
 @pytest.mark.parametrize("width", [1, 4])
 def test_what_cannot_be_had_still_ends(width: int) -> None:
     """A term that is forbidden, a prefix that is too long, more pieces than there is room for, no piece twice."""
-    table, word = chance(4, V, 9), Word(SURFACES, ((b"", 5, False),))
+    table, word = chance(4, V, 9), BannedPhrase(SURFACES, ((b"", 5, False),))
     tasks = [
-        Task(0, 6, terms=(Term(((5,),)),), without=(word,)),
+        Task(0, 6, terms=(Term(((5,),)),), banned=(word,)),
         Task(1, 3, prefix=(4, 4, 4, 4, 4)),
         Task(2, 3, terms=(Term(((4, 5, 6, 5, 6),)),)),
         Task(3, 40),
     ]
-    found = find(table, source(4), tasks, SearchSettings(beam=width, min_length=5, no_repeat=1))
+    found = decode(table, source(4), tasks, SearchSettings(beam=width, min_length=5, no_repeat_ngram=1))
     assert all(len(some) >= 1 for some in found)
     assert all(len(h.ids) < task.longest for some, task in zip(found, tasks, strict=True) for h in some)
     assert not found[0][0].complete

@@ -13,8 +13,8 @@ from laws.searching import beam, greedy
 from tables import Table, source
 
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
-from regard.models import best_of
-from regard.search import Bans, Forbid, Front, Hypothesis, LengthPenalty, Rule, SearchSettings
+from regard.models import top_tokens
+from regard.search import Bans, Beams, Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens
 
 V = 8
 
@@ -29,7 +29,7 @@ def likely(*pieces: int, end: float = -3.0) -> Table:
     return Table(logits)
 
 
-def find(table: Table, width: int, longest: int, rules: tuple[Rule, ...] = (Forbid(),)) -> list[Hypothesis]:
+def find(table: Table, width: int, longest: int, rules: tuple[Rule, ...] = (SuppressTokens(),)) -> list[Hypothesis]:
     longest_of_all = torch.tensor([longest])
     if width == 1:
         return [greedy(table, source(1), longest_of_all, LengthPenalty(1.0), rules)[0]]
@@ -83,16 +83,16 @@ def test_something_always_comes_back_even_if_everything_is_forbidden(width: int,
     class Everything(Rule):
         whole = by_weight
 
-        def bans(self, front: Front) -> Bans | None:
+        def bans(self, front: Beams) -> Bans | None:
             if by_weight or front.lengths[0] < 2:
                 return None
             rows = np.arange(len(front.tokens)).repeat(V)
             return rows, np.tile(np.arange(V), len(front.tokens))
 
-        def reweigh(self, choice: Any, front: Front) -> Any:
+        def reweigh(self, choice: Any, front: Beams) -> Any:
             return np.full_like(choice, -np.inf) if front.lengths[0] >= 2 else choice
 
-    found = find(likely(5, 6, 5, 7), width, 9, (Forbid(), Everything()))
+    found = find(likely(5, 6, 5, 7), width, 9, (SuppressTokens(), Everything()))
     assert (5, 6) in {h.ids for h in found}
     assert not {PAD, UNK, BOS, EOS} & set(found[0].ids)
 
@@ -104,17 +104,17 @@ def test_a_rule_changes_the_choice_and_not_the_probability(width: int) -> None:
         whole = True
         piece: int
 
-        def reweigh(self, choice: Any, front: Front) -> Any:
+        def reweigh(self, choice: Any, front: Beams) -> Any:
             choice[:, self.piece] += 10.0 if front.lengths[0] == 0 else 0.0
             return choice
 
     table = likely(5, 6, 5, 7)
-    best = find(table, width, 9, (Forbid(), Prefer(4)))[0]
+    best = find(table, width, 9, (SuppressTokens(), Prefer(4)))[0]
     assert best.ids == (4, 6, 5, 7)
     told = table.logits.log_softmax(-1)
     path = zip(range(5), (BOS, *best.ids), (*best.ids, EOS), strict=True)
     wanted = sum(float(told[place, before, piece]) for place, before, piece in path)
-    assert best.log_probability == pytest.approx(wanted, abs=1e-4)
+    assert best.log_prob == pytest.approx(wanted, abs=1e-4)
     assert best.score == pytest.approx(wanted / ((5 + 5) / 6), abs=1e-4)
 
 
@@ -122,13 +122,13 @@ def test_rules_see_the_pieces_so_far() -> None:
     seen: list[list[list[int]]] = []
 
     class Note(Rule):
-        def bans(self, front: Front) -> None:
+        def bans(self, front: Beams) -> None:
             seen.append(front.history[:, : front.lengths[0]].tolist())
 
-    find(likely(5, 6), 1, 9, (Forbid(), Note()))
+    find(likely(5, 6), 1, 9, (SuppressTokens(), Note()))
     assert seen == [[[]], [[5]], [[5, 6]]]
     seen.clear()
-    found = find(likely(5, 6), 3, 9, (Forbid(), Note()))
+    found = find(likely(5, 6), 3, 9, (SuppressTokens(), Note()))
     assert seen[0] == [[]]
     assert list(found[0].ids) in seen[2]
 
@@ -170,7 +170,7 @@ def test_searching_leaves_no_graph_and_no_gradient() -> None:
 def test_forbidden_pieces_are_left_out_of_the_best_and_not_out_of_the_sum() -> None:
     logits = torch.randn(3, V)
     wanted = logits.log_softmax(-1)
-    top, pieces, end = best_of(logits, 3, [1, 5])
+    top, pieces, end = top_tokens(logits, 3, [1, 5])
     assert torch.equal(end, wanted[:, EOS])
     assert torch.equal(top, wanted.gather(1, pieces))
     left = wanted.index_fill(1, torch.tensor([1, 5]), -torch.inf)
@@ -180,15 +180,15 @@ def test_forbidden_pieces_are_left_out_of_the_best_and_not_out_of_the_sum() -> N
 @pytest.mark.parametrize("k", [1, 2, 4, V, V + 3])
 def test_of_equal_pieces_the_lower_number_comes_first_in_any_company(k: int) -> None:
     logits = torch.randint(0, 3, (50, V), generator=torch.Generator().manual_seed(1)).float()
-    _, pieces, _ = best_of(logits, k, [2])
+    _, pieces, _ = top_tokens(logits, k, [2])
     left = logits.index_fill(1, torch.tensor([2]), -torch.inf)
     assert torch.equal(pieces, left.sort(descending=True, stable=True)[1][:, :k])
     for row in range(50):
-        assert torch.equal(best_of(logits[row : row + 1], k, [2])[1][0], pieces[row])
+        assert torch.equal(top_tokens(logits[row : row + 1], k, [2])[1][0], pieces[row])
 
 
 def test_by_default_pieces_without_meaning_are_forbidden() -> None:
-    assert set(Forbid().never) == {PAD, UNK, BOS}
+    assert set(SuppressTokens().suppressed) == {PAD, UNK, BOS}
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])

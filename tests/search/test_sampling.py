@@ -10,7 +10,7 @@ import torch
 from laws.searching import recomputed
 from tables import Table, chance, source
 
-from regard.search import Forbid, Rule, SearchSettings, Task, find
+from regard.search import Rule, SearchSettings, SuppressTokens, Task, decode
 from regard.search.sampling import draw, uniform
 
 V = 9
@@ -49,7 +49,7 @@ def test_pieces_are_drawn_as_often_as_they_are_likely(
 ) -> None:
     table, samples = chance(1, V, 3), 20_000
     settings = SearchSettings(beam=samples, sample=True, temperature=temperature, top_k=top_k, top_p=top_p)
-    (found,) = find(table, source(1), [Task(0, 2)], settings)
+    (found,) = decode(table, source(1), [Task(0, 2)], settings)
     assert len(found) == samples
     first = Counter(h.ids[0] if h.ids else 3 for h in found)
     wanted = shares(table.logits[0, 0, 2], temperature, top_k, top_p)
@@ -57,43 +57,43 @@ def test_pieces_are_drawn_as_often_as_they_are_likely(
         assert first[piece] / samples == pytest.approx(share, abs=5 * (share * (1 - share) / samples) ** 0.5 + 1e-9)
 
 
-@pytest.mark.parametrize("rules", [(Forbid(),), (Forbid(), Whole())])
+@pytest.mark.parametrize("rules", [(SuppressTokens(),), (SuppressTokens(), Whole())])
 @pytest.mark.parametrize("top_k", [None, 3])
 def test_samples_are_the_same_in_any_company(rules: tuple[Rule, ...], top_k: int | None) -> None:
     table, settings = chance(6, V, 9), SearchSettings(beam=4, sample=True, top_k=top_k, temperature=1.5)
     tasks = [Task(n, 9, key=n % 4) for n in range(6)]
-    together = find(table, source(6), tasks, settings)
-    assert together == find(table, source(6), tasks, settings, rules)
+    together = decode(table, source(6), tasks, settings)
+    assert together == decode(table, source(6), tasks, settings, rules)
     for n in (3, 5, 0):
-        assert find(table, source(6).select(torch.tensor([n])), [tasks[n]], settings) == [together[n]]
+        assert decode(table, source(6).select(torch.tensor([n])), [tasks[n]], settings) == [together[n]]
     assert len({h.ids for some in together for h in some}) > 12
-    other = find(table, source(6), tasks, settings.with_values(seed=1))
+    other = decode(table, source(6), tasks, settings.with_values(seed=1))
     assert sum(one != two for one, two in zip(together, other, strict=True)) >= 5
 
 
 def test_each_sample_carries_its_true_score() -> None:
     table = chance(3, V, 7)
-    settings = SearchSettings(beam=5, sample=True, temperature=2.0, length_penalty=0.6, no_repeat=2, min_length=2)
-    for n, some in enumerate(find(table, source(3), [Task(n, 7, prefix=(5,)) for n in range(3)], settings)):
+    settings = SearchSettings(beam=5, sample=True, temperature=2.0, length_penalty=0.6, no_repeat_ngram=2, min_length=2)
+    for n, some in enumerate(decode(table, source(3), [Task(n, 7, prefix=(5,)) for n in range(3)], settings)):
         assert [h.score for h in some] == sorted((h.score for h in some), reverse=True)
         for h in some:
             assert h.ids[0] == 5
             assert len(h.ids) >= 2
-            assert h.log_probability == pytest.approx(recomputed(table, n, h.ids), abs=1e-4)
-            assert h.score == pytest.approx(h.log_probability / ((6 + len(h.ids)) / 6) ** 0.6)
+            assert h.log_prob == pytest.approx(recomputed(table, n, h.ids), abs=1e-4)
+            assert h.score == pytest.approx(h.log_prob / ((6 + len(h.ids)) / 6) ** 0.6)
 
 
 @pytest.mark.parametrize("temperature", [1e-4, 1e-300])
 def test_a_cold_sample_is_greedy(temperature: float) -> None:
     table, tasks = chance(5, V, 8), [Task(n, 8) for n in range(5)]
-    cold = find(table, source(5), tasks, SearchSettings(beam=1, sample=True, temperature=temperature))
-    greedy = find(table, source(5), tasks, SearchSettings(beam=1))
+    cold = decode(table, source(5), tasks, SearchSettings(beam=1, sample=True, temperature=temperature))
+    greedy = decode(table, source(5), tasks, SearchSettings(beam=1))
     assert [some[0].ids for some in cold] == [some[0].ids for some in greedy]
 
 
 def test_a_model_that_says_no_numbers_is_ended() -> None:
     table = Table(torch.full((1, 3, V, V), torch.nan))
-    (found,) = find(table, source(1), [Task(0, 5)], SearchSettings(beam=3, sample=True))
+    (found,) = decode(table, source(1), [Task(0, 5)], SearchSettings(beam=3, sample=True))
     assert [h.ids for h in found] == [()] * 3
 
 

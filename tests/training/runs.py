@@ -11,8 +11,8 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import Tensor
 
-from regard.data.samples import korean_english
-from regard.data.samples.pictures import pictures
+from regard.samples import korean_english
+from regard.samples.images import pictures
 from regard.training.journal import read
 
 __all__ = ["SIDES", "arguments", "command", "corpus", "finished", "last_losses", "torchrun", "weights_of"]
@@ -20,7 +20,7 @@ __all__ = ["SIDES", "arguments", "command", "corpus", "finished", "last_losses",
 SIDES: dict[str, dict[str, Any]] = {
     "transformer": {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16},
-    "plain": {"kind": "plain", "size": 16, "embedding": 16},
+    "plain": {"kind": "no_attention", "size": 16, "embedding": 16},
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16},
     "resnet": {"kind": "resnet", "width": 8, "depths": "[1, 1]", "size": 16},
     "vit": {"kind": "vit", "patch": 8, "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
@@ -42,7 +42,7 @@ def arguments(data: Path, out: Path, encoder: str, decoder: str, **training: Any
     """What `regard train` is given: sentences, or pictures for an encoder that reads them."""
     sets = {f"model.encoder.{key}": value for key, value in SIDES[encoder].items()}
     sets |= {f"model.decoder.{key}": value for key, value in SIDES[decoder].items()}
-    sets |= {"tokenizer.size": 560, "batching.tokens": 256, "batching.batches": 2, "schedule.warmup": 10}
+    sets |= {"tokenizer.size": 560, "batching.tokens": 256, "batching.micro_batches": 2, "schedule.warmup": 10}
     sets |= {f"training.{key}": value for key, value in training.items()}
     files = [
         f"--{prefix}{side}={data / f'{split}.{language}'}"

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from regard.data.batch import Example
-from regard.data.batching import Batches
+from regard.data.batching import BatchStream
 from regard.data.vocabulary import EOS, Vocabulary
 from regard.errors import DataError, TrainingError, UsageError
 from regard.settings import merge
 from regard.training import Recipe
 from regard.training.budget import Trial, choose, minutes_of, trial
-from regard.training.crew import Crew
-from regard.training.finetune import check_scripts
-from regard.training.own_outputs import with_own_outputs
+from regard.training.gradient_workers import GradientWorkers
 from regard.training.recipe import preset
+from regard.training.scheduled_sampling import with_own_outputs
+from regard.training.script_check import check_scripts
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def _recipes() -> dict[str, Recipe]:
 def test_the_largest_that_is_enough_else_the_smallest(minutes: float, wanted: str) -> None:
     recipes = _recipes()
     examples = [Example([4 + i % 16, 5, EOS], [4 + i % 16, EOS]) for i in range(40)]
-    batches = Batches(examples, recipes["small"].batching, 1)
+    batches = BatchStream(examples, recipes["small"].batching, 1)
     choice = choose(minutes, recipes, batches, (20, 20), "cpu")
     assert choice.preset == wanted
     assert choice.recipe.training.minutes is None
@@ -86,9 +86,9 @@ def test_a_trial_computes_what_one_process_would(monkeypatch: pytest.MonkeyPatch
         batching={**recipe.batching.model_dump(), "batches": 4},
         training={**recipe.training.model_dump(), "scheduled_sampling": 0.5},
     )
-    seen, drawn, gradients, own = list[int](), list[float](), Crew.gradients, with_own_outputs
+    seen, drawn, gradients, own = list[int](), list[float](), GradientWorkers.gradients, with_own_outputs
 
-    def watched(self: Crew, batches: Sequence[Any], tokens: int) -> Any:
+    def watched(self: GradientWorkers, batches: Sequence[Any], tokens: int) -> Any:
         seen.append(len(batches))
         return gradients(self, batches, tokens)
 
@@ -96,9 +96,9 @@ def test_a_trial_computes_what_one_process_would(monkeypatch: pytest.MonkeyPatch
         drawn.append(share)
         return own(model, batch, share, generator)
 
-    monkeypatch.setattr(Crew, "gradients", watched)
-    monkeypatch.setattr("regard.training.crew.with_own_outputs", sampled)
-    batches = Batches([Example([4, EOS], [5, EOS]) for _ in range(40)], recipe.batching, 1)
+    monkeypatch.setattr(GradientWorkers, "gradients", watched)
+    monkeypatch.setattr("regard.training.gradient_workers.with_own_outputs", sampled)
+    batches = BatchStream([Example([4, EOS], [5, EOS]) for _ in range(40)], recipe.batching, 1)
     tried = trial(recipe, batches, (20, 20), "cpu", processes)
     assert set(seen) == {share}
     assert drawn == [0.5] * sum(seen)
@@ -115,7 +115,7 @@ def test_what_does_not_fit_in_memory_is_passed_over(monkeypatch: pytest.MonkeyPa
         return trial(recipe, *others)
 
     monkeypatch.setattr("regard.training.budget.trial", narrow)
-    batches = Batches([Example([4, EOS], [5, EOS])], recipes["small"].batching, 1)
+    batches = BatchStream([Example([4, EOS], [5, EOS])], recipes["small"].batching, 1)
     if fits:
         choice = choose(1000.0, recipes, batches, (20, 20), "cpu")
         assert choice.preset == "small"

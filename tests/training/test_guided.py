@@ -15,18 +15,18 @@ from laws.learning import SYMBOLS, string
 from laws.models import make, pairs
 from torch import Tensor
 
-from regard.attention import Read, read, watch
-from regard.checkpoint import load_alignment, weights
-from regard.data.batch import Example, PairBatch, collate
-from regard.data.batching import Batches, BatchingSettings
+from regard.attention import Attention, attention, watch
+from regard.data.batch import Example, TrainingBatch, collate
+from regard.data.batching import BatchingSettings, BatchStream
 from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError
+from regard.model_folder import load_alignment, named_weights
 from regard.models import DECODERS, Batch, Model, ModelSettings, build
 from regard.models.recurrent import RecurrentEncoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 from regard.settings import Settings
 from regard.training import Recipe, Trainer
-from regard.training.crew import Crew
+from regard.training.gradient_workers import GradientWorkers
 from regard.training.guided import Guide
 from regard.training.journal import read as read_journal
 from regard.training.loss import Loss, Objective
@@ -42,7 +42,7 @@ EXAMPLES = [
 GUIDED = [
     parameter
     for parameter in pairs(1, reads=["text"])
-    if any(isinstance(m, Read) and m.role == "cross" for m in make(parameter.values[0]).modules())
+    if any(isinstance(m, Attention) and m.role == "cross" for m in make(parameter.values[0]).modules())
 ]
 
 
@@ -52,13 +52,13 @@ def guide(model: Model, weight: float = 0.5, **more: Any) -> Guide:
     return found
 
 
-def written_out(model: Model, of: Guide, batch: PairBatch) -> tuple[Tensor, int]:
+def written_out(model: Model, of: Guide, batch: TrainingBatch) -> tuple[Tensor, int]:
     """Of each linked target piece, the mean over the n source pieces it is linked to of log (1/n) − log weight."""
     later = int(of.after)
     with watch(model, gradients=True) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
     total, count = torch.zeros(()), 0
-    for row, line in enumerate(batch.lines):
+    for row, line in enumerate(batch.indices):
         links = EXAMPLES[line].links
         assert links is not None
         pieces = [*zip(links[::2], links[1::2], strict=True)]
@@ -118,7 +118,7 @@ def test_any_number_of_threads_finds_the_same_gradients(settings: ModelSettings)
     batches = [(part, f"1/1/{number}") for number, part in enumerate(collate(EXAMPLES).split(3))]
     found: list[list[Tensor | None]] = []
     for threads in (1, 2):
-        crew = Crew(objective, "float32", torch.device("cpu"), threads)
+        crew = GradientWorkers(objective, "float32", torch.device("cpu"), threads)
         losses = crew.gradients(batches, 14)
         crew.close()
         assert all(isinstance(loss, Loss) and loss.guided is not None for loss in losses)
@@ -153,7 +153,7 @@ def test_the_gradient_goes_through_that_head_only() -> None:
     loss = Objective(model, 0.1, guide=guide(model, guided_layer=2, guided_head=3))(collate(EXAMPLES))
     loss.guided.backward()
     changed = {name for name, p in model.named_parameters() if p.grad is not None and bool(p.grad.any())}
-    ours = "decoder.layers.1.cross_read"
+    ours = "decoder.layers.1.cross_attention"
     assert {f"{ours}.query.weight", f"{ours}.key.weight"} <= changed
     assert not {name for name in changed if name.startswith((f"{ours}.value", f"{ours}.output", "decoder.layers.2"))}
     assert not {name for name in changed if name.startswith(("decoder.output", "decoder.layers.1.feedforward"))}
@@ -165,7 +165,7 @@ def test_the_gradient_goes_through_that_head_only() -> None:
 
 def test_only_the_guided_read_computes_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     model, calls = three_layers(), []
-    weigh = read.weigh
+    weigh = attention.masked_softmax
     monkeypatch.setattr(read, "weigh", lambda scores, keep: (calls.append(scores.shape), weigh(scores, keep))[1])
     batch = collate(EXAMPLES)
     Objective(model, 0.1)(batch)
@@ -176,9 +176,9 @@ def test_only_the_guided_read_computes_its_weights(monkeypatch: pytest.MonkeyPat
 
 
 def test_auto_is_the_layer_before_the_last_or_the_only_one() -> None:
-    assert guide(three_layers()) == Guide("decoder.layers.1.cross_read", 0, 0.5)
+    assert guide(three_layers()) == Guide("decoder.layers.1.cross_attention", 0, 0.5)
     only = ModelSettings.model_validate({"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}})
-    assert guide(build(only, 9, 9, True)) == Guide("decoder.read", 0, 0.5)
+    assert guide(build(only, 9, 9, True)) == Guide("decoder.cross_attention", 0, 0.5)
     assert Guide.of(three_layers(), TrainingSettings(guided=0.0)) is None
 
 
@@ -198,7 +198,7 @@ def test_a_head_that_is_not_there_is_refused(asked: dict[str, int], because: str
 
 
 def test_a_decoder_that_reads_nothing_cannot_be_guided() -> None:
-    plain = ModelSettings.model_validate({"encoder": {"kind": "recurrent"}, "decoder": {"kind": "plain"}})
+    plain = ModelSettings.model_validate({"encoder": {"kind": "recurrent"}, "decoder": {"kind": "no_attention"}})
     with pytest.raises(ConfigurationError, match="has no attention to guide"):
         guide(build(plain, 9, 9, True))
 
@@ -213,7 +213,7 @@ def test_a_layer_that_is_left_out_is_not_guided_then() -> None:
 def test_a_weight_of_nought_gives_a_large_loss_and_no_nan() -> None:
     model = three_layers()
     with torch.no_grad():
-        model.get_parameter("decoder.layers.1.cross_read.query.weight").mul_(1e4)
+        model.get_parameter("decoder.layers.1.cross_attention.query.weight").mul_(1e4)
     loss = Objective(model, 0.1, guide=guide(model))(collate(EXAMPLES))
     assert math.isfinite(loss.guided.item())
     (loss.smoothed).backward()
@@ -227,14 +227,14 @@ SIZES: dict[str, Any] = {"size": 32, "layers": 2, "heads": 2, "feedforward": 64,
 READER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
 
 
-def mirrored(chance: random.Random, size: int = 32) -> PairBatch:
+def mirrored(chance: random.Random, size: int = 32) -> TrainingBatch:
     """Strings to be copied, each piece linked to the one as far from the other end."""
     rows = [string(chance) for _ in range(size)]
     links = [array("i", (n for t in range(len(row)) for n in (len(row) - 1 - t, t))) for row in rows]
     return collate([Example([*row, EOS], [*row, EOS], links=own) for row, own in zip(rows, links, strict=True)])
 
 
-def looked_right(model: Model, of: Guide, batch: PairBatch) -> float:
+def looked_right(model: Model, of: Guide, batch: TrainingBatch) -> float:
     """The share of linked pieces for which the head looked most where it should."""
     with watch(model) as readings, torch.no_grad():
         model(Batch(batch.source, batch.source_keep), batch.target_in)
@@ -284,7 +284,7 @@ def trainer(recipe: Recipe, folder: Path) -> Trainer:
     chance = random.Random(1)
     examples = [_linked(chance) for _ in range(40)]
     folder.mkdir(parents=True, exist_ok=True)
-    batches = Batches(examples, BatchingSettings(tokens=48, batches=2), 1)
+    batches = BatchStream(examples, BatchingSettings(tokens=48, micro_batches=2), 1)
     return Trainer(model, batches, recipe, folder, lambda _: {"loss": 1.0, "chrf": 1.0, "bleu": 0.0})
 
 
@@ -301,11 +301,11 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, rdrop: float)
     resumed = trainer(recipe(rdrop=rdrop), tmp_path / "cut")
     assert resumed.resume()
     resumed.run()
-    for name, weight in weights(whole.model).items():
-        assert torch.equal(weight, weights(resumed.model)[name]), name
+    for name, weight in named_weights(whole.model).items():
+        assert torch.equal(weight, named_weights(resumed.model)[name]), name
     free = trainer(recipe(rdrop=rdrop, guided=0.0), tmp_path / "free")
     free.run()
-    assert any(not torch.equal(w, weights(free.model)[name]) for name, w in weights(whole.model).items())
+    assert any(not torch.equal(w, named_weights(free.model)[name]) for name, w in named_weights(whole.model).items())
 
 
 def test_the_journal_says_how_well_the_head_is_guided(tmp_path: Path) -> None:
@@ -320,21 +320,21 @@ def test_the_journal_says_how_well_the_head_is_guided(tmp_path: Path) -> None:
 def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path: Path) -> None:
     path, plain = tmp_path / "alignment.json", {"symmetry": None, "with_reverse": "grow-diag"}
     trainer(recipe(guided_head=2, guided_row="after"), tmp_path).run()
-    noted = {"layer": "decoder.layers.0.cross_read", "head": 1, "consumed": True, **plain}
+    noted = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True, **plain}
     assert load_alignment(tmp_path) == noted
     again = trainer(recipe(guided_layer=2), tmp_path)
     again.resume()
     again.run()
     assert load_alignment(tmp_path) == {
-        "layer": "decoder.layers.1.cross_read",
+        "layer": "decoder.layers.1.cross_attention",
         "head": 0,
-        "consumed": False,
+        "shifted": False,
         **plain,
     }
     chosen = {
-        "layer": "decoder.layers.0.cross_read",
+        "layer": "decoder.layers.0.cross_attention",
         "head": None,
-        "consumed": True,
+        "shifted": True,
         "symmetry": None,
     }  # written before there was with_reverse
     path.write_text(json.dumps(chosen), encoding="utf-8")

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from laws.models import batched, make, pairs, readable
 from torch import Tensor
 
-from regard.attention import Read, watch
-from regard.data.batch import Example, PairBatch
+from regard.attention import Attention, watch
+from regard.data.batch import Example, TrainingBatch
 from regard.data.vocabulary import EOS, PAD
 from regard.models import Batch, Model, ModelSettings
 from regard.training.loss import SLICE, Objective, consistent_cross_entropy, smoothed_cross_entropy
@@ -337,13 +337,13 @@ def test_the_objective_with_rdrop_is_the_formula_of_two_passes(settings: ModelSe
 # --- attention that looks at everything once
 
 
-def uneven(model: Model, batch: PairBatch) -> float:
+def uneven(model: Model, batch: TrainingBatch) -> float:
     """Equation 14 of Show, Attend and Tell, sentence by sentence and entry by entry."""
     total = []
     with torch.no_grad(), watch(model) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
     kept = readable(model, Batch(batch.source, batch.source_keep))
-    reads = {name: part for name, part in model.named_modules() if isinstance(part, Read) and part.role == "cross"}
+    reads = {name: part for name, part in model.named_modules() if isinstance(part, Attention) and part.role == "cross"}
     for name in reads:
         for head in range(reads[name].heads):
             sums = 0.0
@@ -365,7 +365,7 @@ def test_doubly_stochastic_attention_is_the_published_sum(settings: ModelSetting
     torch.testing.assert_close(with_rdrop, even.smoothed, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize("settings", [p for p in pairs(1) if p.values[0].decoder.kind != "plain"])
+@pytest.mark.parametrize("settings", [p for p in pairs(1) if p.values[0].decoder.kind != "no_attention"])
 def test_what_is_learnt_from_it_looks_more_evenly(settings: ModelSettings) -> None:
     model, batch = make(settings), batched(settings, EXAMPLES)
     before = uneven(model, batch)

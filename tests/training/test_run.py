@@ -17,25 +17,25 @@ import torch
 from safetensors import SafetensorError
 from torch.distributed.checkpoint.api import CheckpointException
 
-from regard.checkpoint import load_tensors, save_tensors, weights
-from regard.data.batch import Example, PairBatch, collate
-from regard.data.batching import Batches, BatchingSettings, Plan, Position
+from regard.data.batch import Example, TrainingBatch, collate
+from regard.data.batching import BatchingSettings, BatchPlan, BatchStream, Position
 from regard.data.pixels import pad_pictures
 from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError, TrainingError, UsageError
+from regard.model_folder import load_tensors, named_weights, save_tensors
 from regard.models import DECODERS, ENCODERS, Model, ModelSettings, build
 from regard.training import Recipe, Trainer
-from regard.training.alone import alone
-from regard.training.crew import Crew
+from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import World
+from regard.training.gradient_workers import GradientWorkers
 from regard.training.journal import read
-from regard.training.resume import Checkpoints
-from regard.training.schedule import ScheduleSettings, rate
+from regard.training.run_lock import lock_run
+from regard.training.schedule import ScheduleSettings, learning_rate
 
 SIDES = {
     "transformer": {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2},
     "recurrent": {"kind": "recurrent", "size": 8, "embedding": 8, "dropout": 0.2},
-    "plain": {"kind": "plain", "size": 8, "embedding": 8, "dropout": 0.2},
+    "plain": {"kind": "no_attention", "size": 8, "embedding": 8, "dropout": 0.2},
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 8, "embedding": 8, "dropout": 0.2},
 }
 SEEING: dict[str, dict[str, Any]] = {
@@ -70,24 +70,24 @@ def _loss(model: Model) -> dict[str, float]:
     return {"loss": total, "chrf": total, "bleu": 0.0}
 
 
-class _Seen(Plan):
+class _Seen(BatchPlan):
     """Pictures of several sizes in place of sentences, two captions for each."""
 
-    def batch(self) -> PairBatch:
+    def batch(self) -> TrainingBatch:
         captions = [example for example in self.examples for _ in range(2)]
-        chance = [torch.Generator().manual_seed(line) for line in self.lines]
-        pixels = [torch.rand(3, 6 + line % 3, 8, generator=own) for line, own in zip(self.lines, chance, strict=True)]
+        chance = [torch.Generator().manual_seed(line) for line in self.indices]
+        pixels = [torch.rand(3, 6 + line % 3, 8, generator=own) for line, own in zip(self.indices, chance, strict=True)]
         read, (source, keep) = collate(captions), pad_pictures(pixels)
-        return PairBatch(source, keep, read.target_in, read.target_out, read.tokens, list(self.lines))
+        return TrainingBatch(source, keep, read.target_in, read.target_out, read.tokens, list(self.indices))
 
     @property
     def tokens(self) -> int:  # type: ignore[override]
         return 2 * sum(len(example.target) for example in self.examples)
 
 
-class _Gallery(Batches):
-    def plans(self, place: Position) -> Iterator[tuple[Position, Plan]]:
-        return ((after, _Seen(plan.examples, plan.lines)) for after, plan in super().plans(place))
+class _Gallery(BatchStream):
+    def plans(self, place: Position) -> Iterator[tuple[Position, BatchPlan]]:
+        return ((after, _Seen(plan.examples, plan.indices)) for after, plan in super().plans(place))
 
 
 def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss, batches: int = 1) -> Trainer:
@@ -95,8 +95,8 @@ def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss, batches: int =
     model = build(recipe.model, 20, 20, joint=True)
     examples = [Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS]) for i in range(40)]
     folder.mkdir(parents=True, exist_ok=True)
-    settings = BatchingSettings(tokens=32, batches=batches)
-    kind = _Gallery if recipe.model.encoder.reads == "pictures" else Batches
+    settings = BatchingSettings(tokens=32, micro_batches=batches)
+    kind = _Gallery if recipe.model.encoder.reads == "pictures" else BatchStream
     return Trainer(model, kind(examples, settings, 1), recipe, folder, validate)
 
 
@@ -104,19 +104,19 @@ def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss, batches: int =
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str, decoder: str) -> None:
     more = {"encoder_rate": 0.3, "doubly_stochastic": 0.5} if encoder in SEEING else {}
     whole = _trainer(_recipe(encoder, decoder, **more), tmp_path / "whole")
-    begun = {name: weight.clone() for name, weight in weights(whole.model).items()}
+    begun = {name: weight.clone() for name, weight in named_weights(whole.model).items()}
     whole.run()
     _trainer(_recipe(encoder, decoder, updates=7, **more), tmp_path / "cut").run()
     resumed = _trainer(_recipe(encoder, decoder, **more), tmp_path / "cut")
     torch.manual_seed(99)  # the state of the generator comes from the checkpoint, not from here
     assert resumed.resume()
     resumed.run()
-    for name, weight in weights(whole.model).items():
-        assert torch.equal(weight, weights(resumed.model)[name]), name
+    for name, weight in named_weights(whole.model).items():
+        assert torch.equal(weight, named_weights(resumed.model)[name]), name
         assert torch.equal(whole.average[name], resumed.average[name]), name
     assert whole.progress.tokens == resumed.progress.tokens
     assert whole.progress.position == resumed.progress.position
-    for name, weight in weights(whole.model).items():
+    for name, weight in named_weights(whole.model).items():
         still = "running" in name or (encoder == "frozen" and "trunk" in name)
         assert torch.equal(weight, begun[name]) == still, name
 
@@ -129,10 +129,10 @@ def test_the_encoder_learns_at_its_own_rate(tmp_path: Path, encoder: str, share:
     recipe = _recipe(encoder, updates=1, encoder_rate=0.1, clip=0.0, average=0.0, weight_decay=0.0)
     recipe = recipe.with_values(model={**recipe.model.model_dump(), "share": share})
     trainer = _trainer(recipe, tmp_path)
-    before = {name: weight.clone() for name, weight in weights(trainer.model).items()}
+    before = {name: weight.clone() for name, weight in named_weights(trainer.model).items()}
     trainer.run()
-    length = rate(recipe.schedule, 1, 8)
-    for name, weight in weights(trainer.model).items():
+    length = learning_rate(recipe.schedule, 1, 8)
+    for name, weight in named_weights(trainer.model).items():
         if name.endswith("key.bias"):  # no weight depends on it
             continue
         alone = name.startswith("encoder") and not (share == "all" and "embedding" in name)
@@ -156,7 +156,7 @@ def test_the_best_weights_are_those_of_the_best_look(tmp_path: Path) -> None:
     seen: list[dict[str, torch.Tensor]] = []
 
     def validate(model: Model) -> dict[str, float]:
-        seen.append({name: weight.clone() for name, weight in weights(model).items()})
+        seen.append({name: weight.clone() for name, weight in named_weights(model).items()})
         return {"loss": 1.0, "chrf": [10.0, 30.0, 20.0][len(seen) - 1], "bleu": 0.0}
 
     outcome = _trainer(_recipe(), tmp_path, validate).run()
@@ -178,7 +178,7 @@ def test_of_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
         trainer = _trainer(_recipe(updates=updates), tmp_path, validate)
         trainer.resume()
         progress = trainer.run().progress
-        found.append((progress.best_update, progress.looks_since_best, progress.best_loss))
+        found.append((progress.best_update, progress.validations_since_best, progress.best_loss))
     assert found == [(5, 0, 3.0), (10, 0, 2.0), (10, 1, 2.0), (20, 0, 4.0), (20, 1, 4.0)]
 
 
@@ -214,7 +214,7 @@ def test_a_place_in_data_that_are_no_more_is_the_next_epoch(tmp_path: Path) -> N
     assert after == first
 
 
-class _Narrow(Crew):
+class _Narrow(GradientWorkers):
     """Has room for so many sentences at a time, and finds out when some have been computed."""
 
     room = 1
@@ -242,21 +242,21 @@ def test_batches_that_do_not_fit_are_halved_until_they_do(tmp_path: Path, monkey
     whole = _trainer(plain, tmp_path / "whole")
     whole.run()
     _Narrow.seen.clear()
-    monkeypatch.setattr("regard.training.loop.Crew", _Narrow)
+    monkeypatch.setattr("regard.training.trainer.Crew", _Narrow)
     narrow = _trainer(wanted, tmp_path / "narrow")
     narrow.run()
     assert max(size for size, _ in _Narrow.seen) > 1
-    assert narrow.progress.cut > 1
-    for name, weight in weights(whole.model).items():
+    assert narrow.progress.batch_parts > 1
+    for name, weight in named_weights(whole.model).items():
         if not name.endswith("key.bias"):  # no loss depends on it, and Adam follows the rounding
-            torch.testing.assert_close(weights(narrow.model)[name], weight, rtol=1e-3, atol=1e-5)
+            torch.testing.assert_close(named_weights(narrow.model)[name], weight, rtol=1e-3, atol=1e-5)
     with pytest.raises(
         TrainingError, match=r"update 1: out of memory .*there is no checkpoint yet.*halve_batches=true"
     ):
         _trainer(plain, tmp_path / "refused").run()
 
 
-@pytest.mark.parametrize("where", ["torch.optim.AdamW.step", "regard.training.loop.Trainer._put_down_weights"])
+@pytest.mark.parametrize("where", ["torch.optim.AdamW.step", "regard.training.trainer.Trainer._put_down_weights"])
 def test_memory_may_lack_elsewhere_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     def lacking(*_: Any) -> None:
         raise torch.OutOfMemoryError("there are 3 bytes left")
@@ -278,7 +278,7 @@ def test_weights_that_cannot_be_written_leave_the_old_ones(tmp_path: Path, monke
     def full(*_: Any) -> None:
         raise SafetensorError("I/O error: No space left on device")
 
-    monkeypatch.setattr("regard.checkpoint.save_file", full)
+    monkeypatch.setattr("regard.model_folder.save_file", full)
     with pytest.raises(OSError, match="No space left on device"):
         save_tensors(path, {"a": torch.zeros(2)})
     assert [each.name for each in tmp_path.iterdir() if each.suffix] == [path.name]
@@ -289,7 +289,7 @@ def test_validation_sees_the_average_and_training_goes_on_from_the_weights(tmp_p
     looks = []
 
     def validate(model: Model) -> dict[str, float]:
-        looks.append(all(torch.equal(trainer.average[name], weight) for name, weight in weights(model).items()))
+        looks.append(all(torch.equal(trainer.average[name], weight) for name, weight in named_weights(model).items()))
         return {"loss": 1.0, "chrf": float(len(looks)), "bleu": 0.0}
 
     trainer = _trainer(_recipe(average=0.9), tmp_path, validate)
@@ -297,7 +297,7 @@ def test_validation_sees_the_average_and_training_goes_on_from_the_weights(tmp_p
     assert looks == [True, True, True]
     kept = load_tensors(tmp_path / "model.safetensors")
     assert all(torch.equal(kept[name], trainer.average[name]) for name in kept)
-    assert any(not torch.equal(trainer.average[name], weight) for name, weight in weights(trainer.model).items())
+    assert any(not torch.equal(trainer.average[name], weight) for name, weight in named_weights(trainer.model).items())
 
 
 def test_patience_ends_a_run_without_a_better_score(tmp_path: Path) -> None:
@@ -333,10 +333,10 @@ def test_a_gradient_that_is_no_number_stops_the_run_and_changes_nothing(tmp_path
     trainer = _trainer(_recipe(), tmp_path)
     with torch.no_grad():
         trainer.model.decoder.output.bias.fill_(math.nan)
-    before = {name: weight.clone() for name, weight in weights(trainer.model).items()}
+    before = {name: weight.clone() for name, weight in named_weights(trainer.model).items()}
     with pytest.raises(TrainingError, match="update 1: the gradient is not a number"):
         trainer.run()
-    after = weights(trainer.model)
+    after = named_weights(trainer.model)
     assert all(torch.equal(before[name], after[name]) for name in before if not name.endswith("output.bias"))
 
 
@@ -424,7 +424,7 @@ def test_a_checkpoint_takes_the_place_of_another(tmp_path: Path) -> None:
 
 def test_a_full_disk_under_the_shares_of_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = CheckpointException("save", {0: (OSError(28, "No space left on device"), None)})  # type: ignore[dict-item]
-    monkeypatch.setattr("regard.training.resume.save_sharded", Mock(side_effect=full))
+    monkeypatch.setattr("regard.training.checkpoint.save_sharded", Mock(side_effect=full))
     checkpoints = Checkpoints(tmp_path, 1, World(sharded=True))
     with pytest.raises(TrainingError, match=r"could not be written \(No space left on device\); there is none yet"):
         checkpoints.save(3, {"model": {}}, {})
@@ -452,14 +452,14 @@ def test_a_run_that_died_before_its_first_checkpoint_tells_nothing_twice(tmp_pat
 
 def test_one_process_a_folder(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    with alone(run):
+    with lock_run(run):
         assert run.is_dir()
-        with pytest.raises(UsageError, match="run: another process is training in it"), alone(run):
+        with pytest.raises(UsageError, match="run: another process is training in it"), lock_run(run):
             pass
     assert not run.exists(), "an empty folder says nothing"
-    with alone(run):
+    with lock_run(run):
         (run / "something").touch()
-    with alone(run):
+    with lock_run(run):
         pass
     assert (run / "something").exists()
 
@@ -479,12 +479,12 @@ def test_the_journal_says_what_happened(tmp_path: Path) -> None:
 def test_noam_is_the_published_schedule() -> None:
     settings = ScheduleSettings(kind="noam", peak=1.0, warmup=4000)
     for update in (1, 100, 4000, 100_000):  # Vaswani et al. 2017, equation 3, written out
-        assert rate(settings, update, 512) == pytest.approx(512**-0.5 * min(update**-0.5, update * 4000**-1.5))
+        assert learning_rate(settings, update, 512) == pytest.approx(512**-0.5 * min(update**-0.5, update * 4000**-1.5))
 
 
 def test_the_inverse_square_root_has_its_peak_at_the_end_of_warm_up() -> None:
     settings = ScheduleSettings(peak=3e-3, warmup=50)
-    rates = [rate(settings, update, 512) for update in range(1, 400)]
+    rates = [learning_rate(settings, update, 512) for update in range(1, 400)]
     assert max(rates) == pytest.approx(3e-3)
     assert rates.index(max(rates)) == 49
     assert rates[199] == pytest.approx(3e-3 / 2)

@@ -16,11 +16,11 @@ from regard.data.batch import Example, collate
 from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError
 from regard.models import Model, ModelSettings, build
-from regard.models.interface import Layer
-from regard.training.crew import precision
+from regard.models.interface import ShardUnit
+from regard.training.gradient_workers import precision
 from regard.training.loss import Objective
 from regard.training.recipe import Recipe
-from regard.training.sharding import gathered_anew, last_of_update, shard
+from regard.training.sharding import last_of_update, reshard, shard
 
 SIDE = {"kind": "transformer", "layers": 3, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.0}
 BATCH = collate([Example([5, 6, 7, EOS], [8, 9, 4, EOS]), Example([4, EOS], [6, EOS])])
@@ -42,8 +42,8 @@ def _model() -> Model:
 
 def _whole(model: Model) -> list[str]:
     """The layers whose own weights are there to compute with, those of their reads of the source apart."""
-    layers = {name: module for name, module in model.named_modules() if isinstance(module, Layer)}
-    return [name for name, layer in layers.items() if not isinstance(layer.self_read.key.weight, DTensor)]
+    layers = {name: module for name, module in model.named_modules() if isinstance(module, ShardUnit)}
+    return [name for name, layer in layers.items() if not isinstance(layer.self_attention.key.weight, DTensor)]
 
 
 @pytest.mark.parametrize("low", ["float32", "bfloat16"])
@@ -57,7 +57,7 @@ def test_layers_are_there_only_while_they_compute(group: None, layers: bool, low
     seen: dict[str, list[str]] = {}
     back: dict[str, list[str]] = {}
     for name, module in model.named_modules():
-        if isinstance(module, Layer):
+        if isinstance(module, ShardUnit):
             module.feedforward.register_forward_hook(lambda *_, name=name: seen.update({name: _whole(model)}))
             module.feedforward.register_full_backward_hook(lambda *_, name=name: back.update({name: _whole(model)}))
     for last in (False, True):
@@ -76,7 +76,7 @@ def test_layers_are_there_only_while_they_compute(group: None, layers: bool, low
     other = torch.cat([parameter.grad.flatten() for parameter in plain.parameters()])
     apart = 0.02 if layers and low == "bfloat16" else 1e-6  # a layer's gradients are added up in another order
     assert float((own - other).norm() / other.norm()) < apart
-    gathered_anew(model)
+    reshard(model)
     assert not any(not isinstance(parameter, DTensor) for parameter in model.parameters())
 
 

@@ -129,7 +129,7 @@ def test_more_processes_than_batches_are_refused(data: Path, tmp_path: Path) -> 
     options = arguments(data, tmp_path / "run", "transformer", "transformer", **BEHAVIOUR)
     done = subprocess.run(torchrun(3, *options), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode != 0
-    assert "3 processes cannot share 2 batches an update; set batching.batches to 3" in done.stderr
+    assert "3 processes cannot share 2 batches an update; set batching.micro_batches to 3" in done.stderr
 
 
 def test_a_refused_run_is_not_resumed_by_a_restart(data: Path, alone: Path, tmp_path: Path) -> None:
@@ -146,10 +146,14 @@ def test_a_refused_run_is_not_resumed_by_a_restart(data: Path, alone: Path, tmp_
 
 def test_alone_there_is_nothing_to_share() -> None:
     world = World()
-    assert world.first
+    assert world.is_main
     assert list(world.share("abc")) == [0, 1, 2]
-    assert (world.sums(1.0, 2.0), world.largest(3.0), world.from_first(4.0)) == ([1.0, 2.0], [3.0], [4.0])
-    world.wait()
+    assert (world.all_reduce_sum(1.0, 2.0), world.all_reduce_max(3.0), world.broadcast(4.0)) == (
+        [1.0, 2.0],
+        [3.0],
+        [4.0],
+    )
+    world.barrier()
     with joined("cpu") as (found, device):
         assert (found, device) == (world, "cpu")
 

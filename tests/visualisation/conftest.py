@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from regard.visualisation import Alignment, Seen, Story
-from regard.visualisation.story import Chosen, Layer, Mattered, Node, Step
+from regard.visualisation import Alignment, ExplanationData, SourceImage
+from regard.visualisation.explanation_data import Attributions, LayerWeights, Node, ShownHead, Step
 
 ENGLISH = [
     "I",
@@ -69,7 +69,7 @@ def bread() -> Alignment:
     )
 
 
-def _told(words: int, heads: int, layers: int) -> Story:
+def _told(words: int, heads: int, layers: int) -> ExplanationData:
     """A story of sentences so long, with random weights; each target word is one piece."""
     rng = np.random.default_rng(1)
 
@@ -81,27 +81,27 @@ def _told(words: int, heads: int, layers: int) -> Story:
     source = tuple(ENGLISH[s % len(ENGLISH)] for s in range(words))
     target = tuple(KOREAN[t % len(KOREAN)] for t in range(words))
     sizes = {"cross": (words + 1, words), "encoder": (words, words), "decoder": (words, words)}
-    made = [Layer(str(n + 1), role, *weights(*size)) for role, size in sizes.items() for n in range(layers)]  # type: ignore[arg-type]
+    made = [LayerWeights(str(n + 1), role, *weights(*size)) for role, size in sizes.items() for n in range(layers)]  # type: ignore[arg-type]
     steps = []
     for t, piece in enumerate((*target, "</s>")):
         kept = Node(-1 if t == 0 else 0, f"▁{piece}", 0.75, -0.3 * t, "ended" if t == words else "kept", True)
         lost = Node(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
         steps.append(Step((kept, lost), ((f"▁{piece}", 0.75, True), ("▁lost", 0.125, False))))
-    mattered = Mattered(
+    mattered = Attributions(
         ("gradient × input", "leaving words out"), (np.eye(words), np.ones((words, words))), (0.5, float("nan"))
     )
     pieces = (*(f"▁{word}" for word in target), "</s>")
-    return Story(
-        source, target, pieces, (*range(words), -1), tuple(made), Chosen(layers - 1, 0), tuple(steps), mattered
+    return ExplanationData(
+        source, target, pieces, (*range(words), -1), tuple(made), ShownHead(layers - 1, 0), tuple(steps), mattered
     )
 
 
 @pytest.fixture
-def told() -> Callable[..., Story]:
+def told() -> Callable[..., ExplanationData]:
     return _told
 
 
-def _pictured(language: str = "en", layers: int = 2) -> Story:
+def _pictured(language: str = "en", layers: int = 2) -> ExplanationData:
     """The story of a caption: a red square at the left of a picture of 3 rows and 4 columns, and a word for each cell."""
     rng, (rows, columns) = np.random.default_rng(2), (3, 4)
     pixels = np.full((60, 80, 3), 235, np.uint8)
@@ -112,18 +112,22 @@ def _pictured(language: str = "en", layers: int = 2) -> Story:
     for layer in range(layers):
         weights = rng.random((2, T + 1, S)) + 0.1
         weights[layer % 2, :, columns] += 6  # row 2, column 1 of the grid
-        made.append(Layer(str(layer + 1), "cross", weights / weights.sum(-1, keepdims=True), np.zeros((2, T + 1))))
+        made.append(
+            LayerWeights(str(layer + 1), "cross", weights / weights.sum(-1, keepdims=True), np.zeros((2, T + 1)))
+        )
     own = rng.random((2, T, T))
-    made.append(Layer("1", "decoder", own / own.sum(-1, keepdims=True), np.zeros((2, T))))
+    made.append(LayerWeights("1", "decoder", own / own.sum(-1, keepdims=True), np.zeros((2, T))))
     steps = []
     for t, piece in enumerate((*(f"▁{word}" for word in target), "</s>")):
         node = Node(-1 if t == 0 else 0, piece, 0.75, -0.3 * t, "ended" if t == T else "kept", True)
         steps.append(Step((node,), ((piece, 0.75, True), ("▁lost", 0.125, False))))
-    seen = Seen(pixels, (rows, columns))
+    seen = SourceImage(pixels, (rows, columns))
     pieces = (*(f"▁{word}" for word in target), "</s>")
-    return Story(seen.cells(), target, pieces, (*range(T), -1), tuple(made), Chosen(0, 0), tuple(steps), seen=seen)
+    return ExplanationData(
+        seen.cells(), target, pieces, (*range(T), -1), tuple(made), ShownHead(0, 0), tuple(steps), image=seen
+    )
 
 
 @pytest.fixture
-def pictured() -> Callable[..., Story]:
+def pictured() -> Callable[..., ExplanationData]:
     return _pictured

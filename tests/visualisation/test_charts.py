@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from regard.errors import UsageError
-from regard.visualisation import Chart, Trace, save
+from regard.visualisation import Chart, Series, save
 from regard.visualisation.charts import layout_chart, layout_places, layout_positions
 from regard.visualisation.layout import Box, Line, Text
 
 ACROSS = "updates"
 
 
-def chart(*traces: Trace) -> Chart:
+def chart(*traces: Series) -> Chart:
     return Chart("Title", ACROSS, (("loss", traces),))
 
 
 def test_points_stand_between_their_ticks() -> None:
-    trace = Trace("training", ((0.0, 8.0), (100.0, 4.0), (200.0, 2.0)), ((7.5, 8.5), (3.5, 4.5), (1.5, 2.5)))
+    trace = Series("training", ((0.0, 8.0), (100.0, 4.0), (200.0, 2.0)), ((7.5, 8.5), (3.5, 4.5), (1.5, 2.5)))
     picture = layout_chart(chart(trace))
     texts = {mark.text: mark for mark in picture.marks() if isinstance(mark, Text)}
     assert {"Title", "loss", ACROSS, "training", "0", "200", "2", "8"} <= set(texts)
@@ -36,7 +36,7 @@ def test_points_stand_between_their_ticks() -> None:
 @pytest.mark.parametrize("count", [1, 2, 400])
 def test_nothing_leaves_the_canvas(count: int, tmp_path: Path) -> None:
     points = tuple((float(n), 1 / (n + 1)) for n in range(count))
-    made = chart(Trace("a long name of a line", points), Trace("another", points))
+    made = chart(Series("a long name of a line", points), Series("another", points))
     for mark in layout_chart(made).marks():
         corners = (
             mark.corners() if isinstance(mark, Text) else mark.points if isinstance(mark, Line) else ((mark.x, mark.y),)
@@ -52,9 +52,9 @@ def test_what_cannot_be_drawn() -> None:
     with pytest.raises(UsageError, match="nothing to draw yet"):
         chart()
     with pytest.raises(UsageError, match="nothing to draw yet"):
-        chart(Trace("empty", ()))
+        chart(Series("empty", ()))
     with pytest.raises(UsageError, match="can be told apart"):
-        chart(*(Trace(str(n), ((0.0, 0.0),)) for n in range(9)))
+        chart(*(Series(str(n), ((0.0, 0.0),)) for n in range(9)))
 
 
 def test_waves_are_painted_from_light_to_dark(tmp_path: Path) -> None:

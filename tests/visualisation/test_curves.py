@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from regard.errors import UsageError
-from regard.visualisation import Curves, Panel, Series, save
+from regard.visualisation import Curves, LogSeries, Panel, save
 from regard.visualisation.colours import SERIES, THEMES, colour, contrast
 from regard.visualisation.curves import curves_page, layout_curves
-from regard.visualisation.figures import draw_png, draw_svg
 from regard.visualisation.layout import Line, Text
+from regard.visualisation.rendering import draw_png, draw_svg
 
 
 def curves(lines: int = 3) -> Curves:
     series = tuple(
-        Series(f"line {k}", tuple((x, 0.5 * x**k) for x in (8.0, 16.0, 32.0, 64.0)), f"{k}.00") for k in range(lines)
+        LogSeries(f"line {k}", tuple((x, 0.5 * x**k) for x in (8.0, 16.0, 32.0, 64.0)), f"{k}.00") for k in range(lines)
     )
     return Curves((Panel("time, ms", "n", series), Panel("memory, MiB", "n", series)), "Costs", "of a layer", "a table")
 
@@ -47,7 +47,7 @@ def test_everything_lies_on_the_paper_and_labels_do_not_meet() -> None:
     for mark in picture.marks():
         corners = mark.corners() if isinstance(mark, Text) else mark.points if isinstance(mark, Line) else ()
         assert all(0 <= x <= picture.width and 0 <= y <= picture.height for x, y in corners), mark
-    same = Series("a", ((1.0, 1.0), (2.0, 2.0)), "1.00")
+    same = LogSeries("a", ((1.0, 1.0), (2.0, 2.0)), "1.00")
     groups = layout_curves(Curves((Panel("p", "n", (same,) * 5),))).groups
     ends = next(group for group in groups if group.name == "ends-0").marks
     heights = sorted(mark.y for mark in ends if isinstance(mark, Text))
@@ -107,7 +107,7 @@ def test_files_and_page(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_drawn_is_refused_all_at_once() -> None:
-    bad = (Series("zero", ((1.0, 0.0),)), Series("none", ()))
+    bad = (LogSeries("zero", ((1.0, 0.0),)), LogSeries("none", ()))
     with pytest.raises(UsageError) as told:
         Curves((Panel("p", "n", bad), Panel("q", "n", ())))
     assert len(told.value.causes) == 3

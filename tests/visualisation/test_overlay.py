@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 
 from regard.errors import UsageError
-from regard.visualisation import Overlay, Seen, Story, save
-from regard.visualisation.figures import draw_png, draw_svg
+from regard.visualisation import ExplanationData, Overlay, SourceImage, save
+from regard.visualisation.explanation_data import data
 from regard.visualisation.layout import Box, Photo, Text
-from regard.visualisation.overlay import LONGER, layout_overlay, lit
+from regard.visualisation.overlay import LONGER, layout_overlay, veiled
 from regard.visualisation.player import frames
-from regard.visualisation.story import data
+from regard.visualisation.rendering import draw_png, draw_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 GREY = 200
@@ -28,7 +28,7 @@ def _overlay(words: int = 3, size: tuple[int, int] = (60, 90), grid: tuple[int, 
     maps = np.full((words, *grid), 0.05)
     for t in range(words):
         maps.reshape(words, -1)[t, t % (grid[0] * grid[1])] = 0.5
-    return Overlay(Seen(np.full((*size, 3), GREY, np.uint8), grid), ("빨간", "네모가", "있다")[:words], maps)
+    return Overlay(SourceImage(np.full((*size, 3), GREY, np.uint8), grid), ("빨간", "네모가", "있다")[:words], maps)
 
 
 @pytest.mark.parametrize("words", [1, 5, 40])
@@ -36,7 +36,9 @@ def _overlay(words: int = 3, size: tuple[int, int] = (60, 90), grid: tuple[int, 
 def test_nothing_leaves_the_sheet_and_panels_do_not_meet(words: int, size: tuple[int, int]) -> None:
     maps = np.full((words, 2, 2), 0.25)
     names = tuple("caption" if n % 2 else "동그라미가" for n in range(words))
-    picture = layout_overlay(Overlay(Seen(np.zeros((*size, 3), np.uint8), (2, 2)), names, maps, caption="layer 1"))
+    picture = layout_overlay(
+        Overlay(SourceImage(np.zeros((*size, 3), np.uint8), (2, 2)), names, maps, caption="layer 1")
+    )
     for mark in picture.marks():
         if isinstance(mark, Text):
             assert all(0 <= x <= picture.width and 0 <= y <= picture.height for x, y in mark.corners()), mark
@@ -85,20 +87,20 @@ def test_svg_holds_the_picture_once() -> None:
 
 def test_a_large_picture_is_kept_small() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (900, 1200, 3), np.uint8)
-    content = Seen(noise, (7, 7)).file()
+    content = SourceImage(noise, (7, 7)).file()
     with Image.open(io.BytesIO(content)) as image:
         assert image.size == (480, 360)
         assert image.format == "JPEG"
 
 
-def test_what_does_not_fit_together_is_refused(pictured: Callable[..., Story]) -> None:
-    seen = Seen(np.zeros((6, 6, 3), np.uint8), (2, 3))
+def test_what_does_not_fit_together_is_refused(pictured: Callable[..., ExplanationData]) -> None:
+    seen = SourceImage(np.zeros((6, 6, 3), np.uint8), (2, 3))
     with pytest.raises(UsageError, match=r"of shape \(1, 2, 3\)"):
         Overlay(seen, ("a",), np.zeros((1, 3, 2)))
     with pytest.raises(UsageError, match="finite"):
         Overlay(seen, ("a",), np.full((1, 2, 3), np.nan))
     with pytest.raises(UsageError, match=r"\(Y, X, 3\) bytes; got float64"):
-        Seen(np.zeros((6, 6, 3)), (2, 3))
+        SourceImage(np.zeros((6, 6, 3)), (2, 3))
     with pytest.raises(UsageError, match="read as 11 source words"):
         replace(pictured(), source=pictured().source[:-1])
 
@@ -111,7 +113,9 @@ def test_sheets_are_saved_in_every_kind(tmp_path: Path, suffix: str) -> None:
         assert b"img-src data:" in content
 
 
-def test_a_moving_caption_shows_the_picture_in_each_step(pictured: Callable[..., Story], tmp_path: Path) -> None:
+def test_a_moving_caption_shows_the_picture_in_each_step(
+    pictured: Callable[..., ExplanationData], tmp_path: Path
+) -> None:
     story = pictured("ko")
     steps = frames(story)
     assert len(steps) == 4
@@ -136,23 +140,23 @@ def test_a_moving_caption_shows_the_picture_in_each_step(pictured: Callable[...,
 
 def test_cells_that_hang_over_the_edge_are_drawn_where_they_look() -> None:
     """Four rows of 32 pixels over 100 look at 0, 32, 64 and 96, and what is nearest to each is its own."""
-    seen = Seen(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5 / 32, (1.28, 1.0))
+    seen = SourceImage(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5 / 32, (1.28, 1.0))
     across, down = seen.edges()
     assert (down * 100).tolist() == pytest.approx([0, 16.5, 48.5, 80.5, 100])
     assert (across * 64).tolist() == pytest.approx([0, 16.5, 64])
     with pytest.raises(UsageError, match="a whole picture at least"):
-        Seen(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5, (0.9, 1.0))
+        SourceImage(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5, (0.9, 1.0))
 
 
 @pytest.mark.parametrize(("middle", "across"), [(0.5, [0, 30, 60, 90]), (0.0625, [0, 16.875, 46.875, 90])])
 def test_cells_lie_round_where_they_look(middle: float, across: list[float]) -> None:
     """Cells that look near their upper left corner are drawn further up and left; the last reaches the edge."""
-    seen = Seen(np.full((60, 90, 3), GREY, np.uint8), (2, 3), middle)
+    seen = SourceImage(np.full((60, 90, 3), GREY, np.uint8), (2, 3), middle)
     assert (seen.edges()[0] * 90).tolist() == pytest.approx(across)
     for s in range(6):
         weights = np.zeros((2, 3))
         weights.flat[s] = 1
-        _, veil, ring, *_ = lit(seen, weights, 0.0, 0.0, 90.0)
+        _, veil, ring, *_ = veiled(seen, weights, 0.0, 0.0, 90.0)
         assert isinstance(veil, Photo)
         assert isinstance(ring, Box)
         down = [edge * 2 / 3 for edge in (0, across[1] + 15, 90)] if middle == 0.5 else [0, 16.875, 60]
@@ -167,7 +171,7 @@ def test_cells_lie_round_where_they_look(middle: float, across: list[float]) -> 
         assert columns.mean() * 90 == pytest.approx(ring.width, abs=90 / 3 / 16)
 
 
-def test_the_page_is_given_the_picture(pictured: Callable[..., Story]) -> None:
+def test_the_page_is_given_the_picture(pictured: Callable[..., ExplanationData]) -> None:
     values = data(pictured())
     assert values["title"] == "a red square"
     assert values["seen"]["grid"] == [3, 4]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from regard.errors import UsageError
-from regard.visualisation import Alignment, Meta, Story
+from regard.visualisation import Alignment, ExplanationData, Meta
 from regard.visualisation.page import page
 
 EVIL = "</script><b>"
@@ -52,7 +52,7 @@ class Tags(HTMLParser):
         self.seen.append(tag)
 
 
-def test_a_page_asks_nothing_of_the_network(told: Callable[..., Story]) -> None:
+def test_a_page_asks_nothing_of_the_network(told: Callable[..., ExplanationData]) -> None:
     document = re.sub(
         r"src:url\(data:font/(?:otf|woff);base64,[\w+/=]+\)", "", page(told(5, 2, 2))
     )  # its own glyphs, in the file itself
@@ -63,13 +63,13 @@ def test_a_page_asks_nothing_of_the_network(told: Callable[..., Story]) -> None:
     assert "{{" not in document
 
 
-def test_only_a_page_that_is_served_may_ask_its_server(told: Callable[..., Story]) -> None:
+def test_only_a_page_that_is_served_may_ask_its_server(told: Callable[..., ExplanationData]) -> None:
     document = page(told(5, 2, 2), Meta(endpoint="/explain"))
     assert "connect-src 'self'" in document
     assert data_of(document)["endpoint"] == "/explain"
 
 
-def test_a_page_holds_the_words_and_all_weights(told: Callable[..., Story]) -> None:
+def test_a_page_holds_the_words_and_all_weights(told: Callable[..., ExplanationData]) -> None:
     story = told(5, 2, 3)
     data = data_of(page(story))
     assert data["source"] == list(story.source)
@@ -97,7 +97,7 @@ def test_alignments_are_layers(bread: Alignment) -> None:
         page([bread, replace(bread, source=("You", "were", "eating", "bread"))])
 
 
-def test_user_text_cannot_leave_its_place(told: Callable[..., Story]) -> None:
+def test_user_text_cannot_leave_its_place(told: Callable[..., ExplanationData]) -> None:
     plain = told(3, 1, 1)
     evil = replace(plain, source=(EVIL, "<!--", "{{js}}"), target=(EVIL,) * 3)
     meta = Meta(title=EVIL, source_lang='"><b>', facts={EVIL: EVIL})
@@ -107,19 +107,19 @@ def test_user_text_cannot_leave_its_place(told: Callable[..., Story]) -> None:
     assert data_of(document)["source"] == list(evil.source)
 
 
-def test_languages_and_direction_are_told(told: Callable[..., Story]) -> None:
+def test_languages_and_direction_are_told(told: Callable[..., ExplanationData]) -> None:
     data = data_of(page(replace(told(4, 1, 1), source=("שלום",) * 4), Meta(source_lang="he")))
     assert data["langs"]["source"] == ["he"] * 4  # type: ignore[index]
     assert data["rtl"] == {"source": True, "target": False}
 
 
-def test_our_own_part_is_below_a_hundred_kilobytes(told: Callable[..., Story]) -> None:
+def test_our_own_part_is_below_a_hundred_kilobytes(told: Callable[..., ExplanationData]) -> None:
     assert len(page(told(1, 1, 1)).encode()) < 100_000
 
 
-def test_two_hundred_words_of_eight_by_eight_heads_fit_in_five_megabytes(told: Callable[..., Story]) -> None:
+def test_two_hundred_words_of_eight_by_eight_heads_fit_in_five_megabytes(told: Callable[..., ExplanationData]) -> None:
     assert len(page(told(200, 8, 8)).encode()) < 5_000_000
 
 
-def test_pages_are_deterministic(told: Callable[..., Story]) -> None:
+def test_pages_are_deterministic(told: Callable[..., ExplanationData]) -> None:
     assert page(told(4, 2, 1), Meta(facts={"model": "m"})) == page(told(4, 2, 1), Meta(facts={"model": "m"}))

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from regard.visualisation import Alignment, Meta, Story, save
+from regard.visualisation import Alignment, ExplanationData, Meta, save
+from regard.visualisation.explanation_data import data
 from regard.visualisation.page import page as drawn
-from regard.visualisation.story import data
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
@@ -93,7 +93,7 @@ def test_keys_walk_keep_and_let_go(opened: Any, bread: Alignment) -> None:
     assert page.locator(".word.chosen").count() == 0
 
 
-def test_layers_heads_and_roles_are_chosen(opened: Any, told: Callable[..., Story]) -> None:
+def test_layers_heads_and_roles_are_chosen(opened: Any, told: Callable[..., ExplanationData]) -> None:
     story = told(5, 2, 2)
     page = opened(story)
     assert page.input_value("#layer") == "1"
@@ -124,7 +124,7 @@ def test_layers_heads_and_roles_are_chosen(opened: Any, told: Callable[..., Stor
     assert "unknown" in page.inner_text("#trust")
 
 
-def test_the_player_steps_by_buttons_and_keys(opened: Any, told: Callable[..., Story]) -> None:
+def test_the_player_steps_by_buttons_and_keys(opened: Any, told: Callable[..., ExplanationData]) -> None:
     story = told(5, 2, 2)
     page = opened(story)
     assert page.inner_text("#moment").startswith("Step 1 of 6: writes 저는, probability 75.0 %; reads ")
@@ -149,7 +149,7 @@ def test_the_player_steps_by_buttons_and_keys(opened: Any, told: Callable[..., S
     page.locator("#play", has_text="Play").wait_for()
 
 
-def test_a_phone_in_korean(opened: Any, told: Callable[..., Story]) -> None:
+def test_a_phone_in_korean(opened: Any, told: Callable[..., ExplanationData]) -> None:
     page = opened(
         told(12, 4, 3), viewport={"width": 400, "height": 800}, locale="ko-KR", has_touch=True, color_scheme="dark"
     )
@@ -163,7 +163,7 @@ def test_a_phone_in_korean(opened: Any, told: Callable[..., Story]) -> None:
     assert page.inner_text("#player-name") == "How it was written, piece by piece"
 
 
-def test_all_is_named_for_screen_readers(opened: Any, told: Callable[..., Story]) -> None:
+def test_all_is_named_for_screen_readers(opened: Any, told: Callable[..., ExplanationData]) -> None:
     page = opened(told(5, 2, 2))
     for role, name in [("toolbar", "Source: words"), ("button", "One step back"), ("slider", "Step")]:
         assert page.get_by_role(role, name=name, exact=True).count() == 1, name
@@ -187,7 +187,7 @@ def test_all_numbers_as_a_table(opened: Any, bread: Alignment) -> None:
     assert cells == ["빵을", "0.020", "0.010", "0.070", "0.880", "0.020"]
 
 
-def test_two_hundred_words_are_painted_within_a_second(opened: Any, told: Callable[..., Story]) -> None:
+def test_two_hundred_words_are_painted_within_a_second(opened: Any, told: Callable[..., ExplanationData]) -> None:
     page = opened(told(200, 8, 8))
     paints = []
     for _ in range(4):  # the machine may be busy with other things: the best counts
@@ -203,7 +203,7 @@ def test_two_hundred_words_are_painted_within_a_second(opened: Any, told: Callab
 
 
 @pytest.fixture
-def served(told: Callable[..., Story]) -> Iterator[str]:
+def served(told: Callable[..., ExplanationData]) -> Iterator[str]:
     """A server that sends the page, and answers about another sentence as docs/pictures.md says."""
     story = told(4, 1, 1)
     other = replace(story, source=("I", "was", "told", "this"), target=("저는", "도서관에서", "할머니의", "책을"))
@@ -239,7 +239,7 @@ def served(told: Callable[..., Story]) -> Iterator[str]:
 
 
 def test_another_sentence_is_compared_where_a_server_answers(
-    opened: Any, served: str, told: Callable[..., Story]
+    opened: Any, served: str, told: Callable[..., ExplanationData]
 ) -> None:
     assert not opened(told(4, 1, 1)).is_visible("#edit")
     page = opened(None, served)
@@ -266,7 +266,7 @@ def test_a_server_that_refuses_is_quoted(browser: Any, served: str) -> None:
     page.locator("#told", has_text="too hard").wait_for()
 
 
-def test_a_caption_lights_up_what_a_word_looked_at(opened: Any, pictured: Callable[..., Story]) -> None:
+def test_a_caption_lights_up_what_a_word_looked_at(opened: Any, pictured: Callable[..., ExplanationData]) -> None:
     story = pictured()
     page = opened(story)
     assert page.inner_text("#title") == "a red square"

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from regard.errors import UsageError
-from regard.visualisation import Alignment, Heads, Story, save
+from regard.visualisation import Alignment, ExplanationData, Heads, save
 from regard.visualisation.colours import colour
 from regard.visualisation.heads import layout_heads
 from regard.visualisation.layout import Box, Text
@@ -19,7 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.mark.parametrize("words", [1, 5, 40])
-def test_every_frame_has_the_same_size_and_nothing_leaves_it(told: Callable[..., Story], words: int) -> None:
+def test_every_frame_has_the_same_size_and_nothing_leaves_it(told: Callable[..., ExplanationData], words: int) -> None:
     pictures = frames(told(words, 2, 1))
     assert len(pictures) == words + 1
     assert len({(picture.width, picture.height) for picture in pictures}) == 1
@@ -33,7 +33,7 @@ def test_every_frame_has_the_same_size_and_nothing_leaves_it(told: Callable[...,
                 assert mark.y + mark.height <= picture.height
 
 
-def test_a_frame_says_what_is_read_and_what_may_come(told: Callable[..., Story]) -> None:
+def test_a_frame_says_what_is_read_and_what_may_come(told: Callable[..., ExplanationData]) -> None:
     story = told(5, 2, 1)
     second = frames(story)[1]
     groups = {group.name: group.marks for group in second.groups}
@@ -47,7 +47,7 @@ def test_a_frame_says_what_is_read_and_what_may_come(told: Callable[..., Story])
     assert wide == [pytest.approx(part * (second.width - 36) - 1) for part in parts]
 
 
-def test_a_gif_has_a_frame_for_each_piece_in_true_colours(told: Callable[..., Story], tmp_path: Path) -> None:
+def test_a_gif_has_a_frame_for_each_piece_in_true_colours(told: Callable[..., ExplanationData], tmp_path: Path) -> None:
     story = told(4, 1, 1)
     with Image.open(save(story, tmp_path / "a.gif")) as image:
         assert image.n_frames == 5  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ def test_a_gif_has_a_frame_for_each_piece_in_true_colours(told: Callable[..., St
     assert (tmp_path / "a.gif").read_bytes() == save(story, tmp_path / "b.gif").read_bytes()
 
 
-def test_an_svg_moves_without_a_program(told: Callable[..., Story], tmp_path: Path) -> None:
+def test_an_svg_moves_without_a_program(told: Callable[..., ExplanationData], tmp_path: Path) -> None:
     text = save(told(4, 1, 1), tmp_path / "a.svg").read_text(encoding="utf-8")
     root = ElementTree.fromstring(text)
     moving = [g for g in root.iter(f"{SVG}g") if "animation-delay" in (g.get("style") or "")]
@@ -72,7 +72,7 @@ def test_an_svg_moves_without_a_program(told: Callable[..., Story], tmp_path: Pa
     assert "<script" not in text
 
 
-def test_a_story_without_a_search_cannot_be_played(told: Callable[..., Story], tmp_path: Path) -> None:
+def test_a_story_without_a_search_cannot_be_played(told: Callable[..., ExplanationData], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to play"):
         save(replace(told(2, 1, 1), steps=()), tmp_path / "a.gif")
     with pytest.raises(UsageError, match=r"\.html, \.gif or \.svg; got 'a.png'"):

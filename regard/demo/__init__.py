@@ -1,0 +1,1 @@
+"""The demonstrations that ship with the package: translation and captioning, trained, scored and drawn."""

@@ -1,0 +1,77 @@
+"""What a sentence says before it is Korean or English: clauses in a row, each leading into the next.
+
+Korean and English have their clauses in the same order, so a sentence is realised clause by clause, and no link leaves
+its clause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, NamedTuple
+
+from regard.samples.lexicon import Adverb, Connective, Noun, Time, Vocative
+from regard.samples.verbs import Verb
+
+__all__ = ["Clause", "Frame", "Sentence", "Word", "fixed"]
+
+
+class Word(NamedTuple):
+    """A word of the surface, and the parts of the derivation that it realises: two words that share one are linked."""
+
+    text: str
+    realises: tuple[str, ...]
+
+
+class Frame(NamedTuple):
+    """Tense ("past", "present", "future"), aspect and polarity of a clause."""
+
+    tense: str
+    progressive: bool = False
+    negative: bool = False
+
+    @property
+    def time(self) -> str:
+        """What a time word must fit: the tense, and for the present whether it is a habit or going on."""
+        return self.tense if self.tense != "present" else "ongoing" if self.progressive else "habit"
+
+
+@dataclass(frozen=True)
+class Clause:
+    """Who does what to whom, where, how and when. `place` is a goal for verbs of motion."""
+
+    frame: Frame
+    verb: Verb
+    subject: tuple[Noun, ...]
+    objects: tuple[Noun, ...] = ()
+    recipient: Noun | None = None
+    place: Noun | None = None
+    means: Noun | None = None
+    companion: Noun | None = None
+    adverb: Adverb | None = None
+    time: Time | None = None
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Clauses, with a connective between each and the next; polite when someone is addressed."""
+
+    clauses: tuple[Clause, ...]
+    connectives: tuple[Connective, ...] = ()
+    vocative: Vocative | None = None
+
+    def __post_init__(self) -> None:
+        assert len(self.connectives) == len(self.clauses) - 1, "one connective between two clauses"
+
+
+@cache
+def fixed(
+    entry: Adverb | Time | Vocative | None, role: str, language: Literal["korean", "english"]
+) -> tuple[Word, ...]:
+    """A fixed expression in one language. Where both have as many words, the words correspond one by one."""
+    if entry is None:
+        return ()
+    korean, english = entry.korean.split(), entry.english.split()
+    one_by_one = len(korean) == len(english)
+    words = korean if language == "korean" else english
+    return tuple(Word(word, (f"{role} {i}" if one_by_one else role,)) for i, word in enumerate(words))

@@ -1,0 +1,78 @@
+"""A clause in Korean: particles, verb endings, politeness."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from regard.samples.conjugation import Stem, conjugate
+from regard.samples.derivation import Clause, Frame, Word, fixed
+from regard.samples.hangul import particle
+from regard.samples.lexicon import Connective, Noun
+from regard.samples.verbs import Verb
+
+__all__ = ["clause", "phrase", "predicate"]
+
+POLITE = {"나": "저", "우리": "저희"}
+BEFORE_GA = {"나": "내", "저": "제", "너": "네"}
+
+PROGRESS = Stem("있", static=True)
+NEGATION = {False: Stem("않"), True: Stem("않", static=True)}  # static after 있다: 먹지 않는다, but 먹고 있지 않다
+FUTURE = {"다": "것이다", "요": "거예요"}
+FUTURE_STEM = {False: "것이", True: "거"}
+
+
+def clause(said: Clause, connective: Connective | None, polite: bool) -> list[Word]:
+    """Subject, time, companion, means, scene or goal, recipient, object, manner, verb."""
+    marked = "subject" if connective and connective.subordinate else "topic"
+    words = [*phrase(said.subject, "subject", marked, polite), *fixed(said.time, "time", "korean")]
+    if said.companion:
+        words += [*phrase((said.companion,), "companion", "with", polite), Word("함께", ("companion",))]
+    if said.means:
+        words += phrase((said.means,), "means", "means")
+    if said.place:
+        words += phrase((said.place,), "place", "at" if said.verb.goal == "never" else "to")
+    if said.recipient:
+        words += phrase((said.recipient,), "recipient", "for", polite)
+    if said.objects:
+        words += phrase(said.objects, "object", "object", polite)
+    return [*words, *fixed(said.adverb, "adverb", "korean"), *predicate(said.verb, said.frame, connective, polite)]
+
+
+@cache
+def phrase(nouns: tuple[Noun, ...], role: str, marked: str, polite: bool = False) -> tuple[Word, ...]:
+    """One noun, or two of which the first has 와/과; the last bears the particle that marks the role."""
+    *first, last = [POLITE.get(noun.korean, noun.korean) if polite else noun.korean for noun in nouns]
+    if marked == "subject":
+        last = BEFORE_GA.get(last, last)
+    words = [Word(particle(noun, "with"), (f"{role} 0", f"{role} and")) for noun in first]
+    return (*words, Word(particle(last, marked), (f"{role} {len(first)}", role)))
+
+
+@cache
+def predicate(verb: Verb, frame: Frame, connective: Connective | None, polite: bool) -> tuple[Word, ...]:
+    """The verb group and the connective: 먹는다, 먹고 있었다, 먹지 않을 것이다, 먹었기 때문에."""
+    ending = connective.ending if connective else "요" if polite else "다"
+    if connective and connective.timeless:
+        words = [Word(conjugate(verb.stem, ending), ("verb", "tense", "aspect"))]
+    else:
+        words = _group(verb.stem, frame, ending, polite)
+    if connective and connective.noun:
+        words.append(Word(connective.noun, ("connective",)))
+    elif connective:
+        words[-1] = Word(words[-1].text, (*words[-1].realises, "connective"))
+    return tuple(words)
+
+
+def _group(stem: Stem, frame: Frame, ending: str, polite: bool) -> list[Word]:
+    """The verb, then 있다, 않다 and 것이다 as the frame asks: each gives the one before it an ending."""
+    words, part = [], "verb"
+    if frame.progressive:
+        words.append(Word(conjugate(stem, "고"), (part,)))
+        stem, part = PROGRESS, "aspect"
+    if frame.negative:
+        words.append(Word(conjugate(stem, "지"), (part,)))
+        stem, part = NEGATION[stem.static], "polarity"
+    if frame.tense == "future":
+        future = FUTURE.get(ending, FUTURE_STEM[polite] + ending)
+        return [*words, Word(conjugate(stem, "을"), (part,)), Word(future, ("tense",))]
+    return [*words, Word(conjugate(stem, ending, frame.tense == "past"), (part, "tense"))]

@@ -1,0 +1,75 @@
+"""Memory does not grow with the file, and several processes hold the weights once."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tracemalloc
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from regard.bulk import Chunk, ChunkResult, ChunkTranslator, Lines, OutputFormat, ResumableOutput, Workers, chunks
+from regard.bulk.workers import InProcess
+from regard.pipeline import Translation, Translator
+
+
+class Echo(Translator):
+    """Says what it hears, at once."""
+
+    def __init__(self, weights: int = 0) -> None:
+        self.weights = torch.ones(weights)
+        self.engine = SimpleNamespace(ready=lambda: None)  # type: ignore[assignment]
+        self.tokenizer = SimpleNamespace(source=SimpleNamespace(unknown=lambda _: 0.0))  # type: ignore[assignment]
+
+    def translate(self, texts: str | Sequence[str], *_: Any, **__: Any) -> list[Translation]:
+        return [Translation(text, tuple(text.split()), 0.0) for text in texts]
+
+
+def _peak(folder: Path, count: int) -> int:
+    """The most memory that objects took while so many lines were translated."""
+    with (folder / "in").open("w") as file:
+        file.writelines(f"this is line number {number}\n" for number in range(count))
+    work = ChunkTranslator("in", OutputFormat(jsonl=True), {})
+    tracemalloc.start()
+    lines = Lines(str(folder / "in"))
+    assert lines.checked() == count
+    with ResumableOutput(folder / "out", {}).open(False) as part, InProcess(work, Echo) as alone:
+        for chunk, done in alone.results(chunks(lines, 200)):
+            part.add(done.text, part.mark.after(chunk.end, chunk.digest, done.known, done.strange))
+        part.finish()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (folder / "out").read_bytes().count(b"\n") == count
+    return peak
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    _peak(tmp_path, 200)
+    short, long = _peak(tmp_path, 800), _peak(tmp_path, 12_000)
+    assert (tmp_path / "out").stat().st_size > 1_000_000
+    assert long < short + 100_000
+
+
+class Weigh(ChunkTranslator):
+    """Reads all weights, and says how much memory is this process's alone."""
+
+    def __call__(self, translator: Translator, chunk: Chunk) -> ChunkResult:  # noqa: ARG002
+        assert isinstance(translator, Echo)
+        assert float(translator.weights.sum(dtype=torch.float64)) == translator.weights.numel()
+        told = Path("/proc/self/smaps_rollup").read_text()
+        return ChunkResult(f"{sum(map(int, re.findall(r'Private_.*: +([0-9]+) kB', told)))}", (), 1, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied, and weighed, on Linux only")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_workers_share_the_weights() -> None:
+    megabytes = 200
+    with Workers(Weigh("in", OutputFormat(), {}), lambda: Echo(megabytes * 250_000), 2, 1) as workers:
+        told = [int(done.text) / 1000 for _, done in workers.results(chunks(["a"] * 8, 1))]
+    assert len(told) == 8
+    assert max(told) < megabytes / 2, "megabytes of each process's own"

@@ -1,0 +1,204 @@
+"""The same captions out of every kind of file; what is wrong in them is named with its line, all at once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import unicodedata
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from albums import noise
+
+from regard.data.caption_files import CaptionSet, Problems, hold_out_images, mentions_side, read_captions
+from regard.errors import DataError
+
+ROWS = [("b.png", "A red  ball ."), ("a.png", "빨간 공"), ("b.png", "one ball"), ("in/c.png", "c")]
+FOUND = [("b.png", ("A red ball .", "one ball")), ("a.png", ("빨간 공",)), ("in/c.png", ("c",))]
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    folder = tmp_path / "images"
+    (folder / "in").mkdir(parents=True)
+    for name in ("a.png", "b.png", "in/c.png"):
+        noise().save(folder / name)
+    return folder
+
+
+def _coco() -> str:
+    names = list(dict.fromkeys(name for name, _ in ROWS))
+    images = [{"id": 10 + i, "file_name": name, "width": 3} for i, name in enumerate(names)]
+    notes = [{"id": i, "image_id": 10 + names.index(name), "caption": text} for i, (name, text) in enumerate(ROWS)]
+    return json.dumps({"info": {}, "images": images, "annotations": notes}, indent=1)
+
+
+KINDS = {
+    "file, tab, caption": "".join(f"{name}\t{text}\n" for name, text in ROWS),
+    "with a header": "image\tcaption\n" + "".join(f"{name}\t{text}\r\n" for name, text in ROWS),
+    "Flickr tokens": "".join(f"{name}#{i}\t{text}\n" for i, (name, text) in enumerate(ROWS)),
+    "COCO JSON": _coco(),
+    "JSON lines": "\n".join(json.dumps({"image": name, "caption": text, "id": 3}) for name, text in ROWS),
+    "other JSON lines": "\n".join(json.dumps({"file_name": name, "text": text}) for name, text in ROWS),
+    "lists in JSON lines": "\n".join(json.dumps({"image": name, "captions": list(texts)}) for name, texts in FOUND),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_file_says_the_same(tmp_path: Path, images: Path, kind: str) -> None:
+    path = tmp_path / "captions.txt"
+    path.write_text(KINDS[kind], encoding="utf-8")
+    complaints = Problems()
+    album = read_captions(path, images, complaints)
+    assert [(picture.file, picture.captions) for picture in album.pictures] == FOUND
+    assert complaints.by_kind == {}
+    assert album.captions == [text for _, texts in FOUND for text in texts]
+    assert album.kind in kind or album.kind in ("file, tab, caption", "JSON lines")
+    assert "3 pictures" in album.lines()[0]
+    assert "4 captions, 1 to 2 each" in album.lines()[0]
+
+
+def _read(path: Path, images: Path, text: str, skip: bool = False) -> tuple[CaptionSet, Problems]:
+    path.write_text(text, encoding="utf-8")
+    complaints = Problems(skip)
+    return read_captions(path, images, complaints), complaints
+
+
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, images: Path) -> None:
+    text = "a.png\tfine\nB.png\tno\n\nb.png\t  \n../images/a.png\tno\n/etc/a.png\tno\nin/d.png\tno\n"
+    path = tmp_path / "c.tsv"
+    _, complaints = _read(path, images, text)
+    with pytest.raises(DataError) as refused:
+        complaints.check()
+    wanted = [
+        f"{path}: line 2: there is no picture B.png in {images}; did you mean b.png?",
+        f"{path}: line 5: '../images/a.png' is no name of a file in {images}",
+        f"{path}: line 6: '/etc/a.png' is no name",
+        f"{path}: line 7: there is no picture in/d.png in {images}",
+        f"{path}: line 4: the caption of b.png has no text",
+        "data.images.skip_bad = true",
+    ]
+    assert len(refused.value.causes) == len(wanted)
+    for cause, start in zip(refused.value.causes, wanted, strict=True):
+        assert cause.startswith(start)
+
+
+def test_what_is_wrong_can_be_skipped_and_is_counted(tmp_path: Path, images: Path) -> None:
+    text = "a.png\tfine\n" + "".join(f"no{i}.png\tno\n" for i in range(9)) + "b.png\t \n"
+    album, complaints = _read(tmp_path / "c.tsv", images, text, skip=True)
+    complaints.check()
+    assert [picture.file for picture in album.pictures] == ["a.png"]
+    lines = complaints.lines()
+    assert lines[0] == "  skipped: 9 captions of pictures that are not there"
+    assert lines[6] == "    … and 4 more"
+    assert lines[7] == "  skipped: 1 captions with no text"
+
+
+def test_many_causes_of_a_kind_are_counted(tmp_path: Path, images: Path) -> None:
+    _, complaints = _read(tmp_path / "c.tsv", images, "".join(f"no{i}.png\tno\n" for i in range(30)))
+    with pytest.raises(DataError) as refused:
+        complaints.check()
+    assert len(refused.value.causes) == 22
+    assert refused.value.causes[20] == "… and 10 more of this kind"
+
+
+@pytest.mark.parametrize(
+    ("text", "causes"),
+    [
+        ("a.png\tx\na.png x\na.png\tx\ty\n", ["line 2 does not hold exactly one tab", "line 3 does not hold exactly"]),
+        ("a.png,x\n", ["line 1 holds no tab ('a.png,x')"]),
+        ("\n\na.png,x\n", ["line 3 holds no tab ('a.png,x')"]),
+        ("a.png#0\tx\na.png\ty\n", ["line 2 begins with 'a.png'"]),
+        ('{"image": "a.png"}\n{"image": 3, "caption": "x"}\n', ["line 1 is not as wanted", "line 2 is not as wanted"]),
+        ('{"image": "a.png", "captions": "x"}\n', ["line 1 is not as wanted"]),
+        ('{"images": [], "annotations": 3}', ["annotations is no list"]),
+        (
+            '{"images": [{"id": 1}], "annotations": [{"image_id": 2, "caption": "x"}, {"caption": "x"}]}',
+            ["image 1 lacks", "annotation 1 is of image 2, which is not", "annotation 2 lacks"],
+        ),
+        ("file\tcaption\n", ["there is no caption of a picture in it"]),
+        ("", ["the file is empty"]),
+    ],
+)
+def test_files_that_are_not_as_wanted(tmp_path: Path, images: Path, text: str, causes: list[str]) -> None:
+    with pytest.raises(DataError) as refused:
+        _read(tmp_path / "c.tsv", images, text)
+    assert len(refused.value.causes) == len(causes)
+    for cause, part in zip(refused.value.causes, causes, strict=True):
+        assert cause.startswith(f"{tmp_path / 'c.tsv'}: {part}")
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("name", ["café.png", "사진 하나.png", "깊이/사진.png"])
+def test_names_that_look_the_same_are_the_same(tmp_path: Path, name: str, form: Literal["NFC", "NFD"]) -> None:
+    there, told = unicodedata.normalize(form, name), unicodedata.normalize("NFD" if form == "NFC" else "NFC", name)
+    picture = tmp_path / "images" / there
+    picture.parent.mkdir(parents=True)
+    picture.touch()
+    album, complaints = _read(tmp_path / "c.tsv", tmp_path / "images", f"{told}\tx\n{there}\ty\n")
+    assert complaints.by_kind == {}
+    assert album.paths == [picture]
+    assert album.references == [["x", "y"]]
+
+
+def test_a_picture_may_be_called_like_json(tmp_path: Path) -> None:
+    names = ["[001] a.png", "{b}.png"]
+    for name in names:
+        (tmp_path / name).touch()
+    for order in (names, names[::-1]):
+        album, _ = _read(tmp_path / "c.tsv", tmp_path, "".join(f"{name}\tx\n" for name in order))
+        assert [picture.file for picture in album.pictures] == order
+        assert album.kind == "file, tab, caption"
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such folder"):
+        _read(tmp_path / "c.tsv", tmp_path / "nowhere", "a.png\tx\n")
+
+
+def test_long_captions_are_left_out_of_training(tmp_path: Path, images: Path) -> None:
+    path = tmp_path / "c.tsv"
+    path.write_text("a.png\tone two three\na.png\tone two\nb.png\tone two three four\n", encoding="utf-8")
+    album = read_captions(path, images, Problems(), longest=2)
+    assert [(picture.file, picture.captions) for picture in album.pictures] == [("a.png", ("one two",))]
+    assert album.notes == ("left out: 2 captions of more than 2 words, the first in line 1 (data.max_length)",)
+    with pytest.raises(DataError, match=r"left out: 3 captions of more than 1 words.*; set data.max_length higher"):
+        read_captions(path, images, Problems(), longest=1)
+
+
+def test_a_picture_has_one_name_however_it_is_written(tmp_path: Path, images: Path) -> None:
+    (images / "s").mkdir()
+    shutil.copy(images / "a.png", images / "s" / "a.png")
+    album, _ = _read(tmp_path / "c.tsv", images, "./a.png\tx\na.png\ty\ns//a.png\tz\n./s/a.png\tu\ns/a.png\tv\n")
+    assert [(picture.file, len(picture.captions)) for picture in album.pictures] == [("a.png", 2), ("s/a.png", 3)]
+
+
+@pytest.mark.parametrize(
+    ("caption", "is_sided"),
+    [
+        ("A ball left of a cube", True),
+        ("the rightmost one", True),
+        ("Der linke Ball", True),
+        ("공의 왼쪽에 상자가 있다", True),
+        ("상자의 오른편", True),
+        ("球在左边", True),
+        ("le ballon à gauche", True),
+        ("мяч слева", True),
+        ("a bright leftover", False),
+        ("빨간 공", False),
+        ("copyright", False),
+    ],
+)
+def test_left_and_right(caption: str, is_sided: bool) -> None:
+    assert mentions_side(["a ball", caption]) is is_sided
+
+
+def test_holding_out(tmp_path: Path, images: Path) -> None:
+    album, _ = _read(tmp_path / "c.tsv", images, KINDS["file, tab, caption"])
+    train, valid = hold_out_images(album, seed=3)
+    assert (len(train), len(valid)) == (2, 1)
+    assert {*train.paths, *valid.paths} == set(album.paths)
+    assert hold_out_images(album, seed=3) == (train, valid)
+    with pytest.raises(DataError, match="1 picture only"):
+        hold_out_images(valid, seed=3)

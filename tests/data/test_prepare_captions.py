@@ -1,0 +1,343 @@
+"""From a folder of pictures to batches: the same in memory and on disk, the same after a stop, never half written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from albums import folder, named, noise
+
+from regard.data import image_cache as galleries
+from regard.data.augmentation import ImageSettings
+from regard.data.batch import Example, TrainingBatch, collate
+from regard.data.batching import BatchingSettings, Position
+from regard.data.corpus import CorpusSettings
+from regard.data.image_cache import cached_images
+from regard.data.images import ImageSizeSettings, SourcePixels
+from regard.data.prepare import PreparedData, prepare_data
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import BOS, EOS, PAD
+from regard.errors import ConfigurationError, DataError
+
+SMALL = TokenizerSettings(size=290)
+BATCHING = BatchingSettings(tokens=80, micro_batches=2)
+
+
+def _prepared(images: dict[str, object], run: Path, tokenizer: Tokenizer | None = None) -> PreparedData:
+    data = CorpusSettings.parse({"images": images}, "test")
+    return prepare_data(data, tokenizer or SMALL, BATCHING, 7, run)
+
+
+def _equal(one: TrainingBatch, other: TrainingBatch) -> bool:
+    same = torch.equal(one.source, other.source) and torch.equal(one.target_out, other.target_out)
+    return same and one.indices == other.indices
+
+
+def test_batches_hold_pictures_and_all_their_captions(tmp_path: Path) -> None:
+    data = _prepared(named(folder(tmp_path, captions=3), together=3), tmp_path / "run")
+    assert (data.pairs, data.facts["train"].pairs, data.facts["valid"].pairs) == (27, 27, 9)
+    seen = []
+    for plan in data.batches.epoch(0):
+        batch = plan.batch()
+        B, N = len(batch.source), len(batch.target_out)
+        assert batch.source.shape == (B, 3, 8, 8)
+        assert N == 3 * B
+        assert batch.source_keep is None
+        assert batch.tokens == plan.tokens == int((batch.target_out != PAD).sum())
+        assert (batch.target_in[:, 0] == BOS).all()
+        assert max(4, 3 * batch.target_out.shape[1]) * B <= 40 or B == 1
+        for row, example in enumerate(plan.examples):
+            told = [data.tokenizer.target.decode(ids) for ids in example.targets]
+            assert told == [f"a {told[0].split()[1]} picture {'again ' * k}." for k in range(3)]
+            assert example.targets == tuple(
+                [i for i in batch.target_out[3 * row + k].tolist() if i != PAD] for k in range(3)
+            )
+        seen += batch.indices
+    assert sorted(seen) == list(range(9))
+    assert data.batches.epoch_stats.pieces == (36.0, float(sum(p.tokens for p in data.batches.epoch(0))))
+
+
+def test_captions_that_are_not_learnt_together(tmp_path: Path) -> None:
+    data = _prepared(named(folder(tmp_path, captions=3), together=2), tmp_path / "run")
+    counts = sorted(len(example.targets) for plan in data.batches.epoch(0) for example in plan.examples)
+    assert counts == [1] * 9 + [2] * 9
+    assert all(len({len(example.targets) for example in plan.examples}) == 1 for plan in data.batches.epoch(0))
+
+
+def test_pictures_of_unequal_sizes_are_padded(tmp_path: Path) -> None:
+    path = folder(tmp_path, count=6)
+    noise((20, 11)).save(path / "images" / "00.png")
+    data = _prepared(named(path, height=0, width=0), tmp_path / "run")
+    examples = [example for plan in data.batches.epoch(0) for example in plan.examples]
+    batch = collate(examples)
+    B, _, Y, X = batch.source.shape
+    assert (Y, X) == (20, 16)
+    assert batch.source_keep is not None
+    keep = batch.source_keep.view(B, Y, X)
+    for row, example in enumerate(examples):
+        assert isinstance(example.source, SourcePixels)
+        height, width = example.source.size
+        assert keep[row, :height, :width].all()
+        assert keep[row].sum() == height * width
+        assert torch.equal(batch.source[row, :, :height, :width], example.source.tensor())
+        assert (batch.source[row].masked_select(~keep[row]) == 0).all()
+
+
+def test_several_threads_see_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = _prepared(named(folder(tmp_path), cut=0.3, colour=0.2), tmp_path / "run").batches
+    alone = [plan.batch() for plan in batches.epoch(0)]
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    assert all(_equal(a, plan.batch()) for a, plan in zip(alone, batches.epoch(0), strict=True))
+
+
+def test_pictures_change_with_epoch_and_seed_and_nothing_else(tmp_path: Path) -> None:
+    images = named(folder(tmp_path), flip=True, cut=0.3, colour=0.2)
+    batches = _prepared(images, tmp_path / "run").batches
+    first, again, next_ = (batches.epoch(n) for n in (0, 0, 1))
+    assert all(_equal(a.batch(), b.batch()) for a, b in zip(first, again, strict=True))
+    by_line = [
+        {line: e for plan in plans for line, e in zip(plan.indices, plan.examples, strict=True)}
+        for plans in (first, next_)
+    ]
+    assert all(not torch.equal(by_line[0][i].source.tensor(), by_line[1][i].source.tensor()) for i in by_line[0])  # type: ignore[union-attr]
+    stream = batches.updates()
+    updates = [next(stream) for _ in range(12)]
+    resumed = batches.updates(Position.from_json(updates[4].after.to_json()))
+    for update in updates[5:]:
+        other = next(resumed)
+        assert all(_equal(a.batch(), b.batch()) for a, b in zip(update.plans, other.plans, strict=True))
+
+
+def test_mirrored_but_where_left_or_right_is_said(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    text = (path / "captions.tsv").read_text().replace("01.png\ta green", "01.png\tleft of a green")
+    (path / "captions.tsv").write_text(text)
+    data = _prepared(named(path), tmp_path / "run")
+    assert (
+        "  mirroring (data.images.flip): on, but for the 1 of 9 pictures of which a caption says left or right"
+        in data.report
+    )
+    mirrored = {
+        line
+        for n in range(12)
+        for plan in data.batches.epoch(n)
+        for line, example in zip(plan.indices, plan.examples, strict=True)
+        if isinstance(example.source, SourcePixels) and example.source.augment.mirrored
+    }
+    assert mirrored == {0, 2, 3, 4, 5, 6, 7, 8}
+    one = next(e for plan in data.batches.epoch(0) for e in plan.examples)
+    assert isinstance(one.source, SourcePixels)
+    straight, mirror = (
+        replace(one.source, look=replace(one.source.augment, mirrored=m)).tensor() for m in (False, True)
+    )
+    assert torch.equal(straight.flip(2), mirror)
+
+
+@pytest.mark.parametrize(("kind", "flips"), [("char", False), ("token", False), ("bpe", True)])
+def test_pictures_of_writing_are_not_mirrored(tmp_path: Path, kind: str, flips: bool) -> None:
+    data = CorpusSettings.parse({"images": named(folder(tmp_path))}, "test")
+    tokenizer = TokenizerSettings.parse({"kind": kind, "size": 290 if kind == "bpe" else None}, "test")
+    found = prepare_data(data, tokenizer, BATCHING, 7, tmp_path / "run")
+    assert any("flip): on" in line for line in found.report) == flips
+    for plan in found.batches.epoch(0):
+        for example in plan.examples:
+            assert found.tokenizer.target.decode(example.target).startswith("a ")
+            assert kind != "token" or len(example.target) == 5
+
+
+def test_nothing_is_drawn_where_nothing_varies(tmp_path: Path) -> None:
+    data = _prepared(named(folder(tmp_path), flip=False), tmp_path / "run")
+    by_line = [
+        {i: e for p in data.batches.epoch(n) for i, e in zip(p.indices, p.examples, strict=True)} for n in (0, 1)
+    ]
+    assert by_line[0] == by_line[1], "the very same objects"
+
+
+def test_a_random_crop_shows_different_parts(tmp_path: Path) -> None:
+    data = _prepared(named(folder(tmp_path), fit="crop", flip=False), tmp_path / "run")
+    boxes = {
+        e.source.augment.box
+        for n in range(6)
+        for p in data.batches.epoch(n)
+        for e in p.examples
+        if isinstance(e.source, SourcePixels)
+    }
+    assert len(boxes) == 4, "8 of 11 columns, from 0 to 3"
+    assert {box[2] - box[0] for box in boxes} == {8}
+
+
+def test_on_the_disk_as_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder(tmp_path, count=8)
+    frame = ImageSizeSettings(height=6, width=5)
+    paths = sorted((path / "images").iterdir())
+    (path / "images" / "03.png").write_bytes(b"")
+    before = cached_images(paths, frame, tmp_path / "kept")
+    assert not (tmp_path / "kept").exists(), "small ones stay in memory"
+    monkeypatch.setattr(galleries, "SMALL", 200)
+    for told in (False, True, True):
+        heard: list[str] = []
+        found = cached_images(paths, frame, tmp_path / "kept", heard.append)
+        assert heard == [], f"used again: {told}"
+        assert (found.sizes, found.problems, found.digest) == (before.sizes, before.problems, before.digest)
+        assert all(np.array_equal(found[i], before[i]) for i in range(8) if i != 3)
+        assert isinstance(found.pixels, np.memmap)
+    assert list(found.problems) == [3]
+    assert not (tmp_path / "kept.partial").exists()
+
+
+@pytest.mark.parametrize("harm", ["pixel", "cut", "index", "no index", "another picture", "another size"])
+def test_damaged_or_other_pictures_are_decoded_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str) -> None:
+    monkeypatch.setattr(galleries, "SMALL", 200)
+    paths = sorted((folder(tmp_path, count=8) / "images").iterdir())
+    frame, kept = ImageSizeSettings(height=6, width=5), tmp_path / "kept"
+    first = cached_images(paths, frame, kept)
+    whole = first.pixels.copy()
+    pixels, index = kept / "pixels", kept / "index.json"
+    if harm == "pixel":
+        pixels.write_bytes(bytes([whole[0] ^ 1]) + pixels.read_bytes()[1:])
+    elif harm == "cut":
+        pixels.write_bytes(pixels.read_bytes()[:-1])
+    elif harm == "index":
+        index.write_text(index.read_text()[:-20])
+    elif harm == "no index":
+        index.unlink()
+    elif harm == "another picture":
+        noise((12, 16)).save(paths[2])
+    else:
+        frame = ImageSizeSettings(height=5, width=6)
+    heard: list[str] = []
+    again = cached_images(paths, frame, kept, heard.append)
+    assert len(heard) == 1
+    assert heard[0].endswith("the pictures are decoded anew")
+    assert np.array_equal(again.pixels, whole) == (harm not in ("another picture", "another size"))
+    assert np.array_equal(cached_images(paths, frame, kept).pixels, again.pixels)
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    (path / "images" / "00.png").write_bytes(b"")
+    (path / "images" / "11.png").write_text("text")
+    with (path / "captions.tsv").open("a") as file:
+        file.write("no.png\tx\n04.png\t \n")
+    with pytest.raises(DataError) as refused:
+        _prepared(named(path), tmp_path / "run")
+    parts = [
+        "line 19: there is no picture no.png",
+        "line 20: the caption of 04.png has no text",
+        "00.png: the file is empty",
+        "11.png: text ('text')",
+        "skip_bad",
+    ]
+    assert [part in cause for cause, part in zip(refused.value.causes, parts, strict=True)] == [True] * 5
+    assert not (tmp_path / "run").exists()
+    data = _prepared(named(path, skip_bad=True), tmp_path / "run")
+    assert data.pairs == 16
+    assert sum("skipped: " in line for line in data.report) == 3
+    assert "  skipped: 2 pictures that cannot be read" in data.report
+
+
+def test_other_pictures_than_the_run_began_with_are_told(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    data = _prepared(named(path), tmp_path / "run")
+    assert _prepared(named(path), tmp_path / "run", data.tokenizer).changes == ()
+    noise((12, 16)).save(path / "images" / "00.png")
+    with (path / "valid.tsv").open("a") as file:
+        file.write("11.png\tone more\n")
+    said = _prepared(named(path, colour=0.1), tmp_path / "run", data.tokenizer).changes
+    assert len(said) == 3
+    for sentence, part in zip(
+        said, ("valid.captions: ", "train.pictures: ", "data.images.colour_jitter is 0.1"), strict=True
+    ):
+        assert part in sentence
+
+
+def test_pictures_are_held_out(tmp_path: Path) -> None:
+    images = named(folder(tmp_path))
+    data = _prepared({**images, "valid_captions": None}, tmp_path / "run")
+    assert any("1 pictures were held out" in line for line in data.report)
+    assert (data.facts["train"].pairs, data.facts["valid"].pairs) == (16, 2)
+
+
+def test_pieces_cut_anew(tmp_path: Path) -> None:
+    data = CorpusSettings.parse({"images": named(folder(tmp_path), flip=False)}, "test")
+    found = prepare_data(data, SMALL, BATCHING.with_values(subword_dropout=0.5), 7, tmp_path / "run")
+    texts = [
+        {
+            i: [found.tokenizer.target.decode(t) for t in e.targets]
+            for p in found.batches.epoch(n)
+            for i, e in zip(p.indices, p.examples, strict=True)
+        }
+        for n in (0, 1)
+    ]
+    ids = [
+        {i: e.targets for p in found.batches.epoch(n) for i, e in zip(p.indices, p.examples, strict=True)}
+        for n in (0, 1)
+    ]
+    assert texts[0] == texts[1]
+    assert ids[0] != ids[1]
+    assert all(target[-1] == EOS for targets in ids[0].values() for target in targets)
+
+
+@pytest.mark.parametrize(
+    ("values", "because"),
+    [
+        ({"images": {"folder": "a"}}, "folder is given without captions"),
+        ({"images": {"captions": "a"}}, "captions is given without folder"),
+        ({"images": {"folder": "a", "captions": "b"}, "source": "c", "target": "d"}, "images exclude source"),
+        ({"images": {"folder": "a", "captions": "b"}, "mix": [{"pairs": "c"}]}, "images exclude source"),
+        ({"images": {"folder": "a", "captions": "b", "hight": 3}}, "did you mean 'images.height'"),
+    ],
+)
+def test_settings_that_cannot_be_meant(values: dict[str, object], because: str) -> None:
+    with pytest.raises(ConfigurationError, match=because):
+        CorpusSettings.parse(values, "test")
+
+
+def test_splitting_keeps_captions_with_their_picture(tmp_path: Path) -> None:
+    data = _prepared(named(folder(tmp_path)), tmp_path / "run")
+    examples = [example for plan in data.batches.epoch(0) for example in plan.examples][:5]
+    batch = collate(examples)
+    parts = batch.split(2)
+    assert [part.indices for part in parts] == [[0, 2, 4], [1, 3]]
+    for part in parts:
+        alone = collate([examples[line] for line in part.indices])
+        assert torch.equal(part.source, alone.source)
+        assert part.tokens == alone.tokens
+        width = alone.target_out.shape[1]
+        assert torch.equal(part.target_out[:, :width], alone.target_out)
+        assert (part.target_out[:, width:] == PAD).all()
+
+
+def test_an_example_of_text_is_as_before() -> None:
+    example = Example([5, EOS], [6, EOS])
+    assert example.ids == [5, EOS]
+    assert example.targets == ([6, EOS],)
+    assert ImageSettings(folder="a", captions="b").size_settings == ImageSizeSettings()
+
+
+CORPORA = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.mark.parametrize(
+    ("name", "images", "kind", "counts"),
+    [
+        ("flickr8k", {"height": 16, "width": 16, "cell": 4}, "bpe", (5000, 1000)),
+        ("im2latex_sample", {"height": 0, "width": 0}, "token", (100, 100)),
+    ],
+)
+def test_real_corpora(tmp_path: Path, name: str, images: dict[str, object], kind: str, counts: tuple[int, int]) -> None:
+    """The validation part of a public corpus is read as it stands."""
+    path = CORPORA / name
+    if not path.is_dir():
+        pytest.skip(f"the corpus {name} is not here ({path}): it may not be shipped")
+    files = {"folder": str(path / "images"), "captions": str(path / "captions_val.tsv")}
+    data = CorpusSettings.parse({"images": {**files, **images}}, "test")
+    found = prepare_data(data, TokenizerSettings.parse({"kind": kind}, "test"), BatchingSettings(), 1, tmp_path)
+    captions, pictures = counts
+    assert sum(facts.pairs for facts in found.facts.values()) == captions
+    assert f"{pictures - pictures // 20:,} pictures" in found.report[0]
+    for plan in found.batches.epoch(0)[:3]:
+        assert plan.batch().source.shape[1] == 3

@@ -1,0 +1,141 @@
+"""A corpus read as a stream is the corpus read into memory: the same pairs, reports and causes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from material import dirty, written
+
+from regard.data import pairs as pairs_module
+from regard.data.corpus import Filters, Pair, PairFiles, read_files
+from regard.data.holdout import hold_out_of
+from regard.data.pairs import SeenPairs
+from regard.data.streaming import scan
+from regard.data.text import replaceable, write_lines
+from regard.errors import DataError
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a small corpus has many."""
+    monkeypatch.setattr(pairs_module, "CHUNK", 16)
+
+
+def _files(folder: Path, form: str, suffix: str) -> PairFiles:
+    if form == "two":
+        return PairFiles(**written(folder, 200, suffix=suffix))
+    path = folder / f"a.{form}{suffix}"
+    rows = zip(*dirty(200), strict=True)
+    if form == "tsv":
+        write_lines(path, (f"{source}\t{target}" for source, target in rows))
+    else:
+        write_lines(path, (json.dumps({"source": source, "target": target}) for source, target in rows))
+    return PairFiles(pairs=path)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("form", ["two", "tsv", "jsonl"])
+@pytest.mark.parametrize("filters", [None, Filters(), Filters(max_length=5, drop_duplicates=True)])
+def test_a_stream_is_the_corpus(tmp_path: Path, form: str, suffix: str, filters: Filters | None) -> None:
+    files = _files(tmp_path, form, suffix)
+    whole, kept = read_files(files, filters), scan(files, filters)
+    assert tuple(kept) == whole.pairs
+    assert (kept.report, len(kept)) == (whole.report, len(whole))
+    assert kept.report.kept < kept.report.read == 200
+    places = {0, 5, len(whole) - 1}
+    assert kept.pick(places) == whole.pick(places)
+
+
+def test_what_shares_a_side_goes(tmp_path: Path) -> None:
+    files = PairFiles(**written(tmp_path, 200))
+    whole, kept = read_files(files, Filters()), scan(files, Filters())
+    away = {pair.source for pair in whole.pairs[:9]}, {pair.target for pair in whole.pairs[50:60]}
+    assert tuple(kept.without(*away)) == whole.without(*away).pairs
+    assert 0 < len(kept.without(*away)) < len(kept)
+    assert tuple(kept) == whole.pairs, "the mask it came from is as it was"
+
+
+@pytest.mark.parametrize("count", [3, 60, 200])
+def test_the_same_pairs_are_held_out(tmp_path: Path, count: int) -> None:
+    files = {str(seed): PairFiles(**written(tmp_path / str(seed), count + seed, seed)) for seed in (1, 2)}
+    for only in (["1"], ["1", "2"]):
+        lists, valid = hold_out_of({name: read_files(files[name], Filters()) for name in only}, 5)
+        kept, held_out = hold_out_of({name: scan(files[name], Filters()) for name in only}, 5)
+        assert held_out == valid
+        assert {name: tuple(some) for name, some in kept.items()} == {name: some.pairs for name, some in lists.items()}
+        assert [some.report for some in kept.values()] == [some.report for some in lists.values()]
+        left = [pair for some in lists.values() for pair in some.pairs]
+        assert not {pair.source for pair in left} & {*valid.sources}
+        assert not {pair.target for pair in left} & {*valid.targets}
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (b"a\nb\nc\n", b"a\nb\n"),
+        (b"a\n", b"a\n" * 40),
+        (b"a\n\xff\n" + b"x\n" * 50, b"a\0\n" + b"y\n" * 30 + b"\xfe\n"),
+        (b"", b"a\n"),
+        (b"\n\n", b"a\nb\n"),
+        (b"a\xc3\nb\0\n", b"a\nb\n"),
+    ],
+    ids=["counts", "many more", "broken both", "empty", "nothing left", "two causes"],
+)
+def test_the_causes_are_the_same(tmp_path: Path, source: bytes, target: bytes) -> None:
+    (tmp_path / "a").write_bytes(source)
+    (tmp_path / "b").write_bytes(target)
+    causes = []
+    for read in (read_files, scan):
+        with pytest.raises(DataError) as caught:
+            read(PairFiles(tmp_path / "a", tmp_path / "b"))
+        causes.append(caught.value.causes)
+    assert causes[0] == causes[1]
+
+
+def test_everything_that_is_wrong_with_both_files_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a\n\xff\n" + b"x\n" * 50 + b"\0\n")
+    with pytest.raises(DataError) as caught:
+        scan(PairFiles(tmp_path / "a", tmp_path / "missing"))
+    first, second, third = caught.value.causes
+    assert "line 2 is not UTF-8" in first
+    assert "line 53 holds a NUL" in second
+    assert "no such file" in third
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
+    paths = written(tmp_path, 40)
+    kept = scan(PairFiles(**paths))
+    for path in paths.values():
+        write_lines(path, ["more"] * 60)
+    with pytest.raises(DataError, match=r"had 40 lines a moment ago and 60 now"):
+        list(kept)
+
+
+def test_seen_is_a_set() -> None:
+    chance = np.random.default_rng(0)
+    seen, known = SeenPairs(), set()
+    for size in chance.integers(0, 200, 60).tolist():
+        pairs = [Pair(str(a), str(b), 1) for a, b in chance.integers(0, 60, (size, 2)).tolist()]
+        expected = []
+        for pair in pairs:
+            expected.append((pair.source, pair.target) not in known)
+            known.add((pair.source, pair.target))
+        assert seen.first(pairs) == expected
+    assert sum(map(len, seen._runs)) == len(known)
+    assert len(seen._runs) < 12
+
+
+def test_what_may_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("before")
+    (tmp_path / "link").symlink_to("file")
+    assert all(map(replaceable, (tmp_path / "file", tmp_path / "link", tmp_path / "none", Path("/dev/shm/none"))))
+    with (tmp_path / "file").open() as file:
+        opened = (Path(f"/proc/self/fd/{file.fileno()}"), Path(f"/dev/fd/{file.fileno()}"))
+        assert not any(map(replaceable, (Path("/dev/null"), Path("/dev/stdout"), *opened)))
+    write_lines(tmp_path / "link", ["after"])
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "after\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]

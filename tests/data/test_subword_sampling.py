@@ -1,0 +1,159 @@
+"""Lines cut into pieces anew: the seed decides how, and the text is the same whatever the cut."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from regard.data.subword_sampling import unigram_sampling
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import BOS, EOS, PAD
+
+GERMAN = [
+    "Ein Hund läuft über die grüne Wiese.",
+    "Zwei Männer reden auf der Straße.",
+    "Die Frau trägt einen großen Hut.",
+    "Drei Kinder spielen am Strand.",
+    "Viele Menschen warten auf den Zug.",
+    "Das Mädchen liest ein Buch.",
+]
+KOREAN = [
+    "개가 푸른 풀밭을 달린다.",
+    "두 남자가 길에서 이야기한다.",
+    "여자가 큰 모자를 쓰고 있다.",
+    "세 아이가 바닷가에서 논다.",
+    "많은 사람이 기차를 기다린다.",
+    "소녀가 책을 읽는다.",
+]
+STRANGE = ["😀 👩‍👩‍👧 ok", "漢字かな 交じり文", "under_score __x", "<s> </s> <unk> <pad> <0x41>", "x" * 500]
+TOKENIZERS = {
+    (kind, joint): Tokenizer.train(GERMAN, KOREAN, TokenizerSettings.parse({"kind": kind, "joint": joint}, "a test"))
+    for kind in ("bpe", "unigram")
+    for joint in (True, False)
+}
+EVERY = pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=lambda t: f"{t.settings.kind}-{t.settings.joint}")
+BPE = pytest.mark.parametrize(
+    "tokenizer", [TOKENIZERS["bpe", joint] for joint in (True, False)], ids=["joint", "apart"]
+)
+SPECIAL = [2**32 - 1, -1]
+
+
+@EVERY
+def test_the_seed_decides(tokenizer: Tokenizer) -> None:
+    found = [tokenizer.sample(GERMAN, KOREAN, 0.9, seed) for seed in range(8)]
+    assert [tokenizer.sample(GERMAN, KOREAN, 0.9, seed) for seed in reversed(range(8))] == found[::-1]
+    for side in zip(*found, strict=True):
+        assert len({str(ids) for ids in side}) > 1
+
+
+@EVERY
+def test_what_was_drawn_before_changes_nothing(tokenizer: Tokenizer) -> None:
+    wanted = tokenizer.sample(GERMAN, KOREAN, 0.3, 5)
+    tokenizer.sample(KOREAN, GERMAN, 0.5, 9)
+    tokenizer.source.encode_all(GERMAN)
+    assert tokenizer.sample(GERMAN, KOREAN, 0.3, 5) == wanted
+
+
+@EVERY
+@pytest.mark.parametrize("dropout", [0.0, 0.1, 0.9])
+def test_decoding_gives_the_text_back(tokenizer: Tokenizer, dropout: float) -> None:
+    sources, targets = [*GERMAN, *STRANGE], [*KOREAN, *STRANGE]
+    for seed in range(3):
+        left, right = tokenizer.sample(sources, targets, dropout, seed)
+        assert [tokenizer.source.decode(ids) for ids in left] == sources
+        assert [tokenizer.target.decode(ids) for ids in right] == targets
+        assert not {PAD, BOS, EOS} & {index for ids in (*left, *right) for index in ids}
+
+
+@BPE
+def test_bpe_that_leaves_out_no_merge_is_encoding(tokenizer: Tokenizer) -> None:
+    left, right = tokenizer.sample([*GERMAN, *STRANGE], KOREAN, 0.0, 3)
+    assert left == tokenizer.source.encode_all([*GERMAN, *STRANGE])
+    assert right == tokenizer.target.encode_all(KOREAN)
+
+
+@BPE
+def test_the_more_merges_bpe_leaves_out_the_more_pieces_there_are(tokenizer: Tokenizer) -> None:
+    counts = [
+        sum(len(ids) for seed in range(5) for ids in tokenizer.sample(GERMAN, [], dropout, seed)[0])
+        for dropout in (0.0, 0.1, 0.4, 0.99)
+    ]
+    assert counts == sorted(set(counts))
+    letters = sum(len(line.replace(" ", "")) + len(line.split()) for line in GERMAN)
+    assert counts[-1] == pytest.approx(5 * letters, rel=0.05), "hardly a merge is left"
+
+
+@EVERY
+def test_every_line_is_cut_in_a_way_of_its_own(tokenizer: Tokenizer) -> None:
+    left, _ = tokenizer.sample(GERMAN[:1] * 20, [], 0.5, 1)
+    assert len({tuple(ids) for ids in left}) > 1
+
+
+@EVERY
+def test_both_sides_are_not_cut_by_the_same_draws(tokenizer: Tokenizer) -> None:
+    if tokenizer.settings.joint:
+        left, right = tokenizer.sample(GERMAN, GERMAN, 0.5, 1)
+        assert left != right
+
+
+@EVERY
+def test_nothing_to_cut_gives_nothing(tokenizer: Tokenizer) -> None:
+    assert tokenizer.sample([], [], 0.1, 1) == ([], [])
+
+
+@EVERY
+def test_an_empty_line_has_no_pieces_and_the_others_theirs(tokenizer: Tokenizer) -> None:
+    left, right = tokenizer.sample(["", GERMAN[0], "  "], ["", "", KOREAN[0]], 0.1, 1)
+    assert [bool(ids) for ids in left] == [False, True, False]
+    assert [bool(ids) for ids in right] == [False, False, True]
+
+
+@EVERY
+@pytest.mark.parametrize("seed", [0, 2**31, 2**32, 2**63, *SPECIAL])
+def test_any_seed_will_do(tokenizer: Tokenizer, seed: int) -> None:
+    tokenizer.sample(GERMAN, KOREAN, 0.9, 11)
+    found = tokenizer.sample(GERMAN, KOREAN, 0.9, seed)
+    tokenizer.sample(GERMAN, KOREAN, 0.9, 12)
+    assert tokenizer.sample(GERMAN, KOREAN, 0.9, seed) == found
+    assert [tokenizer.source.decode(ids) for ids in found[0]] == GERMAN
+
+
+@EVERY
+def test_another_process_cuts_alike(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """Python salts the hashes of strings anew in each process, and SentencePiece its own."""
+    tokenizer.save(tmp_path)
+    program = (
+        "import sys, json; from regard.data.tokenizer import Tokenizer, TokenizerSettings\n"
+        "settings, folder, texts = json.loads(sys.argv[1])\n"
+        "made = Tokenizer.load(folder, TokenizerSettings.parse(settings, 'a test'))\n"
+        "print(json.dumps(made.sample(texts, texts, 0.3, 5)))"
+    )
+    told = json.dumps([tokenizer.settings.model_dump(), str(tmp_path), [*GERMAN, *STRANGE]])
+    said = subprocess.run([sys.executable, "-c", program, told], capture_output=True, text=True, check=True).stdout
+    assert json.loads(said) == list(tokenizer.sample([*GERMAN, *STRANGE], [*GERMAN, *STRANGE], 0.3, 5))
+
+
+def test_unigram_cuts_come_as_often_as_their_probability_says() -> None:
+    scores = {"a": -1.0, "b": -2.0, "ab": -2.5, "aba": -4.0, "ba": -3.0}
+    weights = {"a b a": -4.0, "ab a": -3.5, "a ba": -4.0, "aba": -4.0}
+    for sharpness in (1.0, 0.3):
+        total = sum(math.exp(sharpness * weight) for weight in weights.values())
+        chance, cut = random.Random(3), unigram_sampling(scores, sharpness)
+        found = Counter(" ".join(cut("aba", chance)) for _ in range(20_000))
+        assert found.keys() == weights.keys()
+        for way, weight in weights.items():
+            assert found[way] / 20_000 == pytest.approx(math.exp(sharpness * weight) / total, abs=0.02)
+
+
+@EVERY
+def test_encoding_is_the_same_afterwards(tokenizer: Tokenizer) -> None:
+    wanted = tokenizer.source.encode_all(GERMAN)
+    tokenizer.sample(GERMAN, KOREAN, 0.5, 7)
+    assert tokenizer.source.encode_all(GERMAN) == wanted

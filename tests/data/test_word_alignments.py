@@ -1,0 +1,203 @@
+"""Word links come from their file to the pieces of the very pairs they belong to, or it is said what is wrong."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+from material import written
+
+from regard.data.batch import Example, collate
+from regard.data.batching import BatchingSettings, BatchStream
+from regard.data.corpus import CorpusSettings, Pair
+from regard.data.mixture import Mixture
+from regard.data.prepare import PreparedData, describe_changes, prepare_data
+from regard.data.text import clean, read_lines, write_lines
+from regard.data.tokenizer import Tokenizer, TokenizerSettings
+from regard.data.vocabulary import EOS
+from regard.data.word_alignments import WordLinks, read_word_links, token_links
+from regard.errors import ConfigurationError, DataError
+
+SIZES = TokenizerSettings(size=330)
+BATCHING = BatchingSettings(tokens=200, micro_batches=2, pool=70)
+
+
+def aligned(folder: Path, count: int, seed: int = 0, name: str = "a") -> dict[str, str]:
+    """Files of pairs, dirty ones among them, in which every word has links of its own kind."""
+    files, path = written(folder, count, seed, name=name), folder / f"{name}.align"
+    write_lines(path, (line(*pair) for pair in zip(*map(read_lines, files.values()), strict=True)))
+    return {**files, "alignments": str(path)}
+
+
+def line(source: str, target: str) -> str:
+    """Each source word is linked to what a fixed hash of both sentences says; some words to nothing."""
+    S, T = len(source.split()), len(target.split())
+    chance = random.Random(f"{clean(source)}\n{clean(target)}")
+    return " ".join(f"{chance.randrange(S)}-{t}" for t in range(T) if S and chance.random() < 0.8)
+
+
+def words(tokenizer: Tokenizer, example: Example) -> tuple[str, str, set[tuple[int, int]]]:
+    """Both sides of an example as text, and the words its linked pieces belong to."""
+    sides = (tokenizer.source, example.source), (tokenizer.target, example.target)
+    (source, left), (target, right) = ((side.decode(ids), side.word_indices(side.tokens(ids))) for side, ids in sides)
+    assert example.links is not None
+    pairs = zip(example.links[::2], example.links[1::2], strict=True)
+    return source, target, {(left[i], right[j]) for i, j in pairs}
+
+
+def assert_linked(tokenizer: Tokenizer, example: Example) -> None:
+    """Its links are those of its own line, and each piece of a linked word has them."""
+    source, target, found = words(tokenizer, example)
+    wanted = {(int(s), int(t)) for s, t in (pair.split("-") for pair in line(source, target).split())}
+    assert found == wanted
+    assert example.links is not None
+    left, right = tokenizer.source.word_indices(tokenizer.source.tokens(example.source)), [*range(len(example.target))]
+    pieces = tokenizer.target.word_indices(tokenizer.target.tokens(example.target))
+    all_of_them = {(i, j) for i, s in enumerate(left) for j in right if (s, pieces[j]) in wanted}
+    assert {*zip(example.links[::2], example.links[1::2], strict=True)} == all_of_them
+
+
+def plain(found: PreparedData) -> list[Example]:
+    parts = found.batches.parts if isinstance(found.batches, Mixture) else (found.batches,)
+    assert all(isinstance(part, BatchStream) for part in parts)
+    return [example for part in parts for example in part.examples]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("valid", ["held out", "given"])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_links_stay_with_their_pairs(tmp_path: Path, dropout: float, valid: str) -> None:
+    """Whatever is filtered, held out, or cut into pieces anew in each epoch."""
+    files: dict[str, Any] = aligned(tmp_path, 150)
+    if valid == "given":
+        files |= {f"valid_{side}": path for side, path in written(tmp_path, 20, 5, name="v").items()}
+    data = CorpusSettings.parse(files, "the test")
+    found = prepare_data(data, SIZES, BATCHING.with_values(subword_dropout=dropout), 3, tmp_path / "run")
+    assert any("word links read from" in told for told in found.report)
+    cuts = []
+    for epoch in (0, 1):
+        examples = [example for plan in found.batches.epoch(epoch) for example in plan.examples]
+        assert len(examples) == found.pairs < 150
+        assert sum(bool(example.links) for example in examples) > 100
+        for example in examples:
+            assert_linked(found.tokenizer, example)
+        cuts.append(sorted(example.source for example in examples))
+    assert (cuts[0] == cuts[1]) is (dropout == 0)
+
+
+def test_each_corpus_of_a_mix_has_its_own_links_or_none(tmp_path: Path) -> None:
+    second = {**aligned(tmp_path, 60, 2, "b"), "name": "second"}
+    data = CorpusSettings.parse({**written(tmp_path, 90), "mix": [second]}, "the test")
+    found = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
+    assert isinstance(found.batches, Mixture)
+    first, linked = (part.examples for part in found.batches.parts)
+    assert all(example.links is None for example in first)
+    assert collate(first[:3]).links is None
+    assert linked
+    for example in linked:
+        assert_linked(found.tokenizer, example)
+    only = CorpusSettings.parse({"mix": [second]}, "the test")
+    assert only.links == {"second": second["alignments"]}
+    assert only.unlinked().links == {}
+
+
+def test_shares_are_spread_over_the_pieces_of_linked_words() -> None:
+    one = Example([5, 6, 7, EOS], [8, 9, EOS], links=array("i", [0, 0, 1, 0, 2, 0, 2, 1]))
+    two = Example([5, EOS], [8, EOS], links=array("i"))
+    links = collate([one, two]).links
+    assert links is not None
+    wanted = [[[1 / 3, 1 / 3, 1 / 3, 0], [0, 0, 1, 0], [0] * 4], [[0] * 4] * 3]
+    assert links.tolist() == [[pytest.approx(row) for row in rows] for rows in wanted]
+    whole = collate([one, two])
+    for batch, part in zip((0, 1), whole.split(2), strict=True):
+        assert part.links is not None
+        assert part.links.tolist() == links[batch : batch + 1].tolist()
+    assert collate([Example([5, EOS], [8, EOS])] * 2).links is None
+
+
+def test_a_word_with_sure_links_has_no_merely_possible_ones(tmp_path: Path) -> None:
+    write_lines(tmp_path / "links", ["0-0 1p0 1?1 0p1"])
+    links = read_word_links(str(tmp_path / "links"), [Pair("a b", "x y", 1)], 1, "train")
+    assert [*links[0]] == [0, 0, 0, 1, 1, 1]
+
+
+def test_links_of_words_of_many_pieces_and_of_strange_letters() -> None:
+    sources, targets = ["안녕하세요 세계 😀"], ["Donaudampfschiff Größe 😀"]
+    tokenizer = Tokenizer.train(["안녕 세계"] * 4, ["Donau Größe"] * 4, TokenizerSettings(size=290))
+    sides = [[*side.encode(text), EOS] for side, (text,) in ((tokenizer.source, sources), (tokenizer.target, targets))]
+    links = WordLinks((_flat((0, 0), (2, 2)),), "")
+    (pieces,) = token_links(links.rows, [sides[0]], [sides[1]], tokenizer)
+    _, _, found = words(tokenizer, Example(*sides, links=pieces))
+    assert found == {(0, 0), (2, 2)}
+    assert len(pieces) // 2 > 8, "each piece with each piece"
+
+
+def _flat(*links: tuple[int, int]) -> Any:
+    return array("i", (word for link in links for word in link))
+
+
+# --- what is wrong
+
+
+def test_everything_that_is_wrong_with_the_links_is_said_at_once(tmp_path: Path) -> None:
+    files = aligned(tmp_path, 40)
+    lines = read_lines(files["alignments"])
+    source = read_lines(files["source"])[5]
+    lines[4], lines[5] = "0:0", f"0-0 {len(source.split())}-0"
+    lines.append("0-0")
+    write_lines(files["alignments"], lines)
+    second = {**aligned(tmp_path, 30, 1, "b"), "name": "b"}
+    second["alignments"] = str(tmp_path / "none")
+    data = CorpusSettings.parse({**files, "mix": [second]}, "the test")
+    with pytest.raises(DataError) as caught:
+        prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
+    syntax, index, count, missing = caught.value.causes
+    assert "a.align, line 5: wanted pairs such as 0-0" in syntax
+    n = len(source.split())
+    assert f"a.align, line 6: {n}-0 names source word {n}, and the source has {n} words, 0 to {n - 1}" in index
+    assert "a.align has 41 lines but train has 40 pairs; line n must link the words of pair n" in count
+    assert f"{tmp_path / 'none'}: no such file" in missing
+    assert not (tmp_path / "run").exists()
+
+
+def test_of_many_wrong_lines_the_first_are_shown_and_all_are_counted(tmp_path: Path) -> None:
+    write_lines(tmp_path / "links", ["9-9"] * 30)
+    pairs = [Pair("a", "b", number) for number in range(1, 31)]
+    with pytest.raises(DataError) as caught:
+        read_word_links(str(tmp_path / "links"), pairs, 30, "train")
+    assert len(caught.value.causes) == 6
+    assert "25 more such lines (lines 6, 7, 8" in caught.value.causes[-1]
+
+
+def test_links_of_what_is_not_trained_on_must_be_links_too(tmp_path: Path) -> None:
+    write_lines(tmp_path / "links", ["0-0", "7-7", "seven"])
+    with pytest.raises(DataError) as caught:
+        read_word_links(str(tmp_path / "links"), [Pair("a", "b", 1)], 3, "train")
+    assert [cause.partition(": ")[2][:30] for cause in caught.value.causes] == ["wanted pairs such as 0-0, or 0"]
+
+
+def test_shards_hold_no_links(tmp_path: Path) -> None:
+    data = CorpusSettings.parse({**aligned(tmp_path, 40), "shards": True}, "the test")
+    with pytest.raises(DataError, match="in shards have no word links; set data"):
+        prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
+    assert prepare_data(data.unlinked(), SIZES, BATCHING, 3, tmp_path / "run").pairs > 10
+
+
+def test_links_without_their_pairs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="alignments link the words of source and target"):
+        CorpusSettings.parse({"mix": [written(tmp_path, 9)], "alignments": "x"}, "the test")
+
+
+def test_a_run_that_goes_on_with_other_links_says_so(tmp_path: Path) -> None:
+    files = aligned(tmp_path, 60)
+    data = CorpusSettings.parse(files, "the test")
+    begun = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
+    assert describe_changes(data, tmp_path / "run") == ()
+    write_lines(files["alignments"], ["0-0" if text else "" for text in read_lines(files["alignments"])])
+    again = prepare_data(data, begun.tokenizer, BATCHING, 3, tmp_path / "run")
+    (said,) = again.changes
+    assert said.startswith(f"train.alignments: {files['alignments']} has changed since the run began")
+    assert "was there when the run began" in describe_changes(data.unlinked(), tmp_path / "run")[0]
+    assert any(example.links for example in plain(again))

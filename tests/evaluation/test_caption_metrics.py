@@ -1,0 +1,184 @@
+"""Scores of captions: against values worked out by hand, against another implementation, and by what must hold."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from regard.data.tokenizer import TokenizerSettings
+from regard.errors import DataError
+from regard.evaluation.bootstrap import paired_bootstrap
+from regard.evaluation.caption_metrics import (
+    caption_scores,
+    each_cider,
+    tokenizer_for,
+    tokens,
+    validation_scores,
+    words,
+)
+from regard.evaluation.cider import cider_d
+
+REFERENCES = [
+    ["a dog runs on grass", "the dog is running over the grass"],
+    ["two men talk in the street", "men talking"],
+    ["a red ball lies beside a blue box", "a ball beside a box"],
+]
+
+
+def _cider_d(outputs: list[list[str]], references: list[list[list[str]]]) -> list[float]:
+    """CIDEr-D as the paper's equations have it, written down without a thought for speed (coco-caption's choices)."""
+
+    def grams(text: list[str], n: int) -> list[tuple[str, ...]]:
+        return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
+
+    def weights(text: list[str], n: int) -> dict[tuple[str, ...], float]:
+        found = {}
+        for gram, count in Counter(grams(text, n)).items():
+            holding = sum(any(gram in grams(r, n) for r in own) for own in references)
+            found[gram] = count * (math.log(len(references)) - math.log(max(1, holding)))
+        return found
+
+    scores = []
+    for text, own in zip(outputs, references, strict=True):
+        total = 0.0
+        for n in range(1, 5):
+            for reference in own:
+                g, r = weights(text, n), weights(reference, n)
+                lengths = math.sqrt(sum(v * v for v in g.values())) * math.sqrt(sum(v * v for v in r.values()))
+                if lengths:
+                    apart = len(grams(text, 2)) - len(grams(reference, 2))
+                    dot = sum(min(v, r.get(k, 0.0)) * r.get(k, 0.0) for k, v in g.items())
+                    total += math.exp(-(apart**2) / 72) * dot / lengths
+        scores.append(100 * 10 * total / 4 / len(own))
+    return scores
+
+
+def test_cider_by_hand() -> None:
+    # Two pictures; "a" is said of both and weighs nothing, "b" and "c" weigh log 2 each. Runs of one word: the
+    # caption "a b" has the vector (b: log 2), its reference "a b" the same: cosine 1. Of two: "a b" is said of one
+    # picture, cosine 1. There are no longer runs: (1 + 1 + 0 + 0) / 4 = 0.5, times 10, in percent.
+    assert cider_d([["a", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]]) == pytest.approx([500.0, 0.0])
+    # "a b b": b comes twice and counts once: 1 · 1 / (2 · 1). The pair "a b" is 1 of the two: 1 / √2 · exp(−1/72).
+    wanted = 1000 / 4 * math.exp(-1 / 72) * (1 / 2 + 1 / math.sqrt(2))
+    assert cider_d([["a", "b", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]])[0] == pytest.approx(wanted)
+
+
+def test_cider_equals_the_equations() -> None:
+    chance = random.Random(1)
+    vocabulary = "a the dog cat runs sits on grass red".split()  # noqa: SIM905
+
+    def text() -> list[str]:
+        return chance.choices(vocabulary, k=chance.randint(0, 9))
+
+    references = [[text() for _ in range(chance.randint(1, 4))] for _ in range(12)]
+    outputs = [text() for _ in range(12)]
+    assert cider_d(outputs, references) == pytest.approx(_cider_d(outputs, references))
+
+
+def test_what_must_hold_of_cider() -> None:
+    outputs = [own[0] for own in REFERENCES]
+    perfect = each_cider(outputs, [[text] for text in outputs])
+    assert perfect == pytest.approx([1000.0] * 3)
+    order = [2, 0, 1]
+    some = each_cider(["a dog", "men talk", "a box"], REFERENCES)
+    assert [some[i] for i in order] == pytest.approx(
+        each_cider([["a dog", "men talk", "a box"][i] for i in order], [REFERENCES[i] for i in order])
+    )
+    assert each_cider(["", "x y z", "a box"], REFERENCES)[:2] == [0.0, 0.0]
+    assert each_cider(["a dog"], [["a dog"]]) == [0.0], "of one picture nothing is rare"
+    worse = each_cider(["a dog runs on grass grass grass grass", *outputs[1:]], REFERENCES)[0]
+    assert worse < each_cider(outputs, REFERENCES)[0]
+    assert each_cider(["A DOG runs, on grass!", *outputs[1:]], REFERENCES)[0] == pytest.approx(
+        each_cider(outputs, REFERENCES)[0]
+    )
+    with pytest.raises(DataError, match="at least one reference"):
+        cider_d([["a"]], [[]])
+
+
+def test_words_and_tokens() -> None:
+    assert words("A man's T-shirt; it isn't red .") == ["a", "man", "'s", "t-shirt", "it", "is", "n't", "red"]
+    assert words("The dog 's ball (3.5 m)") == ["the", "dog", "'s", "ball", "3.5", "m"]
+    assert words("빨간 공이 있다.") == ["빨간", "공이", "있다"]
+    assert words("红球。") == ["红", "球"]
+    assert words("यह लड़का है।") == ["यह", "लड़का", "है"], "vowel signs are part of their words"
+    assert words("ผู้ชาย e\u0301te\u0301") == ["ผู้ชาย", "été"]
+    assert tokens(r"\frac { A }  { b }") == ["\\frac", "{", "A", "}", "{", "b", "}"]
+    assert tokenizer_for(TokenizerSettings()) is words
+    assert tokenizer_for(TokenizerSettings(kind="token")) is tokens
+
+
+def test_scores_and_their_signatures() -> None:
+    outputs = ["a dog runs on grass", "two men", "a box beside a ball"]
+    found = {score.name: score for score in caption_scores(outputs, REFERENCES)}
+    assert list(found) == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "chrF", "CIDEr-D", "exact"]
+    streams = [[own[k] for own in REFERENCES] for k in (0, 1)]
+    four = BLEU(tokenize="none", smooth_method="none").corpus_score(outputs, streams)
+    assert found["BLEU-4"].value == pytest.approx(four.score)
+    # By hand: of 12 words 12 are in a reference; the lengths nearest to 5, 2 and 5 are 5, 2 and 5.
+    assert found["BLEU-1"].value == pytest.approx(100)
+    assert found["exact"].value == pytest.approx(100 / 3)
+    assert found["CIDEr-D"].value == pytest.approx(np.mean(each_cider(outputs, REFERENCES)))
+    assert found["BLEU-2"].signature.startswith("nrefs:2|pictures:3|smooth:none|tok:words|regard:")
+    assert found["CIDEr-D"].signature.startswith("nrefs:2|pictures:3|n:4|sigma:6|idf:references|tok:words|")
+    uneven = caption_scores(outputs, [REFERENCES[0], REFERENCES[1][:1], REFERENCES[2]])
+    assert uneven[0].signature.startswith("nrefs:var|")
+    seen = validation_scores(outputs, REFERENCES)
+    assert seen == pytest.approx({"chrf": found["chrF"].value, "bleu": four.score, "cider": found["CIDEr-D"].value})
+
+
+def test_pictures_may_have_different_numbers_of_references() -> None:
+    """A reference more that says the same changes nothing: fewer references are fewer, not empty ones."""
+    outputs = ["two dogs", "a man"]
+    uneven = [["two brown dogs run on the grass"], ["a man", "a tall man in a hat"]]
+    even = [uneven[0] * 2, uneven[1]]
+    for score, wanted in zip(caption_scores(outputs, uneven), caption_scores(outputs, even), strict=True):
+        assert score.name == "CIDEr-D" or score.value == pytest.approx(wanted.value)
+    assert validation_scores(outputs, uneven)["bleu"] == validation_scores(outputs, even)["bleu"]
+
+
+def test_a_reference_without_a_word() -> None:
+    found = {score.name: score.value for score in caption_scores(["a dog", "!"], [["a dog"], ["…"]])}
+    assert found["BLEU-1"] == pytest.approx(100 * math.exp(1 - 3 / 2))
+
+
+def test_scores_of_formulas() -> None:
+    outputs, references = [r"x ^ { 2 }", "a + b"], [[r"x ^ { 2 }"], ["a - b"]]
+    found = {score.name: score.value for score in caption_scores(outputs, references, tokens)}
+    assert found["exact"] == 50
+    assert found["BLEU-1"] == pytest.approx(100 * 7 / 8)
+
+
+def test_a_paired_bootstrap_finds_what_is_there() -> None:
+    chance = np.random.default_rng(0)
+    pictures = chance.normal(50, 20, 400)
+    one = (pictures + chance.normal(0, 5, 400)).tolist()
+    other = (pictures + 2 + chance.normal(0, 5, 400)).tolist()
+    found = paired_bootstrap(one, other, draws=2000)
+    assert found.low < found.difference < found.high
+    assert found.difference == pytest.approx(np.mean(other) - np.mean(one))
+    assert found.low > 0
+    assert found.p < 0.01
+    # The interval is that of the normal distribution: 1.96 standard errors.
+    error = np.std(np.array(other) - one) / 20
+    assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.1)
+    assert paired_bootstrap(one, other, draws=2000) == found, "the draws are the same each time"
+    turned = paired_bootstrap(other, one, draws=2000)
+    assert turned.p == found.p
+    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
+
+
+def test_a_paired_bootstrap_finds_nothing_where_nothing_is() -> None:
+    chance = np.random.default_rng(1)
+    values = [paired_bootstrap(*chance.normal(0, 1, (2, 60)).tolist(), draws=400).p for _ in range(60)]
+    assert np.mean(np.array(values) < 0.05) < 0.15
+    same = paired_bootstrap([1.0, 2.0], [1.0, 2.0], draws=99)
+    assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
+    assert str(same) == "+0.00 (95 % interval +0.00 to +0.00), p = 1.0000"
+    assert str(paired_bootstrap([1.0, 2.0], [0.5, 1.0], draws=99)).endswith("p < 0.02")
+    with pytest.raises(DataError, match="wanted those of the same"):
+        paired_bootstrap([1.0], [1.0, 2.0])

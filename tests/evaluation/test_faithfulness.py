@@ -1,0 +1,108 @@
+"""What mattered, against plain computations of the same."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small import folder
+
+import regard
+from regard.data.vocabulary import BOS, EOS
+from regard.evaluation.faithfulness import (
+    agreement,
+    erasure,
+    gradient_times_input,
+    measure_faithfulness,
+    rank_correlation,
+)
+from regard.explanation import explain
+from regard.models import Batch
+from regard.pipeline import last_layer
+
+LINE = "나는 빵을 먹고 있었다"
+
+
+def test_ranks_are_correlated_as_by_hand() -> None:
+    assert rank_correlation([1, 2, 3], [10, 20, 99]) == pytest.approx(1)
+    assert rank_correlation([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    # Ranks 0.5 0.5 2 3 against 0 1 2 3: 1 − … does not hold with ties, so Pearson's r of the ranks by hand.
+    assert rank_correlation([1, 1, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / math.sqrt(4.5 * 5))
+    assert math.isnan(rank_correlation([1, 1], [1, 2]))
+    rows = np.array([[1, 2], [1, 1]], np.float32)
+    assert agreement(rows, np.array([[3, 4], [5, 6]], np.float32)) == pytest.approx(1), "a flat row says nothing"
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+def test_gradients_are_those_of_small_changes(kind: str, tmp_path: Path) -> None:
+    folder(tmp_path / "run", kind, kind)
+    translator = regard.load(tmp_path / "run")
+    model, source = translator.model, translator.encode(LINE)
+    target = translator.tokenizer.target.encode("I was")
+    found = gradient_times_input(model, source, target)  # type: ignore[arg-type]
+    assert found.shape == (len(target) + 1, len(source))
+    ids, wanted = torch.tensor([source]), [*target, EOS]
+
+    def likely(scaled: int, by: float) -> list[float]:
+        """With the embedding of one source piece made longer."""
+        calls = []
+
+        def longer(_: object, __: object, output: torch.Tensor) -> torch.Tensor:
+            calls.append(output)
+            if len(calls) > 1:
+                return output
+            changed = output.clone()
+            changed[:, scaled] *= 1 + by
+            return changed
+
+        handle = model.encoder.embedding.register_forward_hook(longer)  # type: ignore[union-attr]
+        with torch.no_grad():
+            logits = model.project(model(Batch(ids), torch.tensor([[BOS, *target]])))  # type: ignore[operator]
+        handle.remove()
+        told = logits[0].double().log_softmax(-1)
+        return [float(told[t, piece]) for t, piece in enumerate(wanted)]
+
+    for s in range(len(source)):
+        slopes = [abs(a - b) / 2e-3 for a, b in zip(likely(s, 1e-3), likely(s, -1e-3), strict=True)]
+        np.testing.assert_allclose(found[:, s], slopes, rtol=2e-2, atol=3e-3)
+
+
+def test_leaving_out_is_scored_by_teacher_forcing_without_the_word(tmp_path: Path) -> None:
+    folder(tmp_path / "run", end=-3.0)
+    translator = regard.load(tmp_path / "run")
+    readings = translator.translate(LINE, readings=True)[0].readings
+    assert readings is not None
+    target, words = translator.tokenizer.target.ids(readings.target)[:-1], LINE.split()
+    source = translator.encode(LINE)
+    lost = erasure(translator.model, source, target, readings)  # type: ignore[arg-type]
+    assert lost.shape == (len(readings.target_text), len(words))
+    whole = translator.score(LINE, translator.tokenizer.target.decode(target))
+    found = measure_faithfulness(translator, LINE, target, readings, last_layer(readings))
+    np.testing.assert_array_equal(found.erasure, lost)
+    assert "rank correlation of attention with gradient × input" in str(found)
+    assert math.isfinite(whole)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_story_holds_the_translation_and_its_search(beam: int, tmp_path: Path) -> None:
+    folder(tmp_path / "run", end=-2.0)
+    told = explain(regard.load(tmp_path / "run"), f"  {LINE} ", beam=beam)
+    plain = regard.load(tmp_path / "run").translate(LINE, beam=beam)[0]
+    assert told.translation.text == plain.text
+    story = told.data
+    assert story.source == tuple(LINE.split())
+    assert " ".join(story.target) == plain.text
+    assert len(story.steps) == len(plain.tokens) + 1
+    for t, step in enumerate(story.steps):
+        wins = [node for node in step.nodes if node.wins]
+        assert len(wins) == 1
+        assert wins[0].piece == story.pieces[t]
+        assert [piece for piece, _, taken in step.options if taken] == [story.pieces[t]]
+        if t:
+            assert story.steps[t - 1].nodes[wins[0].parent].wins
+    assert {layer.role for layer in story.layers} == {"cross", "encoder", "decoder"}
+    assert story.attributions is not None
+    assert story.attributions.weights[0].shape == (len(story.target), 4)

@@ -1,0 +1,278 @@
+"""A dictionary read softly: exactly as a dict, by any similarity, and by vectors as every model reads."""
+
+from __future__ import annotations
+
+import math
+import xml.dom.minidom
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.attention import SCORES, Attention, Memory, SoftDictionary, watch
+from regard.errors import UnknownKey, UsageError
+
+ANIMALS = {"computer": 9, "dog": 2, "cat": 3}
+ALIKE = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
+
+
+def how_similar(key: str, query: str) -> float:
+    assert query == "puppy"
+    return ALIKE[key]
+
+
+def close(one: Tensor, other: Tensor | float) -> None:
+    torch.testing.assert_close(one, torch.as_tensor(other).to(one), rtol=0, atol=1e-5)
+
+
+# --- exactly
+
+
+def test_it_behaves_as_the_dict() -> None:
+    animals = SoftDictionary(ANIMALS)
+    assert dict(animals) == ANIMALS
+    assert list(animals) == list(ANIMALS)
+    assert len(animals) == 3
+    assert "dog" in animals
+    assert "puppy" not in animals
+    assert animals.get("puppy", 7) == 7
+    assert repr(animals) == "SoftDictionary({computer: 9.00, dog: 2.00, cat: 3.00})"
+
+
+@pytest.mark.parametrize("key", ANIMALS)
+def test_weights_from_equality_give_the_dicts_own_value(key: str) -> None:
+    answer = SoftDictionary(ANIMALS).look_up(key)
+    assert answer.weights.tolist() == [float(key == other) for other in ANIMALS]
+    assert answer.value == ANIMALS[key]
+
+
+def test_a_missing_key_is_a_key_error_that_names_near_ones() -> None:
+    animals = SoftDictionary(ANIMALS)
+    for missing in (lambda: animals["dgo"], lambda: animals.look_up("dgo")):
+        with pytest.raises(KeyError) as told:
+            missing()
+        assert str(told.value) == "no key equals 'dgo': near it are dog; look_up(query, similarity) reads softly"
+        assert isinstance(told.value, UnknownKey)
+    with pytest.raises(KeyError, match="there are computer, dog, cat"):
+        animals["xyz"]
+    with pytest.raises(KeyError, match="no key equals 7"):
+        animals[7]
+
+
+def test_vectors_are_looked_up_exactly_too() -> None:
+    words = SoftDictionary({(1.0, 0.0): (5.0, 6.0, 7.0), (0.0, 1.0): (1.0, 2.0, 3.0)}, names=["east", "north"])
+    assert words[torch.tensor([0.0, 1.0])] == (1.0, 2.0, 3.0)
+    assert words[1.0, 0.0] == (5.0, 6.0, 7.0)
+    with pytest.raises(KeyError, match="near it are east, north"):
+        words[torch.tensor([0.9, 0.1])]
+
+
+# --- by any similarity
+
+
+def test_the_puppy_of_the_notes() -> None:
+    answer = SoftDictionary(ANIMALS).look_up("puppy", how_similar)
+    total = 0.1 + 0.9 + 0.7
+    close(answer.value, 0.1 / total * 9 + 0.9 / total * 2 + 0.7 / total * 3)
+    assert math.floor(1000 * float(answer.value)) == 2823
+    assert str(answer) == (
+        "puppy reads  2.824\n"
+        "key       similarity  weight  value\n"
+        "computer       0.100   0.059  9.000\n"
+        "dog            0.900   0.529  2.000\n"
+        "cat            0.700   0.412  3.000"
+    )
+
+
+def test_the_same_similarities_through_a_softmax() -> None:
+    answer = SoftDictionary(ANIMALS).look_up("puppy", how_similar, softmax=True)
+    shares = [math.exp(s) / sum(map(math.exp, ALIKE.values())) for s in ALIKE.values()]
+    close(answer.weights, torch.tensor(shares))
+    close(answer.value, sum(share * value for share, value in zip(shares, ANIMALS.values(), strict=True)))
+
+
+def test_equality_as_a_similarity_is_the_dict_again() -> None:
+    assert SoftDictionary(ANIMALS).look_up("dog", lambda key, query: float(key == query)).value == 2
+
+
+def test_a_similarity_can_learn() -> None:
+    sharpness = torch.tensor(1.0, requires_grad=True)
+    answer = SoftDictionary(ANIMALS).look_up("puppy", lambda key, _: ALIKE[key] * sharpness, softmax=True)
+    (gradient,) = torch.autograd.grad(answer.value, sharpness)
+    s, v = torch.tensor(list(ALIKE.values())), torch.tensor(list(ANIMALS.values()), dtype=torch.float32)
+    w = s.softmax(0)
+    close(gradient, (w * s * v).sum() - (w * s).sum() * (w * v).sum())  # the covariance of similarity and value
+
+
+def test_words_as_vectors_by_their_cosine() -> None:
+    """Keys that are values too, cosine similarity, softmax: written out as a loop."""
+    vectors = torch.randn(3, 100)
+    words, query = SoftDictionary({v: v for v in vectors}, names=list(ANIMALS)), torch.randn(100)
+    answer = words.look_up(query, lambda key, query: F.cosine_similarity(key, query, dim=0), softmax=True)
+    likeness = [float(v @ query) / float(v.norm() * query.norm()) for v in vectors]
+    total = sum(map(math.exp, likeness))
+    close(
+        answer.value,
+        sum((math.exp(one) / total * v for one, v in zip(likeness, vectors, strict=True)), torch.zeros(100)),
+    )
+
+
+# --- by vectors: the read of every model
+
+
+@pytest.mark.parametrize("name", ["scaled_dot", "dot", "cosine", "cosine_fixed"])
+@pytest.mark.parametrize("queries", [None, 1, 5])
+def test_vectors_are_read_as_models_read(name: str, queries: int | None) -> None:
+    keys, values, keep = torch.randn(4, 6), torch.randn(4, 9), torch.tensor([True, False, True, True])
+    query = torch.randn(6) if queries is None else torch.randn(queries, 6)
+    read = Attention("any", 6, 6, 6, score_name=name, raw_keys=True, raw_values=True)
+    memory = read.prepare(keys[None], values[None], keep[None])
+    assert isinstance(memory, Memory)
+    with watch(read) as readings:
+        wanted = read(query.view(1, -1, 6), memory)
+    answer = SoftDictionary(keys, values).look_up(query, name, keep=keep)
+    assert torch.equal(answer.value, wanted.view(answer.value.shape)), "the same read, to the bit"
+    assert torch.equal(answer.weights, readings[""].view(answer.weights.shape))
+    assert answer.value.shape == (*query.shape[:-1], 9)
+
+
+def test_a_score_that_has_learnt_can_be_given() -> None:
+    keys, values, query = torch.randn(4, 6), torch.randn(4, 2), torch.randn(3)
+    score = SCORES["general"](1, 6, 3)
+    answer = SoftDictionary(keys, values).look_up(query, score)
+    matrix = score.matrix[0]
+    weights = torch.stack([query @ matrix @ key for key in keys]).softmax(0)
+    close(answer.value, weights @ values)
+
+
+def test_gradients_flow_to_queries_keys_and_values() -> None:
+    given = [torch.randn(n, d, requires_grad=True) for n, d in ((2, 6), (4, 6), (4, 3))]
+    query, keys, values = given
+    direction = torch.randn(2, 3)
+    answer = SoftDictionary(keys, values).look_up(query)
+    gradients = torch.autograd.grad((answer.value * direction).sum(), given)
+    plain = (query @ keys.T / math.sqrt(6)).softmax(-1) @ values
+    for ours, theirs in zip(gradients, torch.autograd.grad((plain * direction).sum(), given), strict=True):
+        close(ours, theirs)
+
+
+# --- what the notes say of it
+
+
+def test_a_word_of_length_one_reads_itself_most() -> None:
+    words = F.normalize(torch.randn(8, 5), dim=1)
+    answer = SoftDictionary(words, words).look_up(words)
+    assert answer.weights.argmax(1).tolist() == list(range(8))
+
+
+def test_the_order_of_entries_is_not_read() -> None:
+    keys, values, query, order = torch.randn(6, 5), torch.randn(6, 2), torch.randn(3, 5), torch.randperm(6)
+    plain, moved = (
+        SoftDictionary(keys, values).look_up(query),
+        SoftDictionary(keys[order], values[order]).look_up(query),
+    )
+    close(moved.value, plain.value)
+    close(moved.weights, plain.weights[:, order])
+
+
+@pytest.mark.parametrize("hidden", [0.3, math.nan])
+def test_hiding_is_zeroing_and_sharing_again(hidden: float) -> None:
+    keys, values, query, keep = torch.randn(5, 4), torch.randn(5, 2), torch.randn(4), [True, False, True, True, False]
+    with_all = SoftDictionary(keys, values).look_up(query)
+    keys[1], values[4] = hidden, hidden
+    answer = SoftDictionary(keys, values).look_up(query, keep=keep)
+    zeroed = with_all.weights * torch.tensor(keep)
+    close(answer.weights, zeroed / zeroed.sum())
+    shared = SoftDictionary(ANIMALS).look_up("puppy", how_similar, keep=[True, False, True])
+    close(shared.weights, torch.tensor([0.1 / 0.8, 0, 0.7 / 0.8]))
+
+
+def test_nothing_to_read_answers_nought() -> None:
+    for answer in (
+        SoftDictionary(torch.randn(3, 4), torch.randn(3, 2)).look_up(torch.randn(4), keep=[False] * 3),
+        SoftDictionary(ANIMALS).look_up("puppy", how_similar, keep=[False] * 3),
+        SoftDictionary(ANIMALS).look_up("puppy", lambda *_: 0.0),
+    ):
+        assert not answer.weights.any()
+        assert not answer.value.any()
+
+
+# --- tables and pictures
+
+
+def test_many_keys_and_queries_are_summed_up() -> None:
+    answer = SoftDictionary(torch.randn(40, 3), torch.randn(40, 8)).look_up(torch.randn(2, 3))
+    first, second = str(answer).split("\n\n")
+    assert first.startswith("query 1 reads")
+    assert second.startswith("query 2 reads")
+    assert len(first.split("\n")) == 2 + 24 + 1
+    label, rest = first.split("\n")[-1].rsplit(" ", 1)
+    assert label.startswith("… and 16 more")
+    assert abs(float(rest) - (1 - float(answer.weights[0].topk(24).values.sum()))) < 1e-3
+
+
+def test_the_picture_has_a_bar_for_each_key(tmp_path: Path) -> None:
+    answer = SoftDictionary({"a<b": 1, "강아지": 2}).look_up("a<b", lambda key, query: 3 if key == query else 1)
+    for drawn in (answer._repr_svg_(), answer._repr_html_()):
+        svg = xml.dom.minidom.parseString(drawn)
+        bars = [float(bar.getAttribute("width")) for bar in svg.getElementsByTagName("rect") if bar.hasAttribute("x")]
+        assert bars == [150, 50]
+        said = {text.firstChild.data for text in svg.getElementsByTagName("text")}  # type: ignore[union-attr]
+        assert said == {"a<b → 1.250", "a<b", "강아지", "0.750", "0.250"}
+    assert "currentColor" in answer._repr_html_(), "a notebook's own colour of text"
+    assert "prefers-color-scheme:dark" in answer._repr_svg_()
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("make", "because"),
+    [
+        (lambda: SoftDictionary(torch.randn(3, 4), torch.randn(2, 4)), "there are 3 keys and 2 values"),
+        (lambda: SoftDictionary(torch.randn(3, 4), torch.randn(3, 4), names=["a"]), "3 keys and 1 names"),
+        (lambda: SoftDictionary({}), "at least one entry"),
+        (lambda: SoftDictionary(["a"]), "keys without values"),
+        (lambda: SoftDictionary({"a": 1}, [1]), "a dict brings its own values"),
+        (lambda: SoftDictionary({"dog": "Hund"}), "values must be numbers"),
+        (lambda: SoftDictionary({(1.0, 2.0): 1, (1.0,): 2}), "keys must be numbers, or vectors of one size"),
+    ],
+)
+def test_wrong_entries_are_refused(make: object, because: str) -> None:
+    with pytest.raises(UsageError, match=because):
+        make()  # type: ignore[operator]
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(UsageError) as told:
+        SoftDictionary(torch.randn(3, 4), torch.randn(2, 4), names=["a"])
+    assert len(told.value.causes) == 2
+
+
+def test_wrong_queries_are_refused() -> None:
+    animals, vectors = SoftDictionary(ANIMALS), SoftDictionary(torch.randn(3, 4), torch.randn(3, 2))
+    for ask, because in (
+        (lambda: animals.look_up("puppy", "dot"), "compares vectors"),
+        (lambda: animals.look_up("dog", softmax=True), "equality has no softmax"),
+        (lambda: animals.look_up("puppy", lambda *_: -1.0), "computer -1, dog -1, cat -1: use softmax"),
+        (lambda: animals.look_up("puppy", lambda *_: "near"), "one number"),
+        (lambda: animals.look_up("puppy", how_similar, keep=[True]), "each of 3 entries"),
+        (lambda: vectors.look_up(torch.randn(5)), "a query has 5 numbers and the keys have 4"),
+        (lambda: vectors.look_up(torch.randn(4), "additive"), "has weights to learn"),
+        (lambda: vectors.look_up(torch.randn(4), "euclid"), "no score 'euclid'"),
+        (lambda: vectors.look_up(torch.randn(2, 2, 4)), "one vector or a table"),
+    ):
+        with pytest.raises(UsageError, match=because):
+            ask()
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_numbers_of_any_kind_are_looked_up(kind: torch.dtype) -> None:
+    keys, values, query = torch.randn(3, 4, dtype=kind), torch.randn(3, 2, dtype=kind), torch.randn(4)
+    wanted = SoftDictionary(keys, values).look_up(query).value
+    assert wanted.dtype == kind
+    torch.testing.assert_close(SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy()).value, wanted)
+    torch.testing.assert_close(SoftDictionary(keys, values).look_up(query.double()).value, wanted)
+    assert SoftDictionary(torch.tensor([1.0, 2.0]), [5, 6])[2.0] == 6

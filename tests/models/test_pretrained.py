@@ -1,0 +1,215 @@
+"""Weights published for torchvision's networks are read, mean the same here, and what cannot be read is said clearly.
+
+torchvision itself is no dependency: its networks are written down here once more, plainly, from its published source
+(`torchvision/models/resnet.py`), with the names that its `state_dict` files have.
+"""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import Tensor
+
+from regard.errors import TrainingError
+from regard.layers.resnet import ResNetBackbone
+from regard.models import Batch, Model, ModelSettings, build, load_pretrained
+from regard.models.vision import DEVIATION, MEAN
+
+Weights = dict[str, Tensor]
+NETWORKS: dict[str, tuple[str, tuple[int, ...]]] = {
+    "resnet18": ("basic", (2, 2, 2, 2)),
+    "resnet50": ("bottleneck", (3, 4, 6, 3)),
+}
+COUNTS = {"resnet18": 11_689_512, "resnet50": 25_557_032}
+"""Of all parameters, from torchvision's table of models."""
+DECODER = {"kind": "no_attention", "size": 8, "embedding": 8}
+
+
+def layers(block: str, depths: tuple[int, ...]) -> list[tuple[str, int, int, int]]:
+    """Every convolution's name, and its inputs, outputs and size, as torchvision names and makes them."""
+    found, inputs = [("conv1", 3, 64, 7)], 64
+    for i, depth in enumerate(depths):
+        planes = 64 * 2**i
+        outputs = planes * (4 if block == "bottleneck" else 1)
+        for j in range(depth):
+            name = f"layer{i + 1}.{j}"
+            if block == "basic":
+                found += [(f"{name}.conv1", inputs, planes, 3), (f"{name}.conv2", planes, planes, 3)]
+            else:
+                found += [(f"{name}.conv1", inputs, planes, 1), (f"{name}.conv2", planes, planes, 3)]
+                found += [(f"{name}.conv3", planes, outputs, 1)]
+            if j == 0 and (i > 0 or inputs != outputs):
+                found.append((f"{name}.downsample.0", inputs, outputs, 1))
+            inputs = outputs
+    return found
+
+
+def norm_of(convolution: str) -> str:
+    return convolution.replace("downsample.0", "downsample.1").replace("conv", "bn")
+
+
+def published(block: str, depths: tuple[int, ...]) -> Weights:
+    """A file's content: random, with everything that such files hold."""
+    generator, weights, outputs = torch.Generator().manual_seed(7), Weights(), 0
+    for name, inputs, outputs, size in layers(block, depths):
+        scale = (inputs * size * size) ** -0.5
+        weights[f"{name}.weight"] = torch.randn(outputs, inputs, size, size, generator=generator) * scale
+        norm = norm_of(name)
+        weights[f"{norm}.weight"] = 1 + 0.1 * torch.randn(outputs, generator=generator)
+        weights[f"{norm}.bias"] = 0.1 * torch.randn(outputs, generator=generator)
+        weights[f"{norm}.running_mean"] = 0.1 * torch.randn(outputs, generator=generator)
+        weights[f"{norm}.running_var"] = 0.5 + torch.rand(outputs, generator=generator)
+        weights[f"{norm}.num_batches_tracked"] = torch.tensor(12345)
+    last = 512 * (4 if block == "bottleneck" else 1)
+    return {**weights, "fc.weight": torch.randn(1000, last), "fc.bias": torch.randn(1000)}
+
+
+def plain(x: Tensor, w: Weights, block: str, depths: tuple[int, ...]) -> Tensor:
+    """torchvision's ResNet up to its last map, in plain functions, in evaluation."""
+
+    def step(x: Tensor, name: str, stride: int = 1) -> Tensor:
+        weight, norm = w[f"{name}.weight"], norm_of(name)
+        x = F.conv2d(x, weight, None, stride, weight.shape[2] // 2)
+        mean, var = w[f"{norm}.running_mean"][:, None, None], w[f"{norm}.running_var"][:, None, None]
+        return (x - mean) / (var + 1e-5).sqrt() * w[f"{norm}.weight"][:, None, None] + w[f"{norm}.bias"][:, None, None]
+
+    x = F.max_pool2d(F.relu(step(x, "conv1", 2)), 3, 2, 1)
+    for i, depth in enumerate(depths):
+        for j in range(depth):
+            name, stride = f"layer{i + 1}.{j}", 2 if i > 0 and j == 0 else 1
+            if block == "basic":
+                y = step(F.relu(step(x, f"{name}.conv1", stride)), f"{name}.conv2")
+            else:
+                y = F.relu(step(F.relu(step(x, f"{name}.conv1")), f"{name}.conv2", stride))
+                y = step(y, f"{name}.conv3")
+            down = f"{name}.downsample.0"
+            x = F.relu(y + (step(x, down, stride) if f"{down}.weight" in w else x))
+    return x
+
+
+def settings(path: Path | None, block: str = "basic", depths: tuple[int, ...] = (1, 1), **others: Any) -> ModelSettings:
+    encoder = {"kind": "resnet", "block": block, "depths": list(depths), "width": 64, "stem": "classic", **others}
+    encoder |= {"norm": others.get("norm", "batch"), "size": 16, "weights": None if path is None else str(path)}
+    return ModelSettings.parse({"encoder": encoder, "decoder": DECODER}, "test")
+
+
+def begun(path: Path, **others: Any) -> Model:
+    chosen = settings(path, **others)
+    model = build(chosen, 0, 20, False).eval()
+    load_pretrained(model, chosen)
+    return model
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("kind", ["pth", "safetensors"])
+def test_published_networks_say_the_same_here(name: str, kind: str, tmp_path: Path) -> None:
+    (block, depths), path = NETWORKS[name], tmp_path / f"{name}.{kind}"
+    weights = published(block, depths)
+    counted = [tensor for key, tensor in weights.items() if "running" not in key and "num_batches" not in key]
+    assert sum(tensor.numel() for tensor in counted) == COUNTS[name], "what is written down here is that network"
+    if kind == "pth":
+        torch.save(weights, path)
+    else:
+        save_file(weights, path)
+    model = begun(path, block=block, depths=depths)
+    assert settings(path, block, depths).encoder.stride == 32
+    pixels = torch.rand(2, 3, 70, 96)
+    mean, deviation = torch.tensor(MEAN)[:, None, None], torch.tensor(DEVIATION)[:, None, None]
+    wanted = plain((pixels - mean) / deviation, weights, block, depths)
+    assert wanted.shape[2:] == (3, 3)
+    assert float(wanted.std()) > 0.1
+    trunk = model.encoder.backbone
+    assert isinstance(trunk, ResNetBackbone)
+    found, real = trunk((pixels - mean) / deviation, None)
+    assert real is None
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    assert model.encoder(Batch(pixels)).grid == (3, 3)
+    own = {key for key, _ in trunk.named_parameters()}
+    assert own == {key for key in weights if not key.startswith("fc.") and "num_batches" not in key}
+
+
+def test_a_table_within_a_table_is_found(tmp_path: Path) -> None:
+    weights, path = published("basic", (1, 1)), tmp_path / "w.pth"
+    torch.save({"state_dict": weights, "epoch": 3}, path)
+    model = begun(path)
+    assert torch.equal(model.encoder.backbone.get_parameter("conv1.weight"), weights["conv1.weight"])
+
+
+def test_without_a_path_nothing_is_read() -> None:
+    chosen = settings(None)
+    model = build(chosen, 0, 20, False)
+    before = model.encoder.backbone.get_parameter("conv1.weight").clone()
+    load_pretrained(model, chosen)
+    assert torch.equal(model.encoder.backbone.get_parameter("conv1.weight"), before)
+
+
+def causes(path: Path, **others: Any) -> str:
+    with pytest.raises(TrainingError) as caught:
+        begun(path, **others)
+    assert all(
+        str(path) in cause or "model.encoder" in cause or cause.startswith("and ") for cause in caught.value.causes
+    )
+    return str(caught.value)
+
+
+def test_all_that_does_not_fit_is_said_at_once(tmp_path: Path) -> None:
+    weights, path = published("basic", (1, 1)), tmp_path / "w.pth"
+    weights["conv1.weight"] = weights["conv1.weight"][:32]
+    weights["extra"] = torch.ones(1)
+    weights["layer1.0.bn1.bias"][3] = float("nan")
+    del weights["bn1.bias"]
+    torch.save(weights, path)
+    said = causes(path)
+    assert "conv1.weight have another shape: wanted (64, 3, 7, 7), got (32, 3, 7, 7)" in said
+    assert "weights extra belong to no part" in said
+    assert "no weights called bn1.bias" in said
+    assert "layer1.0.bn1.bias hold values that are no numbers" in said
+    assert "depths, width, block and stem" in said
+    torch.save(published("basic", (2, 2)), path)
+    said = causes(path)
+    assert "and 12 more" in said
+    assert "norm" not in said.splitlines()[-1]
+
+
+def test_statistics_without_a_place_name_the_remedy(tmp_path: Path) -> None:
+    torch.save(published("basic", (1, 1)), tmp_path / "w.pth")
+    assert "model.encoder.norm = 'batch'" in causes(tmp_path / "w.pth", norm="group")
+
+
+class Harmful:
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("harm.txt"),)
+
+
+def test_what_holds_code_is_refused_and_never_carried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save({"conv1.weight": torch.ones(3), "other": Harmful()}, tmp_path / "w.pth")
+    assert "holds code beside tensors, which is never carried out" in causes(tmp_path / "w.pth")
+    (tmp_path / "w.pth").write_bytes(pickle.dumps(Harmful()))
+    causes(tmp_path / "w.pth")
+    assert not (tmp_path / "harm.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["w.pth", "w.safetensors"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "text", "cut", "numbers"])
+def test_damaged_files_are_refused_in_a_sentence(name: str, damage: str, tmp_path: Path) -> None:
+    path, weights = tmp_path / name, {"conv1.weight": torch.randn(64, 3, 7, 7)}
+    if name == "w.pth":
+        torch.save(weights if damage != "numbers" else [1, 2], path)
+    else:
+        save_file(weights, path)
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    elif damage != "numbers":
+        path.write_bytes({"empty": b"", "text": b"no tensors here\n" * 40, "cut": content[: len(content) // 2]}[damage])
+    said = causes(path)
+    assert said.splitlines()[0].startswith(f"{path}: ")
+    assert "Traceback" not in said

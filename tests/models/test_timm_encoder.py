@@ -1,0 +1,157 @@
+"""timm's networks as encoders, tried on a stand-in for the package: what it is asked for, and what it answers with."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from laws.models import alone, make, pictures, targets
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from regard.errors import ConfigurationError, MissingExtra, TrainingError
+from regard.model_folder import named_weights
+from regard.models import Batch, ModelSettings, build, load_pretrained
+
+DECODER = {"kind": "recurrent", "size": 16, "embedding": 16, "attention": 12, "dropout": 0.0}
+
+
+class Network(nn.Module):
+    """As timm's: a map for each place asked for, from layers that halve both sides and normalise by batch statistics."""
+
+    def __init__(self, name: str, places: tuple[int, ...]) -> None:
+        super().__init__()
+        self.places, self.last = places, name == "channels_last"
+        shape = (2, 2, 0) if name == "patches" else (3, 2, 1)  # size, stride, padding
+        sizes = (3, 8, 12, 20)
+        self.stages = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(a, b, *shape), nn.BatchNorm2d(b), nn.ReLU())
+            for a, b in pairwise(sizes[: max(places) + 2])
+        )
+        chosen = [(sizes[place + 1], 2 ** (place + 1)) for place in places]
+        self.feature_info = SimpleNamespace(
+            channels=lambda: [channels for channels, _ in chosen], reduction=lambda: [stride for _, stride in chosen]
+        )
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        maps = []
+        for stage in self.stages:
+            x = stage(x)
+            maps.append(x.movedim(1, 3) if self.last else x)
+        return [maps[place] for place in self.places]
+
+
+def create_model(name: str, pretrained: bool, features_only: bool, out_indices: tuple[int, ...] = (0, 1, 2)) -> Network:
+    assert not pretrained, "nothing is fetched"
+    assert features_only
+    if name not in ("some", "channels_last", "patches"):
+        raise RuntimeError(f"Unknown model ({name})")
+    return Network(name, out_indices)
+
+
+@pytest.fixture
+def timm(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in: Any = ModuleType("timm")
+    stand_in.create_model = create_model
+    monkeypatch.setitem(sys.modules, "timm", stand_in)
+
+
+def settings(**encoder: Any) -> ModelSettings:
+    values = {"kind": "timm", "name": "some", "stride": 4, "size": 16, "dropout": 0.0, **encoder}
+    return ModelSettings.parse({"encoder": values, "decoder": DECODER}, "test")
+
+
+@torch.no_grad()
+@pytest.mark.usefixtures("timm")
+@pytest.mark.parametrize("name", ["some", "channels_last"])
+@pytest.mark.parametrize("stride", [2, 4, 8])
+def test_a_picture_alone_is_the_same_in_company_in_training_too(name: str, stride: int) -> None:
+    model = make(settings(name=name, stride=stride))
+    batch, target = pictures(6, 1, 9, 4, 9), targets(5, 4)
+    wanted = torch.cat([model(alone(batch, row), target[row : row + 1]) for row in range(5)])
+    torch.testing.assert_close(model(batch, target), wanted, rtol=0, atol=1e-4)
+    torch.testing.assert_close(model.train()(batch, target), wanted, rtol=0, atol=1e-4)
+    encoded = model.encoder(batch)
+    Y, X = batch.data.shape[2:]
+    assert encoded.grid == (-(-Y // stride), -(-X // stride))
+    assert model.encoder(Batch(batch.data)).grid == encoded.grid
+
+
+@pytest.mark.usefixtures("timm")
+@pytest.mark.parametrize("stride", [2, 4, 8])
+def test_where_cells_look_is_found_out(stride: int) -> None:
+    """Convolutions that overlap begin at the corner; patches look at their own middle."""
+    for name, middle in (("some", 0.5 / stride), ("channels_last", 0.5 / stride), ("patches", 0.5)):
+        with torch.no_grad():
+            assert build(settings(name=name, stride=stride), 0, 20, False).encoder.cell_centre == middle
+
+
+@torch.no_grad()
+@pytest.mark.usefixtures("timm")
+def test_channels_are_told_from_rows_where_there_are_as_many() -> None:
+    first, last = (
+        build(settings(name=name, stride=2), 0, 20, False).encoder.eval() for name in ("some", "channels_last")
+    )
+    last.load_state_dict(first.state_dict())
+    batch = Batch(torch.rand(2, 3, 16, 16))  # 8 rows, 8 columns, 8 channels
+    torch.testing.assert_close(last(batch).outputs, first(batch).outputs)
+
+
+@pytest.mark.usefixtures("timm")
+def test_all_that_decides_what_it_says_is_a_parameter() -> None:
+    model = make(settings())
+    assert not list(model.buffers())
+    saved = named_weights(model)
+    assert "encoder.trunk.stages.1.1.running_var" in saved
+    model.train()
+    model(pictures(5, 6), targets(2, 3)).sum().backward()
+    learning = {name for name, p in model.named_parameters() if p.requires_grad}
+    assert {name for name in saved if "running" not in name} == learning
+    assert model.encoder.backbone.get_parameter("stages.0.0.weight").grad is not None
+
+
+@pytest.mark.usefixtures("timm")
+def test_frozen_means_the_network() -> None:
+    model = build(settings(learning="frozen"), 0, 20, False)
+    still = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    assert still == {name for name, _ in model.named_parameters() if name.startswith("encoder.trunk.")}
+
+
+@pytest.mark.usefixtures("timm")
+def test_what_timm_has_not_is_said_with_what_it_has() -> None:
+    with pytest.raises(ConfigurationError, match=r"'other' \(Unknown model \(other\)\); timm.list_models\(\)"):
+        build(settings(name="other"), 0, 20, False)
+    with pytest.raises(ConfigurationError, match="maps of stride 2, 4, 8, and none of 16"):
+        build(settings(stride=16), 0, 20, False)
+
+
+def test_without_the_package_the_line_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'regard\[vision\]'"):
+        build(settings(), 0, 20, False)
+
+
+@pytest.mark.usefixtures("timm")
+def test_weights_of_a_whole_network_fill_the_stages_that_are_kept(tmp_path: Path) -> None:
+    """A published file has more stages, and a head, and other stops in its names."""
+    published = Network("some", (0, 1, 2, 2))
+    counted = published.state_dict().items()
+    tensors = {name: torch.randn_like(tensor) for name, tensor in counted if tensor.is_floating_point()}
+    file = {**tensors, "head.fc.weight": torch.zeros(3), "stages.0.1.num_batches_tracked": torch.tensor(8)}
+    save_file(file, tmp_path / "a.safetensors")
+    given = settings(stride=4, weights=str(tmp_path / "a.safetensors"))
+    model = build(given, 10, 10, joint=False)
+    load_pretrained(model, given)
+    kept = dict(model.encoder.backbone.named_parameters())
+    assert 0 < len(kept) < len(tensors)
+    assert all(torch.equal(tensor, tensors[name]) for name, tensor in kept.items())
+    missing = {name: tensor for name, tensor in file.items() if not name.startswith("stages.1.0")}
+    save_file(missing, tmp_path / "a.safetensors")
+    with pytest.raises(TrainingError, match=r"no weights called stages\.1\.0") as refused:
+        load_pretrained(model, given)
+    assert refused.value.causes[-1].startswith("make model.encoder.name the network")

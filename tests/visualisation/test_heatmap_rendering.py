@@ -1,0 +1,99 @@
+"""SVG and PNG say what the layout says."""
+
+import io
+import re
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from regard.errors import UsageError
+from regard.visualisation import Alignment, png, svg
+from regard.visualisation.colours import colour
+from regard.visualisation.heatmap import layout
+
+SVG = "{http://www.w3.org/2000/svg}"
+NASTY = ("<b>&amp;\"'", "]]></svg>", "</script><b>", "😀", "שלום", "\x00\x1b", "\ud800")
+
+
+def opened(data: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return image
+
+
+def test_svg_is_xml_with_every_word_and_every_weight(bread: Alignment) -> None:
+    root = ElementTree.fromstring(svg(bread))
+    assert root.tag == f"{SVG}svg"
+    assert root.get("role") == "img"
+    assert root[0].tag == f"{SVG}title"
+    assert root[0].text == "I was eating bread"
+    assert "빵을 ← bread 0.88" in (root[1].text or "")
+    words = [text.text for text in root.iter(f"{SVG}text")]
+    hints = [title.text for title in root.iter(f"{SVG}title")]
+    assert set(bread.source + bread.target) <= set(words)
+    for (t, s), weight in np.ndenumerate(bread.weights):
+        assert f"{bread.target[t]} ← {bread.source[s]} {weight:.3f}" in hints
+    assert "있었다 ← end of sentence 0.200" in hints
+
+
+def test_svg_names_korean_fonts_and_language_and_has_a_dark_side(bread: Alignment) -> None:
+    document = svg(bread)
+    for needed in ("Noto Sans KR", "Apple SD Gothic Neo", "Malgun Gothic", "sans-serif", "prefers-color-scheme:dark"):
+        assert needed in document
+    assert re.search(r'lang="ko"[^>]*>나는<', document)
+    assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", document) == []
+
+
+def test_svg_escapes_what_users_write() -> None:
+    alignment = Alignment(NASTY, NASTY, np.eye(len(NASTY)), title=NASTY[0], caption=NASTY[1])
+    root = ElementTree.fromstring(svg(alignment))
+    assert {text.text for text in root.iter(f"{SVG}text")} >= set(alignment.source)
+
+
+def test_svg_of_eighty_words_stays_small(random_alignment: Callable[..., Alignment]) -> None:
+    assert len(svg(random_alignment(80, 80)).encode()) < 1_000_000
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4, 4), (12, 9), (80, 80)])
+def test_png_has_the_size_of_the_layout(rows: int, columns: int, random_alignment: Callable[..., Alignment]) -> None:
+    alignment = random_alignment(rows, columns)
+    picture = layout(alignment)
+    assert opened(png(alignment)).size == (2 * picture.width, 2 * picture.height)
+    assert opened(png(alignment, scale=1)).size == (picture.width, picture.height)
+
+
+def test_png_paints_cells_and_dark_paper(bread: Alignment) -> None:
+    cell = next(group for group in layout(bread).groups if group.name == "cells").marks[0]
+    for theme in ("light", "dark"):
+        image = opened(png(bread, theme=theme))  # type: ignore[arg-type]
+        shown = [image.getpixel(place) for place in ((1, 1), (round(2 * cell.x) + 6, round(2 * cell.y) + 8))]
+        wanted = [colour(paint, theme) for paint in ("paper", "w90")]  # type: ignore[arg-type]
+        assert [("#" + "".join(f"{c:02x}" for c in pixel)) for pixel in shown] == wanted  # type: ignore[union-attr]
+
+
+def test_png_draws_hangul_not_boxes() -> None:
+    def drawn(word: str) -> bytes:
+        return opened(png(Alignment((word,), ("x",), np.ones((1, 1))))).tobytes()
+
+    assert drawn("한글") != drawn("글한")
+    assert drawn("\u1112\u1161\u11ab\u1100\u1173\u11af") == drawn("한글")
+    assert drawn("שלום") == drawn("םולש")  # boxes, for scripts which the font lacks
+
+
+def test_png_never_crashes_on_text_and_never_outgrows_memory(
+    random_alignment: Callable[..., Alignment], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    png(Alignment(NASTY, NASTY, np.eye(len(NASTY)), title="😀" * 200))
+    monkeypatch.setattr("regard.visualisation.rendering.MOST_PIXELS", 1_000_000)
+    width, height = opened(png(random_alignment(40, 40), scale=20)).size
+    assert 990_000 <= width * height <= 1_010_000
+    with pytest.raises(UsageError, match="above nought"):
+        png(random_alignment(1, 1), scale=0)
+
+
+def test_drawing_is_deterministic(bread: Alignment) -> None:
+    assert svg(bread) == svg(bread)
+    assert png(bread) == png(bread)

@@ -1,17 +1,20 @@
-"""What can go wrong, as a tree; every message says what was wanted, what came, where, and what to do.
+"""Exceptions, as a tree; every message says what was wanted, what came, where, and what to do.
 
-RegardError                      anything Regard refuses; `exit_status` is what the command line answers with
-├── UsageError (2)               the call itself is wrong: options, names, a text that cannot be meant
-│   ├── ConfigurationError (2)   a settings file or --set: unknown keys, wrong values, contradictions
+RegardError                      anything Regard refuses; `exit_status` is the command line's exit status
+├── UsageError (2)               the call itself is wrong: options, names, unusable text
+│   ├── ConfigurationError (2)   a settings file or an override: unknown keys, wrong values, contradictions
 │   └── UnknownKey (2)           no key of a soft dictionary equals the query; a KeyError too
-├── DataError (1)                a file of sentences that cannot be read or does not fit its partner
+├── DataError (1)                a data file cannot be read or does not fit its partner
 ├── ModelFolderError (1)         a model folder with a missing or damaged file
-├── TrainingError (1)            training cannot start or go on
+├── TrainingError (1)            training cannot start or continue
 ├── WorkerError (1)              one of several processes has died
-├── ExportError (1)              a model cannot be taken to another toolkit, or does not do the same there
+├── ExportError (1)              a model cannot be converted, or computes something else after conversion
 └── MissingExtra (1)             an optional package is not installed; the message is the line that installs it
 
-LineWarning                      no error: something to know about one of the lines that are being translated
+LineWarning                      not an error: a warning about one of the lines that are being translated
+
+A message names arguments and settings as Python does, in backticks: `resume=True`, `out=`, `training.minutes=30`. The
+command line prints them as its own options (`regard.cli.app.in_flags`); nothing below it writes flags.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ __all__ = [
 
 
 class RegardError(Exception):
-    """Something the user can mend; takes one sentence per cause, and reports all of them."""
+    """Base class: an error that the user can correct. Takes one sentence per cause and reports all of them."""
 
     exit_status = 1
 
@@ -44,63 +47,61 @@ class RegardError(Exception):
         self.causes = causes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), self.causes)  # so that it can be sent from process to process
+        return _rebuild, (type(self), self.causes)  # pickled whole, whatever the subclass constructor takes
 
 
-def _again(kind: type[RegardError], causes: tuple[str, ...]) -> RegardError:
+def _rebuild(kind: type[RegardError], causes: tuple[str, ...]) -> RegardError:
     error = kind.__new__(kind)
     RegardError.__init__(error, *causes)
     return error
 
 
 class UsageError(RegardError):
-    """The call itself is wrong."""
+    """The call itself is wrong: options, names, unusable text."""
 
     exit_status = 2
 
 
 class ConfigurationError(UsageError):
-    """A setting is unknown, of the wrong kind, or contradicts another."""
+    """A setting is unknown, has the wrong type, or contradicts another."""
 
 
 class UnknownKey(UsageError, KeyError):
-    """No key equals the query."""
+    """No key of a soft dictionary equals the query."""
 
     __str__ = Exception.__str__  # a KeyError shows its message in quotation marks
 
 
 class DataError(RegardError):
-    """A data file cannot be read as what it should be."""
+    """A data file cannot be read or does not fit its partner."""
 
 
 class ModelFolderError(RegardError):
-    """A model folder lacks a file or holds a damaged one."""
+    """A model folder lacks a file, or a file in it is damaged."""
 
 
 class TrainingError(RegardError):
-    """Training cannot start or cannot go on."""
+    """Training cannot start or continue."""
 
 
 class WorkerError(RegardError):
-    """One of the processes that share the work has died."""
+    """One of several worker processes has died."""
 
 
 class ExportError(RegardError):
-    """A model cannot be taken to another toolkit or from it, or does not do the same there."""
+    """A model cannot be converted to or from another toolkit, or computes something else after conversion."""
 
 
 class MissingExtra(RegardError):
-    """An optional dependency is needed and absent."""
+    """An optional package is needed and not installed."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs the package {package}: pip install 'regard[{extra}]'")
 
 
 class LineWarning(UserWarning):
-    """Something to know about one line of those given; `place` counts them from 0, so that a caller who knows where
-    they came from can say which line of which file it is.
-    """
+    """Warning about one input line: `index` counts lines from 0, so that the caller can name file and line."""
 
-    def __init__(self, place: int, message: str) -> None:
+    def __init__(self, index: int, message: str) -> None:
         super().__init__(message)
-        self.place = place
+        self.index = index

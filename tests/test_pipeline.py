@@ -317,7 +317,7 @@ def test_a_translation_that_runs_away_is_reported(writer: Translator, monkeypatc
     with pytest.warns(LineWarning, match="repeats 'go home' 20 times") as warned:
         found = writer.translate(SENTENCES[:1])
     assert found[0].repeats == ("go home", 20)
-    assert warned[0].message.place == 0  # type: ignore[union-attr]
+    assert warned[0].message.index == 0  # type: ignore[union-attr]
 
 
 def test_a_look_of_training_does_not_warn_of_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

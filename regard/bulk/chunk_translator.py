@@ -50,7 +50,7 @@ class ChunkTranslator:
         return ChunkResult(text, (*notes, *([said] if said else [])), known, strange)
 
     def _note(self, warning: Warning | str, chunk: Chunk) -> str:
-        line = f"{self.name}, line {chunk.start + warning.place}: " if isinstance(warning, LineWarning) else ""
+        line = f"{self.name}, line {chunk.start + warning.index}: " if isinstance(warning, LineWarning) else ""
         return f"{line}{warning}"
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -15,7 +17,7 @@ import typer
 import regard
 from regard.errors import RegardError
 
-__all__ = ["app", "main", "quiet", "say", "setup_process"]
+__all__ = ["app", "flags_of", "in_flags", "main", "quiet", "say", "setup_process"]
 
 app = typer.Typer(
     add_completion=False,
@@ -25,6 +27,8 @@ app = typer.Typer(
 )
 
 _LEVEL = {"quiet": False, "debug": False}
+_FLAGS: dict[str, str] = {}  # option of the running command by the name of its parameter
+_ARGUMENT = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)*)(?:=([^`]*))?`")
 _Misuse: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError, wherever this typer keeps it
 
 
@@ -51,7 +55,34 @@ def say(*lines: str) -> None:
     """Tell the user something that is not a result."""
     if not quiet():
         for line in lines:
-            print(line, file=sys.stderr, flush=True)
+            print(in_flags(line), file=sys.stderr, flush=True)
+
+
+def in_flags(text: str, flags: Mapping[str, str] = _FLAGS) -> str:
+    """Word Python arguments and settings of a message as options of the running command: `resume=True` is --resume.
+
+    A parameter without an option of its own stays as it is; a dotted setting goes to --set.
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match[1], match[2] or ""
+        if "." in name:
+            return f"{flags['set']} {name}={value}" if value and "set" in flags else match[0].strip("`")
+        if name not in flags:
+            return match[0]
+        return flags[name] if value in ("", "True") else f"{flags[name]} {value}"
+
+    return _ARGUMENT.sub(option, text)
+
+
+def flags_of(arguments: Sequence[str]) -> dict[str, str]:
+    """The options of the command that these arguments call, by parameter name."""
+    command: Any = typer.main.get_command(app)
+    for argument in arguments:
+        command = getattr(command, "commands", {}).get(argument, command)
+    return {
+        parameter.name.rstrip("_"): parameter.opts[0] for parameter in command.params if parameter.opts[0][:2] == "--"
+    }
 
 
 def setup_process(threads: int | None, quiet: bool, debug: bool, seed: int | None = None) -> None:
@@ -76,6 +107,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     _LEVEL.update(quiet=False, debug="--debug" in arguments)
     signal.signal(signal.SIGTERM, _terminate)
+    _FLAGS.clear()
+    _FLAGS.update(flags_of(arguments))
     try:
         with typer.main.get_command(app).make_context("regard", arguments or ["--help"]) as context:
             context.command.invoke(context)
@@ -89,7 +122,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         if _LEVEL["debug"]:
             traceback.print_exc()
         status, causes = _explained(problem)
-        print(*(f"regard: {cause}" for cause in causes), sep="\n", file=sys.stderr)
+        print(*(f"regard: {in_flags(cause)}" for cause in causes), sep="\n", file=sys.stderr)
         sys.exit(status)
     sys.exit(0)
 

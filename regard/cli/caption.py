@@ -153,7 +153,7 @@ def _captions(
         warnings.simplefilter("always", LineWarning)
         found = captioner.caption([picture for _, picture in shown], **search)
     for each in heard:
-        where = f"{shown[each.message.place][0]}: " if isinstance(each.message, LineWarning) else ""
+        where = f"{shown[each.message.index][0]}: " if isinstance(each.message, LineWarning) else ""
         say(f"warning: {where}{each.message}")
     return found
 

@@ -46,7 +46,7 @@ def train(
     preset: Annotated[str | None, typer.Option(help="A named starting point; regard.presets() lists them.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="key=value, as often as needed.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-    from_: Annotated[Path | None, typer.Option("--from", help="Begin with this run's weights and vocabulary.")] = None,
+    parent: Annotated[Path | None, typer.Option("--from", help="Begin with this run's weights and vocabulary.")] = None,
     budget: Annotated[str | None, typer.Option(help="Train so long, 30m or 2h; chooses the size for it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be trained, and how fast.")] = False,
     device: Device = "auto",
@@ -78,15 +78,15 @@ def train(
     shown = {"folder": images, "captions": captions, "valid_captions": valid_captions}
     with joined(device_named(device), threads) as (world, place):
         if world.restarted:  # what began the run, and all that was asked for then, is in its folder
-            config, resume, preset, from_, budget, seed = None, True, None, None, None, None
+            config, resume, preset, parent, budget, seed = None, True, None, None, None, None
             files, shown, set_ = {}, {}, []
-        _check_together(resume, from_, budget, preset, dry_run)
+        _check_together(resume, parent, budget, preset, dry_run)
         given = TrainOptions(told(files), told(shown), sets(set_, seed, budget))
-        recipe = given.recipe(config or (out / "train.toml" if resume and out else None), preset, from_, resume)
+        recipe = given.recipe(config or (out / "train.toml" if resume and out else None), preset, parent, resume)
         sizes: dict[str, Recipe] = {}
         if budget is not None:  # of one size, the budget chooses updates and warm-up
             sizes = {preset or "this model": recipe}
-            if not (given.images or config or preset or from_):
+            if not (given.images or config or preset or parent):
                 sizes = {name: given.recipe(None, name) for name in SIZES}
         if dry_run:
             report_dry_run(recipe, RunMode(resume, sizes), place)

@@ -1,0 +1,23 @@
+"""Messages from below name arguments as Python does; the command line words them as its options."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.cli.app import flags_of, in_flags
+
+WORDED = {
+    "add `resume=True`, or choose another `out=`": "add --resume, or choose another --out",
+    "`out=runs/a b`: taken; leave `parent=` out": "--out runs/a b: taken; leave --from out",
+    "set `training.minutes=30`, not `training.updates`": "set --set training.minutes=30, not training.updates",
+    "give `reads=` and `regard train` a file `3`": "give `reads=` and `regard train` a file `3`",
+}
+
+
+@pytest.mark.parametrize("message", WORDED)
+def test_arguments_are_worded_as_options_of_the_command(message: str) -> None:
+    assert in_flags(message, flags_of(["train", "config.toml"])) == WORDED[message]
+
+
+def test_a_command_without_the_option_leaves_the_argument() -> None:
+    assert in_flags("`training.minutes=30` or `parent=`", flags_of(["doctor"])) == "training.minutes=30 or `parent=`"

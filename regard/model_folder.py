@@ -18,9 +18,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
+from regard.atomic import write_bytes
 from regard.attention.alignment import SYMMETRIES
 from regard.data.images import ImageSizeSettings
-from regard.data.text import write_bytes
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.errors import ModelFolderError
 from regard.models import Model, ModelSettings, build

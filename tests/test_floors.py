@@ -14,6 +14,7 @@ FLOORS: dict[str, int] = {
     "errors": 0,
     "shapes": 0,
     "settings": 0,
+    "atomic": 0,
     "attention": 1,
     "data": 1,
     "samples": 2,
@@ -36,7 +37,13 @@ FLOORS: dict[str, int] = {
 }
 # errors stands below everything; settings raises its errors, model_folder writes down how a folder is searched, and
 # an engine finds what a search finds, in a model folder's exports.
-LEVEL_DOORS = {("settings", "errors"), ("model_folder", "search"), ("engine", "search"), ("engine", "model_folder")}
+LEVEL_DOORS = {
+    ("settings", "errors"),
+    ("atomic", "errors"),
+    ("model_folder", "search"),
+    ("engine", "search"),
+    ("engine", "model_folder"),
+}
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path.parent != ROOT or path.stem in FLOORS)
 
 

@@ -235,8 +235,8 @@ def _sink(
     runs: list[Path], output: Path | None, resume: bool, how: dict[str, Any]
 ) -> Iterator[StreamedOutput | ResumableOutput]:
     """Where results go; a file appears whole when all is done, and its part stays when something stopped the work."""
+    from regard.atomic import replaceable
     from regard.bulk import ResumableOutput, StreamedOutput
-    from regard.data.text import replaceable
     from regard.model_folder import fingerprints
 
     ordinary = output is not None and replaceable(output)

@@ -21,8 +21,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from regard.atomic import write_bytes
 from regard.data.images import ImageSizeSettings, Pixels, load_pixels, read_bytes
-from regard.data.text import write_bytes
 from regard.errors import DataError
 
 __all__ = ["ImageCache", "cached_images"]

@@ -12,6 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from regard.atomic import write_bytes
 from regard.data.batch import Example, Resample
 from regard.data.batching import BatchingSettings, BatchSource, BatchStream
 from regard.data.corpus import OTHERS, Corpus, CorpusFacts, CorpusSettings, Digest, Overlap, Pair, read_all, read_files
@@ -25,7 +26,7 @@ from regard.data.prepare_captions import CaptionCorpus, prepare_caption_data
 from regard.data.provenance import DATA, Fingerprints, describe_changes, differences, fingerprint_files, write
 from regard.data.shards import REMEDY, Shards, write_shards
 from regard.data.streaming import FilteredCorpus, scan
-from regard.data.text import clean, write_bytes
+from regard.data.text import clean
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
 from regard.data.word_alignments import WordLinks, read_word_links
 from regard.errors import DataError

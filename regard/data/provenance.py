@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from regard.atomic import file_sha256, write_bytes
 from regard.data.corpus import CorpusSettings
-from regard.data.text import write_bytes
 
 __all__ = ["DATA", "Fingerprints", "describe_changes", "differences", "fingerprint_files", "write"]
 
@@ -27,12 +26,8 @@ def fingerprint_files(data: CorpusSettings) -> Fingerprints:
     files = data.paths | {f"{name}.alignments": Path(path) for name, path in data.links.items()}
     stamps: Fingerprints = {}
     for role, path in files.items():
-        digest, size = hashlib.sha256(), 0
-        with suppress(OSError), path.open("rb") as file:
-            while part := file.read(1 << 20):
-                digest.update(part)
-                size += len(part)
-            stamps[role] = {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+        with suppress(OSError):
+            stamps[role] = {"path": str(path), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
     return stamps
 
 

@@ -22,9 +22,9 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from regard.atomic import write_bytes
 from regard.data.batch import Example, StoredExamples
 from regard.data.pairs import Pair, chunks
-from regard.data.text import write_bytes
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS, Vocabulary
 from regard.errors import DataError

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import gzip
-import os
 import re
 import unicodedata
 import zlib
@@ -13,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.atomic import write_bytes
 from regard.errors import DataError
 
 __all__ = [
@@ -25,8 +24,6 @@ __all__ = [
     "read_file",
     "read_files",
     "read_lines",
-    "replaceable",
-    "write_bytes",
     "write_lines",
 ]
 
@@ -147,31 +144,6 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     assert not any("\n" in line for line in text), "a line that holds a line break would shift all lines after it"
     data = "".join(line + "\n" for line in text).encode("utf-8", "replace")
     write_bytes(path, gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data)
-
-
-def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write beside the file, then rename over it: a reader never meets half of it. A link stays one; what cannot be
-    replaced, such as /dev/null or a pipe, is written to.
-    """
-    beside = Path(f"{os.path.realpath(path)}.partial")
-    try:
-        if not replaceable(Path(path)):
-            with Path(path).open("ab") as file:
-                file.write(data)
-            return
-        beside.write_bytes(data)
-        os.replace(beside, os.path.realpath(path))
-    except OSError as problem:
-        with contextlib.suppress(OSError):
-            beside.unlink()
-        raise DataError(f"{path}: cannot be written ({problem.strerror}); choose another place") from None
-
-
-def replaceable(path: Path) -> bool:
-    """Whether another file may take its place: not that of a device, of a pipe, or of what is open already."""
-    folder = path.absolute().parent
-    opened = folder in (Path("/dev"), Path("/dev/fd")) or folder.is_relative_to("/proc")  # /dev/stdout and the like
-    return (path.is_file() and not opened) or not path.exists()
 
 
 def has_cr_alone(first: bytes) -> bool:

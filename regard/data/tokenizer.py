@@ -13,8 +13,8 @@ from typing import Any, Literal
 import sentencepiece
 from pydantic import Field
 
+from regard.atomic import write_bytes
 from regard.data.marian_vocab import SPECIAL, PieceTable
-from regard.data.text import write_bytes
 from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, Vocabulary, normalised_line, vocabulary_of
 from regard.errors import ConfigurationError, DataError, ModelFolderError
 from regard.settings import Settings

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import torch
 
-from regard.data.text import write_bytes
+from regard.atomic import write_bytes
 from regard.data.vocabulary import BOS, EOS, Vocabulary
 from regard.engine.ctranslate2 import NOTES, CTranslate2, exports, fingerprint, package, up_to_date
 from regard.errors import ExportError

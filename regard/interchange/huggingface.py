@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
+from regard.atomic import write_bytes
 from regard.data.batch import pad
 from regard.data.marian_vocab import PieceTable
-from regard.data.text import write_bytes
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, UNK, ListedVocabulary, Vocabulary
 from regard.errors import ExportError, MissingExtra

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from regard.data.text import write_lines
 
 __all__ = ["AlignedPair", "Sample"]
 
@@ -41,13 +41,6 @@ class Sample:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for name, pairs in self.splits.items():
-            _write(folder / f"{name}.{source}", (pair.source for pair in pairs))
-            _write(folder / f"{name}.{target}", (pair.target for pair in pairs))
-            _write(folder / f"{name}.align", (" ".join(f"{i}-{j}" for i, j in pair.links) for pair in pairs))
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    """Written beside and renamed, so that a file of this name is always whole."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    os.replace(beside, path)
+            write_lines(folder / f"{name}.{source}", (pair.source for pair in pairs))
+            write_lines(folder / f"{name}.{target}", (pair.target for pair in pairs))
+            write_lines(folder / f"{name}.align", (" ".join(f"{i}-{j}" for i, j in pair.links) for pair in pairs))

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from regard.atomic import write_bytes
 from regard.data.corpus import CorpusFacts
-from regard.data.text import write_bytes
 from regard.training.journal import read
 from regard.training.recipe import Recipe
 from regard.training.trainer import Outcome

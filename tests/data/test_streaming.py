@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from material import dirty, written
 
+from regard.atomic import replaceable
 from regard.data import pairs as pairs_module
 from regard.data.corpus import Filters, Pair, PairFiles, read_files
 from regard.data.holdout import hold_out_of
 from regard.data.pairs import SeenPairs
 from regard.data.streaming import scan
-from regard.data.text import replaceable, write_lines
+from regard.data.text import write_lines
 from regard.errors import DataError
 
 

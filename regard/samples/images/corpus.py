@@ -7,12 +7,12 @@ does not is all three together, such as a red circle left of something, three gr
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from regard.data.text import write_lines
 from regard.samples.images.drawing import draw
 from regard.samples.images.english import ENGLISH
 from regard.samples.images.korean import KOREAN
@@ -76,8 +76,8 @@ class PictureSample:
                 draw(each.scene).save(folder / "images" / each.file)
             for language in LANGUAGES:
                 lines = (f"{each.file}\t{caption.text}" for each in some for caption in each.captions[language])
-                _write(folder / f"{name}.{language}.tsv", lines)
-            _write(folder / f"{name}.regions.jsonl", (line for each in some for line in _regions(each)))
+                write_lines(folder / f"{name}.{language}.tsv", lines)
+            write_lines(folder / f"{name}.regions.jsonl", (line for each in some for line in _regions(each)))
 
 
 def _regions(one: Captioned) -> Iterable[str]:
@@ -86,13 +86,6 @@ def _regions(one: Captioned) -> Iterable[str]:
             for word, thing in caption.nouns:
                 place = {"file": one.file, "language": language, "caption": number, "word": word}
                 yield json.dumps({**place, "boxes": one.scene.region(thing)})
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    """Written beside and renamed, so that a file of this name is always whole."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    os.replace(beside, path)
 
 
 def pictures(train: int = 6000, valid: int = 200, test: int = 400, seed: int = 1) -> PictureSample:

@@ -1,0 +1,99 @@
+"""Atomic writing of files and folders (written beside, then renamed), and the SHA-256 of files."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from regard.errors import DataError
+
+__all__ = ["atomic_file", "atomic_folder", "file_sha256", "replaceable", "sync", "write_bytes", "write_text"]
+
+_CHUNK = 1 << 20  # bytes
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | Path, *, durable: bool = False, shared: bool = False) -> Iterator[Path]:
+    """Yield a temporary path beside `path` to write to; at the end it replaces `path`, or is removed after an error.
+
+    A reader never sees half a file. If `path` is a symbolic link, its target is replaced and the link stays.
+    `durable` syncs the data to disk before the rename. `shared` adds the process id to the temporary name, for files
+    that several processes may write at once. Raises OSError.
+    """
+    final = os.path.realpath(path)
+    temporary = Path(f"{final}.{os.getpid()}.partial" if shared else f"{final}.partial")
+    try:
+        yield temporary
+        if durable:
+            sync(temporary)
+        os.replace(temporary, final)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+@contextlib.contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new, empty folder beside `folder`; at the end it replaces `folder`, or is removed after an error."""
+    temporary = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        shutil.rmtree(folder, ignore_errors=True)
+        temporary.rename(folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write a file atomically; write directly to what cannot be replaced, such as /dev/null or a pipe.
+
+    Raises DataError if the file cannot be written.
+    """
+    try:
+        if not replaceable(Path(path)):
+            with Path(path).open("ab") as file:
+                file.write(data)
+            return
+        with atomic_file(path) as temporary:
+            temporary.write_bytes(data)
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be written ({problem.strerror}); choose another path") from None
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Like `write_bytes`, as UTF-8 with the line breaks as they are."""
+    write_bytes(path, text.encode())
+
+
+def replaceable(path: Path) -> bool:
+    """Return whether another file may replace this path: not a device, a pipe, or a file that is open already."""
+    folder = path.absolute().parent
+    opened = folder in (Path("/dev"), Path("/dev/fd")) or folder.is_relative_to("/proc")  # /dev/stdout and the like
+    return (path.is_file() and not opened) or not path.exists()
+
+
+def sync(path: Path) -> None:
+    """Flush a file, or a folder's list of names, to disk (fsync)."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def file_sha256(*paths: str | Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal; of several files, that of their contents one after another."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with Path(path).open("rb") as file:
+            while data := file.read(_CHUNK):
+                digest.update(data)
+    return digest.hexdigest()

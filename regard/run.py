@@ -142,8 +142,8 @@ def _data(recipe: Recipe, out: Path, begun: bool) -> PreparedData:
             check_scripts(targets, given.target, "the target side")
 
     batching, seed = recipe.batching, recipe.training.seed
-    wanted = recipe.data if recipe.training.guided else recipe.data.unlinked()
-    data = prepare_data(wanted, given or recipe.tokenizer, batching, seed, out, tell=say, look=look)
+    wanted = recipe.data if recipe.training.guided else recipe.data.without_alignments()
+    data = prepare_data(wanted, given or recipe.tokenizer, batching, seed, out, log=say, inspect=look)
     say(*data.report, *data.changes)
     if not begun:
         sizes = f"{len(data.tokenizer.source):,}"
@@ -188,7 +188,7 @@ def _folder(recipe: Recipe, data: PreparedData, out: Path) -> FolderSettings:
     images, parent = recipe.data.images, _parent(recipe)
     frame = None if images is None else images.size_settings
     settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=recipe.search, pictures=frame)
-    name, longest = longest_of(settings), data.longest
+    name, longest = longest_of(settings), data.longest_source
     if parent is not None:  # it has not forgotten those
         longest = max(longest, getattr(load_settings(parent).search, name) or 0)
     if not getattr(recipe.search, name):
@@ -264,7 +264,7 @@ def _check_guided(recipe: Recipe) -> None:
     from regard.models import build
     from regard.training.guided import Guide
 
-    if not recipe.training.guided and recipe.data.links:
+    if not recipe.training.guided and recipe.data.alignment_files:
         say("training.guided = 0: the alignments are not used")
     with torch.device("meta"):
         guide = Guide.of(build(recipe.model, 8, 8, recipe.tokenizer.joint), recipe.training)

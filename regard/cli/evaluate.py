@@ -235,7 +235,7 @@ def _outputs(captioner: Captioner, test: _Set, search: dict[str, Any]) -> tuple[
 
     scenes = read_caption_corpus(test.captions, test.images, captioner.frame, test.skip_bad, say)
     say(f"captioning {len(scenes):,} pictures of {test.images}")
-    return [found.text for found in captioner.caption(scenes.pictures, **search)], scenes.album.references
+    return [found.text for found in captioner.caption(scenes.images, **search)], scenes.caption_set.references
 
 
 def _draw(buckets: list[Bucket], run: Path, figure: Path) -> None:

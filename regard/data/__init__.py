@@ -2,7 +2,16 @@
 
 from regard.data.batch import Example, TrainingBatch, collate, pad
 from regard.data.batching import BatchingSettings, BatchPlan, BatchSource, BatchStream, Position, Update
-from regard.data.corpus import Corpus, CorpusReport, CorpusSettings, Pair, fingerprint, overlap, read_corpus, read_pairs
+from regard.data.corpus import (
+    Corpus,
+    CorpusReport,
+    CorpusSettings,
+    Pair,
+    overlap,
+    read_corpus,
+    read_pairs,
+    texts_sha256,
+)
 from regard.data.mixture import Mixture
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.shards import Shards, write_shards
@@ -35,13 +44,13 @@ __all__ = [
     "Vocabulary",
     "clean",
     "collate",
-    "fingerprint",
     "overlap",
     "pad",
     "prepare_data",
     "read_corpus",
     "read_lines",
     "read_pairs",
+    "texts_sha256",
     "write_lines",
     "write_shards",
 ]

@@ -73,7 +73,7 @@ def flippable(album: CaptionSet, settings: ImageSettings, writing: bool) -> tupl
         return [settings.flip] * len(album), "on, as asked" if settings.flip else "off, as asked"
     if writing:
         return [False] * len(album), "off: the captions are made of characters or tokens, so the pictures show writing"
-    free = [not mentions_side(picture.captions) for picture in album.pictures]
+    free = [not mentions_side(picture.captions) for picture in album.images]
     if all(free):
         return free, "on: no caption says left or right"
     kept = len(free) - sum(free)
@@ -112,7 +112,7 @@ def augmented(
         cut = iter(tokenizer.sample([], texts, dropout, seed)[1])
         targets = [[[*next(cut), EOS] for _ in captions[line]] for line in lines]
         return [
-            replace(example, target=first, more=tuple(more))
+            replace(example, target=first, extra_targets=tuple(more))
             for example, (first, *more) in zip(found, targets, strict=True)
         ]
 

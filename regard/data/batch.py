@@ -13,14 +13,14 @@ import numpy.typing as npt
 import torch
 
 from regard.data.images import SourcePixels
-from regard.data.pixels import pad_pictures
+from regard.data.pixels import pad_images
 from regard.data.vocabulary import BOS, PAD
 from regard.shapes import Bool, Float, Int, Tensor
 
-__all__ = ["Example", "Numbers", "Resample", "StoredExamples", "TrainingBatch", "collate", "pad"]
+__all__ = ["Example", "IntArray", "Resample", "StoredExamples", "TrainingBatch", "collate", "pad"]
 
 Resample = Callable[[Sequence[int], int], "list[Example]"]
-Numbers = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Example:
 
     source: list[int] | SourcePixels
     target: list[int]
-    more: tuple[list[int], ...] = ()
+    extra_targets: tuple[list[int], ...] = ()
     links: array[int] | None = None
 
     @property
-    def ids(self) -> list[int]:
+    def source_ids(self) -> list[int]:
         """The source of a pair of sentences."""
         assert isinstance(self.source, list), "sentences are wanted, not pictures"
         return self.source
@@ -45,13 +45,13 @@ class Example:
     @property
     def targets(self) -> tuple[list[int], ...]:
         """All that is to be said of the source."""
-        return (self.target, *self.more)
+        return (self.target, *self.extra_targets)
 
 
 class StoredExamples(Sequence[Example]):
     """Examples kept elsewhere than in memory, whose lengths are known without reading them."""
 
-    def lengths(self, lines: Sequence[int]) -> tuple[Numbers, Numbers]:
+    def lengths(self, indices: Sequence[int]) -> tuple[IntArray, IntArray]:
         """The lengths of both sides of these examples, ends included."""
         raise NotImplementedError
 
@@ -80,9 +80,9 @@ class TrainingBatch:
     def split(self, parts: int) -> list[TrainingBatch]:
         """The same sentences in several batches, padded as they are here."""
         rows = [range(len(self.indices))[i::parts] for i in range(min(parts, len(self.indices)))]
-        return [self._only(list(some)) for some in rows]
+        return [self._select_rows(list(some)) for some in rows]
 
-    def _only(self, rows: list[int]) -> TrainingBatch:
+    def _select_rows(self, rows: list[int]) -> TrainingBatch:
         keep = None if self.source_keep is None else self.source_keep[rows]
         K = len(self.target_out) // len(self.source)
         targets = [row * K + k for row in rows for k in range(K)]
@@ -102,25 +102,25 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Bool[Te
     return torch.from_numpy(ids), None if keep.all() else torch.from_numpy(keep)
 
 
-def collate(examples: Sequence[Example], lines: Sequence[int] | None = None) -> TrainingBatch:
+def collate(examples: Sequence[Example], indices: Sequence[int] | None = None) -> TrainingBatch:
     """One batch of these examples; `lines` says which they are (default: 0, 1, 2 …)."""
-    source, keep = _sources(examples)
+    source, keep = _pad_sources(examples)
     targets = [target for example in examples for target in example.targets]
     target_out, _ = pad(targets)
     target_in, _ = pad([[BOS, *target[:-1]] for target in targets])
-    numbers = range(len(examples)) if lines is None else lines
-    links = _spread(examples, target_out.shape[1], source.shape[1])
+    numbers = range(len(examples)) if indices is None else indices
+    links = _alignment_targets(examples, target_out.shape[1], source.shape[1])
     return TrainingBatch(source, keep, target_in, target_out, sum(map(len, targets)), list(numbers), links)
 
 
-def _sources(examples: Sequence[Example]) -> tuple[Tensor, Tensor | None]:
+def _pad_sources(examples: Sequence[Example]) -> tuple[Tensor, Tensor | None]:
     """Ids or pixels of one size, and which of them are real."""
     if isinstance(examples[0].source, SourcePixels):
-        return pad_pictures(_pixels([e.source for e in examples if isinstance(e.source, SourcePixels)]))
-    return pad([example.ids for example in examples])
+        return pad_images(_image_tensors([e.source for e in examples if isinstance(e.source, SourcePixels)]))
+    return pad([example.source_ids for example in examples])
 
 
-def _pixels(pictures: Sequence[SourcePixels]) -> list[Tensor]:
+def _image_tensors(pictures: Sequence[SourcePixels]) -> list[Tensor]:
     """What is seen of each, by several threads where there are cores to spare beside those that train."""
     spare = min(8, (os.cpu_count() or 1) - 4)
     if spare < 2:
@@ -129,7 +129,7 @@ def _pixels(pictures: Sequence[SourcePixels]) -> list[Tensor]:
         return list(threads.map(SourcePixels.tensor, pictures))
 
 
-def _spread(examples: Sequence[Example], T: int, S: int) -> Float[Tensor, "B T S"] | None:
+def _alignment_targets(examples: Sequence[Example], T: int, S: int) -> Float[Tensor, "B T S"] | None:
     """The links as shares: each target piece that has some spreads one over them. None where no example has any."""
     if all(example.links is None for example in examples):
         return None

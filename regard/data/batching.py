@@ -22,7 +22,7 @@ __all__ = ["BatchPlan", "BatchSource", "BatchStream", "BatchingSettings", "Posit
 BLOCKS = 2_000_000
 """An epoch shuffles at most so many blocks of neighbouring lines; a corpus of no more lines has one line in each."""
 
-PORTION = 10_000
+CHUNK = 10_000
 """Lines that are read, and cut into pieces anew, at once: half a second, so that nobody waits for a whole pool.
 
 Fewer would cost more in all, since words that come often are cut a few times for each portion.
@@ -38,7 +38,7 @@ class BatchingSettings(Settings):
         description="Batches that an update is cut into, each computed by its own thread or process, or in turn; more "
         "need less memory and padding. auto: one for each processor core up to four, one on a GPU; then written down.",
     )
-    pool: int = Field(100_000, ge=1, description="Sentences that are sorted by length at once.")
+    buffer_size: int = Field(100_000, ge=1, description="Sentences that are sorted by length at once.")
     subword_dropout: float = Field(
         0.0, ge=0, lt=1, description="Cut words into pieces anew in each epoch, leaving out this share of BPE's merges."
     )
@@ -74,7 +74,7 @@ class Position:
     """
 
     epoch: int = 0
-    pool: int = 0
+    buffer: int = 0
     batch: int = 0
     parts: Sequence[Position] = ()
 
@@ -127,7 +127,7 @@ class BatchSource(ABC):
         """What epoch 0 looks like."""
 
     @abstractmethod
-    def plans(self, place: Position) -> Iterator[tuple[Position, BatchPlan]]:
+    def plans(self, position: Position) -> Iterator[tuple[Position, BatchPlan]]:
         """Batches without end, each with the position to go on from after it."""
 
     @abstractmethod
@@ -144,85 +144,85 @@ class BatchStream(BatchSource):
     """
 
     def __init__(
-        self, examples: Sequence[Example], settings: BatchingSettings, seed: int, again: Resample | None = None
+        self, examples: Sequence[Example], settings: BatchingSettings, seed: int, resample: Resample | None = None
     ) -> None:
         """`again` gives the examples of some lines anew, by a seed, where they are not the same in each epoch."""
         if not examples:
             raise DataError("there is no sentence pair to make batches of; give at least one")
-        self.examples, self.settings, self.seed, self.again = examples, settings, seed, again
+        self.examples, self.settings, self.seed, self.resample = examples, settings, seed, resample
         self.per_update = 1 if settings.micro_batches == "auto" else settings.micro_batches
         self.budget = -(-settings.tokens // self.per_update)
         self._block = -(-len(examples) // BLOCKS)
         self._blocks = -(-len(examples) // self._block)
-        self._pools = -(-self._blocks // self._blocks_of_a_pool)
+        self._buffers = -(-self._blocks // self._blocks_per_buffer)
 
     def epoch(self, n: int) -> list[BatchPlan]:
         """All batches of epoch n, in the order they come."""
-        return [plan for pool in range(self._pools) for plan in _Pool(self, n, pool).plans()]
+        return [plan for pool in range(self._buffers) for plan in _Buffer(self, n, pool).plans()]
 
     @cached_property
     def epoch_stats(self) -> EpochStats:
         """What epoch 0 looks like; from its first pool alone where blocks are shuffled, or sentences cut anew."""
-        if self._block == 1 and self.again is None:
-            return reduce(EpochStats.__add__, (self._outlined(pool)[1] for pool in range(self._pools)))
-        lines, outline = self._outlined(0)
-        return outline.times(len(self.examples) / lines)
+        if self._block == 1 and self.resample is None:
+            return reduce(EpochStats.__add__, (self._buffer_stats(pool)[1] for pool in range(self._buffers)))
+        lines, outline = self._buffer_stats(0)
+        return outline.scaled(len(self.examples) / lines)
 
-    def plans(self, place: Position) -> Iterator[tuple[Position, BatchPlan]]:
+    def plans(self, position: Position) -> Iterator[tuple[Position, BatchPlan]]:
         """Batches without end, each with the position to go on from after it."""
-        if place.pool >= self._pools:  # there was more to train on when the place was noted
-            place = Position(place.epoch + 1)
-        pool = _Pool(self, place.epoch, place.pool)
+        if position.buffer >= self._buffers:  # there was more to train on when the place was noted
+            position = Position(position.epoch + 1)
+        pool = _Buffer(self, position.epoch, position.buffer)
         while True:
             plans = pool.plans()
-            last = place.pool + 1 == self._pools
-            following = Position(place.epoch + 1) if last else Position(place.epoch, place.pool + 1)
-            pool = _Pool(self, following.epoch, following.pool)
-            for number in range(place.batch, len(plans)):
-                pool.read((number + 1 - place.batch) / (len(plans) - place.batch))
-                after = Position(place.epoch, place.pool, number + 1) if number + 1 < len(plans) else following
+            last = position.buffer + 1 == self._buffers
+            following = Position(position.epoch + 1) if last else Position(position.epoch, position.buffer + 1)
+            pool = _Buffer(self, following.epoch, following.buffer)
+            for number in range(position.batch, len(plans)):
+                pool.read((number + 1 - position.batch) / (len(plans) - position.batch))
+                after = Position(position.epoch, position.buffer, number + 1) if number + 1 < len(plans) else following
                 yield after, plans[number]
-            place = following
+            position = following
 
-    def lines(self, epoch: int, pool: int) -> tuple[list[int], np.random.Generator]:
+    def buffer_indices(self, epoch: int, pool: int) -> tuple[list[int], np.random.Generator]:
         """Which lines are in a pool, and where its further chances come from."""
         order = np.random.Generator(np.random.PCG64([self.seed, epoch])).permutation(self._blocks)
         chance = np.random.Generator(np.random.PCG64([self.seed, epoch, pool]))
-        blocks = order[pool * self._blocks_of_a_pool : (pool + 1) * self._blocks_of_a_pool]
+        blocks = order[pool * self._blocks_per_buffer : (pool + 1) * self._blocks_per_buffer]
         if self._block == 1:
             return blocks.tolist(), chance
         lines = (blocks[:, None] * self._block + np.arange(self._block)).reshape(-1)
         return chance.permutation(lines[lines < len(self.examples)]).tolist(), chance
 
-    def portions(self, lines: list[int], chance: np.random.Generator) -> Iterator[list[Example]]:
+    def read_chunks(self, lines: list[int], chance: np.random.Generator) -> Iterator[list[Example]]:
         """The examples of these lines, a few at a time."""
-        for begin in range(0, len(lines), PORTION):
-            some = lines[begin : begin + PORTION]
-            if self.again is None:
+        for begin in range(0, len(lines), CHUNK):
+            some = lines[begin : begin + CHUNK]
+            if self.resample is None:
                 yield [self.examples[line] for line in some]
             else:
-                yield self.again(some, int(chance.integers(2**31)))
+                yield self.resample(some, int(chance.integers(2**31)))
 
     @property
-    def _blocks_of_a_pool(self) -> int:
-        return -(-self.settings.pool // self._block)
+    def _blocks_per_buffer(self) -> int:
+        return -(-self.settings.buffer_size // self._block)
 
-    def _outlined(self, pool: int) -> tuple[int, EpochStats]:
+    def _buffer_stats(self, pool: int) -> tuple[int, EpochStats]:
         """How many lines are in a pool of epoch 0, and its outline."""
-        lines, chance = self.lines(0, pool)
-        if self.again is None and isinstance(self.examples, StoredExamples):
+        lines, chance = self.buffer_indices(0, pool)
+        if self.resample is None and isinstance(self.examples, StoredExamples):
             return len(lines), epoch_stats_of_lengths(*self.examples.lengths(lines), self.budget)
-        examples = [example for some in self.portions(lines, chance) for example in some]
+        examples = [example for some in self.read_chunks(lines, chance) for example in some]
         return len(lines), epoch_stats(examples, self.budget)
 
 
-class _Pool:
+class _Buffer:
     """The batches of one pool, made ready little by little while another is trained on."""
 
     def __init__(self, batches: BatchStream, epoch: int, pool: int) -> None:
-        self._lines, self._chance = batches.lines(epoch, pool)
+        self._lines, self._chance = batches.buffer_indices(epoch, pool)
         self._budget = batches.budget
-        self._portions = batches.portions(self._lines, self._chance)
+        self._portions = batches.read_chunks(self._lines, self._chance)
         self._examples: list[Example] = []
 
     def read(self, share: float) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.data.batch import Example, Numbers
+from regard.data.batch import Example, IntArray
 from regard.data.images import SourcePixels
 
 __all__ = ["EpochStats", "epoch_stats", "epoch_stats_of_lengths", "make_buckets"]
@@ -21,22 +21,22 @@ class EpochStats:
     """
 
     batches: float
-    pieces: tuple[float, float]
+    tokens: tuple[float, float]
     positions: tuple[float, float]
 
     def padding(self) -> tuple[float, float]:
         """The share of padding among all source and all target positions."""
-        source, target = (1 - some / all_ for some, all_ in zip(self.pieces, self.positions, strict=True))
+        source, target = (1 - some / all_ for some, all_ in zip(self.tokens, self.positions, strict=True))
         return source, target
 
-    def times(self, factor: float) -> EpochStats:
+    def scaled(self, factor: float) -> EpochStats:
         """So much more, or less, of the same."""
-        (a, b), (c, d) = self.pieces, self.positions
+        (a, b), (c, d) = self.tokens, self.positions
         return EpochStats(self.batches * factor, (a * factor, b * factor), (c * factor, d * factor))
 
     def __add__(self, other: EpochStats) -> EpochStats:
-        (a, b), (c, d) = self.pieces, self.positions
-        (e, f), (g, h) = other.pieces, other.positions
+        (a, b), (c, d) = self.tokens, self.positions
+        (e, f), (g, h) = other.tokens, other.positions
         return EpochStats(self.batches + other.batches, (a + e, b + f), (c + g, d + h))
 
 
@@ -54,14 +54,14 @@ def epoch_stats(examples: Sequence[Example], budget: int) -> EpochStats:
     return epoch_stats_of_lengths(*_lengths(examples), budget)
 
 
-def epoch_stats_of_lengths(sources: Numbers, targets: Numbers, budget: int) -> EpochStats:
+def epoch_stats_of_lengths(sources: IntArray, targets: IntArray, budget: int) -> EpochStats:
     """The same from the lengths of both sides alone."""
     batches = list(_bucket_pairs(sources, targets, budget))
     source, target = (sum(float(side[batch].max()) * len(batch) for batch in batches) for side in (sources, targets))
     return EpochStats(float(len(batches)), (float(sources.sum()), float(targets.sum())), (source, target))
 
 
-def _epoch_stats_of_images(extents: Numbers, examples: Sequence[Example], budget: int) -> EpochStats:
+def _epoch_stats_of_images(extents: IntArray, examples: Sequence[Example], budget: int) -> EpochStats:
     batches = list(_bucket_images(extents, budget))
     largest = [(extents[batch].max(0), len(batch)) for batch in batches]
     pieces = sum(len(target) for example in examples for target in example.targets)
@@ -71,25 +71,25 @@ def _epoch_stats_of_images(extents: Numbers, examples: Sequence[Example], budget
     return EpochStats(float(len(batches)), (cells, float(pieces)), (source, target))
 
 
-def _lengths(examples: Sequence[Example]) -> tuple[Numbers, Numbers]:
+def _lengths(examples: Sequence[Example]) -> tuple[IntArray, IntArray]:
     source = np.array([len(example.source) for example in examples], dtype=np.int64)
     return source, np.array([len(example.target) for example in examples], dtype=np.int64)
 
 
-def _image_extents(examples: Sequence[Example]) -> Numbers:
+def _image_extents(examples: Sequence[Example]) -> IntArray:
     """Of pictures: columns and rows of cells, pieces of the longest caption, captions: (examples, 4)."""
     grids = [example.source.grid for example in examples if isinstance(example.source, SourcePixels)]
     longest = [max(map(len, example.targets)) for example in examples]
     each = zip(grids, longest, examples, strict=True)
-    return np.array([(columns, rows, T, 1 + len(e.more)) for (rows, columns), T, e in each], dtype=np.int64)
+    return np.array([(columns, rows, T, 1 + len(e.extra_targets)) for (rows, columns), T, e in each], dtype=np.int64)
 
 
-def _bucket_images(extents: Numbers, budget: int) -> Iterator[list[int]]:
+def _bucket_images(extents: IntArray, budget: int) -> Iterator[list[int]]:
     """Pictures of like sizes, with as many captions each, of like lengths, while the larger padded side fits."""
     batch: list[int] = []
     largest = np.zeros(3, dtype=np.int64)
     columns, rows, longest, counts = extents.T
-    for index in np.lexsort((longest, columns, _about(rows, 1.5), _about(longest, 1.4), counts)).tolist():
+    for index in np.lexsort((longest, columns, _size_class(rows, 1.5), _size_class(longest, 1.4), counts)).tolist():
         *own, count = extents[index].tolist()
         grown = np.maximum(largest, own)
         size = int(max(grown[0] * grown[1], count * grown[2]))
@@ -101,18 +101,18 @@ def _bucket_images(extents: Numbers, budget: int) -> Iterator[list[int]]:
     yield batch
 
 
-def _about(sizes: Numbers, factor: float) -> Numbers:
+def _size_class(sizes: IntArray, factor: float) -> IntArray:
     """The same number for sizes within about this factor of each other."""
-    classes: Numbers = (np.log(sizes) / np.log(factor)).astype(np.int64)
+    classes: IntArray = (np.log(sizes) / np.log(factor)).astype(np.int64)
     return classes
 
 
-def _bucket_pairs(sources: Numbers, targets: Numbers, budget: int) -> Iterator[list[int]]:
+def _bucket_pairs(sources: IntArray, targets: IntArray, budget: int) -> Iterator[list[int]]:
     """Sentences of like lengths, while the larger padded side fits; one longer than the budget stands alone."""
     batch: list[int] = []
     longest = 0
     larger = np.maximum(sources, targets).tolist()
-    for index in _sorted(sources, targets):
+    for index in _sort_by_length(sources, targets):
         longest = max(longest, larger[index])
         if batch and longest * (len(batch) + 1) > budget:
             yield batch
@@ -121,7 +121,7 @@ def _bucket_pairs(sources: Numbers, targets: Numbers, budget: int) -> Iterator[l
     yield batch
 
 
-def _sorted(sources: Numbers, targets: Numbers) -> list[int]:
+def _sort_by_length(sources: IntArray, targets: IntArray) -> list[int]:
     """By target length, then by source length, up and down in turn, so that neighbours stay near.
 
     A pair whose source is unusually long (nine in ten exceed their target by less) stands with longer targets. At

@@ -27,7 +27,7 @@ __all__ = [
     "hold_out_images",
     "mentions_side",
     "read_captions",
-    "uncaptioned",
+    "report_uncaptioned",
 ]
 
 SHOWN = 20  # causes of one kind that are told
@@ -89,49 +89,49 @@ class Problems:
 class CaptionSet:
     """Captioned pictures of a folder, and how they came about."""
 
-    where: str  # "train", "valid" or "test"
+    name: str  # "train", "valid" or "test"
     folder: Path
     path: Path  # the file of captions
     kind: str  # of that file, in words
-    pictures: tuple[CaptionedImage, ...]
+    images: tuple[CaptionedImage, ...]
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.pictures)
+        return len(self.images)
 
     @property
     def paths(self) -> list[Path]:
         """The file of each picture."""
-        return [self.folder / picture.file for picture in self.pictures]
+        return [self.folder / picture.file for picture in self.images]
 
     @cached_property
     def captions(self) -> list[str]:
         """All captions, picture by picture."""
-        return [caption for picture in self.pictures for caption in picture.captions]
+        return [caption for picture in self.images for caption in picture.captions]
 
     @property
     def references(self) -> list[list[str]]:
         """The captions of each picture."""
-        return [list(picture.captions) for picture in self.pictures]
+        return [list(picture.captions) for picture in self.images]
 
     def lines(self) -> list[str]:
         """The report as a person reads it."""
-        counts = [len(picture.captions) for picture in self.pictures]
+        counts = [len(picture.captions) for picture in self.images]
         each = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
         said = (
-            f"{self.where}: {len(self):,} pictures of {self.folder} with {len(self.captions):,} captions, {each} each, "
+            f"{self.name}: {len(self):,} pictures of {self.folder} with {len(self.captions):,} captions, {each} each, "
             f"from {self.path} ({self.kind})"
         )
         return [said, *(f"  {note}" for note in self.notes)]
 
-    def only(self, keep: Callable[[int], bool], *notes: str) -> CaptionSet:
+    def select(self, keep: Callable[[int], bool], *notes: str) -> CaptionSet:
         """Some of the pictures, by their numbers, and what is said about that."""
-        kept = tuple(picture for number, picture in enumerate(self.pictures) if keep(number))
-        return replace(self, pictures=kept, notes=(*self.notes, *notes))
+        kept = tuple(picture for number, picture in enumerate(self.images) if keep(number))
+        return replace(self, images=kept, notes=(*self.notes, *notes))
 
 
 def read_captions(
-    path: Path, folder: Path, complaints: Problems, where: str = "train", longest: int | None = None
+    path: Path, folder: Path, problems: Problems, name: str = "train", max_words: int | None = None
 ) -> CaptionSet:
     """The captions in a file, by picture, in the order in which pictures come first. Captions of more than `longest`
     words are left out and counted. What is wrong goes into `complaints`; DataError is raised for a file that cannot
@@ -147,31 +147,31 @@ def read_captions(
         caption = clean(text)
         file, cause = there.find(name)
         if cause:
-            complaints.add("captions of pictures that are not there", f"{path}: {unit} {number}: {cause}")
+            problems.add("captions of pictures that are not there", f"{path}: {unit} {number}: {cause}")
         elif not caption:
-            complaints.add("captions with no text", f"{path}: {unit} {number}: the caption of {name} has no text")
-        elif longest is not None and caption.count(" ") >= longest:
+            problems.add("captions with no text", f"{path}: {unit} {number}: the caption of {name} has no text")
+        elif max_words is not None and caption.count(" ") >= max_words:
             long.append(number)
         else:
             found.setdefault(file, []).append(caption)
     if long:
         notes.append(
-            f"left out: {len(long):,} captions of more than {longest} words, the first in {unit} {long[0]} "
+            f"left out: {len(long):,} captions of more than {max_words} words, the first in {unit} {long[0]} "
             "(data.max_length)"
         )
-    if long and not found and not complaints.by_kind:
+    if long and not found and not problems.by_kind:
         raise DataError(f"{path}: {notes[-1]}, and no other is there; set data.max_length higher")
-    if not found and not complaints.by_kind:
+    if not found and not problems.by_kind:
         raise DataError(f"{path}: there is no caption of a picture in it; each line holds a file, a tab and a caption")
     pictures = tuple(CaptionedImage(name, tuple(captions)) for name, captions in found.items())
-    return CaptionSet(where, folder, path, kind, pictures, tuple(notes))
+    return CaptionSet(name, folder, path, kind, pictures, tuple(notes))
 
 
-def uncaptioned(albums: Sequence[CaptionSet]) -> list[str]:
+def report_uncaptioned(albums: Sequence[CaptionSet]) -> list[str]:
     """A sentence for each folder that holds pictures without a caption."""
     said = []
     for folder in dict.fromkeys(album.folder for album in albums):
-        used = {picture.file for album in albums if album.folder == folder for picture in album.pictures}
+        used = {picture.file for album in albums if album.folder == folder for picture in album.images}
         names = {entry.name for entry in folder.iterdir() if entry.name.lower().endswith(SUFFIXES)}
         if rest := len(names - used):
             said.append(f"{folder}: {rest:,} more pictures have no caption and are not used")
@@ -188,8 +188,8 @@ def hold_out_images(album: CaptionSet, seed: int) -> tuple[CaptionSet, CaptionSe
     most = min(MOST, max(1, len(album) // SHARE))
     chosen = set(random.Random(seed).sample(range(len(album)), most))
     note = f"no validation captions were given: {most:,} pictures were held out for it"
-    valid = replace(album.only(lambda number: number in chosen), where="valid", notes=())
-    return album.only(lambda number: number not in chosen, note), valid
+    valid = replace(album.select(lambda number: number in chosen), name="valid", notes=())
+    return album.select(lambda number: number not in chosen, note), valid
 
 
 def mentions_side(captions: Sequence[str]) -> bool:

@@ -25,7 +25,7 @@ from regard.data.pairs import (
     PairFilter,
     PairReader,
     chunks,
-    numbers,
+    format_lines,
 )
 from regard.data.text import clean
 from regard.errors import DataError
@@ -33,26 +33,26 @@ from regard.settings import Settings
 
 __all__ = [
     "Corpus",
+    "CorpusDigest",
     "CorpusFacts",
     "CorpusReport",
     "CorpusSettings",
-    "Digest",
     "Dropped",
     "Filters",
     "MixSettings",
     "Overlap",
     "Pair",
     "PairFiles",
-    "fingerprint",
+    "corpora_report",
     "overlap",
     "read_all",
     "read_corpus",
     "read_files",
     "read_pairs",
-    "report_lines",
+    "texts_sha256",
 ]
 
-OTHERS = ("valid", "test")  # every other corpus is for training
+EVALUATION = ("valid", "test")  # every other corpus is for training
 
 T = TypeVar("T")
 Read = Callable[[PairFiles, "Filters | None", str], T]
@@ -129,31 +129,31 @@ class CorpusSettings(Settings):
     @property
     def paths(self) -> dict[str, Path]:
         """Every file of text by corpus and role, such as "train.source"."""
-        named = {**self.training, **self.others}
+        named = {**self.training_files, **self.evaluation_files}
         found = {f"{name}.{role}": path for name, files in named.items() for role, path in files.paths.items()}
         return found | (self.images.paths if self.images is not None else {})
 
     @property
-    def training(self) -> dict[str, PairFiles]:
+    def training_files(self) -> dict[str, PairFiles]:
         """The training corpora by name: "train", then those of `mix`. None where there are pictures."""
         if self.images is not None and self.files("") == (None, None, None):
             return {}
         return {name: PairFiles(part.source, part.target, part.pairs) for name, part in _parts(self)}
 
     @property
-    def links(self) -> dict[str, str]:
+    def alignment_files(self) -> dict[str, str]:
         """The files of word links of those training corpora that have one."""
         return {name: part.alignments for name, part in _parts(self) if part.alignments is not None}
 
-    def unlinked(self) -> CorpusSettings:
+    def without_alignments(self) -> CorpusSettings:
         """The same without any word links."""
         mix = tuple(part.with_values(alignments=None) for part in self.mix)
         return self.model_copy(update={"alignments": None, "mix": mix})
 
     @property
-    def others(self) -> dict[str, PairFiles]:
+    def evaluation_files(self) -> dict[str, PairFiles]:
         """The files of "valid" and "test" where they are given."""
-        found = {name: self.files(f"{name}_") for name in OTHERS}
+        found = {name: self.files(f"{name}_") for name in EVALUATION}
         return {name: PairFiles(*files) for name, files in found.items() if any(files)}
 
     @property
@@ -201,11 +201,11 @@ class Corpus:
 
     def facts(self) -> CorpusFacts:
         """What a model card says of it."""
-        digest = Digest()
-        digest.see(self.pairs)
+        digest = CorpusDigest()
+        digest.update(self.pairs)
         return digest.facts()
 
-    def pick(self, places: AbstractSet[int]) -> tuple[Pair, ...]:
+    def select(self, places: AbstractSet[int]) -> tuple[Pair, ...]:
         """The pairs at these places, counted from 0."""
         return tuple(pair for place, pair in enumerate(self.pairs) if place in places)
 
@@ -228,9 +228,9 @@ def read_all(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T], dic
     train: dict[str, T] = {}
     others: dict[str, Corpus] = {}
     causes: list[str] = []
-    for name, files in {**settings.training, **settings.others}.items():
+    for name, files in {**settings.training_files, **settings.evaluation_files}.items():
         try:
-            if name in OTHERS:
+            if name in EVALUATION:
                 others[name] = read_files(files, None, name)
             else:
                 train[name] = read(files, settings.filters, name)
@@ -241,13 +241,13 @@ def read_all(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T], dic
     return train, others
 
 
-def read_files(files: PairFiles, filters: Filters | None = None, where: str = "train") -> Corpus:
+def read_files(files: PairFiles, filters: Filters | None = None, name: str = "train") -> Corpus:
     """Sentence pairs in memory; without `filters` only empty ones are dropped."""
     reader, sieve = PairReader(files), PairFilter(filters)
     kept: list[Pair] = []
     for some in chunks(Pair(clean(a), clean(b), line) for line, (a, b) in enumerate(reader, 1)):
-        kept += compress(some, sieve.keeps(some))
-    return Corpus(tuple(kept), sieve.report(where, reader))
+        kept += compress(some, sieve.keep_mask(some))
+    return Corpus(tuple(kept), sieve.report(name, reader))
 
 
 def read_pairs(
@@ -261,13 +261,13 @@ def read_pairs(
     return read_files(PairFiles(source, target, pairs), filters, where)
 
 
-class Digest:
+class CorpusDigest:
     """Makes the facts of a corpus while its pairs go by once."""
 
     def __init__(self) -> None:
         self._pairs, self._source, self._target = 0, hashlib.sha256(), hashlib.sha256()
 
-    def see(self, pairs: Iterable[Pair]) -> None:
+    def update(self, pairs: Iterable[Pair]) -> None:
         """Pairs go by."""
         for pair in pairs:
             self._pairs += 1
@@ -287,7 +287,7 @@ class Overlap:
         self._wanted = {(pair.source, pair.target) for pair in other.pairs}, {*other.sources}, {*other.targets}
         self._found: tuple[set[tuple[str, str]], set[str], set[str]] = (set(), set(), set())
 
-    def see(self, pairs: Iterable[Pair]) -> None:
+    def update(self, pairs: Iterable[Pair]) -> None:
         """Training pairs go by."""
         (whole, sources, targets), found = self._wanted, self._found
         for pair in pairs:
@@ -308,7 +308,7 @@ class Overlap:
         if not any(found.values()):
             return [f"{name}: none of its {len(pairs):,} pairs shares a side with train"]
         return [
-            f"{name}: {len(lines):,} of {len(pairs):,} {kind} are also in train{numbers(lines)}"
+            f"{name}: {len(lines):,} of {len(pairs):,} {kind} are also in train{format_lines(lines)}"
             for kind, lines in found.items()
         ]
 
@@ -316,23 +316,23 @@ class Overlap:
 def overlap(train: Corpus, other: Corpus, name: str) -> list[str]:
     """How much of another corpus training has already seen: whole pairs, sources, targets, with first line numbers."""
     shared = Overlap(other)
-    shared.see(train.pairs)
+    shared.update(train.pairs)
     return shared.lines(name)
 
 
-def report_lines(corpora: Mapping[str, Corpus]) -> list[str]:
+def corpora_report(corpora: Mapping[str, Corpus]) -> list[str]:
     """The whole corpus report: each part, then what valid and test share with what is trained on."""
     lines = [line for corpus in corpora.values() for line in corpus.report.lines()]
     for name in corpora:
-        if name in OTHERS:
+        if name in EVALUATION:
             shared = Overlap(corpora[name])
             for where, corpus in corpora.items():
-                shared.see(() if where in OTHERS else corpus.pairs)
+                shared.update(() if where in EVALUATION else corpus.pairs)
             lines += shared.lines(name)
     return lines
 
 
-def fingerprint(texts: Iterable[str]) -> str:
+def texts_sha256(texts: Iterable[str]) -> str:
     """The SHA-256 of a text, line by line: which data a model was made from."""
     digest = hashlib.sha256()
     for text in texts:
@@ -369,7 +369,7 @@ def _wrong_names(names: list[str]) -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     problems = [f"mix: two corpora are called {name}; give each a name of its own" for name in twice]
     return problems + [
-        f"mix: no training corpus can be called {name}; choose another" for name in OTHERS if name in names
+        f"mix: no training corpus can be called {name}; choose another" for name in EVALUATION if name in names
     ]
 
 

@@ -12,7 +12,7 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
 from regard.data.word_alignments import WordLinks, token_links
 
-__all__ = ["encode_pairs", "recut", "resampled"]
+__all__ = ["corpus_resampler", "encode_pairs", "stored_resampler"]
 
 
 def encode_pairs(
@@ -23,7 +23,7 @@ def encode_pairs(
     return found if links is None else _linked(found, links.rows, tokenizer)
 
 
-def resampled(corpus: Corpus, tokenizer: Tokenizer, dropout: float, links: WordLinks | None = None) -> Resample:
+def corpus_resampler(corpus: Corpus, tokenizer: Tokenizer, dropout: float, links: WordLinks | None = None) -> Resample:
     """Gives lines of a corpus as ids, cut into pieces anew each time."""
     sources, targets = corpus.sources, corpus.targets
 
@@ -35,12 +35,12 @@ def resampled(corpus: Corpus, tokenizer: Tokenizer, dropout: float, links: WordL
     return again
 
 
-def recut(kept: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Resample:
+def stored_resampler(kept: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Resample:
     """The same where only the ids of the pairs are at hand: they are put together to text first."""
 
     def again(lines: Sequence[int], seed: int) -> list[Example]:
         pairs = [kept[line] for line in lines]
-        left = tokenizer.source.detokenised([pair.ids for pair in pairs])
+        left = tokenizer.source.detokenised([pair.source_ids for pair in pairs])
         right = tokenizer.target.detokenised([pair.target for pair in pairs])
         return _paired(*tokenizer.sample(left, right, dropout, seed))
 
@@ -52,6 +52,6 @@ def _paired(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[
 
 
 def _linked(pairs: Sequence[Example], links: Sequence[array[int]], tokenizer: Tokenizer) -> list[Example]:
-    sources, targets = [pair.ids for pair in pairs], [pair.target for pair in pairs]
+    sources, targets = [pair.source_ids for pair in pairs], [pair.target for pair in pairs]
     pieces = token_links(links, sources, targets, tokenizer)
     return [replace(pair, links=own) for pair, own in zip(pairs, pieces, strict=True)]

@@ -33,7 +33,7 @@ def hold_out_of(corpora: Mapping[str, T], seed: int) -> tuple[dict[str, T], Corp
     picked: list[tuple[Pair, ...]] = []
     start = 0
     for corpus in corpora.values():
-        picked.append(corpus.pick({place - start for place in chosen if 0 <= place - start < len(corpus)}))
+        picked.append(corpus.select({place - start for place in chosen if 0 <= place - start < len(corpus)}))
         start += len(corpus)
     valid = tuple(pair for pairs in picked for pair in pairs)
     train = {name: _rest(some, valid, len(own)) for (name, some), own in zip(corpora.items(), picked, strict=True)}

@@ -53,7 +53,7 @@ _KINDS: tuple[tuple[str, Callable[[bytes], bool], Callable[[io.BytesIO], Image.I
     ("GIF", lambda start: start.startswith(b"GIF8"), GifImageFile),
     ("BMP", lambda start: start.startswith(b"BM"), BmpImageFile),
 )
-_TURNS = {
+_TRANSPOSES = {
     2: (Image.Transpose.FLIP_LEFT_RIGHT,),
     3: (Image.Transpose.ROTATE_180,),
     4: (Image.Transpose.FLIP_TOP_BOTTOM,),
@@ -64,7 +64,7 @@ _TURNS = {
 }
 """How a picture is turned upright, by what its camera noted (EXIF tag 274)."""
 _ORIENTATION = 0x0112
-UNSEEN = 128  # of pictures that are not to be seen
+BLANK = 128  # of pictures that are not to be seen
 _GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
@@ -75,7 +75,7 @@ class ImageSizeSettings(Settings):
     width: int = Field(
         160, ge=0, description="Columns; 0: as its height asks. Both 0: each keeps its size, up to `largest`."
     )
-    largest: int = Field(512, ge=1, description="Where a side is left open: the longer side in pixels at most.")
+    max_side: int = Field(512, ge=1, description="Where a side is left open: the longer side in pixels at most.")
     fit: Literal["stretch", "crop", "pad"] = Field(
         "stretch",
         description="What is done to a picture of another shape: stretch it; cut off what is too much (at random in "
@@ -90,7 +90,7 @@ class ImageSizeSettings(Settings):
         50_000_000, ge=1, description="A file with more pixels is refused before it is decoded: it may be a trap."
     )
 
-    def inner(self, size: Size) -> Size:
+    def resized(self, size: Size) -> Size:
         """The size that a picture of this size is brought to; for `crop` before it is cut."""
         Y, X = size
         if self.height and self.width:
@@ -100,10 +100,10 @@ class ImageSizeSettings(Settings):
             scale = max(sides) if self.fit == "crop" else min(sides)
         else:
             wanted = self.height / Y if self.height else self.width / X if self.width else 1.0
-            scale = min(wanted, self.largest / max(Y, X))
+            scale = min(wanted, self.max_side / max(Y, X))
         return max(1, round(Y * scale)), max(1, round(X * scale))
 
-    def outer(self, size: Size) -> Size:
+    def cropped(self, size: Size) -> Size:
         """The size that a model sees of a picture that was brought to `inner` size."""
         cut = self.fit == "crop" and self.height and self.width
         return (min(self.height, size[0]), min(self.width, size[1])) if cut else size
@@ -143,20 +143,22 @@ class SourcePixels:
         top, left, bottom, right = self.augment.box
         pixels: Pixels = self.pixels[top:bottom, left:right]
         if pixels.shape[:2] != self.size:
-            pixels = _resized(Image.fromarray(np.ascontiguousarray(pixels)), self.size)
+            pixels = _resize(Image.fromarray(np.ascontiguousarray(pixels)), self.size)
         values = pixels.astype(np.float32) / np.float32(255)
         if self.augment.mirrored:
             values = values[:, ::-1]
         if self.augment.colours is not None:
-            values = _coloured(values, *self.augment.colours)
+            values = _jitter_colours(values, *self.augment.colours)
         return torch.from_numpy(np.ascontiguousarray(values.transpose(2, 0, 1)))
 
 
-def source_pixels(pixels: Pixels, frame: ImageSizeSettings) -> SourcePixels:
+def source_pixels(pixels: Pixels, image_size: ImageSizeSettings) -> SourcePixels:
     """A picture that was brought to size, looked at straight: of one that is to be cut, the middle."""
-    (Y, X), (height, width) = pixels.shape[:2], frame.outer(pixels.shape[:2])
+    (Y, X), (height, width) = pixels.shape[:2], image_size.cropped(pixels.shape[:2])
     top, left = (Y - height) // 2, (X - width) // 2
-    return SourcePixels(pixels, (height, width), frame.cell, AugmentParams((top, left, top + height, left + width)))
+    return SourcePixels(
+        pixels, (height, width), image_size.cell, AugmentParams((top, left, top + height, left + width))
+    )
 
 
 def read_bytes(path: Path) -> bytes:
@@ -174,53 +176,55 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
-def load_pixels(source: str | Path | bytes | Image.Image, frame: ImageSizeSettings, name: str | None = None) -> Pixels:
+def load_pixels(
+    source: str | Path | bytes | Image.Image, image_size: ImageSizeSettings, name: str | None = None
+) -> Pixels:
     """A picture as pixels of the size that `frame` asks for, (Y, X, 3). Raises DataError where it cannot be used."""
     if isinstance(source, (str, Path)):
         name, source = name or str(source), read_bytes(Path(source))
     name = name or "the picture"
     if isinstance(source, bytes):
-        source = decode_image(source, name, frame.max_pixels, (frame.height, frame.width))
+        source = decode_image(source, name, image_size.max_pixels, (image_size.height, image_size.width))
     elif 0 in source.size:
         raise DataError(f"{name}: has no pixels ({source.width} × {source.height}); give another picture")
     else:
         source = _upright(source, name, source.format or "given")
-    image = _three_colours(source)
-    inner = frame.inner((image.height, image.width))
-    if inner[0] * inner[1] > frame.max_pixels:
+    image = _to_rgb(source)
+    inner = image_size.resized((image.height, image.width))
+    if inner[0] * inner[1] > image_size.max_pixels:
         raise DataError(
             f"{name}: {image.width:,} × {image.height:,} is so thin that it would be brought to {inner[1]:,} × "
             f"{inner[0]:,} before it is cut; leave it out, or cut it yourself"
         )
-    pixels = _resized(image, inner)
-    return np.full_like(pixels, UNSEEN) if frame.blank else pixels
+    pixels = _resize(image, inner)
+    return np.full_like(pixels, BLANK) if image_size.blank else pixels
 
 
-def decode_image(data: bytes, name: str, most: int, wanted: Size = (0, 0)) -> Image.Image:
+def decode_image(data: bytes, name: str, max_pixels: int, target_size: Size = (0, 0)) -> Image.Image:
     """The picture in a file's bytes, decoded and upright. Raises DataError where there is none.
 
     A file with more than `most` pixels is refused by what its header says. `wanted` rows and columns will do: a large
     JPEG is decoded to a half, a quarter or an eighth where that is still more than twice as large.
     """
-    kind, image = _identified(data, name)
-    if image.width * image.height > most:
+    kind, image = _open_header(data, name)
+    if image.width * image.height > max_pixels:
         raise DataError(
             f"{name}: {image.width:,} × {image.height:,} are {image.width * image.height:,} pixels, more than the "
-            f"{most:,} that data.images.max_pixels allows; make it smaller, or allow more if you trust the file"
+            f"{max_pixels:,} that data.images.max_pixels allows; make it smaller, or allow more if you trust the file"
         )
     if kind in ("GIF", "PNG", "WebP") and getattr(image, "n_frames", 1) > 1:
         raise DataError(
             f"{name}: an animated {kind} of {getattr(image, 'n_frames', 2)} pictures, and nobody can know which is "
             "meant; save one of them as PNG or JPEG"
         )
-    if kind == "JPEG" and all(wanted):
-        image.draft(None, (2 * max(wanted), 2 * max(wanted)))
+    if kind == "JPEG" and all(target_size):
+        image.draft(None, (2 * max(target_size), 2 * max(target_size)))
     return _upright(image, name, kind)
 
 
 def _upright(image: Image.Image, name: str, kind: str) -> Image.Image:
     """The picture decoded, and turned as its camera noted."""
-    turns = _turns(image)
+    turns = _exif_transposes(image)
     try:
         image.load()
     except Exception as problem:  # decoders of damaged files raise whatever they like
@@ -230,7 +234,7 @@ def _upright(image: Image.Image, name: str, kind: str) -> Image.Image:
     return image
 
 
-def _identified(data: bytes, name: str) -> tuple[str, Image.Image]:
+def _open_header(data: bytes, name: str) -> tuple[str, Image.Image]:
     """Of which kind a picture is, and its header. Pillow's classes themselves are called: its `open` has a limit of its
     own for all threads of a program.
     """
@@ -240,10 +244,10 @@ def _identified(data: bytes, name: str) -> tuple[str, Image.Image]:
                 return kind, read(io.BytesIO(data))
             except Exception:  # here too
                 raise DataError(f"{name}: a damaged {kind} picture (its header is broken); fetch it again") from None
-    raise DataError(f"{name}: {_instead(data)}, not a JPEG, PNG or WebP picture; give one, or convert it")
+    raise DataError(f"{name}: {_describe_content(data)}, not a JPEG, PNG or WebP picture; give one, or convert it")
 
 
-def _instead(data: bytes) -> str:
+def _describe_content(data: bytes) -> str:
     """What a file is that is no picture we read."""
     for start, what in ((b"%PDF", "a PDF document"), (b"II*\0", "a TIFF picture"), (b"MM\0*", "a TIFF picture")):
         if data.startswith(start):
@@ -258,13 +262,13 @@ def _instead(data: bytes) -> str:
     return f"of an unknown kind (it begins with the bytes {data[:4].hex(' ')})"
 
 
-def _turns(image: Image.Image) -> tuple[Image.Transpose, ...]:
+def _exif_transposes(image: Image.Image) -> tuple[Image.Transpose, ...]:
     with suppress(Exception):  # what a camera noted may be damaged where the picture is not
-        return _TURNS.get(image.getexif().get(_ORIENTATION, 1), ())
+        return _TRANSPOSES.get(image.getexif().get(_ORIENTATION, 1), ())
     return ()
 
 
-def _three_colours(image: Image.Image) -> Image.Image:
+def _to_rgb(image: Image.Image) -> Image.Image:
     """Red, green and blue, whatever it was: what can be seen through lies on white, 16 bits become 8."""
     if image.mode.startswith("I") or image.mode == "F":
         values = np.asarray(image, dtype=np.float64)
@@ -276,13 +280,15 @@ def _three_colours(image: Image.Image) -> Image.Image:
     return image if image.mode == "RGB" else image.convert("RGB")
 
 
-def _resized(image: Image.Image, size: Size) -> Pixels:
+def _resize(image: Image.Image, size: Size) -> Pixels:
     if (image.height, image.width) != size:
         image = image.resize((size[1], size[0]), Image.Resampling.BICUBIC)
     return np.array(image, dtype=np.uint8)
 
 
-def _coloured(values: npt.NDArray[np.float32], light: float, contrast: float, colour: float) -> npt.NDArray[np.float32]:
+def _jitter_colours(
+    values: npt.NDArray[np.float32], light: float, contrast: float, colour: float
+) -> npt.NDArray[np.float32]:
     """Brighter or darker, more or less contrast, more or less colour, still from 0 to 1."""
     values = values * np.float32(light)
     grey = values @ _GREY

@@ -10,10 +10,10 @@ from regard.data.batching import BatchingSettings
 from regard.data.corpus import CorpusSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 
-__all__ = ["DataRequest", "Look", "Tell", "silent"]
+__all__ = ["DataRequest", "Inspect", "Log", "silent"]
 
-Tell = Callable[[str], None]
-Look = Callable[[Sequence[str], Sequence[str]], None]
+Log = Callable[[str], None]
+Inspect = Callable[[Sequence[str], Sequence[str]], None]
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class DataRequest:
     batching: BatchingSettings
     seed: int
     run: Path
-    tell: Tell
-    look: Look
+    log: Log
+    inspect: Inspect
 
 
 def silent(*_: object) -> None:

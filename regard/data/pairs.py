@@ -28,7 +28,7 @@ __all__ = [
     "PairReader",
     "SeenPairs",
     "chunks",
-    "numbers",
+    "format_lines",
 ]
 
 CHUNK = 1 << 14  # pairs that are sieved, cut into pieces and written at once; a multiple of eight
@@ -72,7 +72,7 @@ class Dropped:
 class CorpusReport:
     """What happened to the pairs of one corpus."""
 
-    where: str  # "train", "valid" or "test"
+    name: str  # "train", "valid" or "test"
     files: tuple[str, ...]
     read: int
     kept: int
@@ -82,9 +82,9 @@ class CorpusReport:
 
     def lines(self) -> list[str]:
         """The report as a person reads it."""
-        lines = [f"{self.where}: {self.read:,} pairs read from {' and '.join(self.files)}, {self.kept:,} kept"]
+        lines = [f"{self.name}: {self.read:,} pairs read from {' and '.join(self.files)}, {self.kept:,} kept"]
         for reason, dropped in self.dropped.items():
-            lines.append(f"  dropped, {reason}: {dropped.count:,}{numbers(dropped.lines, dropped.count)}")
+            lines.append(f"  dropped, {reason}: {dropped.count:,}{format_lines(dropped.lines, dropped.count)}")
             lines += [f"    line {line}: {excerpt}" for line, excerpt in dropped.examples]
         if self.duplicates:
             lines.append(f"  duplicates kept: {self.duplicates:,} (drop_duplicates = true leaves them out of training)")
@@ -128,11 +128,11 @@ class PairReader:
 
     def __iter__(self) -> Iterator[Row]:
         readers = [LineReader(path) for path in self.files.paths.values()]
-        yield from self._one(readers[0]) if len(readers) == 1 else self._two(*readers)
+        yield from self._read_pairs_file(readers[0]) if len(readers) == 1 else self._read_two_files(*readers)
         self.count = readers[0].count
         self.notes = tuple(note for reader in readers for note in reader.notes)
 
-    def _two(self, source: LineReader, target: LineReader) -> Iterator[Row]:
+    def _read_two_files(self, source: LineReader, target: LineReader) -> Iterator[Row]:
         sides = iter(source), iter(target)
         yield from zip(*sides, strict=False)
         for rest in sides:  # what is wrong further on
@@ -145,9 +145,9 @@ class PairReader:
                 "of one must translate line n of the other: check for a stray line break or a missing line"
             )
 
-    def _one(self, reader: LineReader) -> Iterator[Row]:
+    def _read_pairs_file(self, reader: LineReader) -> Iterator[Row]:
         path = str(self.files.pairs)
-        parse = _from_json if path.removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json")) else _from_tabs
+        parse = _parse_json if path.removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json")) else _parse_tsv
         wrong: dict[str, _Tally] = {}
         for number, line in enumerate(reader, 1):
             found = parse(line) if line.strip() else ("", "")
@@ -169,11 +169,11 @@ class PairFilter:
         self._read = self._kept = self._repeated = 0
         self._dropped: dict[str, _Tally] = {}
 
-    def keeps(self, pairs: Sequence[Pair]) -> list[bool]:
+    def keep_mask(self, pairs: Sequence[Pair]) -> list[bool]:
         """Which of the next pairs stay."""
-        reasons = [_reason(pair, self._filters) for pair in pairs]
+        reasons = [_drop_reason(pair, self._filters) for pair in pairs]
         usable = [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None]
-        new = iter(self._seen.first(usable))
+        new = iter(self._seen.first_seen(usable))
         drop = self._filters is not None and self._filters.drop_duplicates
         for place, reason in enumerate(reasons):
             if reason is None and not next(new):
@@ -186,7 +186,7 @@ class PairFilter:
         self._read, self._kept = self._read + len(keep), self._kept + sum(keep)
         return keep
 
-    def report(self, where: str, reader: PairReader) -> CorpusReport:
+    def report(self, name: str, reader: PairReader) -> CorpusReport:
         """What was read and kept. Raises DataError where nothing was."""
         dropped = {
             reason: Dropped(some.count, tuple(some.lines), tuple(some.examples))
@@ -198,7 +198,7 @@ class PairFilter:
                 f"{' and '.join(reader.files.names)}: none of the {self._read:,} pairs can be used ({reasons}); "
                 "give sentences with their translations, or set max_length and max_ratio higher"
             )
-        return CorpusReport(where, reader.files.names, self._read, self._kept, dropped, self._repeated, reader.notes)
+        return CorpusReport(name, reader.files.names, self._read, self._kept, dropped, self._repeated, reader.notes)
 
 
 class SeenPairs:
@@ -210,7 +210,7 @@ class SeenPairs:
     def __init__(self) -> None:
         self._runs: list[npt.NDArray[np.uint64]] = []  # sorted; each more than twice as long as the next
 
-    def first(self, pairs: Sequence[Pair]) -> list[bool]:
+    def first_seen(self, pairs: Sequence[Pair]) -> list[bool]:
         """Whether each of the next pairs comes for the first time."""
         keys = np.array([_key(pair) for pair in pairs], dtype=np.uint64)
         new = np.zeros(len(keys), dtype=np.bool_)
@@ -245,7 +245,7 @@ class _Tally:
             self.examples.append((line, f"{_excerpt(pair.source)} ↔ {_excerpt(pair.target)}"))
 
     def __str__(self) -> str:
-        return numbers(self.lines, self.count)
+        return format_lines(self.lines, self.count)
 
 
 def chunks(items: Iterable[T]) -> Iterator[list[T]]:
@@ -255,7 +255,7 @@ def chunks(items: Iterable[T]) -> Iterator[list[T]]:
         yield some
 
 
-def numbers(lines: Sequence[int], count: int | None = None) -> str:
+def format_lines(lines: Sequence[int], count: int | None = None) -> str:
     """The first line numbers in brackets; `count` says how many there are where `lines` is already cut."""
     if not lines:
         return ""
@@ -269,7 +269,7 @@ def _key(pair: Pair) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
-def _from_tabs(line: str) -> Row | str:
+def _parse_tsv(line: str) -> Row | str:
     """Both sides, or what is wrong."""
     sides = line.split("\t")
     if len(sides) != 2:
@@ -277,7 +277,7 @@ def _from_tabs(line: str) -> Row | str:
     return sides[0], sides[1]
 
 
-def _from_json(line: str) -> Row | str:
+def _parse_json(line: str) -> Row | str:
     """Both sides, or what is wrong."""
     try:
         row = json.loads(line)
@@ -290,19 +290,19 @@ def _from_json(line: str) -> Row | str:
     return row["source"], row["target"]
 
 
-def _reason(pair: Pair, filters: Filters | None) -> str | None:
+def _drop_reason(pair: Pair, filters: Filters | None) -> str | None:
     """Why this pair is left out, if it is."""
     if not pair.source or not pair.target:
         return "empty"
     if filters is None:
         return None
     shorter, longer = sorted((len(pair.source), len(pair.target)))
-    if max(_words(pair.source), _words(pair.target)) > filters.max_length:
+    if max(_word_count(pair.source), _word_count(pair.target)) > filters.max_length:
         return "too long"
     return "odd length ratio" if longer > _SHORT and longer > shorter * filters.max_ratio else None
 
 
-def _words(text: str) -> int:
+def _word_count(text: str) -> int:
     return max(text.count(" ") + 1, -(-len(text) // _DENSE))
 
 

@@ -8,10 +8,10 @@ import torch
 
 from regard.shapes import Bool, Float, Tensor
 
-__all__ = ["pad_pictures"]
+__all__ = ["pad_images"]
 
 
-def pad_pictures(
+def pad_images(
     pictures: Sequence[Float[Tensor, "C _ _"]],
 ) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B _"] | None]:
     """Pictures (C, Y, X) of any sizes, filled up with zeros at the right and the bottom, and which pixels are real.

@@ -15,15 +15,32 @@ from typing import Any, Protocol
 from regard.atomic import write_bytes
 from regard.data.batch import Example, Resample
 from regard.data.batching import BatchingSettings, BatchSource, BatchStream
-from regard.data.corpus import OTHERS, Corpus, CorpusFacts, CorpusSettings, Digest, Overlap, Pair, read_all, read_files
-from regard.data.corpus import report_lines as lines_of
-from regard.data.examples import encode_pairs, recut, resampled
+from regard.data.corpus import (
+    EVALUATION,
+    Corpus,
+    CorpusDigest,
+    CorpusFacts,
+    CorpusSettings,
+    Overlap,
+    Pair,
+    read_all,
+    read_files,
+)
+from regard.data.corpus import corpora_report as lines_of
+from regard.data.examples import corpus_resampler, encode_pairs, stored_resampler
 from regard.data.holdout import held_out_report, hold_out_of
-from regard.data.job import DataRequest, Look, Tell, silent
+from regard.data.job import DataRequest, Inspect, Log, silent
 from regard.data.mixture import Mixture
 from regard.data.pairs import chunks
 from regard.data.prepare_captions import CaptionCorpus, prepare_caption_data
-from regard.data.provenance import DATA, Fingerprints, describe_changes, differences, fingerprint_files, write
+from regard.data.provenance import (
+    DATA_FILE,
+    Fingerprints,
+    describe_changes,
+    differences,
+    fingerprint_files,
+    write_fingerprints,
+)
 from regard.data.shards import REMEDY, Shards, write_shards
 from regard.data.streaming import FilteredCorpus, scan
 from regard.data.text import clean
@@ -34,9 +51,11 @@ from regard.errors import DataError
 __all__ = ["SHARDS", "PreparedData", "describe_changes", "prepare_data"]
 
 SHARDS = "shards"  # in a run folder
-LARGE = 1_000_000_000  # bytes of training text, from which on `shards = "auto"` means shards
-HELD = 36  # or where so many times as much is more than memory: a byte of text takes 18, and half is left to others
-ZIPPED = 4  # text is so many times larger than its .gz
+SHARD_BYTES = 1_000_000_000  # bytes of training text, from which on `shards = "auto"` means shards
+MEMORY_FACTOR = (
+    36  # or where so many times as much is more than memory: a byte of text takes 18, and half is left to others
+)
+GZIP_RATIO = 4  # text is so many times larger than its .gz
 SUMMARY = "summary.json"
 
 
@@ -46,7 +65,9 @@ class PreparedData:
 
     report: tuple[str, ...]  # what there is to say of the corpora, line by line
     tokenizer: Tokenizer
-    longest: int  # pieces of the longest training source, end of sentence included; of pictures, the longest caption
+    longest_source: (
+        int  # pieces of the longest training source, end of sentence included; of pictures, the longest caption
+    )
     valid: Corpus | CaptionCorpus
     batches: BatchSource
     pairs: int  # to train on
@@ -67,8 +88,8 @@ class _EncodedCorpora:
     facts: dict[str, CorpusFacts]
 
 
-class _Watcher(Protocol):
-    def see(self, pairs: Iterable[Pair]) -> None: ...
+class _PairObserver(Protocol):
+    def update(self, pairs: Iterable[Pair]) -> None: ...
 
 
 def prepare_data(
@@ -78,8 +99,8 @@ def prepare_data(
     seed: int,
     run: Path,
     *,
-    tell: Tell | None = None,
-    look: Look | None = None,
+    log: Log | None = None,
+    inspect: Inspect | None = None,
 ) -> PreparedData:
     """Read the corpora of a run and make batches of them. Raises DataError with all causes at once.
 
@@ -92,7 +113,7 @@ def prepare_data(
     long one, lines spread evenly over it) before it is cut into pieces, and may raise.
     """
     once = [path for path in data.paths.values() if path.is_fifo() or path.is_char_device()]
-    once += [Path(path) for path in data.links.values() if Path(path).is_fifo()]
+    once += [Path(path) for path in data.alignment_files.values() if Path(path).is_fifo()]
     if once:
         raise DataError(
             *(
@@ -102,15 +123,15 @@ def prepare_data(
         )
     stamps = fingerprint_files(data)
     if data.images is not None:
-        return _captioned(DataRequest(data, tokenizer, batching, seed, run, tell or silent, look or silent), stamps)
-    begun = isinstance(tokenizer, Tokenizer) and (run / DATA).exists()
+        return _captioned(DataRequest(data, tokenizer, batching, seed, run, log or silent, inspect or silent), stamps)
+    begun = isinstance(tokenizer, Tokenizer) and (run / DATA_FILE).exists()
     changed = describe_changes(data, run, stamps) if begun else ()
-    job = DataRequest(data, tokenizer, batching, seed, run, tell or silent, look or silent)
+    job = DataRequest(data, tokenizer, batching, seed, run, log or silent, inspect or silent)
     large = _large(data)
-    if large and data.links:
+    if large and data.alignment_files:
         raise DataError(
-            f"{', '.join(data.links.values())}: training pairs in shards have no word links; set data.shards = false, "
-            "which needs memory for all pairs, or leave the alignments out"
+            f"{', '.join(data.alignment_files.values())}: training pairs in shards have no word links; set "
+            "data.shards = false, which needs memory for all pairs, or leave the alignments out"
         )
     pieces = _on_disk(job, stamps) if large else _in_memory(job)
     batches = [
@@ -119,11 +140,11 @@ def prepare_data(
     ]
     weights = [data.weights[name] for name in pieces.examples]
     if not begun:
-        write(data, stamps, run)
+        write_fingerprints(data, stamps, run)
     return PreparedData(
         report=tuple(pieces.report),
         tokenizer=pieces.tokenizer,
-        longest=pieces.longest,
+        longest_source=pieces.longest,
         valid=pieces.valid,
         batches=batches[0] if len(batches) == 1 else Mixture(batches, weights, seed),
         pairs=sum(map(len, pieces.examples.values())),
@@ -136,19 +157,19 @@ def _captioned(job: DataRequest, stamps: Fingerprints) -> PreparedData:
     """The same for pictures and their captions."""
     data, run = job.data, job.run
     found = prepare_caption_data(job)
-    stamps = stamps | {f"{some.album.where}.pictures": some.stamp() for some in (found.train, found.valid)}
-    begun = isinstance(job.tokenizer, Tokenizer) and (run / DATA).exists()
+    stamps = stamps | {f"{some.caption_set.name}.pictures": some.stamp() for some in (found.train, found.valid)}
+    begun = isinstance(job.tokenizer, Tokenizer) and (run / DATA_FILE).exists()
     changed = describe_changes(data, run, stamps) if begun else ()
     if not begun:
-        write(data, stamps, run)
+        write_fingerprints(data, stamps, run)
     return PreparedData(
         report=tuple(found.report),
         tokenizer=found.tokenizer,
-        longest=found.longest,
+        longest_source=found.longest_caption,
         valid=found.valid,
         batches=found.batches,
-        pairs=len(found.train.album.captions),
-        facts={some.album.where: some.facts() for some in (found.train, found.valid)},
+        pairs=len(found.train.caption_set.captions),
+        facts={some.caption_set.name: some.facts() for some in (found.train, found.valid)},
         changes=changed,
     )
 
@@ -172,7 +193,7 @@ def _in_memory(job: DataRequest) -> _EncodedCorpora:
         valid=others["valid"],
         examples=dict(kept),
         again={
-            name: resampled(corpus, tokenizer, dropout, links.get(name)) if dropout else None
+            name: corpus_resampler(corpus, tokenizer, dropout, links.get(name)) if dropout else None
             for name, corpus in train.items()
         },
         facts={name: corpus.facts() for name, corpus in {**train, **others}.items()},
@@ -183,7 +204,7 @@ def _links(data: CorpusSettings, train: Mapping[str, Corpus]) -> dict[str, WordL
     """The word links of those corpora that have some. Raises DataError with all causes at once."""
     found: dict[str, WordLinks] = {}
     causes: list[str] = []
-    for name, path in data.links.items():
+    for name, path in data.alignment_files.items():
         try:
             found[name] = read_word_links(path, train[name].pairs, train[name].report.read, name)
         except DataError as problem:
@@ -195,7 +216,7 @@ def _links(data: CorpusSettings, train: Mapping[str, Corpus]) -> dict[str, WordL
 
 def _vocabulary(job: DataRequest, sources: Sequence[str], targets: Sequence[str]) -> Tokenizer:
     """The tokenizer that was given, or one learnt from this text."""
-    job.look(sources, targets)
+    job.inspect(sources, targets)
     if isinstance(job.tokenizer, Tokenizer):
         return job.tokenizer
     return Tokenizer.train(sources, targets, job.tokenizer)
@@ -229,12 +250,12 @@ def _reopened(job: DataRequest, tokenizer: Tokenizer, stamps: Fingerprints) -> _
         raise DataError(f"{folder / SUMMARY}: damaged ({problem}){REMEDY}") from None
     if changed := sorted({_what(key) for key in differences(before, made_of)}):
         raise DataError(f"{folder}: the shards were made with other {' and '.join(changed)}{REMEDY}")
-    shards = {name: Shards.open(folder / name) for name in job.data.training}
+    shards = {name: Shards.open(folder / name) for name in job.data.training_files}
     if any(part.made_of != made_of for part in shards.values()):
         raise DataError(f"{folder}: its parts do not belong together{REMEDY}")
     _, others = read_all(job.data, _skipped)
     if "valid" not in others:
-        report_of = held_out_report((files.names for files in job.data.training.values()), len(held_out))
+        report_of = held_out_report((files.names for files in job.data.training_files.values()), len(held_out))
         others["valid"] = Corpus(tuple(held_out), report_of)
     if compared != _of_others(stamps):
         lines = ["what valid and test share with train was not looked for again: the shards hold no text"]
@@ -245,22 +266,22 @@ def _reopened(job: DataRequest, tokenizer: Tokenizer, stamps: Fingerprints) -> _
 def _written(job: DataRequest, stamps: Fingerprints) -> _EncodedCorpora:
     """Shards made from the text: it is gone through a few times, with little of it in memory."""
     folder = job.run / SHARDS
-    job.tell("reading the training text, which stays on disk")
+    job.log("reading the training text, which stays on disk")
     kept, others = read_all(job.data, scan)
     shutil.rmtree(folder, ignore_errors=True)  # only now: text that is not there must not cost the shards made of it
     held_out: Corpus | None = None
     if "valid" not in others:
-        job.tell("holding out pairs for validation")
+        job.log("holding out pairs for validation")
         kept, held_out = hold_out_of(kept, job.seed)
         others["valid"] = held_out
-    job.tell("learning the vocabulary" if isinstance(job.tokenizer, TokenizerSettings) else "looking at the text")
+    job.log("learning the vocabulary" if isinstance(job.tokenizer, TokenizerSettings) else "looking at the text")
     tokenizer = _vocabulary(job, *_sample([*kept.values()]))
     made_of = _made_of(job, tokenizer, stamps)
     shared = {name: Overlap(other) for name, other in others.items()}
     shards, facts = {}, {}
     for name, some in kept.items():
-        job.tell(f"cutting the {len(some):,} pairs of {name} into pieces, into {folder / name}")
-        digest = Digest()
+        job.log(f"cutting the {len(some):,} pairs of {name} into pieces, into {folder / name}")
+        digest = CorpusDigest()
         pairs = _watched(some, [digest, *shared.values()])
         shards[name] = write_shards(folder / name, pairs, tokenizer, made_of)
         facts[name] = digest.facts()
@@ -294,7 +315,7 @@ def _pieces_of(
         longest=max(some.longest for some in shards.values()),
         valid=others["valid"],
         examples=dict(shards),
-        again={name: recut(some, tokenizer, dropout) if dropout else None for name, some in shards.items()},
+        again={name: stored_resampler(some, tokenizer, dropout) if dropout else None for name, some in shards.items()},
         facts={**train, **{name: corpus.facts() for name, corpus in others.items()}},
     )
 
@@ -307,11 +328,11 @@ def _sample(corpora: Sequence[FilteredCorpus]) -> tuple[list[str], list[str]]:
     return [source for source, _ in pairs], [target for _, target in pairs]
 
 
-def _watched(pairs: Iterable[Pair], watchers: Sequence[_Watcher]) -> Iterator[Pair]:
+def _watched(pairs: Iterable[Pair], watchers: Sequence[_PairObserver]) -> Iterator[Pair]:
     """The pairs, each shown to the watchers as it goes by."""
     for some in chunks(pairs):
         for watcher in watchers:
-            watcher.see(some)
+            watcher.update(some)
         yield from some
 
 
@@ -319,9 +340,9 @@ def _large(data: CorpusSettings) -> bool:
     """Whether the training pairs are to be kept on disk."""
     if data.shards != "auto":
         return data.shards
-    paths = [path for files in data.training.values() for path in files.paths.values() if path.is_file()]
-    return sum(path.stat().st_size * (ZIPPED if path.suffix == ".gz" else 1) for path in paths) > min(
-        LARGE, _memory() / HELD
+    paths = [path for files in data.training_files.values() for path in files.paths.values() if path.is_file()]
+    return sum(path.stat().st_size * (GZIP_RATIO if path.suffix == ".gz" else 1) for path in paths) > min(
+        SHARD_BYTES, _memory() / MEMORY_FACTOR
     )
 
 
@@ -335,7 +356,7 @@ def _memory() -> float:
 
 def _made_of(job: DataRequest, tokenizer: Tokenizer, stamps: Fingerprints) -> dict[str, Any]:
     """All that decides what is in the shards, as plain values."""
-    held_out = "valid" not in job.data.others
+    held_out = "valid" not in job.data.evaluation_files
     return {
         "files": {key: stamp["sha256"] for key, stamp in stamps.items() if key not in _of_others(stamps)},
         "filters": asdict(job.data.filters),
@@ -350,7 +371,7 @@ def _what(key: str) -> str:
 
 
 def _of_others(stamps: Fingerprints) -> dict[str, str]:
-    return {key: stamp["sha256"] for key, stamp in stamps.items() if key.split(".")[0] in OTHERS}
+    return {key: stamp["sha256"] for key, stamp in stamps.items() if key.split(".")[0] in EVALUATION}
 
 
 def _skipped(*_: object) -> None:

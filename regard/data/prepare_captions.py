@@ -9,17 +9,17 @@ from typing import Any
 from regard.data.augmentation import ImageSettings, augmented, flippable, varies
 from regard.data.batch import Example
 from regard.data.batching import BatchingSettings, BatchStream
-from regard.data.caption_files import CaptionSet, Problems, hold_out_images, read_captions, uncaptioned
-from regard.data.corpus import CorpusFacts, fingerprint
+from regard.data.caption_files import CaptionSet, Problems, hold_out_images, read_captions, report_uncaptioned
+from regard.data.corpus import CorpusFacts, texts_sha256
 from regard.data.image_cache import ImageCache, cached_images
 from regard.data.images import ImageSizeSettings, SourcePixels, source_pixels
-from regard.data.job import DataRequest, Tell
+from regard.data.job import DataRequest, Log
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS
 from regard.errors import DataError
 
 __all__ = [
-    "PICTURES",
+    "IMAGES",
     "CaptionCorpus",
     "PreparedCaptions",
     "caption_examples",
@@ -27,7 +27,7 @@ __all__ = [
     "read_caption_corpus",
 ]
 
-PICTURES = "pictures"  # in a run folder
+IMAGES = "pictures"  # in a run folder
 UNREADABLE = "pictures that cannot be read"
 
 
@@ -35,21 +35,21 @@ UNREADABLE = "pictures that cannot be read"
 class CaptionCorpus:
     """Captioned pictures, decoded."""
 
-    album: CaptionSet
-    pictures: tuple[SourcePixels, ...] = field(repr=False)
+    caption_set: CaptionSet
+    images: tuple[SourcePixels, ...] = field(repr=False)
     digest: str  # SHA-256 of their files
     file_bytes: int
 
     def __len__(self) -> int:
-        return len(self.pictures)
+        return len(self.images)
 
     def facts(self) -> CorpusFacts:
         """What a model card says of them: captions, and the hashes of pictures and captions."""
-        return CorpusFacts(len(self.album.captions), self.digest, fingerprint(self.album.captions))
+        return CorpusFacts(len(self.caption_set.captions), self.digest, texts_sha256(self.caption_set.captions))
 
     def stamp(self) -> dict[str, Any]:
         """What the pictures were when a run began."""
-        return {"path": str(self.album.folder), "bytes": self.file_bytes, "sha256": self.digest}
+        return {"path": str(self.caption_set.folder), "bytes": self.file_bytes, "sha256": self.digest}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class PreparedCaptions:
 
     report: list[str]
     tokenizer: Tokenizer
-    longest: int  # pieces of the longest training caption, end of sentence not counted
+    longest_caption: int  # pieces of the longest training caption, end of sentence not counted
     train: CaptionCorpus
     valid: CaptionCorpus
     batches: BatchStream
@@ -72,56 +72,60 @@ def prepare_caption_data(job: DataRequest) -> PreparedCaptions:
     assert images is not None, "pictures are wanted"
     complaints = Problems(images.skip_bad)
     train, valid = _albums(images, job.data.max_length, job.seed, complaints)
-    job.tell(f"looking at {len(train) + len(valid):,} pictures")
+    job.log(f"looking at {len(train) + len(valid):,} pictures")
     galleries = [
-        cached_images(a.paths, images.size_settings, job.run / PICTURES / a.where, job.tell) for a in (train, valid)
+        cached_images(a.paths, images.size_settings, job.run / IMAGES / a.name, job.log) for a in (train, valid)
     ]
     for album, found in zip((train, valid), galleries, strict=True):
         for cause in found.problems.values():
             complaints.add(UNREADABLE, f"{album.path}: {cause}")
     complaints.check()
     shown = [_scenes(a, found, images.size_settings) for a, found in zip((train, valid), galleries, strict=True)]
-    captions = shown[0].album.captions
-    job.look([], captions)
+    captions = shown[0].caption_set.captions
+    job.inspect([], captions)
     if isinstance(tokenizer, TokenizerSettings):
         tokenizer = Tokenizer.train([] if tokenizer.joint else captions, captions, tokenizer)
-    free, decision = flippable(shown[0].album, images, tokenizer.settings.kind in ("char", "token"))
+    free, decision = flippable(shown[0].caption_set, images, tokenizer.settings.kind in ("char", "whitespace"))
     batches, most = _batches(shown[0], images, free, tokenizer, job.batching, job.seed)
-    report = [*shown[0].album.lines(), f"  mirroring (data.images.flip): {decision}", *shown[1].album.lines()]
-    report += [_shared(shown[0].album, shown[1].album)]
-    report += [*uncaptioned([train, valid]), *complaints.lines()]
+    report = [
+        *shown[0].caption_set.lines(),
+        f"  mirroring (data.images.flip): {decision}",
+        *shown[1].caption_set.lines(),
+    ]
+    report += [_shared(shown[0].caption_set, shown[1].caption_set)]
+    report += [*report_uncaptioned([train, valid]), *complaints.lines()]
     return PreparedCaptions(report, tokenizer, most, shown[0], shown[1], batches)
 
 
 def read_caption_corpus(
-    captions: Path, folder: Path, frame: ImageSizeSettings, skip_bad: bool, tell: Tell
+    captions: Path, folder: Path, image_size: ImageSizeSettings, skip_bad: bool, log: Log
 ) -> CaptionCorpus:
     """Captioned pictures to be judged by, in memory."""
     complaints = Problems(skip_bad, "--skip-bad goes on without what cannot be used")
     album = read_captions(captions, folder, complaints, "test")
-    found = cached_images(album.paths, frame)
+    found = cached_images(album.paths, image_size)
     for cause in found.problems.values():
         complaints.add(UNREADABLE, f"{album.path}: {cause}")
     complaints.check()
-    scenes = _scenes(album, found, frame)
-    for line in [*scenes.album.lines(), *complaints.lines()]:
-        tell(line)
+    scenes = _scenes(album, found, image_size)
+    for line in [*scenes.caption_set.lines(), *complaints.lines()]:
+        log(line)
     return scenes
 
 
 def caption_examples(
-    scenes: CaptionCorpus, tokenizer: Tokenizer, together: int
+    corpus: CaptionCorpus, tokenizer: Tokenizer, captions_per_image: int
 ) -> tuple[list[Example], list[int], list[list[str]]]:
     """Pictures with up to `together` of their captions as ids; which picture each is of, and its captions."""
-    ids = iter(tokenizer.target.encode_all(scenes.album.captions))
+    ids = iter(tokenizer.target.encode_all(corpus.caption_set.captions))
     found, numbers, texts = list[Example](), list[int](), list[list[str]]()
-    for number, (picture, captioned) in enumerate(zip(scenes.pictures, scenes.album.pictures, strict=True)):
+    for number, (picture, captioned) in enumerate(zip(corpus.images, corpus.caption_set.images, strict=True)):
         own = [[*next(ids), EOS] for _ in captioned.captions]
-        for start in range(0, len(own), together):
-            first, *more = own[start : start + together]
+        for start in range(0, len(own), captions_per_image):
+            first, *more = own[start : start + captions_per_image]
             found.append(Example(picture, first, tuple(more)))
             numbers.append(number)
-            texts.append(list(captioned.captions[start : start + together]))
+            texts.append(list(captioned.captions[start : start + captions_per_image]))
     return found, numbers, texts
 
 
@@ -152,7 +156,7 @@ def _scenes(album: CaptionSet, found: ImageCache, frame: ImageSizeSettings) -> C
     numbers = [number for number in range(len(found)) if number not in found.problems]
     if not numbers:
         raise DataError(f"{album.path}: none of its {len(album):,} pictures can be used; give others")
-    kept = album.only(lambda number: number not in found.problems)
+    kept = album.select(lambda number: number not in found.problems)
     pictures = tuple(source_pixels(found[number], frame) for number in numbers)
     return CaptionCorpus(kept, pictures, found.digest, found.file_bytes)
 
@@ -169,7 +173,7 @@ def _batches(
     examples, numbers, texts = caption_examples(train, tokenizer, images.captions_per_image)
     dropout = batching.subword_dropout
     again = None
-    if dropout or varies(images, free, train.pictures):
+    if dropout or varies(images, free, train.images):
         recut = texts if dropout else None
         again = augmented(examples, [free[number] for number in numbers], images, recut, tokenizer, dropout)
     most = max(len(target) for example in examples for target in example.targets) - 1

@@ -12,9 +12,9 @@ from typing import Any
 from regard.atomic import file_sha256, write_bytes
 from regard.data.corpus import CorpusSettings
 
-__all__ = ["DATA", "Fingerprints", "describe_changes", "differences", "fingerprint_files", "write"]
+__all__ = ["DATA_FILE", "Fingerprints", "describe_changes", "differences", "fingerprint_files", "write_fingerprints"]
 
-DATA = "data.json"  # in a run folder
+DATA_FILE = "data.json"  # in a run folder
 
 _NAMES = ("folder", "captions", "valid_folder", "valid_captions")
 
@@ -23,7 +23,7 @@ Fingerprints = dict[str, dict[str, Any]]
 
 def fingerprint_files(data: CorpusSettings) -> Fingerprints:
     """The size and the SHA-256 of each file, by corpus and role; one that cannot be read has none."""
-    files = data.paths | {f"{name}.alignments": Path(path) for name, path in data.links.items()}
+    files = data.paths | {f"{name}.alignments": Path(path) for name, path in data.alignment_files.items()}
     stamps: Fingerprints = {}
     for role, path in files.items():
         with suppress(OSError):
@@ -31,24 +31,24 @@ def fingerprint_files(data: CorpusSettings) -> Fingerprints:
     return stamps
 
 
-def write(data: CorpusSettings, stamps: Fingerprints, run: Path) -> None:
+def write_fingerprints(data: CorpusSettings, stamps: Fingerprints, run: Path) -> None:
     """Put down in the run folder what the run begins with."""
     run.mkdir(parents=True, exist_ok=True)
     values = {"version": 1, "settings": _choices(data), "files": stamps}
-    write_bytes(run / DATA, json.dumps(values, indent=1).encode())
+    write_bytes(run / DATA_FILE, json.dumps(values, indent=1).encode())
 
 
 def describe_changes(data: CorpusSettings, run: Path, stamps: Fingerprints | None = None) -> tuple[str, ...]:
     """Sentences: in what the data are not those that the run in this folder began with; none where nobody knows."""
-    if not (run / DATA).exists():
+    if not (run / DATA_FILE).exists():
         return ()
     now = fingerprint_files(data) if stamps is None else stamps
     try:
-        before = json.loads((run / DATA).read_bytes())
+        before = json.loads((run / DATA_FILE).read_bytes())
         old, settings = before["files"], _flat(before["settings"])
         found = [_file_changed(key, old.get(key), now.get(key)) for key in {**old, **now}]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
-        return (f"{run / DATA}: damaged ({problem}); whether the data are those the run began with is not known",)
+        return (f"{run / DATA_FILE}: damaged ({problem}); whether the data are those the run began with is not known",)
     choices = _choices(data)
     found += [
         f"data.{key} is {choices.get(key)!r} and was {settings.get(key)!r} when the run began"

@@ -17,7 +17,7 @@ from regard.errors import DataError
 
 __all__ = ["FilteredCorpus", "scan"]
 
-Bits = npt.NDArray[np.uint8]
+BitArray = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class FilteredCorpus:
     """What a sieve left of some files. It goes over them again each time it is asked for pairs."""
 
     files: PairFiles
-    mask: Bits  # a bit for each line, eight in a byte
+    keep_bits: BitArray  # a bit for each line, eight in a byte
     report: CorpusReport
 
     def __len__(self) -> int:
@@ -39,7 +39,7 @@ class FilteredCorpus:
         reader = PairReader(self.files)
         for some in chunks((line, a, b) for line, (a, b) in enumerate(reader, 1)):
             begin = (some[0][0] - 1) // 8
-            bits = self.mask[begin : begin + -(-len(some) // 8)]
+            bits = self.keep_bits[begin : begin + -(-len(some) // 8)]
             yield from compress(some, np.unpackbits(bits, count=len(some)).tolist())
         if reader.count != self.report.read:
             raise DataError(
@@ -47,13 +47,13 @@ class FilteredCorpus:
                 "now; let the files be while training begins"
             )
 
-    def pick(self, places: AbstractSet[int]) -> tuple[Pair, ...]:
+    def select(self, places: AbstractSet[int]) -> tuple[Pair, ...]:
         """The pairs at these places, counted from 0 among those kept."""
         return tuple(_pair(row) for place, row in enumerate(self.rows()) if place in places)
 
     def without(self, sources: AbstractSet[str], targets: AbstractSet[str]) -> FilteredCorpus:
         """The pairs of which neither side is among these."""
-        mask, kept = self.mask.copy(), self.report.kept
+        mask, kept = self.keep_bits.copy(), self.report.kept
         for pair in self:
             if pair.source in sources or pair.target in targets:
                 byte, bit = divmod(pair.line - 1, 8)
@@ -62,16 +62,16 @@ class FilteredCorpus:
         return FilteredCorpus(self.files, mask, replace(self.report, kept=kept))
 
 
-def scan(files: PairFiles, filters: Filters | None = None, where: str = "train") -> FilteredCorpus:
+def scan(files: PairFiles, filters: Filters | None = None, name: str = "train") -> FilteredCorpus:
     """Like `read_files`, the same pairs and the same report, in memory for a few thousand pairs, a bit a line, and
     eight bytes a pair to know duplicates.
     """
     reader, sieve = PairReader(files), PairFilter(filters)
     masks = [
-        np.packbits(np.array(sieve.keeps(some), dtype=np.bool_))
+        np.packbits(np.array(sieve.keep_mask(some), dtype=np.bool_))
         for some in chunks(Pair(clean(a), clean(b), line) for line, (a, b) in enumerate(reader, 1))
     ]
-    report = sieve.report(where, reader)
+    report = sieve.report(name, reader)
     return FilteredCorpus(files, np.concatenate(masks), report)
 
 

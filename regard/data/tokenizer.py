@@ -19,7 +19,7 @@ from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, Vocabulary, normal
 from regard.errors import ConfigurationError, DataError, ModelFolderError
 from regard.settings import Settings
 
-__all__ = ["Tokenizer", "TokenizerSettings", "chosen_size", "sampling_stride"]
+__all__ = ["Tokenizer", "TokenizerSettings", "choose_size", "sampling_stride"]
 
 _MOST_LINES = 2_000_000
 
@@ -27,10 +27,10 @@ _MOST_LINES = 2_000_000
 class TokenizerSettings(Settings):
     """How text becomes pieces."""
 
-    kind: Literal["unigram", "bpe", "char", "token"] = Field(
+    kind: Literal["unigram", "bpe", "char", "whitespace"] = Field(
         "bpe",
-        description="How SentencePiece chooses its pieces; char: single characters; token: all that stands between "
-        "spaces, as formulas are written (tokens never seen are unknown). Of these two there is no subword_dropout.",
+        description="Algorithm that splits text into tokens; char: single characters; whitespace: split at spaces, as "
+        "formulas are written (unseen tokens are unknown). subword_dropout has no effect on these two.",
     )
     joint: bool = Field(True, description="One vocabulary for both sides, or one for each.")
     size: int | None = Field(None, ge=5, description="Pieces in each vocabulary; chosen from the corpus if not given.")
@@ -38,7 +38,7 @@ class TokenizerSettings(Settings):
     character_coverage: float = Field(
         0.9999, gt=0, le=1, description="Share of the training text whose characters get pieces of their own."
     )
-    numbers: Literal["sentencepiece", "marian"] = Field(
+    numbering: Literal["sentencepiece", "marian"] = Field(
         "sentencepiece", description="Who numbers the pieces; marian: a list beside them, in models that were imported."
     )
 
@@ -47,7 +47,7 @@ class Tokenizer:
     """The vocabularies of a model: one per side, or the same for both."""
 
     def __init__(self, source: Vocabulary, target: Vocabulary, settings: TokenizerSettings) -> None:
-        assert (source is target) == settings.joint or settings.numbers == "marian", (
+        assert (source is target) == settings.joint or settings.numbering == "marian", (
             "a joint tokenizer has one vocabulary, any other has two, unless a list numbers the pieces of both"
         )
         self.source, self.target, self.settings = source, target, settings
@@ -55,15 +55,17 @@ class Tokenizer:
     @classmethod
     def train(cls, sources: Sequence[str], targets: Sequence[str], settings: TokenizerSettings) -> Tokenizer:
         """Learn the pieces from training text; the same text and settings give the same pieces, to the byte."""
-        if settings.numbers != "sentencepiece":
+        if settings.numbering != "sentencepiece":
             raise ConfigurationError(
-                "tokenizer.numbers = 'marian' is for models that were imported; leave it out to learn a vocabulary"
+                "tokenizer.numbering = 'marian' is for models that were imported; leave it out to learn a vocabulary"
             )
         if settings.joint:
-            both = vocabulary_of(_train([*_some(sources), *_some(targets)], settings, "both sides together"))
+            both = vocabulary_of(
+                _train([*_sample_lines(sources), *_sample_lines(targets)], settings, "both sides together")
+            )
             return cls(both, both, settings)
-        source = vocabulary_of(_train(_some(sources), settings, "the source side"))
-        return cls(source, vocabulary_of(_train(_some(targets), settings, "the target side")), settings)
+        source = vocabulary_of(_train(_sample_lines(sources), settings, "the source side"))
+        return cls(source, vocabulary_of(_train(_sample_lines(targets), settings, "the target side")), settings)
 
     def sample(
         self, sources: Sequence[str], targets: Sequence[str], dropout: float, seed: int
@@ -74,7 +76,7 @@ class Tokenizer:
         probability to the power of 1 − `dropout` (Kudo 2018).
         """
         kind = self.settings.kind
-        if kind in ("char", "token"):  # can be cut in one way only
+        if kind in ("char", "whitespace"):  # can be cut in one way only
             return self.source.encode_all(sources), self.target.encode_all(targets)
         left = self.source.sample_all(sources, kind, dropout, seed)
         return left, self.target.sample_all(targets, kind, dropout, seed + 1)
@@ -83,30 +85,30 @@ class Tokenizer:
     def fingerprint(self) -> str:
         """The SHA-256 of its vocabularies."""
         sides = (self.source, self.target)
-        listed = b"".join(side.listing.text for side in sides if side.listing is not None)
+        listed = b"".join(side.table.text for side in sides if side.table is not None)
         return hashlib.sha256(self.source.model + self.target.model + listed).hexdigest()
 
     def save(self, folder: str | Path) -> None:
         """Write the vocabularies into a model folder."""
         sides = (self.source, self.target)
-        for name, side in zip(_names(self.settings), sides, strict=False):
+        for name, side in zip(_model_names(self.settings), sides, strict=False):
             write_bytes(Path(folder) / name, side.model)
-        for name, side in zip(_listings(self.settings), sides, strict=False):
-            assert side.listing is not None, "a list numbers the pieces"
-            write_bytes(Path(folder) / name, side.listing.text)
+        for name, side in zip(_table_names(self.settings), sides, strict=False):
+            assert side.table is not None, "a list numbers the pieces"
+            write_bytes(Path(folder) / name, side.table.text)
 
     @classmethod
     def load(cls, folder: str | Path, settings: TokenizerSettings) -> Tokenizer:
         """Read them back. Raises ModelFolderError when a file is missing or damaged."""
-        lists = [_listing(Path(folder) / name) for name in _listings(settings)]
-        paths = [Path(folder) / name for name in _names(settings)]
+        lists = [_load_table(Path(folder) / name) for name in _table_names(settings)]
+        paths = [Path(folder) / name for name in _model_names(settings)]
         vocabularies = [
             _load(path, lists[min(side, len(lists) - 1)] if lists else None) for side, path in enumerate(paths)
         ]
         return cls(vocabularies[0], vocabularies[-1], settings)
 
 
-def chosen_size(texts: Iterable[str], settings: TokenizerSettings) -> int:
+def choose_size(texts: Iterable[str], settings: TokenizerSettings) -> int:
     """How many pieces suit a text: its alphabet and, above that, 50 · ∛(characters of text); at most 32,000 in all."""
     seen: set[str] = set()
     length = 0
@@ -117,13 +119,13 @@ def chosen_size(texts: Iterable[str], settings: TokenizerSettings) -> int:
     return max(alphabet + 1, min(32_000, alphabet + round(50 * math.pow(length, 1 / 3))))
 
 
-def _names(settings: TokenizerSettings) -> tuple[str, ...]:
-    one = settings.joint and settings.numbers == "sentencepiece"
+def _model_names(settings: TokenizerSettings) -> tuple[str, ...]:
+    one = settings.joint and settings.numbering == "sentencepiece"
     return ("joint.model",) if one else ("source.model", "target.model")
 
 
-def _listings(settings: TokenizerSettings) -> tuple[str, ...]:
-    if settings.numbers == "sentencepiece":
+def _table_names(settings: TokenizerSettings) -> tuple[str, ...]:
+    if settings.numbering == "sentencepiece":
         return ()
     return ("vocab.json",) if settings.joint else ("vocab.json", "target_vocab.json")
 
@@ -133,7 +135,7 @@ def sampling_stride(lines: int) -> int:
     return 1 + max(0, lines - 1) // _MOST_LINES
 
 
-def _some(texts: Sequence[str]) -> Sequence[str]:
+def _sample_lines(texts: Sequence[str]) -> Sequence[str]:
     return texts[:: sampling_stride(len(texts))]
 
 
@@ -147,7 +149,7 @@ def _train(texts: Sequence[str], settings: TokenizerSettings, side: str) -> byte
             sentence_iterator=_bytes(lines), model_writer=model, **_options(lines, settings)
         )
     except RuntimeError as problem:
-        raise _explained(str(problem), settings, side) from None
+        raise _size_error(str(problem), settings, side) from None
     return model.getvalue()
 
 
@@ -156,12 +158,12 @@ def _bytes(lines: Iterable[str]) -> Iterator[bytes]:
 
 
 def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any]:
-    tokens = settings.kind == "token"
+    tokens = settings.kind == "whitespace"
     return {
         "model_type": "word" if tokens else settings.kind,
-        "vocab_size": settings.size or chosen_size(lines, settings),
+        "vocab_size": settings.size or choose_size(lines, settings),
         "hard_vocab_limit": settings.size is not None,  # a size we chose gives way to what the corpus allows
-        "use_all_vocab": settings.size is None and settings.kind in ("char", "token"),
+        "use_all_vocab": settings.size is None and settings.kind in ("char", "whitespace"),
         "byte_fallback": settings.byte_fallback and not tokens,
         "character_coverage": settings.character_coverage,
         "required_chars": "" if tokens else SPACE,  # however rare: spelt as bytes, it would not come back as a space
@@ -177,7 +179,7 @@ def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any
     }
 
 
-def _explained(problem: str, settings: TokenizerSettings, side: str) -> DataError | ConfigurationError:
+def _size_error(problem: str, settings: TokenizerSettings, side: str) -> DataError | ConfigurationError:
     start = f"tokenizer.size: {settings.size:,} pieces are" if settings.size else "tokenizer:"
     if most := re.search(r"value <= (\d+)", problem):
         return ConfigurationError(
@@ -195,7 +197,7 @@ def _explained(problem: str, settings: TokenizerSettings, side: str) -> DataErro
 _REMEDY = "copy it again from where the model was trained, or train the model again"
 
 
-def _listing(path: Path) -> PieceTable:
+def _load_table(path: Path) -> PieceTable:
     try:
         return PieceTable.parse(path.read_bytes())
     except OSError as problem:

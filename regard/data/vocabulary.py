@@ -20,7 +20,7 @@ __all__ = [
     "PAD",
     "SPACE",
     "UNK",
-    "ListedVocabulary",
+    "TableVocabulary",
     "Vocabulary",
     "WhitespaceVocabulary",
     "normalised_line",
@@ -43,22 +43,22 @@ def normalised_line(text: str) -> str:
     return clean(text).replace(SPACE, "_")
 
 
-def vocabulary_of(model: bytes, listing: PieceTable | None = None) -> Vocabulary:
+def vocabulary_of(model: bytes, table: PieceTable | None = None) -> Vocabulary:
     """The vocabulary of a serialised SentencePiece model, of the kind that suits its pieces.
 
     `listing` numbers the pieces where SentencePiece's own numbers are not meant. Raises RuntimeError where `model` is
     none.
     """
-    if listing is not None:
-        return ListedVocabulary(model, listing)
+    if table is not None:
+        return TableVocabulary(model, table)
     found = Vocabulary(model)
-    return WhitespaceVocabulary(model) if found.has_tokens_alone else found
+    return WhitespaceVocabulary(model) if found.is_whitespace else found
 
 
 class Vocabulary:
     """The pieces of one language (or of both), from a serialised SentencePiece model; see `vocabulary_of`."""
 
-    listing: PieceTable | None = None
+    table: PieceTable | None = None
     """What numbers the pieces, if SentencePiece does not."""
     _beginnings: tuple[str, ...] = (SPACE,)
     """How a piece starts that begins a word."""
@@ -71,7 +71,7 @@ class Vocabulary:
         return int(self._processor.get_piece_size())
 
     @cached_property
-    def has_tokens_alone(self) -> bool:
+    def is_whitespace(self) -> bool:
         """Whether each piece is all that stands between two spaces."""
         return all(len(piece) > 1 and piece.startswith(SPACE) for piece in self._scores)
 
@@ -252,7 +252,7 @@ class WhitespaceVocabulary(Vocabulary):
         return " ".join(unknown if index == UNK else piece.removeprefix(SPACE) for index, piece in self._named(ids))
 
 
-class ListedVocabulary(Vocabulary):
+class TableVocabulary(Vocabulary):
     """Pieces that a list numbers, as Marian models have it; some lists have pieces for languages, such as >>fra<<."""
 
     listing: PieceTable

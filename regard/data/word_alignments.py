@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from regard.data.pairs import Pair, numbers
+from regard.data.pairs import Pair, format_lines
 from regard.data.text import LineReader
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
@@ -123,7 +123,7 @@ def _told(path: str, wrong: Sequence[tuple[int, str]]) -> Iterator[str]:
     """A sentence for each of the first wrong lines, and one for the others."""
     yield from (f"{path}, line {number}: {problem}" for number, problem in wrong[:_SHOWN])
     if rest := [number for number, _ in wrong[_SHOWN:]]:
-        yield f"{path}: {len(rest):,} more such lines{numbers(rest)}"
+        yield f"{path}: {len(rest):,} more such lines{format_lines(rest)}"
 
 
 def _uneven(path: str, reader: LineReader, lines: int, where: str) -> Iterator[str]:

@@ -83,12 +83,12 @@ def recipe(data: Path, language: str, seed: int) -> Recipe:
     sizes = {"size": 128, "heads": 4, "feedforward": 256, "dropout": 0.1}
     changes = {
         "data": {"images": images},
-        "tokenizer": {"kind": "token"},
+        "tokenizer": {"kind": "whitespace"},
         "model": {
             "encoder": {**sizes, "depths": (1, 2), "width": 24, "group": 4},
             "decoder": {**sizes, "layers": 2},
         },
-        "batching": {"tokens": 32 * 324, "pool": 256},  # pictures of all kinds in each batch, not of one length
+        "batching": {"tokens": 32 * 324, "buffer_size": 256},  # pictures of all kinds in each batch, not of one length
         "schedule": {"peak": 3e-3, "warmup": 200},
         "training": {"updates": 5500, "validate_every": 1100, "seed": seed, "average": 0.998},
     }

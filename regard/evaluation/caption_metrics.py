@@ -51,7 +51,7 @@ def tokens(text: str) -> list[str]:
 
 def tokenizer_for(tokenizer: TokenizerSettings) -> WordTokenizer:
     """How what such a vocabulary writes is compared: formulas and other writing by what stands between spaces."""
-    return tokens if tokenizer.kind in ("char", "token") else words
+    return tokens if tokenizer.kind in ("char", "whitespace") else words
 
 
 def each_cider(outputs: Sequence[str], references: Sequence[Sequence[str]], cut: WordTokenizer = words) -> list[float]:

@@ -11,7 +11,7 @@ import torch
 from regard.data.batch import Example
 from regard.data.batching import BatchingSettings, BatchStream
 from regard.data.corpus import Corpus
-from regard.data.examples import encode_pairs, resampled
+from regard.data.examples import corpus_resampler, encode_pairs
 from regard.data.prepare_captions import CaptionCorpus, caption_examples
 from regard.data.tokenizer import Tokenizer
 from regard.errors import LineWarning
@@ -23,7 +23,7 @@ from regard.models import Model, device_of
 from regard.pipeline import Captioner, Translator
 from regard.training.loss import Loss, Objective
 
-__all__ = ["CaptionValidation", "Validation", "encode_pairs", "resampled", "validation"]
+__all__ = ["CaptionValidation", "Validation", "corpus_resampler", "encode_pairs", "validation"]
 
 
 GREEDY = {"beam": 1, "groups": 1, "mbr": False, "sample": False, "temperature": 1.0, "top_k": None, "top_p": None}
@@ -76,9 +76,9 @@ class CaptionValidation(_Validation):
 
     def __init__(self, scenes: CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, most: int) -> None:
         """At most so many pictures are captioned."""
-        held_out, _, _ = caption_examples(scenes, tokenizer, together=5)
+        held_out, _, _ = caption_examples(scenes, tokenizer, captions_per_image=5)
         super().__init__(held_out, tokenizer, settings)
-        self.pictures, self.references = scenes.pictures[:most], scenes.album.references[:most]
+        self.pictures, self.references = scenes.images[:most], scenes.caption_set.references[:most]
 
     def _scores(self, model: Model) -> dict[str, float]:
         captioned = Captioner(model, self.tokenizer, self.settings).caption(list(self.pictures))

@@ -18,7 +18,7 @@ from regard.atomic import write_bytes
 from regard.data.batch import pad
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.data.vocabulary import BOS, EOS, UNK, ListedVocabulary, Vocabulary
+from regard.data.vocabulary import BOS, EOS, UNK, TableVocabulary, Vocabulary
 from regard.errors import ExportError, MissingExtra
 from regard.interchange import marian
 from regard.interchange.probe_sentences import real_sentences
@@ -225,8 +225,8 @@ def _tokenizer_config(tokenizer: Tokenizer, config: dict[str, Any]) -> dict[str,
 
 def _listing(vocabulary: Vocabulary) -> bytes:
     """The file that numbers the pieces."""
-    if vocabulary.listing is not None:
-        return vocabulary.listing.text
+    if vocabulary.table is not None:
+        return vocabulary.table.text
     pieces = vocabulary.tokens(range(len(vocabulary)))
     return _json({piece: number for number, piece in enumerate(pieces)})
 
@@ -253,8 +253,8 @@ def _tokenizer(folder: Path) -> Tokenizer:
         listings = [PieceTable.parse(text) for text in lists]
     except ValueError as problem:
         raise ExportError(f"{folder}: the list that numbers the pieces is {problem}") from None
-    source, target = ListedVocabulary(models[0], listings[0]), ListedVocabulary(models[1], listings[-1])
-    settings = TokenizerSettings(kind=source.kind, joint=joint, size=len(source), numbers="marian")
+    source, target = TableVocabulary(models[0], listings[0]), TableVocabulary(models[1], listings[-1])
+    settings = TokenizerSettings(kind=source.kind, joint=joint, size=len(source), numbering="marian")
     return Tokenizer(source, target, settings)
 
 

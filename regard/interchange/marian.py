@@ -190,14 +190,14 @@ def from_marian(tensors: Mapping[str, Tensor], settings: ModelSettings, tokenize
     bias = tensors.get(_BIAS, torch.zeros(1, _size(tokenizer.target)))
     found["decoder.output.bias"] = _taken(bias.flatten(), tokenizer.target, _BIAS)
     _check_tied(tensors, matrices)
-    if tokenizer.target.listing is not None:
+    if tokenizer.target.table is not None:
         found["decoder.output.bias"][PAD] = NEVER
     return found
 
 
 def rows(vocabulary: Vocabulary) -> Sequence[int]:
     """The number that each of our pieces has there."""
-    return range(len(vocabulary)) if vocabulary.listing is None else vocabulary.listing.rows
+    return range(len(vocabulary)) if vocabulary.table is None else vocabulary.table.rows
 
 
 def _size(vocabulary: Vocabulary) -> int:

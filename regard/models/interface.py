@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.attention import Memory
 from regard.data.batch import pad
-from regard.data.pixels import pad_pictures
+from regard.data.pixels import pad_images
 from regard.data.vocabulary import EOS
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.shapes import Bool, Float, Int, Tensor
@@ -50,7 +50,7 @@ class Batch:
         pictures = [source for source in sources if isinstance(source, Tensor)]
         sentences = [source for source in sources if not isinstance(source, Tensor)]
         assert not pictures or not sentences, "a batch holds sentences or pictures"
-        data, keep = pad_pictures(pictures) if pictures else pad(sentences)
+        data, keep = pad_images(pictures) if pictures else pad(sentences)
         return cls(data.to(device), None if keep is None else keep.to(device))
 
 

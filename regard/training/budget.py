@@ -56,7 +56,7 @@ def choose(
     learnt by then, and of a large one a model of that size would make no more.
     """
     said, best, problem = [], None, None
-    pieces = batches.epoch_stats.pieces[1]
+    pieces = batches.epoch_stats.tokens[1]
     for name, recipe in recipes.items():
         try:
             tried = trial(recipe, batches, vocabularies, device, processes)

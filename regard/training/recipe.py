@@ -140,7 +140,7 @@ class Recipe(Settings):
     @pydantic.model_validator(mode="after")
     def _can_be_guided(self) -> Recipe:
         guided = self.training.guided
-        if guided not in ("auto", 0) and not self.data.links:
+        if guided not in ("auto", 0) and not self.data.alignment_files:
             raise ValueError(
                 f"training.guided = {guided:g} wants word links to be guided by; give data.alignments, or leave it out"
             )
@@ -166,7 +166,7 @@ class Recipe(Settings):
         together += -together % processes  # as much for each process to do
         guided = self.training.guided
         if guided == "auto":
-            guided = GUIDED if self.data.links else 0.0
+            guided = GUIDED if self.data.alignment_files else 0.0
         return self.with_values(
             training={**self.training.model_dump(), "precision": precision, "guided": guided},
             batching=self.batching.resolved(together).model_dump(),

@@ -14,7 +14,7 @@ BEGUN_WITH = {
     "tokenizer.": "the vocabulary was made so",
     "search.": "it is in config.json",
     **{f"data.images.{name}": "the model sees pictures of that size" for name in ("height", "width", "largest", "fit")},
-    "batching.pool": "the place in the data is counted in pools of that size",
+    "batching.buffer_size": "the place in the data is counted in pools of that size",
     "training.parent": "it began with those weights",
     "training.seed": "what was held out and what was drawn depend on it",
 }

@@ -30,7 +30,7 @@ def report_run(model: Model, recipe: Recipe, batches: BatchSource, device: str) 
         f"at most {_peak(device):,.0f} MiB in all while {tried.updates} updates were tried"
     )
     yield f"speed: {tried.seconds:.2f} s an update, {tried.tokens / tried.seconds:,.0f} target pieces/s on {device}"
-    yield _time(recipe, tried.seconds, tried.tokens, batches.epoch_stats.pieces[1])
+    yield _time(recipe, tried.seconds, tried.tokens, batches.epoch_stats.tokens[1])
     yield f"elsewhere: {_elsewhere(recipe.model, recipe.tokenizer.joint)}"
 
 

@@ -61,7 +61,7 @@ def test_what_was_imported_learns_on_and_is_exported_again(
     _begin_with_padding(Path("there"))
     regard("import", "huggingface", "there", "back")
     settings = load_folder("back").settings
-    assert settings.tokenizer.numbers == "marian"
+    assert settings.tokenizer.numbering == "marian"
     regard(
         "train",
         "--from",

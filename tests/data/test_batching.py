@@ -27,7 +27,7 @@ def examples(count: int, seed: int = 0) -> list[Example]:
     ]
 
 
-SMALL = BatchingSettings(tokens=200, micro_batches=1, pool=150)
+SMALL = BatchingSettings(tokens=200, micro_batches=1, buffer_size=150)
 
 
 def same(a: TrainingBatch, b: TrainingBatch) -> bool:
@@ -69,7 +69,7 @@ def test_collate() -> None:
 
 
 def test_one_sentence_is_not_padded() -> None:
-    batch = collate([Example([EOS], [EOS])], lines=[7])
+    batch = collate([Example([EOS], [EOS])], indices=[7])
     assert batch.source_keep is None
     assert (batch.source.tolist(), batch.target_in.tolist(), batch.target_out.tolist()) == ([[EOS]], [[BOS]], [[EOS]])
     assert batch.indices == [7]
@@ -82,7 +82,7 @@ def test_one_sentence_is_not_padded() -> None:
 @pytest.mark.parametrize("tokens", [1, 64, 200, 100_000])
 def test_every_example_once_within_the_budget(pool: int, tokens: int) -> None:
     data = examples(400)
-    batches = BatchStream(data, BatchingSettings(tokens=tokens, micro_batches=1, pool=pool), seed=3)
+    batches = BatchStream(data, BatchingSettings(tokens=tokens, micro_batches=1, buffer_size=pool), seed=3)
     epoch = batches.epoch(2)
     assert sorted(line for plan in epoch for line in plan.indices) == list(range(400))
     for plan in epoch:
@@ -122,7 +122,7 @@ def test_batches_do_not_come_by_length() -> None:
 
 @pytest.mark.parametrize("together", [1, 3])
 def test_resuming_anywhere_gives_the_same_stream(together: int) -> None:
-    settings = BatchingSettings(tokens=200, micro_batches=together, pool=50)
+    settings = BatchingSettings(tokens=200, micro_batches=together, buffer_size=50)
     batches = BatchStream(examples(120), settings, 4)
     length = (len(batches.epoch(0)) + len(batches.epoch(1))) // together + 3
     stream = list(itertools.islice(batches.updates(), length))
@@ -132,7 +132,7 @@ def test_resuming_anywhere_gives_the_same_stream(together: int) -> None:
         assert list(itertools.islice(fresh.updates(position), length - start)) == stream[start:]
         position = update.after
     assert {update.after.epoch for update in stream} == {0, 1, 2}
-    assert {update.after.pool for update in stream} == {0, 1, 2}
+    assert {update.after.buffer for update in stream} == {0, 1, 2}
 
 
 def test_the_stream_is_the_epochs_in_turn() -> None:
@@ -150,7 +150,7 @@ def test_nobody_waits_while_a_pool_is_cut_anew(monkeypatch: pytest.MonkeyPatch) 
 
     def again(lines: Sequence[int], seed: int) -> list[Example]:
         calls.append(len(lines))
-        return [Example([seed, *pairs[line].ids], pairs[line].target) for line in lines]
+        return [Example([seed, *pairs[line].source_ids], pairs[line].target) for line in lines]
 
     stream = BatchStream(pairs, SMALL, 3, again).plans(Position())
     next(stream)
@@ -160,7 +160,7 @@ def test_nobody_waits_while_a_pool_is_cut_anew(monkeypatch: pytest.MonkeyPatch) 
         calls.clear()
         next(stream)
         assert len(calls) <= 3, f"at {position} {sum(calls)} sentences were cut at once"
-        seeds |= {example.ids[0] for example in plan.examples}
+        seeds |= {example.source_ids[0] for example in plan.examples}
     assert len(seeds) > 40, "each portion has chances of its own"
     calls.clear()
     outline = BatchStream(pairs, SMALL, 3, again).epoch_stats
@@ -199,13 +199,13 @@ def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few_blocks")
 @pytest.mark.parametrize("pool", [1, 7, 50, 150, 1000])
 def test_blocks_are_shuffled_and_the_sentences_of_a_pool(pool: int) -> None:
-    batches = BatchStream(examples(400), BatchingSettings(tokens=200, micro_batches=1, pool=pool), 3)
+    batches = BatchStream(examples(400), BatchingSettings(tokens=200, micro_batches=1, buffer_size=pool), 3)
     epochs = [batches.epoch(n) for n in (0, 1)]
     for epoch in epochs:
         assert sorted(line for plan in epoch for line in plan.indices) == list(range(400))
     assert epochs[0] != epochs[1]
     assert batches.epoch(1) == epochs[1]
-    whole = [batches.lines(0, number)[0] for number in range(batches._pools)]
+    whole = [batches.buffer_indices(0, number)[0] for number in range(batches._buffers)]
     blocks = [{line // 14 for line in lines} for lines in whole]  # 400 sentences in 29 blocks
     assert sum(map(len, blocks)) == 29, "no block is in two pools"
     assert max(map(len, whole)) <= max(14, pool + 13)
@@ -215,7 +215,7 @@ def test_blocks_are_shuffled_and_the_sentences_of_a_pool(pool: int) -> None:
 
 @pytest.mark.usefixtures("few_blocks")
 def test_long_corpora_resume_anywhere_too() -> None:
-    settings = BatchingSettings(tokens=200, micro_batches=2, pool=60)
+    settings = BatchingSettings(tokens=200, micro_batches=2, buffer_size=60)
     data = examples(400)
     stream = list(itertools.islice(BatchStream(data, settings, 4).updates(), 60))
     position = Position()
@@ -227,12 +227,12 @@ def test_long_corpora_resume_anywhere_too() -> None:
 
 
 def test_an_epoch_of_a_long_corpus_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, settings = examples(20_000), BatchingSettings(tokens=1000, micro_batches=1, pool=4000)
+    data, settings = examples(20_000), BatchingSettings(tokens=1000, micro_batches=1, buffer_size=4000)
     exact = BatchStream(data, settings, 1).epoch_stats
     monkeypatch.setattr(batching, "BLOCKS", 5000)
     guessed = BatchStream(data, settings, 1).epoch_stats
     assert guessed.batches == pytest.approx(exact.batches, rel=0.03)
-    assert guessed.pieces == pytest.approx(exact.pieces, rel=0.03)
+    assert guessed.tokens == pytest.approx(exact.tokens, rel=0.03)
     assert guessed.padding() == pytest.approx(exact.padding(), abs=0.01)
 
 
@@ -240,7 +240,7 @@ def test_the_outline_is_that_of_the_epoch() -> None:
     batches = BatchStream(examples(500), SMALL, 1)
     epoch = batches.epoch(0)
     assert batches.epoch_stats.batches == len(epoch)
-    assert batches.epoch_stats.pieces[1] == sum(plan.tokens for plan in epoch)
+    assert batches.epoch_stats.tokens[1] == sum(plan.tokens for plan in epoch)
     assert batches.epoch_stats.positions[1] == sum(plan.batch().target_out.numel() for plan in epoch)
 
 

@@ -51,7 +51,7 @@ def test_every_kind_of_file_says_the_same(tmp_path: Path, images: Path, kind: st
     path.write_text(KINDS[kind], encoding="utf-8")
     complaints = Problems()
     album = read_captions(path, images, complaints)
-    assert [(picture.file, picture.captions) for picture in album.pictures] == FOUND
+    assert [(picture.file, picture.captions) for picture in album.images] == FOUND
     assert complaints.by_kind == {}
     assert album.captions == [text for _, texts in FOUND for text in texts]
     assert album.kind in kind or album.kind in ("file, tab, caption", "JSON lines")
@@ -88,7 +88,7 @@ def test_what_is_wrong_can_be_skipped_and_is_counted(tmp_path: Path, images: Pat
     text = "a.png\tfine\n" + "".join(f"no{i}.png\tno\n" for i in range(9)) + "b.png\t \n"
     album, complaints = _read(tmp_path / "c.tsv", images, text, skip=True)
     complaints.check()
-    assert [picture.file for picture in album.pictures] == ["a.png"]
+    assert [picture.file for picture in album.images] == ["a.png"]
     lines = complaints.lines()
     assert lines[0] == "  skipped: 9 captions of pictures that are not there"
     assert lines[6] == "    … and 4 more"
@@ -148,7 +148,7 @@ def test_a_picture_may_be_called_like_json(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     for order in (names, names[::-1]):
         album, _ = _read(tmp_path / "c.tsv", tmp_path, "".join(f"{name}\tx\n" for name in order))
-        assert [picture.file for picture in album.pictures] == order
+        assert [picture.file for picture in album.images] == order
         assert album.kind == "file, tab, caption"
 
 
@@ -160,18 +160,18 @@ def test_no_folder(tmp_path: Path) -> None:
 def test_long_captions_are_left_out_of_training(tmp_path: Path, images: Path) -> None:
     path = tmp_path / "c.tsv"
     path.write_text("a.png\tone two three\na.png\tone two\nb.png\tone two three four\n", encoding="utf-8")
-    album = read_captions(path, images, Problems(), longest=2)
-    assert [(picture.file, picture.captions) for picture in album.pictures] == [("a.png", ("one two",))]
+    album = read_captions(path, images, Problems(), max_words=2)
+    assert [(picture.file, picture.captions) for picture in album.images] == [("a.png", ("one two",))]
     assert album.notes == ("left out: 2 captions of more than 2 words, the first in line 1 (data.max_length)",)
     with pytest.raises(DataError, match=r"left out: 3 captions of more than 1 words.*; set data.max_length higher"):
-        read_captions(path, images, Problems(), longest=1)
+        read_captions(path, images, Problems(), max_words=1)
 
 
 def test_a_picture_has_one_name_however_it_is_written(tmp_path: Path, images: Path) -> None:
     (images / "s").mkdir()
     shutil.copy(images / "a.png", images / "s" / "a.png")
     album, _ = _read(tmp_path / "c.tsv", images, "./a.png\tx\na.png\ty\ns//a.png\tz\n./s/a.png\tu\ns/a.png\tv\n")
-    assert [(picture.file, len(picture.captions)) for picture in album.pictures] == [("a.png", 2), ("s/a.png", 3)]
+    assert [(picture.file, len(picture.captions)) for picture in album.images] == [("a.png", 2), ("s/a.png", 3)]
 
 
 @pytest.mark.parametrize(

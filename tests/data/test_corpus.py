@@ -15,11 +15,11 @@ from regard.data.corpus import (
     CorpusSettings,
     Filters,
     Pair,
-    fingerprint,
+    corpora_report,
     overlap,
     read_corpus,
     read_pairs,
-    report_lines,
+    texts_sha256,
 )
 from regard.data.text import clean, read_file, read_lines, write_lines
 from regard.errors import ConfigurationError, DataError, RegardError, UsageError
@@ -176,7 +176,7 @@ def test_dirty_files_give_the_same_pairs(tmp_path: Path) -> None:
     dirty = read_pairs(tmp_path / "a", tmp_path / "b")
     assert dirty.pairs == pure.pairs
     assert [note.split(": ")[1][:20] for note in dirty.report.notes] == ["the byte-order mark ", "3 lines end in CR LF"]
-    assert fingerprint(dirty.targets) == fingerprint(pure.targets) != fingerprint(pure.sources)
+    assert texts_sha256(dirty.targets) == texts_sha256(pure.targets) != texts_sha256(pure.sources)
 
 
 def test_unequal_line_counts(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_all_parts_of_a_corpus_are_read(tmp_path: Path) -> None:
     settings = CorpusSettings(source=source, target=target, valid_pairs=str(tmp_path / "valid.tsv"))
     corpora = read_corpus(settings)
     assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "valid": 1}
-    assert "valid: 1 of 1 pairs are also in train (line 1)" in report_lines(corpora)
+    assert "valid: 1 of 1 pairs are also in train (line 1)" in corpora_report(corpora)
 
 
 def test_causes_of_all_parts_come_at_once(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_a_mix_is_read_from_toml_and_written_back() -> None:
     text = 'source = "a"\ntarget = "b"\n[[mix]]\npairs = "c.tsv"\nweight = 3.0\nname = "news"\n[[mix]]\npairs = "d"\n'
     settings = CorpusSettings.parse(tomllib.loads(text), "train.toml")
     assert settings.weights == {"train": 1.0, "news": 3.0, "mix2": 1.0}
-    assert {name: files.names for name, files in settings.training.items()} == {
+    assert {name: files.names for name, files in settings.training_files.items()} == {
         "train": ("a", "b"),
         "news": ("c.tsv",),
         "mix2": ("d",),
@@ -355,4 +355,4 @@ def test_a_mix_is_read_like_the_rest(tmp_path: Path) -> None:
     mix = {"mix": [{"pairs": str(tmp_path / "b.tsv"), "name": "news"}], "test_pairs": str(tmp_path / "t.tsv")}
     corpora = read_corpus(CorpusSettings.parse({"source": source, "target": target, **mix}, "the test"))
     assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "news": 2, "test": 2}
-    assert "test: 2 of 2 pairs are also in train (lines 1, 2)" in report_lines(corpora)
+    assert "test: 2 of 2 pairs are also in train (lines 1, 2)" in corpora_report(corpora)

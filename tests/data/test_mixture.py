@@ -19,7 +19,7 @@ from regard.errors import ConfigurationError
 def part(name: int, count: int, together: int = 2) -> BatchStream:
     """A corpus whose every piece is its name."""
     examples = [Example([name] * (1 + i % 9) + [EOS], [name] * (1 + i % 7) + [EOS]) for i in range(count)]
-    return BatchStream(examples, BatchingSettings(tokens=60, micro_batches=together, pool=25), seed=name)
+    return BatchStream(examples, BatchingSettings(tokens=60, micro_batches=together, buffer_size=25), seed=name)
 
 
 def mixture(together: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)) -> Mixture:
@@ -46,7 +46,7 @@ def test_resuming_anywhere_gives_the_same_stream(together: int) -> None:
         assert len(update.plans) == together
         position = update.after
     assert {update.after.parts[0].epoch for update in whole} > {0, 1}
-    assert {where.pool for update in whole for where in update.after.parts} >= {0, 1, 2}
+    assert {where.buffer for update in whole for where in update.after.parts} >= {0, 1, 2}
 
 
 def test_a_position_survives_json() -> None:
@@ -61,7 +61,7 @@ def test_every_corpus_goes_through_its_own_epochs() -> None:
     for update in stream(batches, 80):
         for plan in update.plans:
             seen[origin(plan)].append(plan)
-    for own in batches.parts:
+    for own in batches.streams:
         plans = seen[own.examples[0].source[0]]
         epochs = itertools.chain.from_iterable(own.epoch(n) for n in itertools.count())
         assert plans == list(itertools.islice(epochs, len(plans)))
@@ -100,7 +100,7 @@ def test_one_corpus_is_no_mixture() -> None:
 
 def test_padding_is_what_comes() -> None:
     whole = BatchingSettings(tokens=60, micro_batches=2)  # one pool: every epoch is cut alike
-    parts = [BatchStream(own.examples, whole, own.seed) for own in mixture().parts]
+    parts = [BatchStream(own.examples, whole, own.seed) for own in mixture().streams]
     batches = Mixture(parts, (3.0, 2.0, 1.0), 5)
     plans = [plan for update in stream(batches, 600) for plan in update.plans]
     sides = [[[len(example.source) for example in plan.examples] for plan in plans]]
@@ -108,7 +108,7 @@ def test_padding_is_what_comes() -> None:
     came = [1 - sum(map(sum, side)) / sum(max(lengths) * len(lengths) for lengths in side) for side in sides]
     assert batches.padding() == pytest.approx(came, abs=0.015)
     # the slowest corpus decides how long an epoch is
-    each = [own.epoch_stats.batches * 6 / weight for own, weight in zip(batches.parts, (3, 2, 1), strict=True)]
+    each = [own.epoch_stats.batches * 6 / weight for own, weight in zip(batches.streams, (3, 2, 1), strict=True)]
     assert batches.epoch_stats.batches == pytest.approx(max(each))
 
 

@@ -16,8 +16,8 @@ from material import dirty, written
 import regard
 from regard.data import prepare
 from regard.data.batching import BatchingSettings, BatchStream, Position
-from regard.data.corpus import CorpusSettings, fingerprint, read_corpus, report_lines
-from regard.data.examples import encode_pairs, resampled
+from regard.data.corpus import CorpusSettings, corpora_report, read_corpus, texts_sha256
+from regard.data.examples import corpus_resampler, encode_pairs
 from regard.data.holdout import hold_out
 from regard.data.mixture import Mixture
 from regard.data.prepare import PreparedData, describe_changes, prepare_data
@@ -26,7 +26,7 @@ from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.errors import DataError
 
 SIZES = TokenizerSettings(size=330)
-BATCHING = BatchingSettings(tokens=200, micro_batches=2, pool=70)
+BATCHING = BatchingSettings(tokens=200, micro_batches=2, buffer_size=70)
 
 
 def settings(folder: Path, **more: Any) -> CorpusSettings:
@@ -44,7 +44,12 @@ def mixed(folder: Path, suffix: str = "", **more: Any) -> CorpusSettings:
 def assert_same(one: PreparedData, other: PreparedData) -> None:
     """All that a run sees is the same."""
     assert one.report == other.report
-    assert (one.pairs, one.longest, one.facts, one.valid) == (other.pairs, other.longest, other.facts, other.valid)
+    assert (one.pairs, one.longest_source, one.facts, one.valid) == (
+        other.pairs,
+        other.longest_source,
+        other.facts,
+        other.valid,
+    )
     assert one.tokenizer.fingerprint == other.tokenizer.fingerprint
     assert one.batches.padding() == other.batches.padding()
     updates = zip(one.batches.updates(Position()), other.batches.updates(Position()), strict=True)
@@ -68,7 +73,7 @@ def test_shards_give_what_lists_give(tmp_path: Path, make: Any, valid: str, drop
     assert not (tmp_path / "lists" / "shards").exists()
     told: list[str] = []
     again = prepare_data(
-        make(tmp_path, shards=True, **more), shards.tokenizer, batching, 3, tmp_path / "shards", tell=told.append
+        make(tmp_path, shards=True, **more), shards.tokenizer, batching, 3, tmp_path / "shards", log=told.append
     )
     assert_same(shards, again)
     assert (told, again.changes) == ([], ()), "nothing was read again"
@@ -84,15 +89,15 @@ def test_lists_are_made_as_by_hand(tmp_path: Path, dropout: float) -> None:
     tokenizer = Tokenizer.train(train.sources, train.targets, SIZES)
     pairs = encode_pairs(train.sources, train.targets, tokenizer)
     batching = BATCHING.with_values(subword_dropout=dropout)
-    batches = BatchStream(pairs, batching, 3, resampled(train, tokenizer, dropout) if dropout else None)
+    batches = BatchStream(pairs, batching, 3, corpus_resampler(train, tokenizer, dropout) if dropout else None)
     found = prepare_data(data, SIZES, batching, 3, tmp_path / "run")
-    assert found.report == tuple(report_lines(corpora))
+    assert found.report == tuple(corpora_report(corpora))
     assert found.tokenizer.fingerprint == tokenizer.fingerprint
-    assert found.longest == max(len(pair.source) for pair in pairs)
+    assert found.longest_source == max(len(pair.source) for pair in pairs)
     assert (found.pairs, found.valid) == (len(pairs), corpora["valid"])
     assert [found.batches.epoch(n) for n in (0, 1)] == [batches.epoch(n) for n in (0, 1)]
     assert {name: (facts.pairs, facts.source, facts.target) for name, facts in found.facts.items()} == {
-        name: (len(some), fingerprint(some.sources), fingerprint(some.targets)) for name, some in corpora.items()
+        name: (len(some), texts_sha256(some.sources), texts_sha256(some.targets)) for name, some in corpora.items()
     }
 
 
@@ -101,7 +106,7 @@ def test_no_corpus_of_a_mix_shares_a_side_with_validation(tmp_path: Path) -> Non
     found = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
     held_out = {*found.valid.sources}
     assert isinstance(found.batches, Mixture)
-    for part in found.batches.parts:
+    for part in found.batches.streams:
         texts = {found.tokenizer.source.decode(pair.source) for pair in part.examples}
         assert texts
         assert not texts & held_out
@@ -147,8 +152,8 @@ def test_another_runs_vocabulary_is_taken_and_the_text_can_be_looked_at(tmp_path
     for shards in (False, True):
         data = mixed(tmp_path, shards=shards)
         with pytest.raises(DataError, match="not this text"):
-            prepare_data(data, parent, BATCHING, 3, tmp_path / "none", look=refuse)
-        found = prepare_data(data, parent, BATCHING, 3, tmp_path / str(shards), look=look)
+            prepare_data(data, parent, BATCHING, 3, tmp_path / "none", inspect=refuse)
+        found = prepare_data(data, parent, BATCHING, 3, tmp_path / str(shards), inspect=look)
         assert found.tokenizer is parent
         assert found.changes == ()
         assert describe_changes(data, tmp_path / str(shards)) == (), "the run has begun with these"
@@ -320,7 +325,7 @@ def _grown(folder: str, lines: str, shards: str) -> None:
     tokenizer = Tokenizer.train(["1 2 3 4 5 6 7 8 9 0"] * 9, ["1 2 3 4 5 6 7 8 9 0"] * 9, TokenizerSettings(size=280))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = prepare_data(
-        data, tokenizer, BatchingSettings(micro_batches=1, pool=20_000), 1, Path(folder) / f"run{shards}"
+        data, tokenizer, BatchingSettings(micro_batches=1, buffer_size=20_000), 1, Path(folder) / f"run{shards}"
     )
     plans = itertools.islice(found.batches.updates(), 500)
     read = sum(len(plan.indices) for update in plans for plan in update.plans)

@@ -57,7 +57,7 @@ def test_batches_hold_pictures_and_all_their_captions(tmp_path: Path) -> None:
             )
         seen += batch.indices
     assert sorted(seen) == list(range(9))
-    assert data.batches.epoch_stats.pieces == (36.0, float(sum(p.tokens for p in data.batches.epoch(0))))
+    assert data.batches.epoch_stats.tokens == (36.0, float(sum(p.tokens for p in data.batches.epoch(0))))
 
 
 def test_captions_that_are_not_learnt_together(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_mirrored_but_where_left_or_right_is_said(tmp_path: Path) -> None:
     assert torch.equal(straight.flip(2), mirror)
 
 
-@pytest.mark.parametrize(("kind", "flips"), [("char", False), ("token", False), ("bpe", True)])
+@pytest.mark.parametrize(("kind", "flips"), [("char", False), ("whitespace", False), ("bpe", True)])
 def test_pictures_of_writing_are_not_mirrored(tmp_path: Path, kind: str, flips: bool) -> None:
     data = CorpusSettings.parse({"images": named(folder(tmp_path))}, "test")
     tokenizer = TokenizerSettings.parse({"kind": kind, "size": 290 if kind == "bpe" else None}, "test")
@@ -145,7 +145,7 @@ def test_pictures_of_writing_are_not_mirrored(tmp_path: Path, kind: str, flips: 
     for plan in found.batches.epoch(0):
         for example in plan.examples:
             assert found.tokenizer.target.decode(example.target).startswith("a ")
-            assert kind != "token" or len(example.target) == 5
+            assert kind != "whitespace" or len(example.target) == 5
 
 
 def test_nothing_is_drawn_where_nothing_varies(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_splitting_keeps_captions_with_their_picture(tmp_path: Path) -> None:
 
 def test_an_example_of_text_is_as_before() -> None:
     example = Example([5, EOS], [6, EOS])
-    assert example.ids == [5, EOS]
+    assert example.source_ids == [5, EOS]
     assert example.targets == ([6, EOS],)
     assert ImageSettings(folder="a", captions="b").size_settings == ImageSizeSettings()
 
@@ -325,7 +325,7 @@ CORPORA = Path(__file__).parents[3] / "shared" / "data"
     ("name", "images", "kind", "counts"),
     [
         ("flickr8k", {"height": 16, "width": 16, "cell": 4}, "bpe", (5000, 1000)),
-        ("im2latex_sample", {"height": 0, "width": 0}, "token", (100, 100)),
+        ("im2latex_sample", {"height": 0, "width": 0}, "whitespace", (100, 100)),
     ],
 )
 def test_real_corpora(tmp_path: Path, name: str, images: dict[str, object], kind: str, counts: tuple[int, int]) -> None:

@@ -14,13 +14,13 @@ from material import corpus, sentences
 from regard.data import pairs as pairs_module
 from regard.data.batching import BatchingSettings, BatchStream, Position
 from regard.data.corpus import Corpus, Pair
-from regard.data.examples import encode_pairs, recut, resampled
+from regard.data.examples import corpus_resampler, encode_pairs, stored_resampler
 from regard.data.shards import Shards, write_shards
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, UNK
 from regard.errors import DataError
 
-SETTINGS = BatchingSettings(tokens=200, micro_batches=2, pool=70)
+SETTINGS = BatchingSettings(tokens=200, micro_batches=2, buffer_size=70)
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["joint", "apart"])
@@ -84,7 +84,7 @@ def test_pieces_are_cut_anew_as_from_the_text(tmp_path: Path, kind: str, fallbac
     assert [[*ids, EOS] for ids in learnt.source.encode_all(back)] == [pair.source for pair in lists]
     dropout = 0.3 if kind == "bpe" else 0.95
     lines = [5, 66, 60, 61, 62, 63, 64, 65, 67, 0]
-    text_again, ids_again = resampled(text, learnt, dropout), recut(shards, learnt, dropout)
+    text_again, ids_again = corpus_resampler(text, learnt, dropout), stored_resampler(shards, learnt, dropout)
     assert text_again(lines, 7) == ids_again(lines, 7)
     assert ids_again(lines, 7) != [lists[line] for line in lines]
     one, other = (BatchStream(some, SETTINGS, 3, again) for some, again in ((lists, text_again), (shards, ids_again)))

@@ -47,7 +47,7 @@ def test_a_stream_is_the_corpus(tmp_path: Path, form: str, suffix: str, filters:
     assert (kept.report, len(kept)) == (whole.report, len(whole))
     assert kept.report.kept < kept.report.read == 200
     places = {0, 5, len(whole) - 1}
-    assert kept.pick(places) == whole.pick(places)
+    assert kept.select(places) == whole.select(places)
 
 
 def test_what_shares_a_side_goes(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_seen_is_a_set() -> None:
         for pair in pairs:
             expected.append((pair.source, pair.target) not in known)
             known.add((pair.source, pair.target))
-        assert seen.first(pairs) == expected
+        assert seen.first_seen(pairs) == expected
     assert sum(map(len, seen._runs)) == len(known)
     assert len(seen._runs) < 12
 

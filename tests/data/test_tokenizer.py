@@ -9,7 +9,7 @@ import pytest
 import sentencepiece
 
 from regard.data.text import clean
-from regard.data.tokenizer import Tokenizer, TokenizerSettings, chosen_size
+from regard.data.tokenizer import Tokenizer, TokenizerSettings, choose_size
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from regard.errors import ConfigurationError, DataError, ModelFolderError
 
@@ -222,17 +222,17 @@ def test_no_text_is_an_error() -> None:
 
 def test_the_chosen_size_grows_slowly() -> None:
     settings = TokenizerSettings()
-    assert chosen_size(["ab" * 500], settings) == 2 + 4 + 256 + 500
-    assert chosen_size(["ab" * 500_000], settings) == 2 + 4 + 256 + 5000
-    assert chosen_size(["ab" * 500], settings.with_values(byte_fallback=False)) == 2 + 4 + 500
+    assert choose_size(["ab" * 500], settings) == 2 + 4 + 256 + 500
+    assert choose_size(["ab" * 500_000], settings) == 2 + 4 + 256 + 5000
+    assert choose_size(["ab" * 500], settings.with_values(byte_fallback=False)) == 2 + 4 + 500
     tokenizer = Tokenizer.train(GERMAN, KOREAN, settings)
-    assert len(tokenizer.source) <= chosen_size(GERMAN + KOREAN, settings)
+    assert len(tokenizer.source) <= choose_size(GERMAN + KOREAN, settings)
 
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_tokens_that_are_unknown_are_words_like_others(joint: bool) -> None:
     lines = [" ".join(f"w{n % 40}" for n in range(start, start + 9)) for start in range(0, 200, 3)]
-    vocabulary = Tokenizer.train(lines, lines, TokenizerSettings(kind="token", joint=joint, size=20)).source
+    vocabulary = Tokenizer.train(lines, lines, TokenizerSettings(kind="whitespace", joint=joint, size=20)).source
     known = next(piece[1:] for piece in vocabulary.tokens(range(len(vocabulary))) if piece.startswith("▁"))
     line = f"{known} foo bar {known} baz"
     ids = vocabulary.encode(line)

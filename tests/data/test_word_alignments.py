@@ -22,7 +22,7 @@ from regard.data.word_alignments import WordLinks, read_word_links, token_links
 from regard.errors import ConfigurationError, DataError
 
 SIZES = TokenizerSettings(size=330)
-BATCHING = BatchingSettings(tokens=200, micro_batches=2, pool=70)
+BATCHING = BatchingSettings(tokens=200, micro_batches=2, buffer_size=70)
 
 
 def aligned(folder: Path, count: int, seed: int = 0, name: str = "a") -> dict[str, str]:
@@ -61,7 +61,7 @@ def assert_linked(tokenizer: Tokenizer, example: Example) -> None:
 
 
 def plain(found: PreparedData) -> list[Example]:
-    parts = found.batches.parts if isinstance(found.batches, Mixture) else (found.batches,)
+    parts = found.batches.streams if isinstance(found.batches, Mixture) else (found.batches,)
     assert all(isinstance(part, BatchStream) for part in parts)
     return [example for part in parts for example in part.examples]  # type: ignore[union-attr]
 
@@ -92,15 +92,15 @@ def test_each_corpus_of_a_mix_has_its_own_links_or_none(tmp_path: Path) -> None:
     data = CorpusSettings.parse({**written(tmp_path, 90), "mix": [second]}, "the test")
     found = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
     assert isinstance(found.batches, Mixture)
-    first, linked = (part.examples for part in found.batches.parts)
+    first, linked = (part.examples for part in found.batches.streams)
     assert all(example.links is None for example in first)
     assert collate(first[:3]).links is None
     assert linked
     for example in linked:
         assert_linked(found.tokenizer, example)
     only = CorpusSettings.parse({"mix": [second]}, "the test")
-    assert only.links == {"second": second["alignments"]}
-    assert only.unlinked().links == {}
+    assert only.alignment_files == {"second": second["alignments"]}
+    assert only.without_alignments().alignment_files == {}
 
 
 def test_shares_are_spread_over_the_pieces_of_linked_words() -> None:
@@ -182,7 +182,7 @@ def test_shards_hold_no_links(tmp_path: Path) -> None:
     data = CorpusSettings.parse({**aligned(tmp_path, 40), "shards": True}, "the test")
     with pytest.raises(DataError, match="in shards have no word links; set data"):
         prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
-    assert prepare_data(data.unlinked(), SIZES, BATCHING, 3, tmp_path / "run").pairs > 10
+    assert prepare_data(data.without_alignments(), SIZES, BATCHING, 3, tmp_path / "run").pairs > 10
 
 
 def test_links_without_their_pairs_are_refused(tmp_path: Path) -> None:
@@ -199,5 +199,5 @@ def test_a_run_that_goes_on_with_other_links_says_so(tmp_path: Path) -> None:
     again = prepare_data(data, begun.tokenizer, BATCHING, 3, tmp_path / "run")
     (said,) = again.changes
     assert said.startswith(f"train.alignments: {files['alignments']} has changed since the run began")
-    assert "was there when the run began" in describe_changes(data.unlinked(), tmp_path / "run")[0]
+    assert "was there when the run began" in describe_changes(data.without_alignments(), tmp_path / "run")[0]
     assert any(example.links for example in plain(again))

@@ -109,7 +109,7 @@ def test_words_and_tokens() -> None:
     assert words("ผู้ชาย e\u0301te\u0301") == ["ผู้ชาย", "été"]
     assert tokens(r"\frac { A }  { b }") == ["\\frac", "{", "A", "}", "{", "b", "}"]
     assert tokenizer_for(TokenizerSettings()) is words
-    assert tokenizer_for(TokenizerSettings(kind="token")) is tokens
+    assert tokenizer_for(TokenizerSettings(kind="whitespace")) is tokens
 
 
 def test_scores_and_their_signatures() -> None:

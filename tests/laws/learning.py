@@ -11,7 +11,7 @@ from torch import Tensor
 from laws.searching import greedy
 from regard.attention import Attention, watch
 from regard.data.batch import Example, TrainingBatch, collate, pad
-from regard.data.pixels import pad_pictures
+from regard.data.pixels import pad_images
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Model, ModelSettings, build
 from regard.search import LengthPenalty
@@ -70,7 +70,7 @@ class Colours(Task):
         return [columns, *(chance.choice(SYMBOLS[:6]) for _ in range(columns * rows))]
 
     def read(self, strings: list[list[int]]) -> Batch:
-        return Batch(*pad_pictures([self._painted(*one) for one in strings]))
+        return Batch(*pad_images([self._painted(*one) for one in strings]))
 
     def _painted(self, columns: int, *colours: int) -> Tensor:
         noise = torch.Generator().manual_seed(hash((columns, *colours)) % 2**31)

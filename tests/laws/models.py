@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.data.batch import Example, TrainingBatch, collate, pad
-from regard.data.pixels import pad_pictures
+from regard.data.pixels import pad_images
 from regard.data.vocabulary import BOS, EOS
 from regard.models import DECODERS, ENCODERS, Batch, Model, ModelSettings, Source, State, build
 from regard.models.timm_encoder import TimmEncoderSettings
@@ -134,7 +134,7 @@ def pictures(*lengths: int, seed: int = 1) -> Batch:
     """Random pictures of as many sizes as there are lengths, side by side."""
     generator = torch.Generator().manual_seed(seed)
     sizes = [(n + 2, 1 + 3 * n % 11) for n in lengths]
-    return Batch(*pad_pictures([torch.rand(3, Y, X, generator=generator) for Y, X in sizes]))
+    return Batch(*pad_images([torch.rand(3, Y, X, generator=generator) for Y, X in sizes]))
 
 
 def sources(settings: ModelSettings, *lengths: int, seed: int = 1, pieces: int = SOURCE_PIECES) -> Batch:
@@ -150,7 +150,7 @@ def batched(settings: ModelSettings, examples: Sequence[Example]) -> TrainingBat
     if settings.encoder.reads == "text":
         return batch
     pixels = [pictures(len(one.source), seed=sum(one.source)).data[0] for one in examples]
-    source, keep = pad_pictures(pixels)
+    source, keep = pad_images(pixels)
     return replace(batch, source=source, source_keep=keep)
 
 
@@ -184,7 +184,7 @@ def alone(batch: Batch, row: int) -> Batch:
 def together(batch: Batch, rows: Sequence[int]) -> Batch:
     """Some sources of a batch, with no more padding than they need."""
     ones = [alone(batch, row).data[0] for row in rows]
-    return Batch(*(pad([one.tolist() for one in ones]) if batch.data.dim() == 2 else pad_pictures(ones)))
+    return Batch(*(pad([one.tolist() for one in ones]) if batch.data.dim() == 2 else pad_images(ones)))
 
 
 def padded(batch: Batch, more: int) -> Batch:

@@ -9,14 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.pixels import pad_pictures
+from regard.data.pixels import pad_images
 from regard.layers.positions import GridPositions
 from regard.layers.resnet import STEMS, FrozenBatchNorm, GroupNorm, ResNetBackbone, strided
 
 
 def padded(*sizes: tuple[int, int], channels: int = 3) -> tuple[list[Tensor], Tensor, Tensor]:
     pictures = [torch.randn(channels, Y, X) for Y, X in sizes]
-    pixels, keep = pad_pictures(pictures)
+    pixels, keep = pad_images(pictures)
     assert keep is not None
     return pictures, pixels, keep.view(len(sizes), 1, *pixels.shape[2:])
 
@@ -29,7 +29,7 @@ def test_pictures_stand_side_by_side_with_zeros_around() -> None:
         assert torch.equal(row[:, :Y, :X], picture)
         assert int(kept.sum()) == Y * X
         assert float(row.masked_fill(kept, 0).abs().sum()) == 0
-    same, keep = pad_pictures([torch.rand(3, 4, 5)] * 3)
+    same, keep = pad_images([torch.rand(3, 4, 5)] * 3)
     assert keep is None
     assert same.shape == (3, 3, 4, 5)
 

@@ -12,7 +12,7 @@ from tables import chance, source
 
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.data.vocabulary import EOS, ListedVocabulary, Vocabulary
+from regard.data.vocabulary import EOS, TableVocabulary, Vocabulary
 from regard.search import ConstraintEncoder, Constraints, SearchSettings, Task, decode
 from regard.search.constraints import is_complete
 from regard.search.rules import is_edge
@@ -36,7 +36,7 @@ def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
     if request.param != "listed":
         return learnt
     names = ["</s>", "<unk>", *learnt.tokens(range(len(learnt) - 1, EOS, -1)), "never", "▁cut", "<pad>"]
-    return ListedVocabulary(
+    return TableVocabulary(
         learnt.model, PieceTable.parse(json.dumps({name: i for i, name in enumerate(names)}).encode())
     )
 

@@ -19,7 +19,7 @@ from torch.distributed.checkpoint.api import CheckpointException
 
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.batching import BatchingSettings, BatchPlan, BatchStream, Position
-from regard.data.pixels import pad_pictures
+from regard.data.pixels import pad_images
 from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError, TrainingError, UsageError
 from regard.model_folder import load_tensors, named_weights, save_tensors
@@ -77,7 +77,7 @@ class _Seen(BatchPlan):
         captions = [example for example in self.examples for _ in range(2)]
         chance = [torch.Generator().manual_seed(line) for line in self.indices]
         pixels = [torch.rand(3, 6 + line % 3, 8, generator=own) for line, own in zip(self.indices, chance, strict=True)]
-        read, (source, keep) = collate(captions), pad_pictures(pixels)
+        read, (source, keep) = collate(captions), pad_images(pixels)
         return TrainingBatch(source, keep, read.target_in, read.target_out, read.tokens, list(self.indices))
 
     @property

@@ -45,7 +45,7 @@ class BatchingSettings(Settings):
 
     def resolved(self, workers: int) -> BatchingSettings:
         """With `batches` put in the place of auto, for so many cores or processes."""
-        return self.with_values(batches=max(1, workers)) if self.micro_batches == "auto" else self
+        return self.with_values(micro_batches=max(1, workers)) if self.micro_batches == "auto" else self
 
 
 @dataclass(frozen=True)

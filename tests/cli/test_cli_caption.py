@@ -39,7 +39,7 @@ def test_a_run_says_what_it_was_made_of(captioner: Path, album: Path) -> None:
     frame = {
         "height": 8,
         "width": 8,
-        "largest": 512,
+        "max_side": 512,
         "fit": "stretch",
         "cell": 4,
         "blind": False,

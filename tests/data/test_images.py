@@ -158,8 +158,8 @@ def test_what_is_too_large_is_a_setting(tmp_path: Path) -> None:
         ({"height": 10, "width": 0}, (10, 20), (10, 20)),
         ({"height": 0, "width": 10}, (5, 10), (5, 10)),
         ({"height": 0, "width": 0}, (20, 40), (20, 40)),
-        ({"height": 0, "width": 0, "largest": 8}, (4, 8), (4, 8)),
-        ({"height": 40, "width": 0, "largest": 60}, (30, 60), (30, 60)),
+        ({"height": 0, "width": 0, "max_side": 8}, (4, 8), (4, 8)),
+        ({"height": 40, "width": 0, "max_side": 60}, (30, 60), (30, 60)),
     ],
 )
 def test_sizes(settings: dict[str, object], kept: tuple[int, int], seen: tuple[int, int]) -> None:

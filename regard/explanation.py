@@ -15,7 +15,14 @@ from regard.pipeline import AlignmentChoice, Caption, Captioner, ImageInput, Tra
 from regard.search import Hypothesis
 from regard.search.search_trace import Candidate, SearchStep
 from regard.visualisation import Overlay, SourceImage
-from regard.visualisation.explanation_data import Attributions, ExplanationData, Node, ShownHead, Step, layers_of
+from regard.visualisation.explanation_data import (
+    Attributions,
+    ExplanationData,
+    SearchNode,
+    ShownHead,
+    TreeStep,
+    layer_weights,
+)
 
 __all__ = [
     "CaptionExplanation",
@@ -69,7 +76,7 @@ def explain(
         readings.target_text,
         readings.target,
         readings.target_words,
-        layers_of(readings),
+        layer_weights(readings),
         _chosen(choice, readings),
         _steps(vocabulary, _winner(found, translation.tokens, vocabulary), moments),
         _mattered(translator, text, readings, choice) if attributions else None,
@@ -96,7 +103,7 @@ def explain_caption(
         readings.target_text,
         readings.target,
         readings.target_words,
-        layers_of(readings),
+        layer_weights(readings),
         _chosen(choice, readings),
         _steps(vocabulary, _winner(found, caption.tokens, vocabulary), moments),
         image=seen,
@@ -149,17 +156,19 @@ def _winner(found: Sequence[Hypothesis], tokens: tuple[str, ...], vocabulary: Vo
     return next((each.ids for each in found if tuple(vocabulary.tokens(each.ids)) == tokens), None)
 
 
-def _steps(vocabulary: Vocabulary, winner: tuple[int, ...] | None, moments: Sequence[SearchStep]) -> tuple[Step, ...]:
+def _steps(
+    vocabulary: Vocabulary, winner: tuple[int, ...] | None, moments: Sequence[SearchStep]
+) -> tuple[TreeStep, ...]:
     """What the player shows: a step for each piece of the translation, end of sentence last."""
     if winner is None:
         return ()
-    steps = list[Step]()
+    steps = list[TreeStep]()
     before: dict[tuple[int, ...], int] = {(): -1}  # what was written → its place among the nodes of the step before
     path = (*winner, EOS)
     for t, moment in enumerate(moments[: len(path)]):
         shown = [each for each in _shown(moment, path[: t + 1]) if moment.written[each.beam] in before]
         nodes = tuple(
-            Node(
+            SearchNode(
                 before[moment.written[each.beam]],
                 vocabulary.tokens([each.piece])[0],
                 exp(each.likely),
@@ -169,7 +178,7 @@ def _steps(vocabulary: Vocabulary, winner: tuple[int, ...] | None, moments: Sequ
             )
             for each in shown
         )
-        steps.append(Step(nodes, _options(moment, path[: t + 1], vocabulary)))
+        steps.append(TreeStep(nodes, _options(moment, path[: t + 1], vocabulary)))
         before = {(*moment.written[each.beam], each.piece): place for place, each in enumerate(shown)}
     return tuple(steps) if len(steps) == len(path) else ()
 

@@ -27,9 +27,9 @@ def test_the_data_are_those_that_the_page_names() -> None:
     import numpy as np
 
     from regard.visualisation import Alignment, ExplanationData
-    from regard.visualisation.explanation_data import data
+    from regard.visualisation.explanation_data import page_data
 
-    story = ExplanationData.of([Alignment(("a",), ("b",), np.ones((1, 1)))])
+    story = ExplanationData.from_alignments([Alignment(("a",), ("b",), np.ones((1, 1)))])
     named = PAGE.read_text(encoding="utf-8").split("## Served")[1]
-    for key in data(story):
+    for key in page_data(story):
         assert f"`{key}`" in named or key in {"title", "langs", "rtl", "links", "facts"}, key

@@ -52,7 +52,7 @@ def test_readings_are_those_of_teacher_forcing_the_output_alone(translator: Tran
         for layer in found.readings.layers("cross"):
             assert found.readings.weights[layer].shape[1:] == (len(ids) + 1, len(source))
             words = found.readings.words(layer)
-            np.testing.assert_allclose(words.weights.sum(1) + words.elsewhere, 1, atol=1e-5)
+            np.testing.assert_allclose(words.weights.sum(1) + words.special_weights, 1, atol=1e-5)
             assert words.weights.shape == (len(found.text.split()), len(line.split()))
 
 

@@ -99,7 +99,7 @@ class WordWeights:
     the beginning of the target (target words)."""
 
     weights: Array
-    elsewhere: Array
+    special_weights: Array
 
 
 def cell_edges(count: int, middle: float = 0.5, reach: float = 1.0) -> npt.NDArray[np.float64]:
@@ -118,8 +118,8 @@ def merge_words(weights: Array, source_words: Sequence[int], target_words: Seque
     """Pieces into words: the sum over the pieces of a source word, the mean over those of a target word."""
     columns, rows = _groups(source_words), _groups(target_words)
     rows = rows / np.maximum(rows.sum(1, keepdims=True), 1)
-    elsewhere = weights[:, np.asarray(source_words) < 0].sum(1)
-    return WordWeights((rows @ weights @ columns.T).astype(np.float32), (rows @ elsewhere).astype(np.float32))
+    special_weights = weights[:, np.asarray(source_words) < 0].sum(1)
+    return WordWeights((rows @ weights @ columns.T).astype(np.float32), (rows @ special_weights).astype(np.float32))
 
 
 def argmax_links(weights: Array) -> list[Link]:

@@ -10,15 +10,15 @@ from regard.errors import ModelFolderError, UsageError
 
 if TYPE_CHECKING:
     from regard.visualisation import Chart
-    from regard.visualisation.layout import Picture
+    from regard.visualisation.layout import Figure
 
-__all__ = ["RUN_VIEWS", "picture_of_run"]
+__all__ = ["RUN_VIEWS", "draw_run"]
 
 RUN_VIEWS = ("curve", "schedule", "positions")
 POSITIONS = 100
 
 
-def picture_of_run(run: Path, view: str) -> Chart | Picture:
+def draw_run(run: Path, view: str) -> Chart | Figure:
     """One of RUN_VIEWS. Raises ModelFolderError where the run folder does not hold what it shows."""
     if view == "positions":
         return _positions(run)
@@ -77,7 +77,7 @@ def _schedule(run: Path) -> Chart:
     return Chart("Learning rate", "updates", (("rate", (Series("rate", points),)),), caption)
 
 
-def _positions(run: Path) -> Picture:
+def _positions(run: Path) -> Figure:
     """What is added to the embeddings: waves, or the vectors that were learnt, as far as training sentences reached."""
     import torch
 

@@ -11,7 +11,7 @@ import typer
 import regard
 from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
-from regard.cli.run_views import RUN_VIEWS, picture_of_run
+from regard.cli.run_views import RUN_VIEWS, draw_run
 from regard.cli.script_warning import warn_of_strangers
 from regard.errors import UsageError
 
@@ -68,7 +68,7 @@ def show(
     if view in RUN_VIEWS:
         from regard.visualisation import save
 
-        save(picture_of_run(run, view), out)
+        save(draw_run(run, view), out)
         say(f"wrote {out}")
         return
     if text is None or not text.strip():
@@ -159,7 +159,7 @@ def _heads(translator: Translator, told: Explanation) -> Heads:
             readings.target_text,
             each.weights,
             caption=f"head {number}{worth[number - 1]}",
-            elsewhere=each.elsewhere,
+            special_weights=each.special_weights,
         )
         for number, each in enumerate(words, 1)
     ]
@@ -179,7 +179,11 @@ def _alignment(translator: Translator, told: Explanation) -> Alignment:
     if mattered is not None:
         caption += f" · rank correlation with what mattered: {_agreement(mattered)}"
     return Alignment(
-        readings.source_text, readings.target_text, words.weights, caption=caption, elsewhere=words.elsewhere
+        readings.source_text,
+        readings.target_text,
+        words.weights,
+        caption=caption,
+        special_weights=words.special_weights,
     )
 
 

@@ -16,7 +16,9 @@ Map = npt.NDArray[np.floating]
 Region = npt.NDArray[np.bool_]
 
 
-def points_at(weights: Map, region: Region, middle: float = 0.5, reach: tuple[float, float] = (1.0, 1.0)) -> bool:
+def points_at(
+    weights: Map, region: Region, cell_centre: float = 0.5, cell_extent: tuple[float, float] = (1.0, 1.0)
+) -> bool:
     """Whether the middle of the strongest cell of a map (rows, columns) lies in a region (Y, X) of a picture.
 
     The map's cells lie evenly over the picture, whatever the sizes of both; `middle` is where in its square a cell
@@ -28,15 +30,18 @@ def points_at(weights: Map, region: Region, middle: float = 0.5, reach: tuple[fl
         )
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
     (rows, columns), (Y, X) = weights.shape, region.shape
-    y, x = (row + middle) / rows * reach[0] * Y, (column + middle) / columns * reach[1] * X
+    y, x = (row + cell_centre) / rows * cell_extent[0] * Y, (column + cell_centre) / columns * cell_extent[1] * X
     return bool(region[min(int(y), Y - 1), min(int(x), X - 1)])
 
 
 def share_pointed(
-    maps: Iterable[Map], regions: Iterable[Region], middle: float = 0.5, reach: tuple[float, float] = (1.0, 1.0)
+    maps: Iterable[Map],
+    regions: Iterable[Region],
+    cell_centre: float = 0.5,
+    cell_extent: tuple[float, float] = (1.0, 1.0),
 ) -> float:
     """The share of maps that point at their region."""
-    hits = [points_at(weights, region, middle, reach) for weights, region in zip(maps, regions, strict=True)]
+    hits = [points_at(weights, region, cell_centre, cell_extent) for weights, region in zip(maps, regions, strict=True)]
     return sum(hits) / max(len(hits), 1)
 
 
@@ -55,7 +60,10 @@ class Pointing:
 
 
 def pointing_game(
-    maps: Iterable[Map], regions: Iterable[Region], middle: float = 0.5, reach: tuple[float, float] = (1.0, 1.0)
+    maps: Iterable[Map],
+    regions: Iterable[Region],
+    cell_centre: float = 0.5,
+    cell_extent: tuple[float, float] = (1.0, 1.0),
 ) -> Pointing:
     """The pointing game with its two baselines: a map (rows, columns) and a region (Y, X) for each word.
 
@@ -64,4 +72,6 @@ def pointing_game(
     own = list(regions)
     whole = np.ones((1, 1))  # a map of a single cell peaks in the middle
     chance = float(np.mean([region.mean() for region in own])) if own else 0.0
-    return Pointing(len(own), share_pointed(maps, own, middle, reach), chance, share_pointed([whole] * len(own), own))
+    return Pointing(
+        len(own), share_pointed(maps, own, cell_centre, cell_extent), chance, share_pointed([whole] * len(own), own)
+    )

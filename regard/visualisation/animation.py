@@ -11,7 +11,7 @@ import numpy.typing as npt
 from PIL import Image, ImageColor
 
 from regard.visualisation.colours import LEVELS, ROLES, Theme, colour
-from regard.visualisation.layout import Photo, Picture
+from regard.visualisation.layout import Figure, Photo
 from regard.visualisation.rendering import paint, style_of, svg_group, svg_photos
 
 __all__ = ["draw_gif", "draw_moving_svg"]
@@ -21,7 +21,7 @@ PHOTO_COLOURS = 176  # of the 256 that a GIF may have
 BLENDS = 20  # of each colour of text with the paper, for smooth edges
 
 
-def draw_gif(pictures: Sequence[Picture], scale: float = 1.5, theme: Theme = "light") -> bytes:
+def draw_gif(pictures: Sequence[Figure], scale: float = 1.5, theme: Theme = "light") -> bytes:
     """Pictures of one size as a GIF that begins again when it is through."""
     painted = [paint(picture, scale, theme)[0] for picture in pictures]
     has_photos = any(isinstance(mark, Photo) for picture in pictures for mark in picture.marks())
@@ -66,7 +66,7 @@ def _indexed(image: Image.Image, palette: npt.NDArray[np.int64]) -> Image.Image:
     return indexed
 
 
-def draw_moving_svg(pictures: Sequence[Picture]) -> str:
+def draw_moving_svg(pictures: Sequence[Figure]) -> str:
     """The same as an SVG document without a program: light or dark as the reader's system; still, where motion is not
     wanted, showing the end."""
     first, last = pictures[0], pictures[-1]
@@ -79,7 +79,7 @@ def draw_moving_svg(pictures: Sequence[Picture]) -> str:
         f"@keyframes end{{0%{{visibility:visible}}{100 * pause / slots:.4f}%{{visibility:hidden}}}}"
         "@media (prefers-reduced-motion:reduce){g.f{animation:none}g.l{visibility:visible}}"
     )
-    everything = Picture(first.width, first.height, tuple(g for each in pictures for g in each.groups), "", "")
+    everything = Figure(first.width, first.height, tuple(g for each in pictures for g in each.groups), "", "")
     size = f'width="{first.width}" height="{first.height}" viewBox="0 0 {first.width} {first.height}"'
     frames = [
         f'<g class="f{" l" if picture is last else ""}" style="animation-delay:{number * EACH}ms">'

@@ -14,7 +14,7 @@ import numpy as np
 from regard.errors import UsageError
 from regard.visualisation.colours import SERIES, level
 from regard.visualisation.fonts import measure, wrap
-from regard.visualisation.layout import LINE_HEIGHT, MIDDLE, Box, Group, Line, Mark, Picture, Text, text_lines
+from regard.visualisation.layout import LINE_HEIGHT, MIDDLE, Box, Figure, Group, Line, Mark, Text, text_lines
 
 __all__ = ["Chart", "Series", "layout_chart", "layout_places", "layout_positions"]
 
@@ -49,7 +49,7 @@ class Chart:
             raise UsageError(f"{self.title}: {SERIES} lines in a panel can be told apart; draw fewer")
 
 
-def layout_chart(chart: Chart) -> Picture:
+def layout_chart(chart: Chart) -> Figure:
     """The chart as marks."""
     limit = LEFT + WIDE
     head = text_lines(wrap(chart.title, TITLE, limit), MARGIN, MARGIN, TITLE, "ink")
@@ -64,7 +64,7 @@ def layout_chart(chart: Chart) -> Picture:
     last = Text((across.start + across.end) / 2, top - GAP + 36, chart.across, SIZE, "muted", "middle")
     width, height = math.ceil(limit + MARGIN + _right(chart)), math.ceil(top - GAP + 36 + MARGIN)
     paper = Group("paper", (Box(0.0, 0.0, float(width), float(height), "paper"),))
-    return Picture(width, height, (paper, *groups, Group("across", (last,))), chart.title, _description(chart))
+    return Figure(width, height, (paper, *groups, Group("across", (last,))), chart.title, _description(chart))
 
 
 def _right(chart: Chart) -> float:
@@ -143,7 +143,7 @@ def _description(chart: Chart) -> str:
     return f"{chart.across} from left to right. {'; '.join(told)}."
 
 
-def layout_positions(waves: np.ndarray, title: str = "Positional encoding") -> Picture:
+def layout_positions(waves: np.ndarray, title: str = "Positional encoding") -> Figure:
     """The encoding of positions (rows) in all dimensions (columns), from −1 (light) over 0 to 1 (dark)."""
     T, D = waves.shape
     table, width, height = _table(waves, "dimension", 1.0, MARGIN, MARGIN + 56)
@@ -151,7 +151,7 @@ def layout_positions(waves: np.ndarray, title: str = "Positional encoding") -> P
     return _paper([Text(MARGIN, MARGIN + 14, title, TITLE)], [Group("waves", table)], width, height, title, words)
 
 
-def layout_places(tables: Sequence[tuple[str, np.ndarray]], title: str = "Learnt positions") -> Picture:
+def layout_places(tables: Sequence[tuple[str, np.ndarray]], title: str = "Learnt positions") -> Figure:
     """The learnt vectors of positions, for each side that has some, and how alike those of any two positions are.
 
     Left the vectors (positions, dimensions), right the cosine of every position with every other: what was learnt of
@@ -205,11 +205,11 @@ def _table(
 
 def _paper(
     texts: Sequence[Text], groups: Sequence[Group], right: float, bottom: float, title: str, words: str
-) -> Picture:
+) -> Figure:
     right = max(right, *(text.x + measure(text.text, text.size) for text in texts))
     width, height = math.ceil(right + MARGIN), math.ceil(bottom)
     paper = Group("paper", (Box(0.0, 0.0, float(width), float(height), "paper"),))
-    return Picture(width, height, (paper, *groups, Group("texts", tuple(texts))), title, words)
+    return Figure(width, height, (paper, *groups, Group("texts", tuple(texts))), title, words)
 
 
 def _some(count: int) -> range:

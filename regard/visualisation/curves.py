@@ -15,7 +15,7 @@ from itertools import pairwise
 from regard.errors import UsageError
 from regard.visualisation.colours import SERIES, THEMES, colour
 from regard.visualisation.fonts import STACK, measure, wrap
-from regard.visualisation.layout import ASCENT, LINE_HEIGHT, MIDDLE, Box, Group, Line, Mark, Picture, Text, text_lines
+from regard.visualisation.layout import ASCENT, LINE_HEIGHT, MIDDLE, Box, Figure, Group, Line, Mark, Text, text_lines
 from regard.visualisation.rendering import draw_svg
 
 __all__ = ["Curves", "LogSeries", "Panel", "curves_page", "layout_curves", "picture_page"]
@@ -66,7 +66,7 @@ class Curves:
             raise UsageError(*causes)
 
 
-def layout_curves(curves: Curves) -> Picture:
+def layout_curves(curves: Curves) -> Figure:
     """The panels two by two, with the names of all lines below."""
     columns = min(2, len(curves.panels))
     width = 2 * MARGIN + columns * (LEFT + WIDE + RIGHT) + (columns - 1) * GAP
@@ -83,7 +83,7 @@ def layout_curves(curves: Curves) -> Picture:
     height = math.ceil(bottom + MARGIN)
     paper = Group("paper", (Box(0.0, 0.0, width, float(height), "paper"),))
     groups = [paper, Group("header", header), *groups, Group("legend", legend)]
-    return Picture(math.ceil(width), height, tuple(groups), curves.title or "Curves", _description(curves))
+    return Figure(math.ceil(width), height, tuple(groups), curves.title or "Curves", _description(curves))
 
 
 def curves_page(curves: Curves) -> str:
@@ -91,7 +91,7 @@ def curves_page(curves: Curves) -> str:
     return picture_page(layout_curves(curves), f"<pre>{escape(curves.table)}</pre>")
 
 
-def picture_page(picture: Picture, below: str = "") -> str:
+def picture_page(picture: Figure, below: str = "") -> str:
     """A picture as a page that fetches nothing, with some HTML below it."""
     light, dark = (f":root{{--paper:{colour('paper', theme)};--ink:{colour('ink', theme)}}}" for theme in THEMES)
     style = (

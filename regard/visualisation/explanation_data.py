@@ -21,7 +21,17 @@ from regard.visualisation.heatmap import Alignment
 from regard.visualisation.overlay import SourceImage
 from regard.visualisation.text import clean, is_korean
 
-__all__ = ["Attributions", "ExplanationData", "LayerWeights", "Node", "ShownHead", "Step", "data", "layers_of", "shown"]
+__all__ = [
+    "Attributions",
+    "ExplanationData",
+    "LayerWeights",
+    "SearchNode",
+    "ShownHead",
+    "TreeStep",
+    "layer_weights",
+    "page_data",
+    "token_label",
+]
 
 Role = Literal["cross", "encoder", "decoder", "mattered"]
 FINE, COARSE, MANY = 1000, 250, 2_000_000  # steps of a weight; the coarse ones fit in a byte, for so many numbers
@@ -37,7 +47,7 @@ class LayerWeights:
     name: str
     role: Role
     weights: np.ndarray
-    elsewhere: np.ndarray
+    special_weights: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -50,11 +60,11 @@ class ShownHead:
 
 
 @dataclass(frozen=True)
-class Node:
+class SearchNode:
     """A piece that could be written: its parent's place among the nodes of the step before (−1: the beginning)."""
 
     parent: int
-    piece: str
+    token: str
     probability: float
     total: float  # log-probability of everything up to here
     fate: Literal["kept", "ended", "pruned"]
@@ -62,11 +72,11 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Step:
+class TreeStep:
     """One step of the search: the beginnings that were open, and what the translation's own could go on with."""
 
-    nodes: tuple[Node, ...]
-    options: tuple[tuple[str, float, bool], ...]  # piece, probability, taken; likeliest first
+    nodes: tuple[SearchNode, ...]
+    candidates: tuple[tuple[str, float, bool], ...]  # piece, probability, taken; likeliest first
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +94,11 @@ class ExplanationData:
 
     source: tuple[str, ...]
     target: tuple[str, ...]
-    pieces: tuple[str, ...]  # P; the last is the end of the sentence
-    words: tuple[int, ...]  # P: the target word of each piece, −1 for the end
+    tokens: tuple[str, ...]  # P; the last is the end of the sentence
+    target_words: tuple[int, ...]  # P: the target word of each piece, −1 for the end
     layers: tuple[LayerWeights, ...]
-    chosen: ShownHead = ShownHead(0)
-    steps: tuple[Step, ...] = ()
+    shown_head: ShownHead = ShownHead(0)
+    steps: tuple[TreeStep, ...] = ()
     attributions: Attributions | None = None
     links: frozenset[tuple[int, int]] = frozenset()
     facts: dict[str, str] = field(default_factory=dict)
@@ -101,10 +111,10 @@ class ExplanationData:
             raise UsageError("a page needs at least one source word, one target word and one layer that reads")
         object.__setattr__(self, "source", tuple(clean(word) for word in self.source))
         object.__setattr__(self, "target", tuple(clean(word) for word in self.target))
-        object.__setattr__(self, "pieces", tuple(clean(piece) for piece in self.pieces))
+        object.__setattr__(self, "pieces", tuple(clean(piece) for piece in self.tokens))
 
     @classmethod
-    def of(cls, alignments: Sequence[Alignment]) -> ExplanationData:
+    def from_alignments(cls, alignments: Sequence[Alignment]) -> ExplanationData:
         """The story of alignments of the same two sentences: each is a layer with one head."""
         if not alignments:
             raise UsageError("a page needs at least one alignment")
@@ -116,20 +126,22 @@ class ExplanationData:
         places = tuple(range(len(first.target)))
         return cls(first.source, first.target, first.target, places, layers, links=first.links or frozenset())
 
-    def read(self) -> np.ndarray:
+    def shown_weights(self) -> np.ndarray:
         """The weights (P, S) of the chosen read, row by row as pieces were predicted."""
-        weights = self.layers[self.chosen.layer].weights
-        found: np.ndarray = weights.mean(0) if self.chosen.head is None else weights[self.chosen.head]
+        weights = self.layers[self.shown_head.layer].weights
+        found: np.ndarray = weights.mean(0) if self.shown_head.head is None else weights[self.shown_head.head]
         return found
 
 
 def _layer(alignment: Alignment, number: int) -> LayerWeights:
-    elsewhere = np.zeros(len(alignment.target)) if alignment.elsewhere is None else alignment.elsewhere
+    special_weights = (
+        np.zeros(len(alignment.target)) if alignment.special_weights is None else alignment.special_weights
+    )
     name = alignment.caption or alignment.title or str(number)
-    return LayerWeights(name, "cross", alignment.weights[None], elsewhere[None])
+    return LayerWeights(name, "cross", alignment.weights[None], special_weights[None])
 
 
-def layers_of(readings: Readings) -> tuple[LayerWeights, ...]:
+def layer_weights(readings: Readings) -> tuple[LayerWeights, ...]:
     """Every layer and head between words, cross-attention first; one that read a single entry says nothing.
 
     Of a picture, what its cells looked at in each other is left out: nobody could point at it.
@@ -139,12 +151,12 @@ def layers_of(readings: Readings) -> tuple[LayerWeights, ...]:
         names = readings.layers(role)
         for number, name in enumerate(names, 1):
             if role == "cross":
-                weights, elsewhere = _by_pieces(readings, name)
+                weights, special_weights = _by_pieces(readings, name)
             else:
                 heads = [readings.words(name, head) for head in range(len(readings.weights[name]))]
                 weights = np.stack([head.weights for head in heads])
-                elsewhere = np.stack([head.elsewhere for head in heads])
-            found.append(LayerWeights(str(number), role, weights, elsewhere))
+                special_weights = np.stack([head.special_weights for head in heads])
+            found.append(LayerWeights(str(number), role, weights, special_weights))
     return tuple(found)
 
 
@@ -158,7 +170,7 @@ def _by_pieces(readings: Readings, layer: str) -> tuple[np.ndarray, np.ndarray]:
 # --- as JSON
 
 
-def data(story: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")) -> dict[str, Any]:
+def page_data(story: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")) -> dict[str, Any]:
     """What the page's program reads, as JSON values; `docs/pictures.md` describes it."""
     layers = [*story.layers, *_mattered_layers(story.attributions)]
     steps = FINE if sum(layer.weights.size for layer in layers) < MANY else COARSE
@@ -172,12 +184,12 @@ def data(story: ExplanationData, title: str = "", langs: tuple[str, str] = ("", 
             "target": [langs[1] or _language(word) for word in story.target],
         },
         "rtl": {"source": _is_right_to_left(story.source), "target": _is_right_to_left(story.target)},
-        "pieces": [_shown(piece) for piece in story.pieces],
-        "words": story.words,
+        "pieces": [_token_text(piece) for piece in story.tokens],
+        "words": story.target_words,
         "blocks": [{"role": layer.role, "name": layer.name, "shape": layer.weights.shape} for layer in layers],
         "steps": steps,
         "pack": _packed(layers, steps),
-        "chosen": [story.chosen.layer, story.chosen.head, story.chosen.shifted],
+        "chosen": [story.shown_head.layer, story.shown_head.head, story.shown_head.shifted],
         "player": [_step(step) for step in story.steps],
         "trust": _trust(story.attributions),
         "links": sorted(story.links),
@@ -212,19 +224,19 @@ def _mattered_layers(mattered: Attributions | None) -> list[LayerWeights]:
 
 def _packed(layers: Sequence[LayerWeights], steps: int) -> str:
     """All weights, each row with what fell on no word after it, in steps; low bytes, then high ones; zlib, base64."""
-    parts = [np.concatenate([layer.weights, layer.elsewhere[..., None]], -1).reshape(-1) for layer in layers]
+    parts = [np.concatenate([layer.weights, layer.special_weights[..., None]], -1).reshape(-1) for layer in layers]
     numbers = np.rint(np.clip(np.concatenate(parts), 0, 1) * steps).astype(np.uint16)
     planes = [numbers & 255] if steps <= 255 else [numbers & 255, numbers >> 8]
     return base64.b64encode(zlib.compress(np.concatenate(planes).astype(np.uint8).tobytes(), 9)).decode("ascii")
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: TreeStep) -> dict[str, Any]:
     return {
         "nodes": [
-            [n.parent, _shown(n.piece), round(n.probability, 4), round(n.total, 3), n.fate, int(n.wins)]
+            [n.parent, _token_text(n.token), round(n.probability, 4), round(n.total, 3), n.fate, int(n.wins)]
             for n in step.nodes
         ],
-        "options": [[_shown(piece), round(chance, 4), int(taken)] for piece, chance, taken in step.options],
+        "options": [[_token_text(piece), round(chance, 4), int(taken)] for piece, chance, taken in step.candidates],
     }
 
 
@@ -235,7 +247,7 @@ def _trust(mattered: Attributions | None) -> dict[str, Any] | None:
     return {"agreement": [[name, None if np.isnan(value) else round(value, 3)] for name, value in pairs]}
 
 
-def _shown(piece: str) -> str:
+def _token_text(piece: str) -> str:
     """A piece as people read it: its leading mark for a space becomes one."""
     return clean(piece).replace("▁", " ")
 
@@ -249,6 +261,6 @@ def _is_right_to_left(words: Sequence[str]) -> bool:
     return sum(kind in {"R", "AL"} for kind in kinds) > kinds.count("L")
 
 
-def shown(piece: str) -> str:
+def token_label(piece: str) -> str:
     """A piece by itself, without the mark for a space; the end of the sentence as (end)."""
-    return "(end)" if piece == "</s>" else _shown(piece).strip()
+    return "(end)" if piece == "</s>" else _token_text(piece).strip()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.layout import LINE_HEIGHT, MIDDLE, Text
 
-__all__ = ["END", "Grid", "labels_above", "labels_beside", "place"]
+__all__ = ["END", "Grid", "labels_above", "labels_beside", "place_grid"]
 
 END = "(end)"  # label of the thin column for what was read from the end of the sentence
 GAP = 8.0  # between a label and the grid
@@ -67,7 +67,7 @@ class Grid:
         return x + 1, self.top + t * self.cell_height + 1, width - 1, self.cell_height - 1
 
 
-def place(source: Sequence[str], target: Sequence[str], has_end: bool, margin: float) -> Grid:
+def place_grid(source: Sequence[str], target: Sequence[str], has_end: bool, margin: float) -> Grid:
     """A grid for these words, as near to the top left corner as margin and labels allow."""
     height = min(LARGEST, max(SMALLEST, SIDE // max(len(source), len(target))))
     font = min(14.0, max(10.0, 0.72 * height))

@@ -12,7 +12,7 @@ from regard.errors import UsageError
 from regard.visualisation.colours import level
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.heatmap import Alignment, ceiling_of
-from regard.visualisation.layout import MIDDLE, Box, Group, Mark, Picture, Text
+from regard.visualisation.layout import MIDDLE, Box, Figure, Group, Mark, Text
 
 __all__ = ["Heads", "layout_heads"]
 
@@ -39,7 +39,7 @@ class Heads:
             raise UsageError("heads that stand side by side read the same words")
 
 
-def layout_heads(heads: Heads) -> Picture:
+def layout_heads(heads: Heads) -> Figure:
     """Panels in rows of four; words at the left of each row and above each column of panels, where there is room."""
     first, ceiling = heads.heads[0], ceiling_of(heads.heads)
     T, S = len(first.target), len(first.source)
@@ -67,7 +67,7 @@ def layout_heads(heads: Heads) -> Picture:
     title = (Text(MARGIN, MARGIN + 14, elide(heads.title, 16.0, width - 2 * MARGIN), 16.0),) if heads.title else ()
     paper = Group("paper", (Box(0.0, 0.0, float(width), float(height), "paper"),))
     groups = [paper, Group("header", title), *groups]
-    return Picture(width, height, tuple(groups), heads.title or "Heads", _description(heads))
+    return Figure(width, height, tuple(groups), heads.title or "Heads", _description(heads))
 
 
 def _width(word: str, size: float) -> float:

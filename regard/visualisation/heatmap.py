@@ -14,11 +14,11 @@ import numpy as np
 from regard.errors import UsageError
 from regard.visualisation.colours import LEVELS, level
 from regard.visualisation.fonts import measure, wrap
-from regard.visualisation.grid import AXES, AXES_SIZE, GAP, Grid, labels_above, labels_beside, place
-from regard.visualisation.layout import ASCENT, LINE_HEIGHT, MIDDLE, Box, Group, Picture, Text, text_lines
+from regard.visualisation.grid import AXES, AXES_SIZE, GAP, Grid, labels_above, labels_beside, place_grid
+from regard.visualisation.layout import ASCENT, LINE_HEIGHT, MIDDLE, Box, Figure, Group, Text, text_lines
 from regard.visualisation.text import clean, isolated
 
-__all__ = ["Alignment", "ceiling_of", "layout"]
+__all__ = ["Alignment", "ceiling_of", "layout_heatmap"]
 
 MARGIN = 18.0  # around everything
 TITLE_SIZE, CAPTION_SIZE, LEGEND_SIZE = 16.0, 12.0, 11.0
@@ -37,7 +37,9 @@ class Alignment:
     weights: np.ndarray  # (T, S); a row sums to one, or to less where mass lies on the end of the sentence
     title: str = ""
     caption: str = ""
-    elsewhere: np.ndarray | None = None  # (T,): mass on the end of the sentence, drawn as a thin column of its own
+    special_weights: np.ndarray | None = (
+        None  # (T,): mass on the end of the sentence, drawn as a thin column of its own
+    )
     links: frozenset[tuple[int, int]] | None = None  # (source, target) pairs, drawn as outlined cells
 
     def __post_init__(self) -> None:
@@ -46,8 +48,8 @@ class Alignment:
         _put(self, "title", clean(self.title))
         _put(self, "caption", clean(self.caption))
         _put(self, "weights", _numbers("weights", self.weights, (len(self.target), len(self.source))))
-        if self.elsewhere is not None:
-            _put(self, "elsewhere", _numbers("elsewhere", self.elsewhere, (len(self.target),)))
+        if self.special_weights is not None:
+            _put(self, "special_weights", _numbers("special_weights", self.special_weights, (len(self.target),)))
         _check_sums(self)
         _check_links(self)
 
@@ -79,8 +81,8 @@ def _numbers(name: str, given: object, shape: tuple[int, ...]) -> np.ndarray:
 def _check_sums(alignment: Alignment) -> None:
     """A row may sum to less than one, never to more; the tolerance is that of bfloat16."""
     sums = alignment.weights.sum(axis=1)
-    if alignment.elsewhere is not None:
-        sums = sums + alignment.elsewhere
+    if alignment.special_weights is not None:
+        sums = sums + alignment.special_weights
     if sums.max() > 1.02:
         t = int(sums.argmax())
         raise UsageError(f"the weights of a target word sum to one at most; those of word {t} sum to {sums[t]:.3f}")
@@ -96,14 +98,14 @@ def _check_links(alignment: Alignment) -> None:
 def ceiling_of(alignments: Sequence[Alignment]) -> float:
     """The weight at the top of the colour scale: the least round number that no weight passes."""
     most = max(float(a.weights.max()) for a in alignments)
-    most = max([most, *(float(a.elsewhere.max()) for a in alignments if a.elsewhere is not None)])
+    most = max([most, *(float(a.special_weights.max()) for a in alignments if a.special_weights is not None)])
     return next((ceiling for ceiling in CEILINGS if most <= ceiling), 1.0)
 
 
-def layout(alignment: Alignment, ceiling: float | None = None) -> Picture:
+def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure:
     """The heatmap as boxes and texts; `ceiling` fixes the top of the scale, to compare several pictures."""
     ceiling = ceiling or ceiling_of([alignment])
-    grid = place(alignment.source, alignment.target, alignment.elsewhere is not None, MARGIN)
+    grid = place_grid(alignment.source, alignment.target, alignment.special_weights is not None, MARGIN)
     above = labels_above(grid, alignment.source)
     right = max(x for label in above for x, _ in label.corners())
     has_links = bool(alignment.links)
@@ -126,7 +128,7 @@ def layout(alignment: Alignment, ceiling: float | None = None) -> Picture:
         Group("links", _links(alignment, grid)),
         Group("legend", _legend(legend_left, grid.bottom + 20, ceiling, has_links)),
     )
-    return Picture(width, height, groups, alignment.title or "Word alignment", _description(alignment))
+    return Figure(width, height, groups, alignment.title or "Word alignment", _description(alignment))
 
 
 def _header(alignment: Alignment, limit: float) -> tuple[Text, ...]:
@@ -171,11 +173,11 @@ def _hint(target: str, source: str, weight: float) -> str:
 
 def _end_column(alignment: Alignment, grid: Grid, ceiling: float) -> tuple[Group, ...]:
     """The thin column's label and cells, where it is shown."""
-    if alignment.elsewhere is None:
+    if alignment.special_weights is None:
         return ()
     cells = tuple(
         Box(*grid.end_cell(t), f"w{level(mass, ceiling)}", _hint(alignment.target[t], "end of sentence", mass))
-        for t, mass in enumerate(alignment.elsewhere)
+        for t, mass in enumerate(alignment.special_weights)
     )
     return Group("end-label", labels_above(grid, alignment.source)[grid.columns :]), Group("end", cells)
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from regard.visualisation.fonts import measure
 
-__all__ = ["Anchor", "Box", "Group", "Line", "Mark", "Photo", "Picture", "Text", "text_lines"]
+__all__ = ["Anchor", "Box", "Figure", "Group", "Line", "Mark", "Photo", "Text", "text_lines"]
 
 Anchor = Literal["start", "middle", "end"]
 
@@ -99,7 +99,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Figure:
     """A laid-out figure."""
 
     width: int

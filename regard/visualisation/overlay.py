@@ -18,7 +18,7 @@ from PIL import Image
 from regard.attention.alignment import cell_edges
 from regard.errors import UsageError
 from regard.visualisation.fonts import elide, measure, wrap
-from regard.visualisation.layout import ASCENT, LINE_HEIGHT, Box, Group, Mark, Photo, Picture, Text, text_lines
+from regard.visualisation.layout import ASCENT, LINE_HEIGHT, Box, Figure, Group, Mark, Photo, Text, text_lines
 from regard.visualisation.text import clean, isolated
 
 __all__ = ["DENSITY", "VEIL", "Overlay", "SourceImage", "layout_overlay", "veiled"]
@@ -142,7 +142,7 @@ def _veil(weights: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def layout_overlay(overlay: Overlay) -> Picture:
+def layout_overlay(overlay: Overlay) -> Figure:
     """The picture itself, then one for each word in the order of the caption, in rows."""
     width, height = overlay.image.size(LONGER)
     panels = len(overlay.words) + 1
@@ -162,7 +162,7 @@ def layout_overlay(overlay: Overlay) -> Picture:
     groups.append(Group("legend", tuple(_legend(MARGIN, below))))
     size = math.ceil(right + MARGIN), math.ceil(below + LEGEND_SIZE * LINE_HEIGHT + MARGIN)
     paper = Group("paper", (Box(0.0, 0.0, float(size[0]), float(size[1]), "paper"),))
-    return Picture(*size, (paper, *groups), overlay.title, _description(overlay))
+    return Figure(*size, (paper, *groups), overlay.title, _description(overlay))
 
 
 def _header(overlay: Overlay, limit: float) -> tuple[Text, ...]:

@@ -17,13 +17,13 @@ from importlib.resources import files
 from typing import Any
 
 from regard.visualisation.colours import LEVELS, ROLES, THEMES, Theme, colour
-from regard.visualisation.explanation_data import ExplanationData, data
+from regard.visualisation.explanation_data import ExplanationData, page_data
 from regard.visualisation.fonts import STACK, face
 from regard.visualisation.heatmap import Alignment
 from regard.visualisation.overlay import DENSITY, VEIL
 from regard.visualisation.text import clean
 
-__all__ = ["Meta", "page"]
+__all__ = ["Meta", "render_page"]
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Meta:
     endpoint: str = ""
 
 
-def page(told: ExplanationData | Sequence[Alignment], meta: Meta | None = None) -> str:
+def render_page(told: ExplanationData | Sequence[Alignment], meta: Meta | None = None) -> str:
     """The page of a story, or of one or more alignments of the same two sentences."""
     meta = meta or Meta()
-    story = told if isinstance(told, ExplanationData) else ExplanationData.of(told)
-    values = data(story, meta.title, (meta.source_lang, meta.target_lang))
+    story = told if isinstance(told, ExplanationData) else ExplanationData.from_alignments(told)
+    values = page_data(story, meta.title, (meta.source_lang, meta.target_lang))
     values["facts"] |= {clean(name): clean(value) for name, value in (meta.facts or {}).items()}
     values |= {"endpoint": meta.endpoint, "palette": _palette(), "veil": [*VEIL, DENSITY]}
     parts = {

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from regard.errors import UsageError
 from regard.visualisation.colours import level
-from regard.visualisation.explanation_data import ExplanationData, Node, shown
+from regard.visualisation.explanation_data import ExplanationData, SearchNode, token_label
 from regard.visualisation.fonts import elide, measure
-from regard.visualisation.layout import LINE_HEIGHT, MIDDLE, Box, Group, Line, Mark, Picture, Text
+from regard.visualisation.layout import LINE_HEIGHT, MIDDLE, Box, Figure, Group, Line, Mark, Text
 from regard.visualisation.overlay import veiled
 
-__all__ = ["frames"]
+__all__ = ["layout_frames"]
 
 WIDTH, MARGIN = 760.0, 18.0
 SIZE, SMALL = 15.0, 11.0
@@ -28,7 +28,7 @@ LONGER = 230.0  # pixels of the longer side of a picture
 BRIGHT = 0.5  # the ceiling of the scale is not below this
 
 
-def frames(story: ExplanationData) -> list[Picture]:
+def layout_frames(story: ExplanationData) -> list[Figure]:
     """A picture for each piece of the translation, all of one size. Raises UsageError where no search was recorded."""
     if not story.steps:
         raise UsageError("how the translation was found is not known here, so there is nothing to play; show the page")
@@ -38,9 +38,9 @@ def frames(story: ExplanationData) -> list[Picture]:
 Part = tuple[str, Iterable[Mark], float]  # name, marks, the room that they take from the top down
 
 
-def _frame(story: ExplanationData, t: int) -> Picture:
+def _frame(story: ExplanationData, t: int) -> Figure:
     """Parts below one another; each takes the same room in every frame."""
-    pieces = [(shown(piece) or "␣", SIZE) for piece in story.pieces[:-1]]
+    pieces = [(token_label(piece) or "␣", SIZE) for piece in story.tokens[:-1]]
     top, groups = MARGIN, [Group("paper", (Box(0.0, 0.0, WIDTH, _height(story), "paper"),))]
     for name, marks, height in (
         *_read(story, t),
@@ -54,13 +54,13 @@ def _frame(story: ExplanationData, t: int) -> Picture:
         groups.append(Group(name, (heading, *(_down(mark, top) for mark in marks))))
         top += height + 12
     title = " ".join(story.target if story.image else story.source)
-    return Picture(int(WIDTH), int(_height(story)), tuple(groups), title, _description(story, t))
+    return Figure(int(WIDTH), int(_height(story)), tuple(groups), title, _description(story, t))
 
 
 def _read(story: ExplanationData, t: int) -> list[Part]:
     """What was looked at: words and the context that they form, or cells of a picture."""
     if story.image:
-        weights = story.read()[t].reshape(story.image.grid)
+        weights = story.shown_weights()[t].reshape(story.image.grid)
         return [("picture", veiled(story.image, weights, MARGIN, 0.0, LONGER), _high(story))]
     words = _wrapped([(word, SIZE) for word in story.source])
     return [("looks", _looks(story, t, words), _lines(words) * ROW), ("context", _context(story, t), 38.0)]
@@ -77,7 +77,7 @@ _HEADINGS = {
 
 
 def _height(story: ExplanationData) -> float:
-    pieces = [(shown(piece) or "␣", SIZE) for piece in story.pieces[:-1]]
+    pieces = [(token_label(piece) or "␣", SIZE) for piece in story.tokens[:-1]]
     read = _high(story) if story.image else _lines(_wrapped([(word, SIZE) for word in story.source])) * ROW + 38
     own = read + _lines(_wrapped(pieces)) * ROW + OPTIONS * ROW * 0.8 + _rows(story) * ROW * 0.85
     parts = 4 if story.image else 5
@@ -120,7 +120,7 @@ def _down(mark: Mark, by: float) -> Mark:
 
 
 def _looks(story: ExplanationData, t: int, words: Sequence[Place]) -> Iterator[Mark]:
-    read = story.read()[t]
+    read = story.shown_weights()[t]
     ceiling = max(BRIGHT, float(read.max()))
     for (x, y, width, text), weight in zip(words, read, strict=True):
         place = level(float(weight), ceiling)
@@ -133,7 +133,7 @@ def _context(story: ExplanationData, t: int) -> Iterator[Mark]:
     """One bar of what is read, in the order of the sentence; the rest stays empty."""
     width, x = WIDTH - 2 * MARGIN, MARGIN
     yield Box(MARGIN, 0.0, width, 32.0, "rule", outline=1.0)
-    for word, weight in zip(story.source, story.read()[t], strict=True):
+    for word, weight in zip(story.source, story.shown_weights()[t], strict=True):
         if weight < LEAST:
             continue
         part, place = float(weight) * width, max(12, level(float(weight)))
@@ -146,9 +146,9 @@ def _context(story: ExplanationData, t: int) -> Iterator[Mark]:
 
 def _options(story: ExplanationData, t: int) -> Iterator[Mark]:
     left, bar = MARGIN + 130, WIDTH - 2 * MARGIN - 200
-    for i, (piece, chance, taken) in enumerate(story.steps[t].options[:OPTIONS]):
+    for i, (piece, chance, taken) in enumerate(story.steps[t].candidates[:OPTIONS]):
         y = i * ROW * 0.8
-        text = elide(shown(piece) or "␣", SIZE, 120.0)
+        text = elide(token_label(piece) or "␣", SIZE, 120.0)
         yield Text(left - 8, y + 8 + MIDDLE * SIZE, text, SIZE, "ink" if taken else "muted", "end")
         yield Box(left, y + 1, max(1.0, chance * bar), 14.0, "w70" if taken else "w30")
         yield Text(left + bar + 60, y + 8 + MIDDLE * 12, f"{100 * chance:.1f} %", 12.0, "muted", "end")
@@ -183,7 +183,7 @@ def _spot(column: int, row: int) -> tuple[float, float]:
     return MARGIN + 14 + column * COLUMN, row * ROW * 0.85 + 10
 
 
-def _branch(story: ExplanationData, number: int, node: Node, x: float, y: float, first: int) -> Line:
+def _branch(story: ExplanationData, number: int, node: SearchNode, x: float, y: float, first: int) -> Line:
     start = (MARGIN, 10.0)
     if number:
         px, py = _spot(number - 1 - first, node.parent)
@@ -194,10 +194,10 @@ def _branch(story: ExplanationData, number: int, node: Node, x: float, y: float,
     return Line(tuple(bend), paint, 2.5 if node.wins else 1.2)
 
 
-def _label(node: Node) -> str:
-    return "■" if node.fate == "ended" else elide(shown(node.piece) or "␣", 12.0, COLUMN - 24)
+def _label(node: SearchNode) -> str:
+    return "■" if node.fate == "ended" else elide(token_label(node.token) or "␣", 12.0, COLUMN - 24)
 
 
 def _description(story: ExplanationData, t: int) -> str:
-    written = "".join(piece.replace("▁", " ") for piece in story.pieces[: t + 1]).strip()
+    written = "".join(piece.replace("▁", " ") for piece in story.tokens[: t + 1]).strip()
     return f"Step {t + 1} of {len(story.steps)}: {written}"

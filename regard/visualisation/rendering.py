@@ -14,8 +14,8 @@ from PIL import Image, ImageDraw
 from regard.errors import UsageError
 from regard.visualisation.colours import THEMES, Theme, colour
 from regard.visualisation.fonts import STACK, drawable, face, load
-from regard.visualisation.heatmap import Alignment, layout
-from regard.visualisation.layout import Box, Group, Line, Mark, Photo, Picture, Text
+from regard.visualisation.heatmap import Alignment, layout_heatmap
+from regard.visualisation.layout import Box, Figure, Group, Line, Mark, Photo, Text
 from regard.visualisation.text import is_korean
 
 __all__ = ["draw_png", "draw_svg", "paint", "png", "style_of", "svg", "svg_group", "svg_photos"]
@@ -27,18 +27,18 @@ _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 def svg(alignment: Alignment) -> str:
     """The heatmap as an SVG document: light or dark as the reader's system, weights on hover."""
-    return draw_svg(layout(alignment))
+    return draw_svg(layout_heatmap(alignment))
 
 
 def png(alignment: Alignment, scale: int | float = 2, theme: Theme = "light") -> bytes:
     """The heatmap as a PNG file of `scale` pixels to the SVG's one; fewer where it would pass 50 million pixels."""
-    return draw_png(layout(alignment), scale, theme)
+    return draw_png(layout_heatmap(alignment), scale, theme)
 
 
 # --- SVG
 
 
-def draw_svg(picture: Picture, inline: bool = False) -> str:
+def draw_svg(picture: Figure, inline: bool = False) -> str:
     """A picture as SVG; `inline` leaves style sheet and hints to a page and keeps texts that are empty."""
     size = f'width="{picture.width}" height="{picture.height}" viewBox="0 0 {picture.width} {picture.height}"'
     name = f" aria-label={quoteattr(picture.title)}" if inline else ' xmlns="http://www.w3.org/2000/svg"'
@@ -128,7 +128,7 @@ def _css_class(mark: Mark) -> str:
     return f"{mark.paint}-line" if drawn_round else mark.paint
 
 
-def style_of(picture: Picture) -> str:
+def style_of(picture: Figure) -> str:
     """Rules for the paints that occur: light, and dark where the reader's system is."""
     classes = {_css_class(mark) for mark in picture.marks() if not isinstance(mark, Photo)}
     light, dark = ("".join(_rule(name, theme) for name in sorted(classes)) for theme in THEMES)
@@ -147,7 +147,7 @@ def _rule(name: str, theme: Theme) -> str:
 # --- PNG
 
 
-def draw_png(picture: Picture, scale: int | float = 2, theme: Theme = "light") -> bytes:
+def draw_png(picture: Figure, scale: int | float = 2, theme: Theme = "light") -> bytes:
     """A picture as a PNG file, drawn with the bundled font."""
     image, scale = paint(picture, scale, theme)
     file = io.BytesIO()
@@ -155,7 +155,7 @@ def draw_png(picture: Picture, scale: int | float = 2, theme: Theme = "light") -
     return file.getvalue()
 
 
-def paint(picture: Picture, scale: int | float, theme: Theme) -> tuple[Image.Image, float]:
+def paint(picture: Figure, scale: int | float, theme: Theme) -> tuple[Image.Image, float]:
     """A picture in pixels, and the scale that it could be given."""
     if not scale > 0:
         raise UsageError(f"a picture's scale must be above nought; got {scale}")

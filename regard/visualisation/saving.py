@@ -14,11 +14,11 @@ from regard.visualisation.charts import Chart, layout_chart
 from regard.visualisation.curves import Curves, curves_page, layout_curves, picture_page
 from regard.visualisation.explanation_data import ExplanationData
 from regard.visualisation.heads import Heads, layout_heads
-from regard.visualisation.heatmap import Alignment, layout
-from regard.visualisation.layout import Picture
+from regard.visualisation.heatmap import Alignment, layout_heatmap
+from regard.visualisation.layout import Figure
 from regard.visualisation.overlay import Overlay, layout_overlay
-from regard.visualisation.page import Meta, page
-from regard.visualisation.player import frames
+from regard.visualisation.page import Meta, render_page
+from regard.visualisation.player import layout_frames
 from regard.visualisation.rendering import draw_png, draw_svg
 
 __all__ = ["MOVING", "SUFFIXES", "save", "write"]
@@ -27,7 +27,7 @@ SUFFIXES = (".svg", ".png", ".html")
 MOVING = (".html", ".gif", ".svg")  # what a story is written as
 
 
-Drawable: TypeAlias = Alignment | ExplanationData | Curves | Chart | Heads | Overlay | Picture | Sequence[Alignment]
+Drawable: TypeAlias = Alignment | ExplanationData | Curves | Chart | Heads | Overlay | Figure | Sequence[Alignment]
 
 
 def save(told: Drawable, path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
@@ -48,30 +48,30 @@ def _drawn(told: Drawable, path: Path, meta: Meta | None) -> bytes:
         raise UsageError(f"a picture is written as {wanted}; got {path.name!r}")
     if isinstance(told, Curves):
         return curves_page(told).encode() if suffix == ".html" else _still(layout_curves(told), suffix)
-    if isinstance(told, (Chart, Overlay, Picture)):
+    if isinstance(told, (Chart, Overlay, Figure)):
         picture = _laid_out(told)
         return picture_page(picture).encode() if suffix == ".html" else _still(picture, suffix)
     if isinstance(told, Heads):
-        return page(told.heads, meta).encode() if suffix == ".html" else _still(layout_heads(told), suffix)
+        return render_page(told.heads, meta).encode() if suffix == ".html" else _still(layout_heads(told), suffix)
     if isinstance(told, ExplanationData) and suffix == ".gif":
-        return draw_gif(frames(told))
+        return draw_gif(layout_frames(told))
     if isinstance(told, ExplanationData) and suffix == ".svg":
-        return draw_moving_svg(frames(told)).encode()
+        return draw_moving_svg(layout_frames(told)).encode()
     if isinstance(told, ExplanationData) or suffix == ".html":
-        return page([told] if isinstance(told, Alignment) else told, meta).encode()
+        return render_page([told] if isinstance(told, Alignment) else told, meta).encode()
     readings = [told] if isinstance(told, Alignment) else list(told)
     if not readings:
         raise UsageError("there is no alignment to save")
-    return _still(layout(readings[0]), suffix)
+    return _still(layout_heatmap(readings[0]), suffix)
 
 
-def _laid_out(told: Chart | Overlay | Picture) -> Picture:
-    if isinstance(told, Picture):
+def _laid_out(told: Chart | Overlay | Figure) -> Figure:
+    if isinstance(told, Figure):
         return told
     return layout_chart(told) if isinstance(told, Chart) else layout_overlay(told)
 
 
-def _still(picture: Picture, suffix: str) -> bytes:
+def _still(picture: Figure, suffix: str) -> bytes:
     return draw_svg(picture).encode() if suffix == ".svg" else draw_png(picture)
 
 

@@ -34,8 +34,8 @@ def test_source_pieces_are_summed_and_target_pieces_averaged() -> None:
     weights = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.1, 0.1, 0.3], [0.0, 0.6, 0.4, 0.0], [0, 0, 0, 1]], np.float32)
     words = merge_words(weights, (0, 1, 1, -1), (0, 0, 1, -1))
     np.testing.assert_allclose(words.weights, [[0.3, 0.35], [0.0, 1.0]], atol=1e-6)
-    np.testing.assert_allclose(words.elsewhere, [0.35, 0.0], atol=1e-6)
-    np.testing.assert_allclose(words.weights.sum(1) + words.elsewhere, 1, atol=1e-6)
+    np.testing.assert_allclose(words.special_weights, [0.35, 0.0], atol=1e-6)
+    np.testing.assert_allclose(words.weights.sum(1) + words.special_weights, 1, atol=1e-6)
 
 
 def test_the_best_head_is_found_wherever_it_is() -> None:
@@ -53,7 +53,7 @@ def test_a_consumed_read_is_that_of_the_next_row() -> None:
     rows = np.eye(4, dtype=np.float32)[None]
     reading = _readings({"only": rows})
     np.testing.assert_allclose(reading.words("only", 0, shifted=True).weights, [[0, 1.0], [0.0, 0.0]])
-    np.testing.assert_allclose(reading.words("only", 0, shifted=True).elsewhere, [0, 1])
+    np.testing.assert_allclose(reading.words("only", 0, shifted=True).special_weights, [0, 1])
 
 
 def test_links_are_written_and_read_in_pharaoh_format() -> None:
@@ -133,10 +133,10 @@ def test_self_attention_is_merged_into_words_too() -> None:
     )
     own = reading.words("e")
     np.testing.assert_allclose(own.weights, [[0.25, 0.5], [0.25, 0.5]])
-    np.testing.assert_allclose(own.elsewhere, 0.25)
+    np.testing.assert_allclose(own.special_weights, 0.25)
     past = reading.words("d")  # x and y are one word: it reads the beginning, then the beginning and x
     np.testing.assert_allclose(past.weights, [[0.25, 0.0], [2 / 3, 0.0]], atol=1e-6)
-    np.testing.assert_allclose(past.elsewhere, [0.75, 1 / 3], atol=1e-6)
+    np.testing.assert_allclose(past.special_weights, [0.75, 1 / 3], atol=1e-6)
 
 
 def test_a_notebook_shows_words_and_weights() -> None:

@@ -99,8 +99,8 @@ def test_a_story_holds_the_translation_and_its_search(beam: int, tmp_path: Path)
     for t, step in enumerate(story.steps):
         wins = [node for node in step.nodes if node.wins]
         assert len(wins) == 1
-        assert wins[0].piece == story.pieces[t]
-        assert [piece for piece, _, taken in step.options if taken] == [story.pieces[t]]
+        assert wins[0].token == story.tokens[t]
+        assert [piece for piece, _, taken in step.candidates if taken] == [story.tokens[t]]
         if t:
             assert story.steps[t - 1].nodes[wins[0].parent].wins
     assert {layer.role for layer in story.layers} == {"cross", "encoder", "decoder"}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.visualisation import Alignment, ExplanationData, SourceImage
-from regard.visualisation.explanation_data import Attributions, LayerWeights, Node, ShownHead, Step
+from regard.visualisation.explanation_data import Attributions, LayerWeights, SearchNode, ShownHead, TreeStep
 
 ENGLISH = [
     "I",
@@ -44,8 +44,8 @@ def _random_alignment(rows: int, columns: int, seed: int = 0, has_end: bool = Tr
     weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     source = tuple(ENGLISH[s % len(ENGLISH)] for s in range(columns))
     target = tuple(KOREAN[t % len(KOREAN)] for t in range(rows))
-    elsewhere = weights[:, -1] if has_end else None
-    return Alignment(source, target, weights[:, :-1], elsewhere=elsewhere, **more)  # type: ignore[arg-type]
+    special_weights = weights[:, -1] if has_end else None
+    return Alignment(source, target, weights[:, :-1], special_weights=special_weights, **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def bread() -> Alignment:
         weights,
         title="I was eating bread",
         caption="mean of layers · transformer-tiny",
-        elsewhere=1 - weights.sum(axis=1),
+        special_weights=1 - weights.sum(axis=1),
         links=frozenset({(0, 0), (3, 1)}),
     )
 
@@ -84,9 +84,9 @@ def _told(words: int, heads: int, layers: int) -> ExplanationData:
     made = [LayerWeights(str(n + 1), role, *weights(*size)) for role, size in sizes.items() for n in range(layers)]  # type: ignore[arg-type]
     steps = []
     for t, piece in enumerate((*target, "</s>")):
-        kept = Node(-1 if t == 0 else 0, f"▁{piece}", 0.75, -0.3 * t, "ended" if t == words else "kept", True)
-        lost = Node(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
-        steps.append(Step((kept, lost), ((f"▁{piece}", 0.75, True), ("▁lost", 0.125, False))))
+        kept = SearchNode(-1 if t == 0 else 0, f"▁{piece}", 0.75, -0.3 * t, "ended" if t == words else "kept", True)
+        lost = SearchNode(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
+        steps.append(TreeStep((kept, lost), ((f"▁{piece}", 0.75, True), ("▁lost", 0.125, False))))
     mattered = Attributions(
         ("gradient × input", "leaving words out"), (np.eye(words), np.ones((words, words))), (0.5, float("nan"))
     )
@@ -119,8 +119,8 @@ def _pictured(language: str = "en", layers: int = 2) -> ExplanationData:
     made.append(LayerWeights("1", "decoder", own / own.sum(-1, keepdims=True), np.zeros((2, T))))
     steps = []
     for t, piece in enumerate((*(f"▁{word}" for word in target), "</s>")):
-        node = Node(-1 if t == 0 else 0, piece, 0.75, -0.3 * t, "ended" if t == T else "kept", True)
-        steps.append(Step((node,), ((piece, 0.75, True), ("▁lost", 0.125, False))))
+        node = SearchNode(-1 if t == 0 else 0, piece, 0.75, -0.3 * t, "ended" if t == T else "kept", True)
+        steps.append(TreeStep((node,), ((piece, 0.75, True), ("▁lost", 0.125, False))))
     seen = SourceImage(pixels, (rows, columns))
     pieces = (*(f"▁{word}" for word in target), "</s>")
     return ExplanationData(

@@ -31,12 +31,12 @@ def test_wrong_weights_are_refused_with_what_was_wanted_and_got(weights: object,
         make(weights)
 
 
-def test_mass_elsewhere_is_checked_and_counts() -> None:
-    assert make(elsewhere=np.array([0.25, 0.25])).elsewhere is not None
-    with pytest.raises(UsageError, match=r"elsewhere must have the shape \(2,\).*\(3,\)"):
-        make(elsewhere=np.full(3, 0.1))
+def test_weight_on_special_tokens_is_checked_and_counts() -> None:
+    assert make(special_weights=np.array([0.25, 0.25])).special_weights is not None
+    with pytest.raises(UsageError, match=r"special_weights must have the shape \(2,\).*\(3,\)"):
+        make(special_weights=np.full(3, 0.1))
     with pytest.raises(UsageError, match=r"sum to 1\.250"):
-        make(elsewhere=np.array([0.5, 0.0]))
+        make(special_weights=np.array([0.5, 0.0]))
 
 
 def test_links_must_join_words() -> None:
@@ -68,4 +68,4 @@ def test_words_are_composed_and_lose_control_characters() -> None:
 def test_the_scale_ends_at_the_next_round_number() -> None:
     assert ceiling_of([make(np.full((2, 3), 0.33))]) == 0.4
     assert ceiling_of([make(np.zeros((2, 3))), make(np.eye(3)[:2])]) == 1.0
-    assert ceiling_of([make(np.full((2, 3), 0.1), elsewhere=np.array([0.55, 0]))]) == 0.6
+    assert ceiling_of([make(np.full((2, 3), 0.1), special_weights=np.array([0.55, 0]))]) == 0.6

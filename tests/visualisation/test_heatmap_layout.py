@@ -9,14 +9,14 @@ import pytest
 from regard.visualisation import Alignment
 from regard.visualisation.colours import LEVELS, THEMES, colour, contrast, luminance
 from regard.visualisation.fonts import elide, has, load, measure
-from regard.visualisation.heatmap import layout
-from regard.visualisation.layout import Box, Picture, Text
+from regard.visualisation.heatmap import layout_heatmap
+from regard.visualisation.layout import Box, Figure, Text
 
 SIZES = [(1, 1), (4, 4), (5, 1), (1, 5), (12, 12), (18, 20), (30, 30), (31, 24), (45, 45), (3, 60), (60, 3), (80, 80)]
 LONG = ("Donaudampfschifffahrtselektrizitätenhaup", "가나다라마바사아자차" * 4, "m" * 40)
 
 
-def texts(picture: Picture, group: str) -> list[Text]:
+def texts(picture: Figure, group: str) -> list[Text]:
     return [mark for part in picture.groups if part.name == group for mark in part.marks if isinstance(mark, Text)]
 
 
@@ -42,7 +42,7 @@ def assert_nothing_overlaps(labels: list[Text]) -> None:
             assert apart, f"{one!r} overlaps {other!r}"
 
 
-def assert_well_laid(picture: Picture) -> None:
+def assert_well_laid(picture: Figure) -> None:
     for mark in picture.marks():
         for x, y in corners(mark):
             assert 0 <= x <= picture.width, mark
@@ -59,7 +59,7 @@ def test_labels_neither_overlap_nor_leave_the_canvas(
 ) -> None:
     links = frozenset({(0, 0), (columns - 1, rows - 1)})
     assert_well_laid(
-        layout(random_alignment(rows, columns, has_end=has_end, title="Title", caption="c" * 300, links=links))
+        layout_heatmap(random_alignment(rows, columns, has_end=has_end, title="Title", caption="c" * 300, links=links))
     )
 
 
@@ -67,7 +67,7 @@ def test_words_of_forty_letters_are_whole_and_longer_ones_elided_with_the_whole_
     random_alignment: Callable[..., Alignment],
 ) -> None:
     weights = random_alignment(3, 4, has_end=False).weights
-    picture = layout(Alignment((*LONG, "y" * 300), LONG, weights))
+    picture = layout_heatmap(Alignment((*LONG, "y" * 300), LONG, weights))
     assert_well_laid(picture)
     assert [label.text for label in texts(picture, "targets")] == list(LONG)
     *whole, last = texts(picture, "sources")
@@ -78,13 +78,13 @@ def test_words_of_forty_letters_are_whole_and_longer_ones_elided_with_the_whole_
 
 @pytest.mark.parametrize("word", ["😀", "👩‍👩‍👧", "שלום", "日本語", "", " ", "\ufffd", "a\u0301\u0302", "ᄒᆞᆫ글"])
 def test_any_script_is_laid_out(word: str, random_alignment: Callable[..., Alignment]) -> None:
-    assert_well_laid(layout(Alignment((word,) * 3, (word,) * 2, random_alignment(2, 3).weights, title=word)))
+    assert_well_laid(layout_heatmap(Alignment((word,) * 3, (word,) * 2, random_alignment(2, 3).weights, title=word)))
 
 
 def test_cells_are_square_enough_and_shrink_with_length(random_alignment: Callable[..., Alignment]) -> None:
     sides = []
     for size in (1, 5, 20, 40, 80):
-        cell = next(g for g in layout(random_alignment(size, size)).groups if g.name == "cells").marks[0]
+        cell = next(g for g in layout_heatmap(random_alignment(size, size)).groups if g.name == "cells").marks[0]
         assert isinstance(cell, Box)
         assert 0.3 <= cell.height / cell.width <= 1
         sides.append(cell.height)
@@ -93,7 +93,7 @@ def test_cells_are_square_enough_and_shrink_with_length(random_alignment: Callab
 
 
 def test_every_word_and_weight_has_its_mark(bread: Alignment) -> None:
-    picture = layout(bread)
+    picture = layout_heatmap(bread)
     assert [label.text for label in texts(picture, "sources")] == list(bread.source)
     assert [label.text for label in texts(picture, "targets")] == list(bread.target)
     assert [text.text for text in texts(picture, "values")][:4] == ["0.90", "0.05", "0.03", "0.01"]
@@ -104,7 +104,9 @@ def test_every_word_and_weight_has_its_mark(bread: Alignment) -> None:
 
 def test_the_ceiling_can_be_fixed(bread: Alignment) -> None:
     faint = Alignment(bread.source, bread.target, bread.weights / 10)
-    paint = {c: next(g for g in layout(faint, c).groups if g.name == "cells").marks[0].paint for c in (None, 1.0)}
+    paint = {
+        c: next(g for g in layout_heatmap(faint, c).groups if g.name == "cells").marks[0].paint for c in (None, 1.0)
+    }
     assert paint == {None: "w90", 1.0: "w9"}
 
 

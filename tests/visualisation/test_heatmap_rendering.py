@@ -12,7 +12,7 @@ from PIL import Image
 from regard.errors import UsageError
 from regard.visualisation import Alignment, png, svg
 from regard.visualisation.colours import colour
-from regard.visualisation.heatmap import layout
+from regard.visualisation.heatmap import layout_heatmap
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = ("<b>&amp;\"'", "]]></svg>", "</script><b>", "😀", "שלום", "\x00\x1b", "\ud800")
@@ -60,13 +60,13 @@ def test_svg_of_eighty_words_stays_small(random_alignment: Callable[..., Alignme
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4, 4), (12, 9), (80, 80)])
 def test_png_has_the_size_of_the_layout(rows: int, columns: int, random_alignment: Callable[..., Alignment]) -> None:
     alignment = random_alignment(rows, columns)
-    picture = layout(alignment)
+    picture = layout_heatmap(alignment)
     assert opened(png(alignment)).size == (2 * picture.width, 2 * picture.height)
     assert opened(png(alignment, scale=1)).size == (picture.width, picture.height)
 
 
 def test_png_paints_cells_and_dark_paper(bread: Alignment) -> None:
-    cell = next(group for group in layout(bread).groups if group.name == "cells").marks[0]
+    cell = next(group for group in layout_heatmap(bread).groups if group.name == "cells").marks[0]
     for theme in ("light", "dark"):
         image = opened(png(bread, theme=theme))  # type: ignore[arg-type]
         shown = [image.getpixel(place) for place in ((1, 1), (round(2 * cell.x) + 6, round(2 * cell.y) + 8))]

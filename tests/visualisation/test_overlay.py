@@ -13,10 +13,10 @@ from PIL import Image
 
 from regard.errors import UsageError
 from regard.visualisation import ExplanationData, Overlay, SourceImage, save
-from regard.visualisation.explanation_data import data
+from regard.visualisation.explanation_data import page_data
 from regard.visualisation.layout import Box, Photo, Text
 from regard.visualisation.overlay import LONGER, layout_overlay, veiled
-from regard.visualisation.player import frames
+from regard.visualisation.player import layout_frames
 from regard.visualisation.rendering import draw_png, draw_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -117,7 +117,7 @@ def test_a_moving_caption_shows_the_picture_in_each_step(
     pictured: Callable[..., ExplanationData], tmp_path: Path
 ) -> None:
     story = pictured("ko")
-    steps = frames(story)
+    steps = layout_frames(story)
     assert len(steps) == 4
     assert len({(step.width, step.height) for step in steps}) == 1
     for step in steps:
@@ -172,7 +172,7 @@ def test_cells_lie_round_where_they_look(middle: float, across: list[float]) -> 
 
 
 def test_the_page_is_given_the_picture(pictured: Callable[..., ExplanationData]) -> None:
-    values = data(pictured())
+    values = page_data(pictured())
     assert values["title"] == "a red square"
     assert values["seen"]["grid"] == [3, 4]
     assert values["seen"]["size"] == [80, 60]

@@ -13,7 +13,7 @@ import pytest
 
 from regard.errors import UsageError
 from regard.visualisation import Alignment, ExplanationData, Meta
-from regard.visualisation.page import page
+from regard.visualisation.page import render_page
 
 EVIL = "</script><b>"
 
@@ -54,7 +54,7 @@ class Tags(HTMLParser):
 
 def test_a_page_asks_nothing_of_the_network(told: Callable[..., ExplanationData]) -> None:
     document = re.sub(
-        r"src:url\(data:font/(?:otf|woff);base64,[\w+/=]+\)", "", page(told(5, 2, 2))
+        r"src:url\(data:font/(?:otf|woff);base64,[\w+/=]+\)", "", render_page(told(5, 2, 2))
     )  # its own glyphs, in the file itself
     assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", document) == []
     assert re.findall(r"\b(?:src|href|@import|url)\b\s*[=(]", document) == []
@@ -64,21 +64,21 @@ def test_a_page_asks_nothing_of_the_network(told: Callable[..., ExplanationData]
 
 
 def test_only_a_page_that_is_served_may_ask_its_server(told: Callable[..., ExplanationData]) -> None:
-    document = page(told(5, 2, 2), Meta(endpoint="/explain"))
+    document = render_page(told(5, 2, 2), Meta(endpoint="/explain"))
     assert "connect-src 'self'" in document
     assert data_of(document)["endpoint"] == "/explain"
 
 
 def test_a_page_holds_the_words_and_all_weights(told: Callable[..., ExplanationData]) -> None:
     story = told(5, 2, 3)
-    data = data_of(page(story))
+    data = data_of(render_page(story))
     assert data["source"] == list(story.source)
     assert data["langs"] == {"source": [""] * 5, "target": ["ko"] * 5}
     assert data["chosen"] == [2, 0, False]
     *blocks, gradient, omission = unpacked(data)
     for layer, block in zip(story.layers, blocks, strict=True):
         np.testing.assert_allclose(block[..., :-1], layer.weights, rtol=0, atol=0.0005 + 1e-9)
-        np.testing.assert_allclose(block[..., -1], layer.elsewhere, rtol=0, atol=0.0005 + 1e-9)
+        np.testing.assert_allclose(block[..., -1], layer.special_weights, rtol=0, atol=0.0005 + 1e-9)
     np.testing.assert_allclose(gradient[0, :, :-1], np.eye(5))
     np.testing.assert_allclose(omission[0, :, :-1], 0.2)
     assert data["trust"] == {"agreement": [["gradient × input", 0.5], ["leaving words out", None]]}
@@ -86,40 +86,44 @@ def test_a_page_holds_the_words_and_all_weights(told: Callable[..., ExplanationD
 
 
 def test_alignments_are_layers(bread: Alignment) -> None:
-    second = replace(bread, weights=bread.weights[::-1], elsewhere=bread.elsewhere[::-1], caption="layer 2", links=None)  # type: ignore[index]
-    data = data_of(page([bread, second]))
+    second = replace(
+        bread, weights=bread.weights[::-1], special_weights=bread.special_weights[::-1], caption="layer 2", links=None
+    )  # type: ignore[index]
+    data = data_of(render_page([bread, second]))
     assert [block["name"] for block in data["blocks"]] == [bread.caption, "layer 2"]  # type: ignore[attr-defined]
     np.testing.assert_allclose(unpacked(data)[1][0, :, :-1], second.weights, atol=0.0006)
     assert data["links"] == [[0, 0], [3, 1]]
     with pytest.raises(UsageError, match="at least one"):
-        page([])
+        render_page([])
     with pytest.raises(UsageError, match="alignment 1 has other words"):
-        page([bread, replace(bread, source=("You", "were", "eating", "bread"))])
+        render_page([bread, replace(bread, source=("You", "were", "eating", "bread"))])
 
 
 def test_user_text_cannot_leave_its_place(told: Callable[..., ExplanationData]) -> None:
     plain = told(3, 1, 1)
     evil = replace(plain, source=(EVIL, "<!--", "{{js}}"), target=(EVIL,) * 3)
     meta = Meta(title=EVIL, source_lang='"><b>', facts={EVIL: EVIL})
-    document = page(evil, meta)
+    document = render_page(evil, meta)
     assert EVIL not in document
-    assert Tags(document).seen == Tags(page(plain, Meta(facts={"a": "a"}))).seen
+    assert Tags(document).seen == Tags(render_page(plain, Meta(facts={"a": "a"}))).seen
     assert data_of(document)["source"] == list(evil.source)
 
 
 def test_languages_and_direction_are_told(told: Callable[..., ExplanationData]) -> None:
-    data = data_of(page(replace(told(4, 1, 1), source=("שלום",) * 4), Meta(source_lang="he")))
+    data = data_of(render_page(replace(told(4, 1, 1), source=("שלום",) * 4), Meta(source_lang="he")))
     assert data["langs"]["source"] == ["he"] * 4  # type: ignore[index]
     assert data["rtl"] == {"source": True, "target": False}
 
 
 def test_our_own_part_is_below_a_hundred_kilobytes(told: Callable[..., ExplanationData]) -> None:
-    assert len(page(told(1, 1, 1)).encode()) < 100_000
+    assert len(render_page(told(1, 1, 1)).encode()) < 100_000
 
 
 def test_two_hundred_words_of_eight_by_eight_heads_fit_in_five_megabytes(told: Callable[..., ExplanationData]) -> None:
-    assert len(page(told(200, 8, 8)).encode()) < 5_000_000
+    assert len(render_page(told(200, 8, 8)).encode()) < 5_000_000
 
 
 def test_pages_are_deterministic(told: Callable[..., ExplanationData]) -> None:
-    assert page(told(4, 2, 1), Meta(facts={"model": "m"})) == page(told(4, 2, 1), Meta(facts={"model": "m"}))
+    assert render_page(told(4, 2, 1), Meta(facts={"model": "m"})) == render_page(
+        told(4, 2, 1), Meta(facts={"model": "m"})
+    )

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from regard.visualisation import Alignment, ExplanationData, Meta, save
-from regard.visualisation.explanation_data import data
-from regard.visualisation.page import page as drawn
+from regard.visualisation.explanation_data import page_data
+from regard.visualisation.page import render_page as drawn
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
@@ -140,7 +140,7 @@ def test_the_player_steps_by_buttons_and_keys(opened: Any, told: Callable[..., E
     page.keyboard.press("ArrowLeft")
     assert page.inner_text("#moment").startswith("Step 5 of 6")
     page.keyboard.press("Home")
-    weights = story.read()[0]
+    weights = story.shown_weights()[0]
     assert f"{weights.max():.2f}" in page.inner_text("#context-told")
     assert page.locator("#options .taken").inner_text().split() == ["저는", "75.0", "%"]
     page.select_option("#speed", "4")
@@ -217,7 +217,7 @@ def served(told: Callable[..., ExplanationData]) -> Iterator[str]:
             if asked != {"text": "I was told this"}:
                 self._send("application/json", b'{"error": "too hard"}', 422)
                 return
-            self._send("application/json", json.dumps(data(other)).encode())
+            self._send("application/json", json.dumps(page_data(other)).encode())
 
         def _send(self, kind: str, body: bytes, status: int = 200) -> None:
             self.send_response(status)

@@ -13,14 +13,14 @@ from regard.visualisation import Alignment, ExplanationData, Heads, save
 from regard.visualisation.colours import colour
 from regard.visualisation.heads import layout_heads
 from regard.visualisation.layout import Box, Text
-from regard.visualisation.player import frames
+from regard.visualisation.player import layout_frames
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.mark.parametrize("words", [1, 5, 40])
 def test_every_frame_has_the_same_size_and_nothing_leaves_it(told: Callable[..., ExplanationData], words: int) -> None:
-    pictures = frames(told(words, 2, 1))
+    pictures = layout_frames(told(words, 2, 1))
     assert len(pictures) == words + 1
     assert len({(picture.width, picture.height) for picture in pictures}) == 1
     for picture in pictures:
@@ -35,7 +35,7 @@ def test_every_frame_has_the_same_size_and_nothing_leaves_it(told: Callable[...,
 
 def test_a_frame_says_what_is_read_and_what_may_come(told: Callable[..., ExplanationData]) -> None:
     story = told(5, 2, 1)
-    second = frames(story)[1]
+    second = layout_frames(story)[1]
     groups = {group.name: group.marks for group in second.groups}
     texts = {name: [mark.text for mark in marks if isinstance(mark, Text)][1:] for name, marks in groups.items()}
     assert texts["looks"] == list(story.source)
@@ -43,7 +43,7 @@ def test_a_frame_says_what_is_read_and_what_may_come(told: Callable[..., Explana
     assert texts["options"] == [story.target[1], "75.0 %", "lost", "12.5 %"]
     assert texts["tree"] == [story.target[0], "lost", story.target[1], "lost"]
     wide = [mark.width for mark in groups["context"] if isinstance(mark, Box)][1:]
-    parts = [float(w) for w in story.read()[1] if w >= 0.04]
+    parts = [float(w) for w in story.shown_weights()[1] if w >= 0.04]
     assert wide == [pytest.approx(part * (second.width - 36) - 1) for part in parts]
 
 

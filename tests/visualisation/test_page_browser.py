@@ -204,7 +204,7 @@ def test_two_hundred_words_are_painted_within_a_second(opened: Any, told: Callab
 
 @pytest.fixture
 def served(told: Callable[..., ExplanationData]) -> Iterator[str]:
-    """A server that sends the page, and answers about another sentence as docs/pictures.md says."""
+    """A server that sends the page, and answers about another sentence as docs/visualisation.md says."""
     story = told(4, 1, 1)
     other = replace(story, source=("I", "was", "told", "this"), target=("저는", "도서관에서", "할머니의", "책을"))
 

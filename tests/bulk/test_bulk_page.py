@@ -1,4 +1,4 @@
-"""What docs/files.md shows can be done as it stands there."""
+"""What docs/bulk.md shows can be done as it stands there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from small import SENTENCES, folder
 
 from regard.cli import main
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "files.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "bulk.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -33,5 +33,5 @@ def test_the_commands_run(line: str) -> None:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(compile(code, "files.md", "exec"), {})
+    exec(compile(code, "bulk.md", "exec"), {})
     assert len(capsys.readouterr().out.splitlines()) == len(SENTENCES)

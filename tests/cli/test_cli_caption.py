@@ -138,7 +138,7 @@ def test_the_example_of_the_page_runs(captioner: Path, tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     exec(compile(code, str(page), "exec"), names)
-    assert str(names["found"])
+    assert str(names["caption"])
 
 
 def test_the_other_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def place(transformer: Path, data: Path, regard: Command) -> Path:
     text = (data / "test.ko").read_text(encoding="utf-8").splitlines(keepends=True)
     Path("test.ko").write_text("".join(text[:3]), encoding="utf-8")
     (wishes,) = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    Path("wishes.jsonl").write_text(wishes, encoding="utf-8")
+    Path("constraints.jsonl").write_text(wishes, encoding="utf-8")
     return Path.cwd()
 
 
@@ -39,7 +39,7 @@ def test_the_commands_of_the_page_do_what_it_says(regard: Command, place: Path, 
     words = shlex.split(command)
     done = regard(*words)
     options = dict(itertools.pairwise(words))
-    nbest, count = int(options.get("--nbest", 1)), 2 if "wishes.jsonl" in words else 3
+    nbest, count = int(options.get("--nbest", 1)), 2 if "constraints.jsonl" in words else 3
     texts = [line.split("\t")[2] for line in done.lines] if nbest > 1 else done.lines
     assert count <= len(texts) <= count * nbest
     for asked, present in (("--term", True), ("--forbid", False)):

@@ -1,4 +1,4 @@
-"""What docs/pictures.md says can be run."""
+"""What docs/visualisation.md says can be run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small import folder
 
-PAGE = Path(__file__).parent.parent / "docs" / "pictures.md"
+PAGE = Path(__file__).parent.parent / "docs" / "visualisation.md"
 
 
 def test_the_python_of_the_page_runs(

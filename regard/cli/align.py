@@ -1,16 +1,16 @@
-"""regard align: which words correspond in sentence pairs that are given, and which read shows it best."""
+"""regard align: word alignments of sentence pairs from attention, their error rate, and the best head for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.options import Debug, Device, Quiet, Run, Seed, Threads, select_device
 from regard.errors import DataError
 
 if TYPE_CHECKING:
@@ -18,38 +18,41 @@ if TYPE_CHECKING:
     from regard.evaluation.aer import Gold
     from regard.pipeline import AlignmentChoice, Translator
 
-    _Part = tuple[list[Readings], list[Readings] | None]  # of some pairs; of the other direction
+    _Part = tuple[list[Readings], list[Readings] | None]  # of some pairs: forward, and backward if there is a model
 
 __all__ = ["align"]
 
-TOGETHER = 1000
-"""Pairs whose readings are in memory at a time."""
+PAIRS_AT_ONCE = 1000
+"""Pairs whose attention weights are in memory at a time."""
+
+SymmetryOption = Annotated[
+    Literal["intersection", "grow-diag", "grow-diag-final", "union"] | None,
+    typer.Option(help="How the links of both directions are combined; as chosen for the model if left out."),
+]
+Choose = Annotated[
+    bool,
+    typer.Option(
+        "--choose",
+        help="Pick the layer, head and row that align these pairs best, by --gold or else by the agreement of both "
+        "directions, and store the choice in the model folder.",
+    ),
+]
 
 
 @app.command()
 def align(
-    run: Annotated[Path, typer.Argument(help="A model or run folder.")],
-    source: Annotated[str, typer.Option(help="Sentences, one a line.")],
+    run: Run,
+    source: Annotated[str, typer.Option(help="Sentences, one per line.")],
     target: Annotated[str, typer.Option(help="Their translations, line by line.")],
     gold: Annotated[
-        str | None, typer.Option(help="Right links, line by line: 0-0, or 0p0 where merely possible.")
+        str | None, typer.Option(help="Gold links, line by line: 0-0 if sure, 0p0 if only possible.")
     ] = None,
     reverse: Annotated[
-        Path | None, typer.Option(help="A model of the other direction: links are put together from both.")
+        Path | None, typer.Option(help="A model of the reverse direction: links of both are combined.")
     ] = None,
-    symmetry: Annotated[
-        Literal["intersection", "grow-diag", "grow-diag-final", "union"] | None,
-        typer.Option(help="How the links of both directions are put together; what was chosen if not given."),
-    ] = None,
-    choose: Annotated[
-        bool,
-        typer.Option(
-            "--choose",
-            help="Pick the layer, head and row that align these pairs best, by --gold or else by the agreement of both "
-            "directions, and store the choice in the model folder.",
-        ),
-    ] = False,
-    output: Annotated[Path | None, typer.Option(help="Write the links here instead of standard output.")] = None,
+    symmetry: SymmetryOption = None,
+    choose: Choose = False,
+    output: Annotated[Path | None, typer.Option(help="File to write links to instead of standard output.")] = None,
     device: Device = "auto",
     threads: Threads = None,
     seed: Seed = None,
@@ -58,43 +61,56 @@ def align(
 ) -> None:
     """Link the words of sentence pairs by attention, as source-target pairs counted from 0.
 
-    With --gold, the alignment error rate is printed instead, of the choice and of the last layer's mean. With --choose,
-    pairs should be validation data: figures are for others.
+    With --gold, the alignment error rate is printed instead, of the chosen head and of the last layer's mean. With
+    --choose, the pairs should be validation data: report figures on others.
     """
     setup_process(threads, quiet, debug, seed)
-    from regard.evaluation.aer import links_of
-    from regard.pipeline import last_layer, load_translator
+    from regard.pipeline import load_translator
 
-    sources, targets, links = _read(source, target, gold)
-    place = device_named(device)
-    translator, other = load_translator(run, place), None if reverse is None else load_translator(reverse, place)
+    sources, targets, gold_links = _read(source, target, gold)
+    device = select_device(device)
+    forward = _Direction(run, load_translator(run, device), sources, targets)
+    backward = None if reverse is None else _Direction(reverse, load_translator(reverse, device), targets, sources)
     say(f"reading {len(sources):,} pairs")
     if choose:
-        readings = _readings(translator, sources, targets)
-        backwards = None if other is None else _readings(other, targets, sources)
-        _choose(run, reverse, translator, other, readings, backwards, links)
-        parts: Iterable[_Part] = [(readings, backwards)]
-    else:
-        parts = _in_parts(translator, other, sources, targets)
-    found, fixed, name = list[list["Link"]](), list[list["Link"]](), ""
-    for readings, backwards in parts:
-        choice, last = _chosen(translator, readings), last_layer(readings[0])
-        how = symmetry or choice.symmetry
-        if other is None or backwards is None:
-            found += links_of(readings, replace(choice, symmetry=how))
-        else:
-            how = symmetry or choice.with_reverse
-            found += _joined(readings, choice, backwards, _chosen(other, backwards), how)
-        name = f"{_named(choice, readings)}{f', {how}' if how else ''}"
-        fixed += links_of(readings, last) if links is not None else []
-    if links is not None:
-        _score(run, {name: found, "last layer, mean of heads": fixed}, links)
-    if output is not None or (links is None and not choose):
-        _write(found, output)
+        whole = forward.readings(), None if backward is None else backward.readings()
+        _choose(forward, backward, whole, gold_links)
+    parts: Iterable[_Part] = [whole] if choose else _in_parts(forward, backward)
+    links, baseline, name = _link(forward, backward, parts, symmetry, gold is not None)
+    if gold_links is not None:
+        _print_scores(run, {name: links, "last layer, mean of heads": baseline}, gold_links)
+    if output is not None or (gold_links is None and not choose):
+        _write(links, output)
+
+
+@dataclass(frozen=True)
+class _Direction:
+    """A model, and the sentence pairs in the direction in which it translates."""
+
+    run: Path
+    translator: Translator
+    sources: list[str]
+    targets: list[str]
+
+    def readings(self, first: int = 0, count: int | None = None) -> list[Readings]:
+        """Return the attention with which the targets are force-decoded. Raises UsageError if the model has none."""
+        from regard.evaluation.aer import read_all
+        from regard.pipeline import last_layer
+
+        rows = slice(first, None if count is None else first + count)
+        readings = read_all(self.translator, self.sources[rows], self.targets[rows])
+        last_layer(readings[0])
+        return readings
+
+    def choice(self, readings: list[Readings]) -> AlignmentChoice:
+        """Return the layer and head chosen for alignments, or else the mean of the last layer."""
+        from regard.pipeline import last_layer
+
+        return self.translator.choice or last_layer(readings[0])
 
 
 def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[str], list[Gold] | None]:
-    """The files, checked against each other."""
+    """Read sources, targets and gold links. Raises DataError, with all causes, if they do not belong together."""
     from regard.data.text import clean, read_files
 
     names = [source, target, *([gold] if gold else [])]
@@ -109,124 +125,125 @@ def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[s
     sources, targets = ([clean(line) for line in lines] for lines in files[:2])
     empty = [str(n) for n, pair in enumerate(zip(sources, targets, strict=True), 1) if not all(pair)]
     if empty:
-        raise DataError(f"{source}, {target}: line {empty[0]} is empty on a side; leave such pairs out")
+        raise DataError(f"{source}, {target}: line {empty[0]} is empty on one side; leave such pairs out")
     return sources, targets, None if gold is None else _gold(gold, files[2], sources, targets)
 
 
 def _gold(path: str, lines: list[str], sources: list[str], targets: list[str]) -> list[Gold]:
+    """Parse gold links. Raises DataError, with the first five causes, for links between words that do not exist."""
     from regard.data.word_alignments import check_links, read_gold
     from regard.evaluation.aer import Gold
 
-    found, problems = [], []
+    gold, problems = [], []
     for number, (line, *pair) in enumerate(zip(lines, sources, targets, strict=True), 1):
         try:
-            found.append(Gold(*read_gold(line)))
-            check_links(sorted(found[-1].sure | found[-1].possible), *pair)
+            gold.append(Gold(*read_gold(line)))
+            check_links(sorted(gold[-1].sure | gold[-1].possible), *pair)
         except ValueError as problem:
             problems.append(f"{path}, line {number}: {problem}")
     if problems:
         raise DataError(*problems[:5])
-    return found
+    return gold
 
 
-def _readings(translator: Translator, sources: list[str], targets: list[str]) -> list[Readings]:
-    from regard.evaluation.aer import read_all
-    from regard.pipeline import last_layer
-
-    readings = read_all(translator, sources, targets)
-    last_layer(readings[0])  # or an error, where there is none
-    return readings
+def _in_parts(forward: _Direction, backward: _Direction | None) -> Iterator[_Part]:
+    """Yield the readings of a few pairs at a time: those of a whole corpus may not fit in memory."""
+    for first in range(0, len(forward.sources), PAIRS_AT_ONCE):
+        forward_readings = forward.readings(first, PAIRS_AT_ONCE)
+        yield forward_readings, None if backward is None else backward.readings(first, PAIRS_AT_ONCE)
 
 
-def _in_parts(
-    translator: Translator, other: Translator | None, sources: list[str], targets: list[str]
-) -> Iterator[_Part]:
-    """What is looked at in some pairs after the other: that of all of a corpus may not fit in memory."""
-    for first in range(0, len(sources), TOGETHER):
-        some = sources[first : first + TOGETHER], targets[first : first + TOGETHER]
-        yield _readings(translator, *some), None if other is None else _readings(other, *some[::-1])
-
-
-def _chosen(translator: Translator, readings: list[Readings]) -> AlignmentChoice:
-    from regard.pipeline import last_layer
-
-    return translator.choice or last_layer(readings[0])
-
-
-def _choose(
-    run: Path,
-    reverse: Path | None,
-    translator: Translator,
-    other: Translator | None,
-    readings: list[Readings],
-    backwards: list[Readings] | None,
-    gold: list[Gold] | None,
-) -> None:
-    """Pick and store."""
+def _choose(forward: _Direction, backward: _Direction | None, readings: _Part, gold: list[Gold] | None) -> None:
+    """Pick the layer, head and row that align best, and store them in the model folders."""
     from regard.evaluation.aer import agreeing_choices, best_choice, best_pair
     from regard.model_folder import save_alignment
 
+    translator, other = forward.translator, None if backward is None else backward.translator
+    forwards, backwards = readings
     if gold is not None and other is not None and backwards is not None:
-        translator.choice, other.choice, scores = best_pair(readings, backwards, gold)
-        together = translator.choice.with_reverse
-        say(f"chosen by gold links, AER {scores.aer:.1%} here: {_named(translator.choice, readings)}, {together}")
+        translator.choice, other.choice, scores = best_pair(forwards, backwards, gold)
+        symmetry = f", {translator.choice.with_reverse}"
+        basis = f"gold links, AER {scores.aer:.1%} here"
     elif gold is not None:
-        translator.choice, scores = best_choice(readings, gold)
-        how = f", {translator.choice.symmetry}" if translator.choice.symmetry else ""
-        say(f"chosen by gold links, AER {scores.aer:.1%} here: {_named(translator.choice, readings)}{how}")
+        translator.choice, scores = best_choice(forwards, gold)
+        symmetry = f", {translator.choice.symmetry}" if translator.choice.symmetry else ""
+        basis = f"gold links, AER {scores.aer:.1%} here"
     else:
-        translator.choice, chosen, agreement = agreeing_choices(readings, backwards)
-        side = "both directions" if backwards else "the read from its two sides"
-        say(f"chosen by agreement of {side}, {agreement:.1%} of links: {_named(translator.choice, readings)}")
+        translator.choice, backward_choice, agreement = agreeing_choices(forwards, backwards)
+        symmetry = ""
+        pair = "both directions" if backwards else "its links from source to target and from target to source"
+        basis = f"agreement of {pair}, {agreement:.1%} of links"
         if other is not None:
-            other.choice = chosen
-    save_alignment(run, asdict(translator.choice))
-    if reverse is not None and other is not None and other.choice is not None and backwards is not None:
-        say(f"and of {reverse}: {_named(other.choice, backwards)}")
-        save_alignment(reverse, asdict(other.choice))
+            other.choice = backward_choice
+    say(f"chosen by {basis}: {_describe(translator.choice, forwards)}{symmetry}")
+    save_alignment(forward.run, asdict(translator.choice))
+    if backward is not None and backward.translator.choice is not None and backwards is not None:
+        say(f"and of {backward.run}: {_describe(backward.translator.choice, backwards)}")
+        save_alignment(backward.run, asdict(backward.translator.choice))
 
 
-def _named(choice: AlignmentChoice, readings: list[Readings]) -> str:
+def _describe(choice: AlignmentChoice, readings: list[Readings]) -> str:
     layers = readings[0].layers("cross")
     head = "mean of heads" if choice.head is None else f"head {choice.head + 1}"
-    row = "the read after the word" if choice.shifted else "the read that predicted the word"
+    row = "at the step after the word" if choice.shifted else "at the step that predicts the word"
     return f"layer {layers.index(choice.layer) + 1}, {head}, {row}"
 
 
-def _joined(
-    readings: list[Readings],
-    choice: AlignmentChoice,
+def _link(
+    forward: _Direction, backward: _Direction | None, parts: Iterable[_Part], symmetry: Symmetry | None, compare: bool
+) -> tuple[list[list[Link]], list[list[Link]], str]:
+    """Return the links of all pairs by the chosen head, to `compare` also by the last layer, and the choice as text."""
+    from regard.evaluation.aer import links_of
+    from regard.pipeline import last_layer
+
+    links, baseline, name = list[list["Link"]](), list[list["Link"]](), ""
+    for readings, backwards in parts:
+        choice = forward.choice(readings)
+        if backward is None or backwards is None:
+            combined = symmetry or choice.symmetry
+            links += links_of(readings, replace(choice, symmetry=combined))
+        else:
+            combined = symmetry or choice.with_reverse
+            links += _combine(readings, choice, backwards, backward.choice(backwards), combined)
+        name = f"{_describe(choice, readings)}{f', {combined}' if combined else ''}"
+        baseline += links_of(readings, last_layer(readings[0])) if compare else []
+    return links, baseline, name
+
+
+def _combine(
+    forwards: list[Readings],
+    forward_choice: AlignmentChoice,
     backwards: list[Readings],
-    other: AlignmentChoice,
+    backward_choice: AlignmentChoice,
     symmetry: Symmetry,
 ) -> list[list[Link]]:
-    """The links of two models, put together."""
+    """Symmetrise the links of two models of opposite directions."""
     from regard.attention.alignment import symmetrise
     from regard.evaluation.aer import links_of
 
-    one = links_of(readings, replace(choice, symmetry=None))
-    turned = links_of(backwards, replace(other, symmetry=None))
+    forward_links = links_of(forwards, replace(forward_choice, symmetry=None))
+    backward_links = links_of(backwards, replace(backward_choice, symmetry=None))
     return [
         symmetrise(forward, [(t, s) for s, t in backward], symmetry)
-        for forward, backward in zip(one, turned, strict=True)
+        for forward, backward in zip(forward_links, backward_links, strict=True)
     ]
 
 
-def _score(run: Path, found: Mapping[str, list[list[Link]]], gold: list[Gold]) -> None:
-    """Print how far the links of a choice are from gold, and how far those of a fixed one are, to compare."""
+def _print_scores(run: Path, links_by_name: Mapping[str, list[list[Link]]], gold: list[Gold]) -> None:
+    """Print alignment error rate, precision and recall of each way of linking."""
     from regard.evaluation.aer import alignment_scores
 
-    for name, links in found.items():
+    for name, links in links_by_name.items():
         s = alignment_scores(links, gold)
         typer.echo(f"AER {s.aer:6.1%}   precision {s.precision:6.1%}   recall {s.recall:6.1%}   {name}")
     say(f"{len(gold):,} pairs, {run}")
 
 
-def _write(found: list[list[Link]], output: Path | None) -> None:
+def _write(links: list[list[Link]], output: Path | None) -> None:
     from regard.data.text import write_lines
     from regard.data.word_alignments import format_pharaoh
 
-    lines = [format_pharaoh(links) for links in found]
+    lines = [format_pharaoh(pair_links) for pair_links in links]
     if output is not None:
         write_lines(output, lines)
     else:

@@ -1,4 +1,4 @@
-"""The command `regard`: one file for each command, errors as sentences, results on stdout and all else on stderr."""
+"""The command line `regard`: entry point, exit statuses, error messages; results go to stdout, all else to stderr."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -17,80 +18,88 @@ import typer
 import regard
 from regard.errors import RegardError
 
-__all__ = ["app", "flags_of", "in_flags", "main", "quiet", "say", "setup_process"]
+__all__ = ["app", "flags_of", "in_flags", "is_quiet", "main", "say", "setup_process", "warn"]
 
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Learn to turn one sequence into another, with attention that you can see.",
+    help="Sequence-to-sequence learning with attention that you can see.",
 )
 
 _LEVEL = {"quiet": False, "debug": False}
-_FLAGS: dict[str, str] = {}  # option of the running command by the name of its parameter
+_CALL = [tuple[str, ...]()]  # arguments of the running command
 _ARGUMENT = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)*)(?:=([^`]*))?`")
-_Misuse: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError, wherever this typer keeps it
+_Misuse: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError, in whatever package typer keeps it
 
 
-def _version(asked: bool) -> bool:
-    if asked:
+def _print_version(wanted: bool) -> bool:
+    if wanted:
         typer.echo(f"regard {regard.__version__}")
         raise typer.Exit
-    return asked
+    return wanted
 
 
 @app.callback()
-def _everywhere(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+def _global_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
 ) -> None:
     del version
 
 
-def quiet() -> bool:
-    """Whether results and errors are all that is wanted."""
+def is_quiet() -> bool:
+    """Return whether only results and errors are to be printed (`--quiet`)."""
     return _LEVEL["quiet"]
 
 
 def say(*lines: str) -> None:
-    """Tell the user something that is not a result."""
-    if not quiet():
+    """Print lines that are not results to stderr, unless `--quiet` is given."""
+    if not is_quiet():
         for line in lines:
             print(in_flags(line), file=sys.stderr, flush=True)
 
 
-def in_flags(text: str, flags: Mapping[str, str] = _FLAGS) -> str:
-    """Word Python arguments and settings of a message as options of the running command: `resume=True` is --resume.
+def warn(*messages: str | None) -> None:
+    """Print warnings to stderr, unless `--quiet` is given; None is no warning."""
+    say(*(f"warning: {message}" for message in messages if message is not None))
 
-    A parameter without an option of its own stays as it is; a dotted setting goes to --set.
+
+def in_flags(text: str, flags: Mapping[str, str] | None = None) -> str:
+    """Word the arguments and settings that a message names as options of the command: `resume=True` as --resume.
+
+    A parameter without an option of its own stays as it is; a setting with a dot becomes --set.
     """
 
     def option(match: re.Match[str]) -> str:
+        options = flags_of(_CALL[0]) if flags is None else flags
         name, value = match[1], match[2] or ""
         if "." in name:
-            return f"{flags['set']} {name}={value}" if value and "set" in flags else match[0].strip("`")
-        if name not in flags:
+            return f"{options['set']} {name}={value}" if value and "set" in options else match[0].strip("`")
+        if name not in options:
             return match[0]
-        return flags[name] if value in ("", "True") else f"{flags[name]} {value}"
+        return options[name] if value in ("", "True") else f"{options[name]} {value}"
 
     return _ARGUMENT.sub(option, text)
 
 
-def flags_of(arguments: Sequence[str]) -> dict[str, str]:
-    """The options of the command that these arguments call, by parameter name."""
+@cache
+def flags_of(arguments: tuple[str, ...]) -> dict[str, str]:
+    """Return the options of the command that these arguments call, by parameter name."""
     command: Any = typer.main.get_command(app)
     for argument in arguments:
         command = getattr(command, "commands", {}).get(argument, command)
-    return {
-        parameter.name.rstrip("_"): parameter.opts[0] for parameter in command.params if parameter.opts[0][:2] == "--"
-    }
+    params = [*command.params, *getattr(command, "search_params", ())]
+    return {param.name.rstrip("_"): param.opts[0] for param in params if param.opts[0].startswith("--")}
 
 
 def setup_process(threads: int | None, quiet: bool, debug: bool, seed: int | None = None) -> None:
-    """What every command does first."""
+    """Set verbosity, warnings, the encoding of stdout, threads and seed, as every command does first."""
     _LEVEL.update(quiet=quiet, debug=debug)
-    warnings.showwarning = lambda message, *_: say(f"warning: {message}")
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a notebook's is not
-        # A file name may hold bytes that are no UTF-8: it is written as it is.
+    warnings.showwarning = lambda message, *_: warn(str(message))
+    if isinstance(sys.stdout, io.TextIOWrapper):  # not so in a notebook
+        # A file name may hold bytes that are not UTF-8: they are written unchanged.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     if threads is None and seed is None:
         return
@@ -103,12 +112,11 @@ def setup_process(threads: int | None, quiet: bool, debug: bool, seed: int | Non
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run a command. Exit status: 0 done, 1 failed, 2 misuse, 130 after Ctrl-C, 143 after SIGTERM."""
+    """Run a command and exit. Status: 0 done, 1 failed, 2 misuse, 130 after Ctrl-C, 143 after SIGTERM."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     _LEVEL.update(quiet=False, debug="--debug" in arguments)
+    _CALL[0] = tuple(arguments)
     signal.signal(signal.SIGTERM, _terminate)
-    _FLAGS.clear()
-    _FLAGS.update(flags_of(arguments))
     try:
         with typer.main.get_command(app).make_context("regard", arguments or ["--help"]) as context:
             context.command.invoke(context)
@@ -121,14 +129,14 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except (Exception, KeyboardInterrupt) as problem:
         if _LEVEL["debug"]:
             traceback.print_exc()
-        status, causes = _explained(problem)
+        status, causes = _status_and_causes(problem)
         print(*(f"regard: {in_flags(cause)}" for cause in causes), sep="\n", file=sys.stderr)
         sys.exit(status)
     sys.exit(0)
 
 
-def _explained(problem: BaseException) -> tuple[int, tuple[str, ...]]:
-    """The exit status, and a sentence for each cause."""
+def _status_and_causes(problem: BaseException) -> tuple[int, tuple[str, ...]]:
+    """Return the exit status of an exception, and one sentence for each of its causes."""
     if isinstance(problem, RegardError):
         return problem.exit_status, problem.causes
     if isinstance(problem, _Misuse):
@@ -136,17 +144,17 @@ def _explained(problem: BaseException) -> tuple[int, tuple[str, ...]]:
     if isinstance(problem, (KeyboardInterrupt, typer.Abort)):
         return 130, ("stopped",)
     if isinstance(problem, OSError) and problem.strerror:
-        where = f"{problem.filename}: " if problem.filename else ""
-        return 1, (f"{where}{problem.strerror}; check the path, its permissions and the room on the disk",)
+        path = f"{problem.filename}: " if problem.filename else ""
+        return 1, (f"{path}{problem.strerror}; check the path, its permissions and the free disk space",)
     name = type(problem).__name__
-    return 1, (f"an error that should not happen ({name}: {problem}); run again with --debug to see where",)
+    return 1, (f"internal error ({name}: {problem}); run again with --debug for the traceback, and report it",)
 
 
 def _misuse(problem: Any) -> str:
-    """What typer says of a wrong command line, as one sentence of ours."""
-    said = " ".join(problem.format_message().replace("Value error, ", "").split()).rstrip(".")
+    """Return typer's message about a wrong command line as one sentence in our form."""
+    message = " ".join(problem.format_message().replace("Value error, ", "").split()).rstrip(".")
     command = problem.ctx.command_path if problem.ctx else "regard"
-    return f"{said[:1].lower()}{said[1:]} – `{command} --help` says what can be given"
+    return f"{message[:1].lower()}{message[1:]} – see `{command} --help`"
 
 
 def _terminate(number: int, frame: Any) -> None:  # noqa: ARG001

@@ -1,4 +1,4 @@
-"""regard caption: pictures in, a line about each out."""
+"""regard caption: caption images, as text or JSON lines."""
 
 from __future__ import annotations
 
@@ -7,37 +7,28 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.app import app, say, setup_process
+from regard.cli.app import app, setup_process, warn
 from regard.cli.options import (
-    Beam,
     Debug,
     Device,
-    Diversity,
     Engine,
     Forbid,
-    Groups,
-    LengthPenalty,
-    MaxLength,
-    Mbr,
-    MinLength,
+    Format,
     NBest,
-    NoRepeat,
     Precision,
     Prefix,
     Quiet,
-    Sample,
+    Run,
     Seed,
-    Temperature,
     Threads,
-    TopK,
-    TopP,
     With,
-    device_named,
+    select_device,
 )
+from regard.cli.search_options import search_command, search_options
 from regard.errors import DataError, LineWarning
 
 if TYPE_CHECKING:
@@ -46,36 +37,20 @@ if TYPE_CHECKING:
 
 __all__ = ["caption"]
 
-SEARCH = (
-    *("beam", "nbest", "length_penalty", "sample", "temperature", "top_k", "top_p", "seed", "groups", "diversity"),
-    *("mbr", "min_length", "max_length", "no_repeat_ngram"),
-)
-"""The options that are settings of the search."""
-TOGETHER = 64
-"""Pictures that are opened, captioned and printed together."""
+IMAGES_AT_ONCE = 64
+"""Images that are opened, captioned and printed together."""
 
 
-@app.command()
+@app.command(cls=search_command(without=("coverage_penalty", "max_ratio", "max_extra")))
 def caption(
-    run: Annotated[Path, typer.Argument(help="A model or run folder.")],
-    images: Annotated[list[Path], typer.Argument(help="Pictures, or folders of them.")],
-    beam: Beam = None,
+    context: typer.Context,
+    run: Run,
+    images: Annotated[list[Path], typer.Argument(help="Images, or folders of them.")],
     nbest: NBest = 1,
-    format: Annotated[Literal["text", "jsonl"], typer.Option(help="Plain lines, or one JSON object a line.")] = "text",
+    format: Format = "text",
     regions: Annotated[
-        bool, typer.Option("--regions", help="With jsonl: the part of the picture that each word looked at most.")
+        bool, typer.Option("--regions", help="With jsonl: the region of the image that each word attends to most.")
     ] = False,
-    length_penalty: LengthPenalty = None,
-    sample: Sample = False,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    groups: Groups = None,
-    diversity: Diversity = None,
-    min_length: MinLength = None,
-    max_length: MaxLength = None,
-    no_repeat_ngram: NoRepeat = None,
-    mbr: Mbr = False,
     prefix: Prefix = "",
     forbid: Forbid = None,
     with_: With = None,
@@ -87,97 +62,94 @@ def caption(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Say what is in pictures.
+    """Caption images.
 
-    As text: file and caption, tab-separated, as training reads them; with --nbest file, score and caption. A picture
-    that cannot be used is told of in the end, after the captions of all others.
+    As text: file and caption, tab-separated, as training reads them; with --nbest file, score and caption. Images that
+    cannot be used are reported at the end, after the captions of all others.
     """
-    given = dict(locals())
     setup_process(threads, quiet, debug, seed)
     from regard.pipeline import load_captioner
     from regard.search import Constraints
 
     files, runs = _files(images), [run, *(with_ or ())]
-    captioner = load_captioner(runs if len(runs) > 1 else run, device_named(device), engine, precision)
-    search: dict[str, Any] = {
-        name: given[name] for name in SEARCH if given[name] is not None and given[name] is not False
-    }
-    search |= {"wishes": Constraints(prefix, forbid=tuple(forbid or ())), "readings": regions and format == "jsonl"}
+    captioner = load_captioner(runs if len(runs) > 1 else run, select_device(device), engine, precision)
+    options = {"nbest": nbest, **search_options(context, seed), "readings": regions and format == "jsonl"}
+    options["constraints"] = Constraints(prefix, forbid=tuple(forbid or ()))
     causes = list[str]()
-    for first in range(0, len(files), TOGETHER):
-        shown = _opened(files[first : first + TOGETHER], captioner, causes)
-        for (file, _), found in zip(shown, _captions(captioner, shown, search), strict=True):
-            typer.echo(_json(file, found, regions) if format == "jsonl" else _text(file, found, nbest))
+    for first in range(0, len(files), IMAGES_AT_ONCE):
+        loaded = _load_images(files[first : first + IMAGES_AT_ONCE], captioner, causes)
+        for (file, _), result in zip(loaded, _captions(captioner, loaded, options), strict=True):
+            typer.echo(_json(file, result, regions) if format == "jsonl" else _text(file, result, nbest))
     if causes:
         raise DataError(*causes)
 
 
-def _files(images: Sequence[Path]) -> list[Path]:
-    """The pictures, those of folders in the order of their names. Raises DataError with all that is wrong."""
+def _files(paths: Sequence[Path]) -> list[Path]:
+    """List the images, those of a folder sorted by name. Raises DataError with all causes."""
     from regard.data.images import SUFFIXES
     from regard.data.text import did_you_mean
 
-    found, causes = list[Path](), list[str]()
-    for image in images:
-        inside = [image]
-        if image.is_dir():
-            inside = sorted(path for path in image.iterdir() if path.name.lower().endswith(SUFFIXES))
+    files, causes = list[Path](), list[str]()
+    for path in paths:
+        inside = [path]
+        if path.is_dir():
+            inside = sorted(file for file in path.iterdir() if file.name.lower().endswith(SUFFIXES))
             if not inside:
-                causes.append(f"{image}: there is no picture in this folder; its names end in {', '.join(SUFFIXES)}")
-        elif not image.exists():
-            causes.append(f"{image}: no such file{did_you_mean(image)}")
-        found += inside
+                causes.append(f"{path}: no image in this folder; names of images end in {', '.join(SUFFIXES)}")
+        elif not path.exists():
+            causes.append(f"{path}: no such file{did_you_mean(path)}")
+        files += inside
     if causes:
         raise DataError(*causes)
-    return found
+    return files
 
 
-def _opened(files: Sequence[Path], captioner: Captioner, causes: list[str]) -> list[tuple[Path, SourcePixels]]:
-    """The pictures that can be used; what is wrong with the others goes into `causes`."""
+def _load_images(files: Sequence[Path], captioner: Captioner, causes: list[str]) -> list[tuple[Path, SourcePixels]]:
+    """Load the images that can be used; what is wrong with the others is added to `causes`."""
     from regard.data.images import SourcePixels, load_pixels, source_pixels
 
-    found = list[tuple[Path, SourcePixels]]()
+    loaded = list[tuple[Path, SourcePixels]]()
     for file in files:
         try:
-            found.append((file, source_pixels(load_pixels(file, captioner.frame), captioner.frame)))
+            loaded.append((file, source_pixels(load_pixels(file, captioner.frame), captioner.frame)))
         except DataError as problem:
             causes += [cause for cause in problem.causes if cause not in causes]
-    return found
+    return loaded
 
 
 def _captions(
-    captioner: Captioner, shown: Sequence[tuple[Path, SourcePixels]], search: dict[str, Any]
+    captioner: Captioner, images: Sequence[tuple[Path, SourcePixels]], options: dict[str, Any]
 ) -> list[Caption]:
-    """A caption for each; warnings name the picture."""
-    with warnings.catch_warnings(record=True) as heard:
+    """Caption loaded images; warnings name the file."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LineWarning)
-        found = captioner.caption([picture for _, picture in shown], **search)
-    for each in heard:
-        where = f"{shown[each.message.index][0]}: " if isinstance(each.message, LineWarning) else ""
-        say(f"warning: {where}{each.message}")
-    return found
+        captions = captioner.caption([pixels for _, pixels in images], **options)
+    for warning in caught:
+        file = f"{images[warning.message.index][0]}: " if isinstance(warning.message, LineWarning) else ""
+        warn(f"{file}{warning.message}")
+    return captions
 
 
-def _text(file: Path, found: Caption, nbest: int) -> str:
+def _text(file: Path, caption: Caption, nbest: int) -> str:
     if nbest == 1:
-        return f"{file}\t{found.text}"
-    return "\n".join(f"{file}\t{each.score:.4f}\t{each.text}" for each in found.nbest)
+        return f"{file}\t{caption.text}"
+    return "\n".join(f"{file}\t{hypothesis.score:.4f}\t{hypothesis.text}" for hypothesis in caption.nbest)
 
 
-def _json(file: Path, found: Caption, regions: bool) -> str:
+def _json(file: Path, caption: Caption, regions: bool) -> str:
     values = {
         "file": os.fsencode(file).decode("utf-8", "replace"),
-        **_values(found),
-        "nbest": [_values(each) for each in found.nbest],
+        **_values(caption),
+        "nbest": [_values(hypothesis) for hypothesis in caption.nbest],
     }
-    if found.repeats is not None:
-        values["repeats"] = {"text": found.repeats[0], "times": found.repeats[1]}
+    if caption.repeats is not None:
+        values["repeats"] = {"text": caption.repeats[0], "times": caption.repeats[1]}
     if regions:
-        assert found.readings is not None, "they were asked for"
-        words = zip(found.readings.target_text, found.regions, strict=False)
+        assert caption.readings is not None, "readings were requested"
+        words = zip(caption.readings.target_text, caption.regions, strict=False)
         values["regions"] = [{"word": word, "box": [round(side, 4) for side in box]} for word, box in words]
     return json.dumps(values, ensure_ascii=False)
 
 
-def _values(found: Caption) -> dict[str, Any]:
-    return {"text": found.text, "score": round(found.score, 6), "tokens": found.tokens}
+def _values(caption: Caption) -> dict[str, Any]:
+    return {"text": caption.text, "score": round(caption.score, 6), "tokens": caption.tokens}

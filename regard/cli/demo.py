@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,13 +69,16 @@ def demo(
         from regard.demo.images import demo_images
 
         demo_images(
-            out or Path("runs/demo-images"), "ko" if korean else "en", device_named(device), 1 if seed is None else seed
+            out or Path("runs/demo-images"),
+            "ko" if korean else "en",
+            select_device(device),
+            1 if seed is None else seed,
         )
         return
     from regard.samples import korean_english
 
     out = out or Path("runs/demo")
-    began, place = time.perf_counter(), device_named(device)
+    began, place = time.perf_counter(), select_device(device)
     sample = korean_english()
     sample.write(out / "data", "ko", "en")
     say(f"sample: {len(sample.splits['train']):,} training pairs written to {out / 'data'}")

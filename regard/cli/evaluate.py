@@ -1,4 +1,4 @@
-"""regard evaluate: translate a test set, or caption one, and score it."""
+"""regard evaluate: translate or caption a test set, and print BLEU, chrF, TER or CIDEr-D with their signatures."""
 
 from __future__ import annotations
 
@@ -10,51 +10,43 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from regard.cli.app import app, say, setup_process
-from regard.cli.options import (
-    Beam,
-    Debug,
-    Device,
-    Engine,
-    LengthPenalty,
-    Precision,
-    Quiet,
-    Seed,
-    Threads,
-    device_named,
-)
-from regard.cli.script_warning import warn_of_strangers
+from regard.cli.app import app, say, setup_process, warn
+from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Run, Seed, Threads, select_device
+from regard.cli.search_options import search_command, search_options
 from regard.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from regard.evaluation.length_buckets import Bucket
+    from regard.evaluation.metrics import Score
     from regard.pipeline import Captioner
 
 __all__ = ["evaluate"]
 
+Reference = Annotated[
+    list[str] | None, typer.Option(help="Reference translations, line by line; once per set of references.")
+]
+Captions = Annotated[
+    Path | None, typer.Option(help="Reference captions, one or more per image, in any format that training reads.")
+]
+Against = Annotated[
+    Path | None, typer.Option(help="Another captioner to compare with: difference in CIDEr-D and its p-value.")
+]
 
-@app.command()
+
+@app.command(cls=search_command("beam", "length_penalty"))
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A model or run folder.")],
-    source: Annotated[str | None, typer.Option(help="Test sentences, one a line.")] = None,
-    reference: Annotated[
-        list[str] | None, typer.Option(help="Right translations, line by line; as often as there are sets.")
-    ] = None,
-    images: Annotated[Path | None, typer.Option(help="Instead of sentences: a folder of pictures.")] = None,
-    captions: Annotated[
-        Path | None,
-        typer.Option(help="Right captions of them, one or more a picture, in any form that training reads."),
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option(help="Another captioner: how far the first is above it in CIDEr-D, and with what p.")
-    ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out pictures and captions that cannot be used.")
-    ] = False,
-    beam: Beam = None,
-    length_penalty: LengthPenalty = None,
-    format: Annotated[Literal["text", "json"], typer.Option(help="For people or for programs.")] = "text",
-    lengths: Annotated[
+    context: typer.Context,
+    run: Run,
+    source: Annotated[str | None, typer.Option(help="Test sentences, one per line.")] = None,
+    reference: Reference = None,
+    images: Annotated[Path | None, typer.Option(help="Instead of sentences: a folder of images.")] = None,
+    captions: Captions = None,
+    against: Against = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Skip images and captions that cannot be used.")] = False,
+    format: Annotated[
+        Literal["text", "json"], typer.Option(help="Output: text for people, or one JSON object.")
+    ] = "text",
+    by_length: Annotated[
         bool, typer.Option("--by-length", help="Add chrF by source length, with 95 % intervals.")
     ] = False,
     figure: Annotated[Path | None, typer.Option(help="Draw chrF by source length: .svg, .png or .html.")] = None,
@@ -66,80 +58,110 @@ def evaluate(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Print scores, each with the signature that says how it was counted.
+    """Print scores, each with the signature that says how it was computed.
 
     Of translations (--source, --reference) BLEU, chrF and TER; of captions (--images, --captions) BLEU-1 to BLEU-4,
-    chrF, CIDEr-D and how many are letter for letter one of the references.
+    chrF, CIDEr-D and the share that equals one of the references exactly.
     """
-    given = dict(locals())
     setup_process(threads, quiet, debug, seed)
-    pictures = _wants_pictures(given)
-    load: dict[str, Any] = {"device": device_named(device), "engine": engine, "precision": precision}
-    search: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
-    if pictures:
-        assert images is not None, "it was looked at"
-        assert captions is not None, "it was looked at"
-        _captioned(_Set(images, captions, skip_bad), run, against, load, search, format == "json")
+    _check_options(context.params)
+    load = {"device": select_device(device), "engine": engine, "precision": precision}
+    search = search_options(context)
+    if images is not None and captions is not None:
+        test_set = _CaptionTestSet(images, captions, skip_bad)
+        _evaluate_captions(test_set, run, against, load, search, format == "json")
+    elif source is not None and reference is not None:
+        report = _Report(format == "json", by_length, figure)
+        _evaluate_translations(run, source, reference, load, search, report)
+
+
+def _check_options(params: dict[str, Any]) -> None:
+    """Raise UsageError, with all causes, unless the options name either sentences or images to score."""
+    tasks = {"text": ("source", "reference"), "images": ("images", "captions")}
+    by_task = {task: [name for name in names if params[name]] for task, names in tasks.items()}
+    has_images = bool(by_task["images"])
+    causes = []
+    if has_images and by_task["text"]:
+        causes.append("--source and --images: score either sentences or images; leave one out")
+    elif not has_images and not by_task["text"]:
+        causes.append("there is nothing to score: give --source and --reference, or --images and --captions")
     else:
-        assert source is not None, "it was looked at"
-        assert reference is not None, "it was looked at"
-        _translated(run, source, reference, load, search, _Told(format == "json", lengths, figure))
+        needed = tasks["images" if has_images else "text"]
+        causes += [f"--{name} is missing: give --{needed[0]} and --{needed[1]}" for name in needed if not params[name]]
+    belongs_to = {"against": "images", "skip_bad": "images", "by_length": "source", "figure": "source"}
+    causes += [
+        f"--{name.replace('_', '-')}: only with --{other}; leave it out"
+        for name, other in belongs_to.items()
+        if params[name] and (other == "images") != has_images
+    ]
+    if causes:
+        raise UsageError(*causes)
 
 
 @dataclass(frozen=True)
-class _Told:
-    """How scores of translations are told."""
+class _Report:
+    """Form of the report on translations: JSON or text, with scores by length, with a figure of them."""
 
     json: bool
-    lengths: bool
+    by_length: bool
     figure: Path | None
 
 
-def _translated(
-    run: Path, source: str, reference: list[str], load: dict[str, Any], search: dict[str, Any], how: _Told
+def _evaluate_translations(
+    run: Path, source: str, reference: list[str], load: dict[str, Any], search: dict[str, Any], report: _Report
 ) -> None:
-    """Score translations. Raises DataError where the files are not line by line of each other."""
+    """Translate and score. Raises DataError if the files do not have the same number of lines."""
+    from regard.bulk import unknown_script
     from regard.evaluation.length_buckets import by_length
     from regard.evaluation.metrics import LONGEST_FOR_TER, scores
     from regard.pipeline import load_translator
     from regard.visualisation.saving import SUFFIXES
 
-    if how.figure is not None and how.figure.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--figure {how.figure}: a picture is written as {', '.join(SUFFIXES)}")
-    sources, references = _aligned(source, reference)
+    if report.figure is not None and report.figure.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"--figure {report.figure}: a figure is written as {', '.join(SUFFIXES)}")
+    sources, references = _read_parallel(source, reference)
     translator = load_translator(run, **load)
     say(f"translating {len(sources):,} lines of {source}")
-    warn_of_strangers(translator, source, sources)
+    warn(unknown_script(translator, source, sources)[1])
     outputs = [translation.text for translation in translator.translate(sources, **search)]
     results = scores(outputs, references)
-    buckets = by_length(sources, outputs, references) if how.lengths or how.figure else []
-    width = search["beam"] or translator.settings.search.beam
+    buckets = by_length(sources, outputs, references) if report.by_length or report.figure else []
+    beam = search.get("beam", translator.settings.search.beam)
     if all(score.name != "TER" for score in results):
-        say(f"TER is left out: a line has more than {LONGEST_FOR_TER} words, and it would take very long")
-    if how.json:
-        values = {score.name: {"score": score.value, "signature": score.signature} for score in results}
-        told = {"model": str(run), "source": source, "beam": width, "engine": translator.engine.describe(), **values}
-        if how.lengths:
-            told["by_length"] = [asdict(bucket) for bucket in buckets]
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        say(f"TER is left out: a line has more than {LONGEST_FOR_TER} words, for which it takes very long")
+    if report.json:
+        values = {"model": str(run), "source": source, "beam": beam, "engine": translator.engine.describe()}
+        values |= _as_values(results)
+        if report.by_length:
+            values["by_length"] = [asdict(bucket) for bucket in buckets]
+        typer.echo(json.dumps(values, ensure_ascii=False))
     else:
-        for score in results:
-            typer.echo(f"{score.name:5} {score.value:6.2f}   {score.signature}|beam:{width}")
-        for bucket in buckets if how.lengths else ():
-            words = f"{bucket.first}–{bucket.last} words"
-            typer.echo(
-                f"  {words:14} chrF {bucket.chrf:6.2f}   {bucket.low:6.2f} to {bucket.high:6.2f}   "
-                f"{bucket.sentences:,} sentences"
-            )
-    if how.figure is not None and buckets:
-        _draw(buckets, run, how.figure)
-    elif how.figure is not None:
-        say(f"{how.figure} is not drawn: no two lines have sources of like lengths")
+        _print_scores(results, beam, 5)
+        _print_buckets(buckets if report.by_length else [])
+    if report.figure is not None and buckets:
+        _draw(buckets, run, report.figure)
+    elif report.figure is not None:
+        say(f"{report.figure} is not drawn: no two lines have sources of similar length")
 
 
-def _aligned(source: str, reference: list[str]) -> tuple[list[str], list[list[str]]]:
-    """The lines of all files, which belong together line by line. References are compared in Unicode's form NFC, as
-    models write."""
+def _as_values(scores: list[Score]) -> dict[str, Any]:
+    return {score.name: {"score": score.value, "signature": score.signature} for score in scores}
+
+
+def _print_scores(scores: list[Score], beam: int, width: int) -> None:
+    for score in scores:
+        typer.echo(f"{score.name:{width}} {score.value:6.2f}   {score.signature}|beam:{beam}")
+
+
+def _print_buckets(buckets: list[Bucket]) -> None:
+    for bucket in buckets:
+        words = f"{bucket.first}–{bucket.last} words"
+        interval = f"{bucket.low:6.2f} to {bucket.high:6.2f}"
+        typer.echo(f"  {words:14} chrF {bucket.chrf:6.2f}   {interval}   {bucket.sentences:,} sentences")
+
+
+def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[list[str]]]:
+    """Read files that correspond line by line; references are normalised to Unicode NFC, as the outputs are."""
     from regard.data.text import read_files
 
     sources, *references = (file.lines for file in read_files([source, *reference]))
@@ -158,88 +180,69 @@ def _aligned(source: str, reference: list[str]) -> tuple[list[str], list[list[st
 
 
 @dataclass(frozen=True)
-class _Set:
-    """A test set of captioned pictures."""
+class _CaptionTestSet:
+    """Images with reference captions."""
 
     images: Path
     captions: Path
     skip_bad: bool
 
 
-def _wants_pictures(given: dict[str, Any]) -> bool:
-    """Whether captions are to be scored. Raises UsageError where the options do not say, with all reasons."""
-    sides = {"text": ("source", "reference"), "pictures": ("images", "captions")}
-    told = {side: [name for name in names if given[name]] for side, names in sides.items()}
-    pictures = bool(told["pictures"])
-    causes = []
-    if pictures and told["text"]:
-        causes.append("--source and --images: sentences or pictures are scored; leave one out")
-    elif not pictures and not told["text"]:
-        causes.append("there is nothing to score: give --source and --reference, or --images and --captions")
-    else:
-        wanted = sides["pictures" if pictures else "text"]
-        causes += [f"--{name} is missing: give --{wanted[0]} and --{wanted[1]}" for name in wanted if not given[name]]
-    others = {"against": "images", "skip_bad": "images", "lengths": "source", "figure": "source"}
-    causes += [
-        f"--{'by-length' if name == 'lengths' else name.replace('_', '-')}: goes with --{side} only; leave it out"
-        for name, side in others.items()
-        if given[name] and (side == "images") != pictures
-    ]
-    if causes:
-        raise UsageError(*causes)
-    return pictures
-
-
-def _captioned(
-    test: _Set, run: Path, against: Path | None, load: dict[str, Any], search: dict[str, Any], json_: bool
+def _evaluate_captions(
+    test_set: _CaptionTestSet,
+    run: Path,
+    against: Path | None,
+    load: dict[str, Any],
+    search: dict[str, Any],
+    as_json: bool,
 ) -> None:
-    """Score the captions of one run, and compare them with those of another."""
+    """Score the captions of one run, and compare them with those of another if one is given."""
     from regard.evaluation.bootstrap import paired_bootstrap
     from regard.evaluation.caption_metrics import caption_scores, each_cider, tokenizer_for
     from regard.pipeline import load_captioner
 
     captioners = [(path, load_captioner(path, **load)) for path in (run, against) if path is not None]
-    cuts = [tokenizer_for(captioner.settings.tokenizer) for _, captioner in captioners]
-    if len(set(cuts)) > 1:
+    tokenizers = [tokenizer_for(captioner.settings.tokenizer) for _, captioner in captioners]
+    if len(set(tokenizers)) > 1:
         raise UsageError(
-            f"--against: captions of {run} are compared by {cuts[0].__name__} and those of {against} by "
-            f"{cuts[1].__name__}, as their vocabularies are (tokenizer.kind); evaluate each alone"
+            f"--against: captions of {run} are compared by {tokenizers[0].__name__} and those of {against} by "
+            f"{tokenizers[1].__name__}, as their vocabularies are (tokenizer.kind); evaluate each alone"
         )
-    each, rows, cut = [], list[dict[str, Any]](), cuts[0]
+    ciders, rows, tokenizer = [], list[dict[str, Any]](), tokenizers[0]
     for path, captioner in captioners:
-        outputs, references = _outputs(captioner, test, search)
-        results = caption_scores(outputs, references, cut)
-        each.append(each_cider(outputs, references, cut))
-        width = search["beam"] or captioner.settings.search.beam
-        values = {score.name: {"score": score.value, "signature": score.signature} for score in results}
-        rows.append({"model": str(path), "beam": width, "engine": captioner.engine.describe(), **values})
-        if json_:
-            continue
-        if against is not None:
-            typer.echo(f"{path}")
-        for score in results:
-            typer.echo(f"{score.name:7} {score.value:6.2f}   {score.signature}|beam:{width}")
-    told = {"images": str(test.images), "captions": str(test.captions), **rows[0]}
+        outputs, references = _caption_test_set(captioner, test_set, search)
+        results = caption_scores(outputs, references, tokenizer)
+        ciders.append(each_cider(outputs, references, tokenizer))
+        beam = search.get("beam", captioner.settings.search.beam)
+        rows.append({"model": str(path), "beam": beam, "engine": captioner.engine.describe(), **_as_values(results)})
+        if not as_json:
+            if against is not None:
+                typer.echo(f"{path}")
+            _print_scores(results, beam, 7)
+    values = {"images": str(test_set.images), "captions": str(test_set.captions), **rows[0]}
     if against is not None:
-        found = paired_bootstrap(each[1], each[0])
-        told |= {"against": rows[1], "cider_difference": asdict(found)}
-        if not json_:
-            typer.echo(f"CIDEr-D of {run} above {against}: {found}; paired bootstrap, {found.draws:,} draws")
-    if json_:
-        typer.echo(json.dumps(told, ensure_ascii=False))
+        difference = paired_bootstrap(ciders[1], ciders[0])
+        values |= {"against": rows[1], "cider_difference": asdict(difference)}
+        if not as_json:
+            draws = f"paired bootstrap, {difference.draws:,} draws"
+            typer.echo(f"CIDEr-D of {run} above {against}: {difference}; {draws}")
+    if as_json:
+        typer.echo(json.dumps(values, ensure_ascii=False))
 
 
-def _outputs(captioner: Captioner, test: _Set, search: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """What a run says of the test pictures, and what people said."""
+def _caption_test_set(
+    captioner: Captioner, test_set: _CaptionTestSet, search: dict[str, Any]
+) -> tuple[list[str], list[list[str]]]:
+    """Caption the images; return the captions, and the references of each."""
     from regard.data.prepare_captions import read_caption_corpus
 
-    scenes = read_caption_corpus(test.captions, test.images, captioner.frame, test.skip_bad, say)
-    say(f"captioning {len(scenes):,} pictures of {test.images}")
-    return [found.text for found in captioner.caption(scenes.images, **search)], scenes.caption_set.references
+    corpus = read_caption_corpus(test_set.captions, test_set.images, captioner.frame, test_set.skip_bad, say)
+    say(f"captioning {len(corpus):,} images of {test_set.images}")
+    return [caption.text for caption in captioner.caption(corpus.images, **search)], corpus.caption_set.references
 
 
 def _draw(buckets: list[Bucket], run: Path, figure: Path) -> None:
-    """chrF against the length of the source, with its intervals."""
+    """Draw chrF against source length, with 95 % intervals."""
     from regard.visualisation import Chart, Series, save
 
     points = tuple(((bucket.first + bucket.last) / 2, bucket.chrf) for bucket in buckets)

@@ -1,4 +1,4 @@
-"""Options that every command takes, or that several do, and what they mean."""
+"""Options that several commands declare alike: device, threads, seed, engine, precision, constraints, output format."""
 
 from __future__ import annotations
 
@@ -10,76 +10,56 @@ import typer
 from regard.errors import UsageError
 
 __all__ = [
-    "Beam",
     "Debug",
     "Device",
-    "Diversity",
     "Engine",
     "Forbid",
-    "Groups",
-    "LengthPenalty",
-    "MaxLength",
-    "Mbr",
-    "MinLength",
+    "Format",
     "NBest",
-    "NoRepeat",
     "Precision",
     "Prefix",
     "Quiet",
-    "Sample",
+    "Run",
     "Seed",
-    "Temperature",
     "Threads",
-    "TopK",
-    "TopP",
     "With",
-    "device_named",
+    "select_device",
 ]
 
-Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda or mps.")]
-Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="Processor threads; as many as cores if not given.")]
+Run = Annotated[Path, typer.Argument(help="A model folder or run folder.")]
+Device = Annotated[str, typer.Option(help="Device to compute on: auto, cpu, cuda or mps.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads; one per core if left out.")]
 Engine = Annotated[
     Literal["auto", "native", "ctranslate2"],
-    typer.Option(help="What decodes; auto: the fastest here that can do what is asked."),
+    typer.Option(help="Decoding engine; auto: the fastest here that supports the other options."),
 ]
 Precision = Annotated[
     Literal["float32", "bfloat16", "int8"],
-    typer.Option(help="Of the weights in decoding; int8 is the quickest for text on a processor."),
+    typer.Option(help="Precision of the weights in decoding; int8 is the fastest for text on a CPU."),
 ]
-Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses kept side by side; 1 is greedy search.")]
-NBest = Annotated[int, typer.Option(min=1, help="Hypotheses given for each.")]
-LengthPenalty = Annotated[float | None, typer.Option(min=0, help="α of the length penalty.")]
-Sample = Annotated[bool, typer.Option("--sample", help="Draw each piece by its probability.")]
-Temperature = Annotated[float | None, typer.Option(help="Of sampling; below 1: likely pieces get likelier.")]
-TopK = Annotated[int | None, typer.Option(min=1, help="Draw from so many likeliest pieces only.")]
-TopP = Annotated[float | None, typer.Option(help="Draw from the likeliest pieces with this share.")]
-Groups = Annotated[int | None, typer.Option(min=1, help="Groups of beams that avoid each other's pieces.")]
-Diversity = Annotated[float | None, typer.Option(min=0, help="How much they do.")]
-MinLength = Annotated[int | None, typer.Option(min=0, help="Pieces of what is written at least.")]
-MaxLength = Annotated[int | None, typer.Option(min=1, help="Pieces of what is written at most.")]
-NoRepeat = Annotated[int | None, typer.Option(min=0, help="No run of so many pieces twice.")]
-Mbr = Annotated[bool, typer.Option("--mbr", help="Take the hypothesis most like the others (chrF).")]
-Prefix = Annotated[str, typer.Option(help="What each begins with.")]
-Forbid = Annotated[list[str] | None, typer.Option(help="A word that must not appear; as often as there are.")]
+Format = Annotated[Literal["text", "jsonl"], typer.Option(help="Output: plain lines, or one JSON object per line.")]
+NBest = Annotated[int, typer.Option(min=1, help="Number of hypotheses to print for each input.")]
+Prefix = Annotated[str, typer.Option(help="Text that every output begins with.")]
+Forbid = Annotated[list[str] | None, typer.Option(help="A word that must not appear; may be repeated.")]
 With = Annotated[
     list[Path] | None,
-    typer.Option("--with", help="One more model of the same vocabulary, averaged with the first."),
+    typer.Option("--with", help="Another model with the same vocabulary, for an ensemble; may be repeated."),
 ]
-Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Of everything random.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print results and errors only.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where in the program an error came from.")]
+Seed = Annotated[int | None, typer.Option(min=0, max=2**63 - 1, help="Seed of all random numbers.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
 
 
-def device_named(name: str) -> str:
-    """The device to compute on. Raises UsageError where it is not there."""
+def select_device(name: str) -> str:
+    """Return the device to compute on. Raises UsageError if it is unknown or not available."""
     import torch
 
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
-        return next(device for device in ("cuda", "mps", "cpu") if there[device])
-    if name not in there:
+        return next(device for device in ("cuda", "mps", "cpu") if available[device])
+    if name not in available:
         raise UsageError(f"--device {name}: wanted auto, cpu, cuda or mps")
-    if not there[name]:
-        usable = " or ".join(device for device, here in there.items() if here)
+    if not available[name]:
+        usable = " or ".join(device for device, is_available in available.items() if is_available)
         raise UsageError(f"--device {name}: this machine has none that PyTorch can use; use {usable}")
     return name

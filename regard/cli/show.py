@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 import regard
-from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.app import app, say, setup_process, warn
+from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
 from regard.cli.run_views import RUN_VIEWS, draw_run
-from regard.cli.script_warning import warn_of_strangers
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,6 +55,7 @@ def show(
     the read that aligns best; .gif (or .svg with --view player) moves.
     """
     setup_process(threads, quiet, debug, seed)
+    from regard.bulk import unknown_script
     from regard.pipeline import Captioner, load
     from regard.visualisation.saving import SUFFIXES
 
@@ -73,12 +73,12 @@ def show(
         return
     if text is None or not text.strip():
         raise UsageError("there is nothing to translate: give a line of text, or the picture to caption")
-    translator = load(run, device_named(device))
+    translator = load(run, select_device(device))
     if isinstance(translator, Captioner):
         typer.echo(draw_caption(translator, Path(text), out, Look(view, beam, trust)).text)
         say(f"wrote {out}")
         return
-    warn_of_strangers(translator, "the text", [text])
+    warn(unknown_script(translator, "the text", [text])[1])
     typer.echo(draw(translator, text, out, Look(view, beam, trust)).text)
     say(f"wrote {out}")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Device, Quiet, Seed, Threads, device_named
+from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
 from regard.cli.train_config import TrainOptions, sets, told
 from regard.errors import UsageError
 from regard.run import RunMode, report_dry_run, run
@@ -76,7 +76,7 @@ def train(
         "alignments": alignments,
     }
     shown = {"folder": images, "captions": captions, "valid_captions": valid_captions}
-    with joined(device_named(device), threads) as (world, place):
+    with joined(select_device(device), threads) as (world, place):
         if world.restarted:  # what began the run, and all that was asked for then, is in its folder
             config, resume, preset, parent, budget, seed = None, True, None, None, None, None
             files, shown, set_ = {}, {}, []

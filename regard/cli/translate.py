@@ -1,4 +1,4 @@
-"""regard translate: raw lines in, translated lines out."""
+"""regard translate: translate a file or standard input line by line, streamed, resumed, or by several processes."""
 
 from __future__ import annotations
 
@@ -12,34 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from regard.cli.app import app, say, setup_process
+from regard.cli.app import app, say, setup_process, warn
 from regard.cli.options import (
-    Beam,
     Debug,
     Device,
-    Diversity,
     Engine,
     Forbid,
-    Groups,
-    LengthPenalty,
-    MaxLength,
-    Mbr,
-    MinLength,
+    Format,
     NBest,
-    NoRepeat,
     Precision,
     Prefix,
     Quiet,
-    Sample,
+    Run,
     Seed,
-    Temperature,
     Threads,
-    TopK,
-    TopP,
     With,
-    device_named,
+    select_device,
 )
 from regard.cli.progress import LineReporter
+from regard.cli.search_options import search_command, search_options
 from regard.errors import DataError, LineWarning, UsageError
 
 if TYPE_CHECKING:
@@ -49,61 +40,38 @@ if TYPE_CHECKING:
 
 __all__ = ["translate"]
 
-SEARCH = (
-    *("beam", "length_penalty", "coverage_penalty", "sample", "temperature", "top_k", "top_p", "seed", "groups"),
-    *("diversity", "mbr", "min_length", "max_length", "no_repeat_ngram"),
-)
-"""The options that are settings of the search."""
-NOT_STREAMED = {
-    "nbest": 1,
-    "alignments": False,
-    "format": "text",
-    "output": None,
-    "workers": 1,
-    "resume": False,
-    "mbr": False,
-    "groups": None,
-    "coverage_penalty": None,
-    "input": "text",
-}
-"""The options that --stream cannot be given with, and what they are otherwise."""
+NOT_STREAMED = ("nbest", "alignments", "format", "output", "workers", "resume", "input")
+SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
+"""The options that need the whole of a translation before anything is printed."""
+
+InputFormat = Annotated[
+    Literal["text", "jsonl"],
+    typer.Option(help="Input: plain lines, or one JSON object per line: text, prefix, terms, forbid."),
+]
+Stream = Annotated[bool, typer.Option("--stream", help="Print words as they are decoded; greedy, or with --sample.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an --output that was interrupted.")]
+Chunk = Annotated[int, typer.Option(min=1, help="Lines that are translated, and written to disk, together.")]
+WorkerCount = Annotated[int, typer.Option("--workers", min=1, max=1024, help="Number of processes.")]
 
 
-@app.command()
+@app.command(cls=search_command())
 def translate(
-    run: Annotated[Path, typer.Argument(help="A model or run folder.")],
+    context: typer.Context,
+    run: Run,
     file: Annotated[str, typer.Argument(help="Lines to translate; - is standard input.")] = "-",
-    beam: Beam = None,
     nbest: NBest = 1,
-    length_penalty: LengthPenalty = None,
-    format: Annotated[Literal["text", "jsonl"], typer.Option(help="Plain lines, or one JSON object a line.")] = "text",
+    format: Format = "text",
     alignments: Annotated[bool, typer.Option("--alignments", help="Add word links as source-target.")] = False,
-    sample: Sample = False,
-    temperature: Temperature = None,
-    top_k: TopK = None,
-    top_p: TopP = None,
-    groups: Groups = None,
-    diversity: Diversity = None,
-    min_length: MinLength = None,
-    max_length: MaxLength = None,
-    no_repeat_ngram: NoRepeat = None,
-    coverage_penalty: Annotated[float | None, typer.Option(min=0, help="β of the coverage penalty.")] = None,
-    mbr: Mbr = False,
     prefix: Prefix = "",
-    term: Annotated[list[str] | None, typer.Option(help="A word that must appear; as often as there are.")] = None,
+    term: Annotated[list[str] | None, typer.Option(help="A word that must appear; may be repeated.")] = None,
     forbid: Forbid = None,
     with_: With = None,
-    input: Annotated[
-        Literal["text", "jsonl"],
-        typer.Option(help="Plain lines, or one JSON object a line: text, prefix, terms, forbid."),
-    ] = "text",
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Print words as they are written; greedy, or --sample.")
-    ] = False,
-    output: Annotated[Path | None, typer.Option(help="Write here instead of standard output.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an --output that was stopped.")] = False,
-    chunk: Annotated[int, typer.Option(min=1, help="Lines translated, and put on the disk, together.")] = 2000,
-    workers: Annotated[int, typer.Option(min=1, max=1024, help="Processes that share the work.")] = 1,
+    input: InputFormat = "text",
+    stream: Stream = False,
+    output: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
+    resume: Resume = False,
+    chunk: Chunk = 2000,
+    workers: WorkerCount = 1,
     engine: Engine = "auto",
     precision: Precision = "float32",
     device: Device = "auto",
@@ -114,139 +82,151 @@ def translate(
 ) -> None:
     """Translate a file or standard input, line by line.
 
-    As text: one line a line; with --nbest the line number, score and text, tab-separated; with --alignments the links
+    As text: one line per line; with --nbest the line number, score and text, tab-separated; with --alignments the links
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
-    given = dict(locals())
     setup_process(threads, quiet, debug, seed)
-    from regard.bulk import ChunkTranslator, LineParser, Lines, OutputFormat, chunks, remaining
+    from regard.bulk import ChunkTranslator, LineParser, Lines, OutputFormat
     from regard.pipeline import load_translator
     from regard.search import Constraints
 
-    lines, device, runs = Lines(file), device_named(device), [run, *(with_ or ())]
+    device, engine, search = select_device(device), _engine(engine, workers, run), search_options(context, seed)
     if workers > 1 and device != "cpu":
-        raise UsageError(f"--workers {workers}: only the processor can be shared; give --device cpu, or one worker")
-    if engine == "auto" and (workers > 1 or not (run / "exports").is_dir()):
-        engine = "native"  # several processes would each measure which is quicker, and find different things
-    search = {name: None if given[name] is False else given[name] for name in SEARCH}
-    wish = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
-    asked = LineParser(wish, input == "jsonl", lines.name, _wording(run, wish) if input == "jsonl" else None)
-    total = lines.checked(asked)
+        raise UsageError(f"--workers {workers}: processes share the CPU only; give --device cpu, or one worker")
+    lines, runs = Lines(file), [run, *(with_ or ())]
+    constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
+    encoder = _constraint_encoder(run, constraints) if input == "jsonl" else None
+    parser = LineParser(constraints, input == "jsonl", lines.name, encoder)
+    total = lines.checked(parser)
     make = partial(load_translator, runs if len(runs) > 1 else run, device, engine, precision)
     if stream:
-        _refuse_to_stream(given)
-        _streamed(make, lines, run, wish, search)
+        _refuse_to_stream(context, search)
+        _stream(make(), lines, run, constraints, search)
         return
     options = {"nbest": nbest, "alignments": alignments, **search}
-    work = ChunkTranslator(lines.name, OutputFormat(format == "jsonl", nbest), options, asked)
-    how = {**options, "prefix": prefix, "term": list(wish.terms), "forbid": list(wish.forbid), "input": input}
-    how |= {"format": format, "chunk": chunk, "engine": engine, "precision": precision, "device": device}
+    translator = ChunkTranslator(lines.name, OutputFormat(format == "jsonl", nbest), options, parser)
+    conditions = {**options, "prefix": prefix, "term": list(constraints.terms), "forbid": list(constraints.forbid)}
+    conditions |= {"input": input, "format": format, "chunk": chunk}
+    conditions |= {"engine": engine, "precision": precision, "device": device}
     with (
-        _sink(runs, output, resume, how) as sink,
-        _crew(work, make, 1 if lines.typed else workers, threads) as crew,
-        LineReporter(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as teller,
+        _open_output(runs, output, resume, conditions) as sink,
+        _workers(translator, make, 1 if lines.typed else workers, threads) as pool,
+        LineReporter(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as report,
     ):
-        todo = remaining(chunks(lines, 1 if lines.typed else chunk), sink.mark, lines.name)
-        for each, done in crew.results(todo):
-            teller.notes(done.notes)
-            sink.add(done.text, sink.mark.after(each.end, each.digest, done.known, done.strange))
-            teller(each.end)
+        _translate_chunks(pool, lines, sink, 1 if lines.typed else chunk, report)
         if sink.mark.strange and not sink.mark.known:
             sink.discard()
-            raise _all_strange(lines, run)
+            raise _unknown_script(lines, run)
         sink.finish()
 
 
-def _all_strange(lines: Lines, run: Path) -> DataError:
+def _translate_chunks(
+    pool: InProcess | Workers,
+    lines: Lines,
+    sink: StreamedOutput | ResumableOutput,
+    size: int,
+    report: LineReporter,
+) -> None:
+    """Translate the chunks of `size` lines that are not done yet, and write each as soon as it is."""
+    from regard.bulk import chunks, remaining
+
+    for chunk, result in pool.results(remaining(chunks(lines, size), sink.mark, lines.name)):
+        report.warn(*result.notes)
+        sink.add(result.text, sink.mark.after(chunk.end, chunk.digest, result.known, result.strange))
+        report(chunk.end)
+
+
+def _engine(engine: Engine, workers: int, run: Path) -> Engine:
+    """Return the engine to load: several processes that measured for themselves could choose different ones."""
+    return "native" if engine == "auto" and (workers > 1 or not (run / "exports").is_dir()) else engine
+
+
+def _unknown_script(lines: Lines, run: Path) -> DataError:
     return DataError(
         f"{lines.name}: no line is in a script that {run} has seen in training, so no translation can be "
         "right; check that this is the model for these lines"
     )
 
 
-def _wording(run: Path, wish: Constraints) -> ConstraintEncoder:
-    """What the model can write, known before it is loaded; what is asked of every line is checked against it."""
+def _constraint_encoder(run: Path, constraints: Constraints) -> ConstraintEncoder:
+    """Load what tokenises constraints, before the model is; raises UsageError if `constraints` cannot be met."""
     from regard.data.tokenizer import Tokenizer
     from regard.model_folder import load_settings
     from regard.search import ConstraintEncoder, check_constraints
 
-    wording = ConstraintEncoder(Tokenizer.load(run, load_settings(run).tokenizer).target)
-    check_constraints([wish], wording)
-    return wording
+    encoder = ConstraintEncoder(Tokenizer.load(run, load_settings(run).tokenizer).target)
+    check_constraints([constraints], encoder)
+    return encoder
 
 
-def _refuse_to_stream(given: dict[str, Any]) -> None:
-    """Raise UsageError, with all causes, for what needs the whole of a translation before anything is printed."""
-    others = [name for name, default in NOT_STREAMED.items() if given[name] != default]
-    others += ["beam"] if given["beam"] not in (None, 1) else []
+def _refuse_to_stream(context: typer.Context, search: dict[str, Any]) -> None:
+    """Raise UsageError, with all causes, for options that need the whole of a translation."""
+    defaults = {param.name: param.default for param in context.command.params}
+    others = [name for name in NOT_STREAMED if context.params[name] != defaults[name]]
+    others += [name for name in SEARCH_NOT_STREAMED if name in search]
+    others += ["beam"] if search.get("beam", 1) != 1 else []
     causes = []
     if others:
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in others)
-        causes.append(f"--stream and {named}: what is printed at once cannot be changed; leave one out")
-    if given["engine"] == "ctranslate2":
-        causes.append("--stream and --engine ctranslate2: that engine gives whole translations; leave one out")
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+        causes.append(f"--stream and {flags}: text already printed cannot be changed; leave one out")
+    if context.params["engine"] == "ctranslate2":
+        causes.append("--stream and --engine ctranslate2: this engine returns whole translations; leave one out")
     if causes:
         raise UsageError(*causes)
 
 
-def _streamed(
-    make: Callable[[], Translator], lines: Lines, run: Path, wish: Constraints, search: dict[str, Any]
-) -> None:
-    """Print each translation while it is being written."""
+def _stream(translator: Translator, lines: Lines, run: Path, constraints: Constraints, search: dict[str, Any]) -> None:
+    """Print each translation while it is being decoded."""
     from regard.bulk import unknown_script
 
-    translator = make()
-    told = {name: value for name, value in search.items() if value is not None}
-    known = strange = 0
+    known = unknown = 0
     for number, line in enumerate(lines, 1):
-        unseen, said = unknown_script(translator, lines.name, [line], number)
-        strange, known = strange + unseen, known + (bool(line.strip()) and not unseen)
-        if said:
-            say(f"warning: {said}")
-        with warnings.catch_warnings(record=True) as heard:
+        is_unknown, note = unknown_script(translator, lines.name, [line], number)
+        unknown, known = unknown + is_unknown, known + (bool(line.strip()) and not is_unknown)
+        warn(note)
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", LineWarning)
-            for more in translator.stream(line, wish, **told):
-                typer.echo(more, nl=False)
+            for text in translator.stream(line, constraints, **search):
+                typer.echo(text, nl=False)
                 sys.stdout.flush()
             typer.echo()
-        for each in heard:
-            say(f"warning: {lines.name}, line {number}: {each.message}")
-    if strange and not known:
-        raise _all_strange(lines, run)
+        warn(*(f"{lines.name}, line {number}: {warning.message}" for warning in caught))
+    if unknown and not known:
+        raise _unknown_script(lines, run)
 
 
-def _crew(
-    work: ChunkTranslator, make: Callable[[], Translator], workers: int, threads: int | None
+def _workers(
+    translator: ChunkTranslator, make: Callable[[], Translator], count: int, threads: int | None
 ) -> InProcess | Workers:
-    """Who translates: this process, or several."""
+    """Return what translates chunks: this process, or `count` others that share the threads."""
     import torch
 
     from regard.bulk import InProcess, Workers
 
-    if workers == 1:
-        return InProcess(work, make)
-    each = threads or max(1, torch.get_num_threads() // workers)
-    torch.set_num_threads(1)  # until the processes are there: see Workers
-    return Workers(work, make, workers, each)
+    if count == 1:
+        return InProcess(translator, make)
+    threads = threads or max(1, torch.get_num_threads() // count)
+    torch.set_num_threads(1)  # until the processes are forked: see Workers
+    return Workers(translator, make, count, threads)
 
 
 @contextmanager
-def _sink(
-    runs: list[Path], output: Path | None, resume: bool, how: dict[str, Any]
+def _open_output(
+    runs: list[Path], output: Path | None, resume: bool, conditions: dict[str, Any]
 ) -> Iterator[StreamedOutput | ResumableOutput]:
-    """Where results go; a file appears whole when all is done, and its part stays when something stopped the work."""
+    """Open the output. A regular file appears complete at the end; an interrupted one is kept as its part file."""
     from regard.atomic import replaceable
     from regard.bulk import ResumableOutput, StreamedOutput
     from regard.model_folder import fingerprints
 
-    ordinary = output is not None and replaceable(output)
-    if resume and not ordinary:
-        raise UsageError("--resume: only what goes into a file can be gone on with; give --output as before")
+    is_regular = output is not None and replaceable(output)
+    if resume and not is_regular:
+        raise UsageError("--resume: only an --output that is a regular file can be continued; give it as before")
     if output is None:
         yield StreamedOutput(sys.stdout)
         return
-    if not ordinary:
-        with _opened(output) as sink:
+    if not is_regular:
+        with _open_device(output) as sink:
             yield sink
         return
     if output.is_symlink():  # the link stays, and leads to the result
@@ -254,28 +234,29 @@ def _sink(
     files = fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
         files |= {f"{name} of model {number}": digest for name, digest in fingerprints(other).items()}
-    options = {f"--{name.replace('_', '-')}": value for name, value in how.items()}
+    options = {f"--{name.replace('_', '-')}": value for name, value in conditions.items()}
     with ResumableOutput(output, {"option": options, "file": files}).open(resume) as part:
         if resume:
             done = part.mark.lines
-            say(f"going on after line {done:,}" if done else "there is nothing to go on with: beginning at line 1")
+            say(f"continuing after line {done:,}" if done else "nothing to resume: starting at line 1")
         try:
             yield part
         except BaseException:
             if part.kept:
-                say(f"{part.path} holds lines 1 to {part.kept:,}; the same command with --resume goes on after them")
+                say(f"{part.path} holds lines 1 to {part.kept:,}; the same command with --resume continues after them")
             raise
 
 
 @contextmanager
-def _opened(output: Path) -> Iterator[StreamedOutput]:
+def _open_device(output: Path) -> Iterator[StreamedOutput]:
+    """Open what is no regular file, such as a pipe or /dev/stdout, and write to it as results come."""
     from regard.bulk import StreamedOutput
 
     try:
         file = output.open("a", encoding="utf-8", newline="\n")
     except OSError as problem:
         raise UsageError(
-            f"--output {output}: cannot be written ({problem.strerror}); choose a file in a folder of yours"
+            f"--output {output}: cannot be written ({problem.strerror}); choose a file in a writable folder"
         ) from None
     with file:
         yield StreamedOutput(file)

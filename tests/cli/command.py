@@ -85,7 +85,7 @@ class Command:
         assert len(done.causes) == len(wanted), done.err
         for cause, part in zip(done.causes, wanted, strict=True):
             assert part in cause, f"wanted {part!r} in {cause!r}"
-        for text in ("Traceback", "should not happen", "pydantic", "Error:", "Usage:"):
+        for text in ("Traceback", "internal error", "pydantic", "Error:", "Usage:"):
             assert text not in done.err, done.err
         after = files()
         assert after == before, f"changed files: {sorted(dict(after.items() ^ before.items()))}"

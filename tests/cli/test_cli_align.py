@@ -42,7 +42,7 @@ def test_pairs_are_read_some_at_a_time(
 ) -> None:
     asked = ["align", run, *pairs, "--reverse", run]
     whole = [regard(*asked, *more).out for more in ([], ["--gold", data / "test.align"])]
-    monkeypatch.setattr("regard.cli.align.TOGETHER", 5)
+    monkeypatch.setattr("regard.cli.align.PAIRS_AT_ONCE", 5)
     assert [regard(*asked, *more).out for more in ([], ["--gold", data / "test.align"])] == whole
 
 
@@ -59,7 +59,7 @@ def test_what_is_chosen_is_stored_and_used(regard: Command, run: Path, data: Pat
 
 
 def test_without_gold_agreement_chooses(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
-    assert "chosen by agreement of the read from its two sides" in regard("align", run, *pairs, "--choose").err
+    assert "chosen by agreement of its links from source to target" in regard("align", run, *pairs, "--choose").err
     backwards = Path(shutil.copytree(run, "backwards"))
     (backwards / "alignment.json").unlink()
     done = regard("align", run, *pairs, "--reverse", backwards, "--choose", "--output", "links")
@@ -99,7 +99,7 @@ def test_what_cannot_be_aligned(regard: Command, transformer: Path, data: Path) 
         "align", transformer, *both, "--gold", "bad", status=1, because="bad, line 1: wanted pairs such as 0-0"
     )
     both = ["--source", "short", "--target", "empty"]
-    regard.fails("align", transformer, *both, status=1, because="line 1 is empty on a side; leave such pairs out")
+    regard.fails("align", transformer, *both, status=1, because="line 1 is empty on one side; leave such pairs out")
 
 
 def test_gold_links_of_words_that_are_not_there(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:

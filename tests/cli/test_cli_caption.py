@@ -115,7 +115,7 @@ def test_pictures_that_cannot_be_used_come_last(regard: Command, captioner: Path
 def test_names_of_nothing(regard: Command, captioner: Path, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     (tmp_path / "a.png").touch()
-    causes = ["none: there is no picture in this folder", "b.png: no such file; did you mean a.png?"]
+    causes = ["none: no image in this folder", "b.png: no such file; did you mean a.png?"]
     regard.fails("caption", captioner, "none", "b.png", status=1, because=causes)
 
 
@@ -180,7 +180,7 @@ def test_captioners_that_are_compared_by_other_words(
     regard: Command, captioner: Path, album: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cuts = iter([tokens, words])
-    monkeypatch.setattr("regard.evaluation.caption_metrics.cut_for", lambda _: next(cuts))
+    monkeypatch.setattr("regard.evaluation.caption_metrics.tokenizer_for", lambda _: next(cuts))
     given = ["--images", album / "images", "--captions", album / "valid.tsv", "--against", captioner]
     done = regard.ended("evaluate", captioner, *given)
     assert done.status == 2
@@ -193,9 +193,9 @@ def test_captioners_that_are_compared_by_other_words(
         ([], ["there is nothing to score"]),
         (["--source", "a"], ["--reference is missing"]),
         (["--images", "a"], ["--captions is missing"]),
-        (["--images", "a", "--captions", "b", "--source", "c"], ["sentences or pictures are scored"]),
-        (["--source", "a", "--reference", "b", "--against", "c"], ["--against: goes with --images only"]),
-        (["--images", "a", "--captions", "b", "--by-length"], ["--by-length: goes with --source only"]),
+        (["--images", "a", "--captions", "b", "--source", "c"], ["score either sentences or images"]),
+        (["--source", "a", "--reference", "b", "--against", "c"], ["--against: only with --images"]),
+        (["--images", "a", "--captions", "b", "--by-length"], ["--by-length: only with --source"]),
     ],
 )
 def test_scores_of_what(regard: Command, captioner: Path, options: list[str], causes: list[str]) -> None:

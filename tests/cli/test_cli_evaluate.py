@@ -66,7 +66,7 @@ def test_what_looks_the_same_scores_the_same(regard: Command, transformer: Path,
 
 
 def test_a_figure_that_cannot_be_drawn_costs_no_scores(regard: Command, transformer: Path, files: list[str]) -> None:
-    because = "--figure scores.pdf: a picture is written as .svg, .png, .html"
+    because = "--figure scores.pdf: a figure is written as .svg, .png, .html"
     regard.fails("evaluate", transformer, *files, "--figure", "scores.pdf", status=2, because=because)
     Path("one.ko").write_text("나는 집에 간다\n")
     Path("one.en").write_text("I go home\n")

@@ -70,7 +70,7 @@ def test_each_command_explains_itself(regard: Command, command: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "because"),
     [
-        (["trian"], "no such command 'trian'. Did you mean 'train'? – `regard --help` says what can be given"),
+        (["trian"], "no such command 'trian'. Did you mean 'train'? – see `regard --help`"),
         (["--verbose"], "no such option: --verbose"),
         (["translate"], "missing argument"),
         (["translate", "run", "--beam"], "--beam"),
@@ -107,12 +107,12 @@ def test_debug_shows_where_and_changes_nothing_else(regard: Command) -> None:
         (
             OSError(28, "No space left on device", "big"),
             1,
-            ["big: No space left on device; check the path, its permissions and the room on the disk"],
+            ["big: No space left on device; check the path, its permissions and the free disk space"],
         ),
         (
             ZeroDivisionError("by zero"),
             1,
-            ["an error that should not happen (ZeroDivisionError: by zero); run again with --debug to see where"],
+            ["internal error (ZeroDivisionError: by zero); run again with --debug for the traceback, and report it"],
         ),
     ],
     ids=lambda value: type(value).__name__,
@@ -175,7 +175,7 @@ def test_a_stopped_training_is_saved_and_goes_on(
     assert not [path for path in Path("run").rglob("*") if path.suffix in (".part", ".partial")]
     more = sets([f"training.updates={updates + 2}", "training.validate_with=1"])
     done = regard("train", "--out", "run", "--resume", *more, "--threads", 1)
-    assert f"going on from update {updates}" in done.err
+    assert f"resuming from update {updates}" in done.err
     assert f"training ended after {updates + 2} updates" in done.err
     assert load_tensors(Path("run/model.safetensors"))
     assert regard("translate", "run", stdin="나는\n".encode()).out

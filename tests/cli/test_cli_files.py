@@ -106,13 +106,13 @@ def test_killed_at_any_instant_it_ends_as_if_it_never_was(
         assert command.returncode == -signal.SIGKILL, "the work was done before it could be killed"
         assert not output.exists()
     said = _finished(*_arguments(run, long, output, "--resume"))
-    assert f"going on after line {_at_least(30, said) * CHUNK:,}\n" in said
+    assert f"continuing after line {_at_least(30, said) * CHUNK:,}\n" in said
     assert output.read_bytes() == whole
     assert _left() == ["out"]
 
 
 def _at_least(chunks: int, said: str) -> int:
-    found = int(said.split("going on after line ")[1].split("\n")[0].replace(",", "")) // CHUNK
+    found = int(said.split("continuing after line ")[1].split("\n")[0].replace(",", "")) // CHUNK
     assert found >= chunks
     return found
 
@@ -129,10 +129,10 @@ def test_stopped_by_a_signal_it_says_how_to_go_on(
         said = command.stderr.read()
         assert command.wait() == status, said
     done = _mark(output).lines
-    assert f"out.part holds lines 1 to {done}; the same command with --resume goes on after them\n" in said
+    assert f"out.part holds lines 1 to {done}; the same command with --resume continues after them\n" in said
     assert "Traceback" not in said
     assert _left() == ["out.part", "out.part.json"]
-    assert f"going on after line {done}\n" in _finished(*_arguments(run, long, output, "--resume"))
+    assert f"continuing after line {done}\n" in _finished(*_arguments(run, long, output, "--resume"))
     assert output.read_bytes() == whole
 
 
@@ -174,7 +174,7 @@ def test_a_file_may_have_grown_and_be_packed(
 
 def test_nothing_to_go_on_with_is_a_beginning(regard: Command, run: Path, long: Path, whole: bytes) -> None:
     said = _finished(*_arguments(run, long, "out", "--resume"))
-    assert said == "there is nothing to go on with: beginning at line 1\n"
+    assert said == "nothing to resume: starting at line 1\n"
     assert Path("out").read_bytes() == whole
 
 
@@ -259,7 +259,7 @@ def test_a_damaged_journal_is_told(regard: Command, run: Path, stopped: Path, jo
 
 
 def test_only_a_file_can_be_gone_on_with(regard: Command, run: Path) -> None:
-    because = "--resume: only what goes into a file can be gone on with; give --output"
+    because = "--resume: only an --output that is a regular file can be continued; give it as before"
     regard.fails("translate", run, "--resume", stdin=b"I\n", status=2, because=because)
     regard.fails(*_arguments(run, "-", os.devnull, "--resume"), stdin=b"I\n", status=2, because=because)
 

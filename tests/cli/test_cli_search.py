@@ -105,8 +105,8 @@ def test_options_that_contradict_each_other_are_refused_with_all_reasons(regard:
         *("translate", transformer, "--stream", "--nbest", 2, "--mbr", "--format", "jsonl", "--engine", "ctranslate2"),
         status=2,
         because=[
-            "--stream and --nbest, --format, --mbr: what is printed",
-            "--engine ctranslate2: that engine gives whole",
+            "--stream and --nbest, --format, --mbr: text already printed",
+            "--engine ctranslate2: this engine returns whole",
         ],
         stdin="나는\n".encode(),
     )
@@ -123,7 +123,7 @@ def test_a_stream_is_a_beam_of_one(regard: Command, model: Path, data: Path) -> 
 
 def test_a_translation_that_runs_away_is_told(regard: Command, transformer: Path, data: Path) -> None:
     line = (data / "test.ko").read_bytes().splitlines()[0]
-    options = ["--beam", 1, "--min-length", 120, "--no-repeat", 0, "--format", "jsonl"]
+    options = ["--beam", 1, "--min-length", 120, "--no-repeat-ngram", 0, "--format", "jsonl"]
     done = regard("translate", transformer, *options, stdin=b"\n" + line + b"\n")
     empty, row = map(json.loads, done.lines)
     assert empty["repeats"] is None

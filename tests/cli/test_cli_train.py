@@ -301,7 +301,7 @@ def test_a_failed_start_can_be_repeated(regard: Command, corpus: list[str], monk
     with monkeypatch.context() as patched:
         patched.setattr("regard.training.Trainer.run", _full)
         done = regard.ended("train", *corpus, *ONE_UPDATE, "--out", "run")
-    assert done.causes == ["No space left on device; check the path, its permissions and the room on the disk"]
+    assert done.causes == ["No space left on device; check the path, its permissions and the free disk space"]
     assert done.status == 1
     shutil.rmtree("run/checkpoints", ignore_errors=True)
     Path("run/journal.jsonl").unlink(missing_ok=True)
@@ -319,7 +319,7 @@ def test_a_finished_run_goes_on_when_given_more(regard: Command, transformer: Pa
     shutil.copytree(transformer, "run")
     assert "training ended after 120 updates" in regard("train", "--out", "run", "--resume").err
     done = regard("train", "--out", "run", "--resume", "--set", "training.updates=122", "--set", "training.log_every=1")
-    assert "going on from update 120" in done.err
+    assert "resuming from update 120" in done.err
     assert "update 122/122" in done.err
     assert read_toml("run/train.toml")["training"]["updates"] == 122
     looks = [json.loads(line)["event"] for line in Path("run/journal.jsonl").read_text().splitlines()]
@@ -458,7 +458,7 @@ def test_workers_that_torchrun_starts_again_go_on(
             for key, value in {**ALONE, "TORCHELASTIC_RESTART_COUNT": 1}.items():
                 patched.setenv(key, str(value))
             done = regard("train", *options, *sets(["training.validate_with=1"]), "--out", name)
-        assert "going on from update" in done.err
+        assert "resuming from update" in done.err
         assert "holds from here on" not in done.err
         assert Path(name, "train.toml").read_bytes() == recipe
 
@@ -527,7 +527,7 @@ def test_one_head_is_guided_by_alignments(regard: Command, corpus: list[str], da
     assert (noted["layer"], noted["head"], noted["shifted"]) == ("decoder.layers.0.cross_attention", 0, False)
     pairs = ["--source", data / "test.ko", "--target", data / "test.en", "--gold", data / "test.align"]
     best, last = regard("align", "run", *pairs).lines
-    assert best.endswith("layer 1, head 1, the read that predicted the word")
+    assert best.endswith("layer 1, head 1, at the step that predicts the word")
     assert float(best.split()[1].rstrip("%")) < float(last.split()[1].rstrip("%")) - 10
     shutil.copytree("run", "other")
     chosen = regard("align", "other", *pairs, "--choose").err

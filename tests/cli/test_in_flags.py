@@ -16,8 +16,12 @@ WORDED = {
 
 @pytest.mark.parametrize("message", WORDED)
 def test_arguments_are_worded_as_options_of_the_command(message: str) -> None:
-    assert in_flags(message, flags_of(["train", "config.toml"])) == WORDED[message]
+    assert in_flags(message, flags_of(("train", "config.toml"))) == WORDED[message]
 
 
 def test_a_command_without_the_option_leaves_the_argument() -> None:
-    assert in_flags("`training.minutes=30` or `parent=`", flags_of(["doctor"])) == "training.minutes=30 or `parent=`"
+    assert in_flags("`training.minutes=30` or `parent=`", flags_of(("doctor",))) == "training.minutes=30 or `parent=`"
+
+
+def test_search_settings_are_options_too() -> None:
+    assert in_flags("set `no_repeat_ngram=4`", flags_of(("translate",))) == "set --no-repeat-ngram 4"

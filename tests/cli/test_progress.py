@@ -1,4 +1,4 @@
-"""What is told while a long file is translated."""
+"""Progress while a long file is translated."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from regard.cli.progress import LineReporter
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A clock that is set by hand."""
-    now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    return now
+    """A clock set by the test."""
+    time_now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: time_now[0])
+    return time_now
 
 
-def test_plain_lines_now_and_then(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    with LineReporter(10_000, 2_000, hidden=False) as teller:
+def test_plain_lines_every_thirty_seconds(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with LineReporter(10_000, 2_000, hidden=False) as report:
         for second in range(1, 81):
             clock[0] = 100.0 + second
-            teller(2_000 + 100 * second)
-        teller.notes(["in, line 5: long"])
+            report(2_000 + 100 * second)
+        report.warn("in, line 5: long")
     assert capsys.readouterr().err.splitlines() == [
         "line 5,000/10,000 · 100 sentences/s · 50 s left",
         "line 8,000/10,000 · 100 sentences/s · 20 s left",
@@ -30,21 +30,21 @@ def test_plain_lines_now_and_then(clock: list[float], capsys: pytest.CaptureFixt
     ]
 
 
-def test_nothing_is_said_of_short_work(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    with LineReporter(100, 0, hidden=False) as teller:
+def test_short_work_prints_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with LineReporter(100, 0, hidden=False) as report:
         clock[0] += 20
-        teller(100)
+        report(100)
     assert capsys.readouterr().err == ""
 
 
 def test_a_live_line_on_a_terminal(
     clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_live", lambda: True)
-    with LineReporter(None, 0, hidden=False) as teller:
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)
+    with LineReporter(None, 0, hidden=False) as report:
         clock[0] += 2
-        teller(3_000)
+        report(3_000)
     assert capsys.readouterr().err == "\r\x1b[Kline 3,000 · 1,500 sentences/s\r\x1b[K"
-    with LineReporter(None, 0, hidden=True) as teller:
-        teller(3_000)
+    with LineReporter(None, 0, hidden=True) as report:
+        report(3_000)
     assert capsys.readouterr().err == "", "results are on the same terminal"

@@ -1,4 +1,4 @@
-"""Writes docs/settings.md: every setting of a recipe with its default and meaning, from the classes themselves."""
+"""Write docs/settings.md: every setting of a recipe, with its default and meaning, from the settings classes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from regard.training import Recipe
 HEAD = """# Every setting of a recipe
 
 Set one with `--set key=value`, or write it into a TOML file: `regard train recipe.toml --out RUN`. The defaults are
-those of the classes; a preset changes some. Where a table has a `kind`, its settings are those of that kind.
+those of the classes; a preset changes some. If a table has a `kind`, its settings are those of that kind, named in brackets.
 A list is written as in TOML: `--set 'model.encoder.depths=[2, 2]'`; a switch is `true` or `false`.
 
 ```toml
-preset = "transformer-small"   # the starting point; all else changes it
+preset = "transformer-small"   # the starting point; everything else overrides it
 [data]
 source = "train.ko"
 target = "train.en"
-[[data.mix]]                   # one more corpus
+[[data.mix]]                   # another corpus
 pairs = "web.tsv"
 weight = 0.3                   # data.source has 1
 [training]
@@ -39,7 +39,7 @@ This page is written by `python docs/make_settings.py`.
 
 
 def rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Key, default and meaning of every setting, tables opened; a table of several kinds once for each."""
+    """Yield key, default and meaning of every setting, with nested tables; a table of several kinds once per kind."""
     for name, field in kind.model_fields.items():
         nested = list(_nested(field.annotation))
         if not nested:
@@ -51,7 +51,7 @@ def rows(kind: type[Settings], prefix: str = "") -> Iterator[tuple[str, str, str
 
 
 def text() -> str:
-    """The whole page."""
+    """Return the whole page."""
     lines = [
         f"| `{key}` | {default} | {meaning.replace('|', chr(92) + '|')} |" for key, default, meaning in rows(Recipe)
     ]
@@ -67,16 +67,16 @@ def _default(value: Any) -> str:
 
 
 def _meaning(field: FieldInfo) -> str:
-    """What a setting is for, and which words it may be, where they are few."""
+    """Return the description of a setting, with its choices if it is a literal."""
     choices = [f"`{choice}`" for choice in _choices(field.annotation)]
-    told = f"one of {', '.join(choices)}"
+    allowed = f"one of {', '.join(choices)}"
     if field.description:
-        return f"{field.description} ({told})" if len(choices) > 1 else field.description
-    return told
+        return f"{field.description} ({allowed})" if len(choices) > 1 else field.description
+    return allowed
 
 
 def _choices(annotation: Any) -> Iterator[str]:
-    """The words of the literals in an annotation."""
+    """Yield the strings of the literals in an annotation."""
     if typing.get_origin(annotation) is typing.Literal:
         yield from (choice for choice in typing.get_args(annotation) if isinstance(choice, str))
     else:

@@ -1,4 +1,4 @@
-"""Every example of a page runs, and prints what the page says."""
+"""Every doctest of a page runs and prints the output that the page shows."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ PAGES = sorted(
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_says_what_is_so(page: Path) -> None:
+def test_the_doctests_of_a_page_pass(page: Path) -> None:
     blocks = re.findall(r"```py(?:thon|con)\n(>>> .*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     script = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
     assert len(script.examples) == page.read_text(encoding="utf-8").count(">>> ")
-    told = list[str]()
-    result = doctest.DocTestRunner(verbose=False).run(script, out=told.append)
-    assert result.failed == 0, "".join(told)
+    output = list[str]()
+    result = doctest.DocTestRunner(verbose=False).run(script, out=output.append)
+    assert result.failed == 0, "".join(output)
 
 
-def test_the_docstring_of_the_soft_dictionary_says_what_is_so() -> None:
+def test_the_doctests_of_the_soft_dictionary_pass() -> None:
     result = doctest.testmod(regard.lessons.soft_dictionary)
     assert result.attempted >= 4
     assert result.failed == 0
 
 
-def test_there_are_pages_with_examples() -> None:
+def test_pages_with_doctests_are_found() -> None:
     assert {"README.md", "attention.md"} <= {page.name for page in PAGES}

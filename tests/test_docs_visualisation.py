@@ -1,9 +1,10 @@
-"""What docs/visualisation.md says can be run."""
+"""The examples of docs/visualisation.md run, and the page names every field of the data."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small import folder
@@ -16,20 +17,22 @@ def test_the_python_of_the_page_runs(
 ) -> None:
     folder(tmp_path / "runs" / "first", end=-2.0)
     monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
     for code in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
-        exec(compile(code, str(PAGE), "exec"), {})
-    assert (tmp_path / "bread.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+        exec(compile(code, str(PAGE), "exec"), names)
+    for page in ("bread.html", "served.html"):
+        assert (tmp_path / page).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert (tmp_path / "sheet.svg").read_text(encoding="utf-8").startswith("<svg")
     assert "gradient × input" in capsys.readouterr().out
 
 
-def test_the_data_are_those_that_the_page_names() -> None:
+def test_the_page_names_every_field_of_the_data() -> None:
     import numpy as np
 
     from regard.visualisation import Alignment, ExplanationData
     from regard.visualisation.explanation_data import page_data
 
-    story = ExplanationData.from_alignments([Alignment(("a",), ("b",), np.ones((1, 1)))])
-    named = PAGE.read_text(encoding="utf-8").split("## Served")[1]
-    for key in page_data(story):
-        assert f"`{key}`" in named or key in {"title", "langs", "rtl", "links", "facts"}, key
+    explanation = ExplanationData.of([Alignment(("a",), ("b",), np.ones((1, 1)))])
+    section = PAGE.read_text(encoding="utf-8").split("## Serving the page")[1]
+    for key in page_data(explanation):
+        assert f"`{key}`" in section or key in {"title", "langs", "rtl", "links", "facts"}, key

@@ -1,4 +1,4 @@
-"""What the README says is so."""
+"""The examples, sizes, links and commands of the READMEs hold."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def test_the_python_example_runs(readme: Path, tmp_path: Path, monkeypatch: pyte
     exec(compile(code, str(readme), "exec"), {})
 
 
-def test_the_sizes_of_the_presets_are_counted() -> None:
+def test_the_parameter_counts_of_the_presets_hold() -> None:
     rows = re.findall(r"^\| `([\w-]+)` \|.*\| ([\d.]+) M \|$", READMES[0].read_text(encoding="utf-8"), re.MULTILINE)
     assert [name for name, _ in rows] == presets()
-    for name, said in rows:
+    for name, millions in rows:
         model = build(ModelSettings.parse(preset(name)["model"], name), 8000, 8000, joint=True)
-        assert f"{count_parameters(model) / 1e6:.2g}" == said, name
+        assert f"{count_parameters(model) / 1e6:.2g}" == millions, name
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: path.name)
-def test_links_lead_somewhere(readme: Path) -> None:
+def test_links_exist(readme: Path) -> None:
     for link in re.findall(r"\]\(([^)#]+)\)", readme.read_text(encoding="utf-8")):
         assert link.startswith("http") or (ROOT / link).exists(), link
 
@@ -43,13 +43,13 @@ def test_the_commands_exist(readme: Path) -> None:
     from regard.cli import app
 
     names = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
-    said = set(re.findall(r"regard (\w+) ", readme.read_text(encoding="utf-8")))
-    assert said <= names | {"demo", "doctor"}
+    mentioned = set(re.findall(r"regard (\w+) ", readme.read_text(encoding="utf-8")))
+    assert mentioned <= names | {"demo", "doctor"}
 
 
-def test_the_page_of_settings_is_that_of_the_classes() -> None:
+def test_the_page_of_settings_is_up_to_date() -> None:
     page = ROOT / "docs" / "make_settings.py"
     names: dict[str, Any] = {"__name__": "page", "__file__": str(page)}
     exec(compile(page.read_text(encoding="utf-8"), str(page), "exec"), names)
-    said = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    assert names["text"]() == said, "run python docs/make_settings.py"
+    written = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert names["text"]() == written, "run python docs/make_settings.py"

@@ -170,7 +170,7 @@ def _by_pieces(readings: Readings, layer: str) -> tuple[np.ndarray, np.ndarray]:
 # --- as JSON
 
 
-def data(story: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")) -> dict[str, Any]:
+def page_data(story: ExplanationData, title: str = "", langs: tuple[str, str] = ("", "")) -> dict[str, Any]:
     """What the page's program reads, as JSON values; `docs/visualisation.md` describes it."""
     layers = [*story.layers, *_mattered_layers(story.attributions)]
     steps = FINE if sum(layer.weights.size for layer in layers) < MANY else COARSE

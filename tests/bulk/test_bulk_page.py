@@ -1,4 +1,4 @@
-"""What docs/bulk.md shows can be done as it stands there."""
+"""The commands and the Python example of docs/bulk.md run as they stand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parent.parent.parent / "docs" / "bulk.md").read_text(enco
 
 
 @pytest.fixture(autouse=True)
-def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _work_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder(tmp_path / "runs" / "first", end=2.0)
     monkeypatch.chdir(tmp_path)
     Path("long.ko").write_text("".join(f"{line}\n" for line in SENTENCES), encoding="utf-8")

@@ -1,35 +1,32 @@
-"""The demonstration on pictures: a captioner is trained, its captions are checked fact by fact, and where it looked."""
+"""Demonstration on images: a captioner whose captions are checked fact by fact, and its attention by pointing."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from regard.cli.app import say
+import regard
+from regard.demo.training import Output, train_model
 
 if TYPE_CHECKING:
-    from regard.attention.alignment import Readings
     from regard.evaluation.pointing import Map, Pointing, Region
     from regard.pipeline import AlignmentChoice, Caption, Captioner
     from regard.samples.images import Captioned, PictureSample
     from regard.training import Recipe
 
-__all__ = ["WANTED", "demo_images", "judged"]
+__all__ = ["Judgement", "demo_images", "demo_recipe", "judge"]
 
-TRUE, POINTING = 0.9, 0.8
-WANTED = f"true captions in {TRUE:.0%} of the test, {POINTING:.0%} of nouns pointed at"
-DRAWN = 3  # pictures of the test that are drawn
+TRUE, POINTING = 0.9, 0.8  # shares of the test that suffice: true captions, nouns that point
+EXAMPLES = 3  # test images that are drawn, and wrong captions that are printed
+SPLITS = {"valid": "combined as in training", "test": "combined as never in training"}
 
 
 @dataclass(frozen=True)
-class Judged:
-    """How captions of pictures were found: which are true, and how well their nouns point."""
+class Judgement:
+    """Which captions of a split are true, and how well the attention of their nouns points at what they name."""
 
     true: tuple[bool, ...]
     pointing: Pointing
@@ -39,33 +36,38 @@ class Judged:
         return sum(self.true) / max(len(self.true), 1)
 
 
-def demo_images(out: Path, language: str, device: str, seed: int) -> None:
-    """Train on pictures drawn by code, caption what training never showed together, and draw what was looked at.
+def demo_images(out: Path, language: str, device: str, seed: int, output: Output) -> bool:
+    """Train on drawings of shapes, caption combinations that training never showed, and draw the attention.
 
-    The last two lines printed are the share of true captions and of nouns that point at what they name.
+    The last two lines printed are the share of true captions, and of nouns whose attention points at what they name.
+    Returns whether both suffice.
     """
     from regard.samples.images import pictures
 
-    began, data, sample = time.perf_counter(), out / "data", pictures()
-    sizes = ", ".join(f"{len(some):,} to {name}" for name, some in sample.splits.items())
+    start, data, sample = time.perf_counter(), out / "data", pictures()
+    sizes = ", ".join(f"{len(scenes):,} to {name}" for name, scenes in sample.splits.items())
     if not (data / "test.regions.jsonl").is_file():  # the last that is written
         sample.write(data)
-    say(f"sample: pictures {sizes}, in {data}")
-    captioner = _trained(sample, data, out / f"pictures-{language}", language, (device, seed))
-    tested = _tested(captioner, sample, data, language)
-    _draw(captioner, sample.splits["test"][:DRAWN], data, out)
-    typer.echo(f"done in {(time.perf_counter() - began) / 60:.1f} minutes")
-    typer.echo(f"true {100 * tested.share:.1f} %")
-    typer.echo(f"pointing {100 * tested.pointing.share:.1f} %")
-    if tested.share < TRUE or tested.pointing.share < POINTING:
-        sys.exit(1)
+    output.message(f"sample: images {sizes}, in {data}")
+    folder = out / f"images-{language}"
+    output.message("")
+    output.message(f"training in {folder}")
+    train_model(demo_recipe(data, language, seed), folder, device)
+    captioner = _with_best_head(folder, device, sample.splits["valid"], data, language)
+    judgement = _report(captioner, sample, data, language, output)
+    for scene in sample.splits["test"][:EXAMPLES]:
+        _draw(captioner, data / "images" / scene.file, out, output)
+    output.result(f"done in {(time.perf_counter() - start) / 60:.1f} minutes")
+    output.result(f"true {100 * judgement.share:.1f} %")
+    output.result(f"pointing {100 * judgement.pointing.share:.1f} %")
+    return judgement.share >= TRUE and judgement.pointing.share >= POINTING
 
 
-def recipe(data: Path, language: str, seed: int) -> Recipe:
-    """A small residual network and a small Transformer decoder, both from nothing.
+def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
+    """Return the recipe: a small ResNet encoder and a small Transformer decoder, trained from scratch.
 
-    A cell sees 39 pixels a side, little more than the largest thing: one that sees more knows of shapes beside it, and
-    is looked at for them.
+    The receptive field of a grid cell is 39 pixels wide, little more than the largest object: a cell that sees more
+    knows of objects beside it, and words attend to it for those.
     """
     from regard.samples.images import SIDE
     from regard.settings import merge
@@ -88,119 +90,116 @@ def recipe(data: Path, language: str, seed: int) -> Recipe:
             "encoder": {**sizes, "depths": (1, 2), "width": 24, "group": 4},
             "decoder": {**sizes, "layers": 2},
         },
-        "batching": {"tokens": 32 * 324, "buffer_size": 256},  # pictures of all kinds in each batch, not of one length
+        "batching": {"tokens": 32 * 324, "buffer_size": 256},  # each batch mixes images of all kinds, not of one length
         "schedule": {"peak": 3e-3, "warmup": 200},
-        "training": {"updates": 5500, "validate_every": 1100, "seed": seed, "average": 0.998},
+        "training": {"updates": 5500, "validate_every": 1100, "seed": seed, "ema_decay": 0.998},
     }
     return Recipe.parse(merge(preset("caption-transformer"), changes), "the demonstration")
 
 
-def _trained(sample: PictureSample, data: Path, folder: Path, language: str, where: tuple[str, int]) -> Captioner:
-    """A captioner with the read chosen that points best on validation pictures."""
+def _with_best_head(folder: Path, device: str, scenes: Sequence[Captioned], data: Path, language: str) -> Captioner:
+    """Choose the head whose attention points best on these scenes, store the choice, and load the captioner."""
     from regard.model_folder import save_alignment
     from regard.pipeline import load_captioner
-    from regard.run import RunMode, run
 
-    device, seed = where
-    say("", f"training in {folder}")
-    outcome = run(recipe(data, language, seed), folder, RunMode((folder / "journal.jsonl").exists()), device)
-    if outcome.stopped is not None:
-        sys.exit(128 + outcome.stopped)
-    some = sample.splits["valid"]
-    choice = _best_read(_captioned(load_captioner(folder, device), some, data), some, language)
-    save_alignment(folder, asdict(choice))
+    captions = _caption(load_captioner(folder, device), scenes, data)
+    save_alignment(folder, asdict(_best_head(captions, scenes, language)))
     return load_captioner(folder, device)
 
 
-def _captioned(captioner: Captioner, some: Sequence[Captioned], data: Path) -> list[Caption]:
-    return captioner.caption([data / "images" / each.file for each in some], readings=True)
+def _caption(captioner: Captioner, scenes: Sequence[Captioned], data: Path) -> list[Caption]:
+    return captioner.caption([data / "images" / scene.file for scene in scenes], readings=True)
 
 
-def _best_read(captions: Sequence[Caption], some: Sequence[Captioned], language: str) -> AlignmentChoice:
-    """The layer and head (or mean of heads) whose maps point best; of equals the first."""
+def _best_head(captions: Sequence[Caption], scenes: Sequence[Captioned], language: str) -> AlignmentChoice:
+    """Return the layer and head (or mean of heads) whose attention maps point best; of equals the first."""
     from regard.pipeline import AlignmentChoice
 
     readings = captions[0].readings
-    assert readings is not None, "readings were asked for"
+    assert readings is not None, "readings were requested"
     choices = [
         AlignmentChoice(layer, head, False)
         for layer in readings.layers("cross")
         for head in (None, *range(len(readings.weights[layer])))
     ]
-    return max(choices, key=lambda choice: judged(captions, some, language, choice).pointing.share)
+    return max(choices, key=lambda choice: judge(captions, scenes, language, choice).pointing.share)
 
 
-def judged(captions: Sequence[Caption], some: Sequence[Captioned], language: str, choice: AlignmentChoice) -> Judged:
-    """Which captions state exactly the facts of their scenes, and whether their nouns point at what they name."""
+def judge(
+    captions: Sequence[Caption], scenes: Sequence[Captioned], language: str, choice: AlignmentChoice
+) -> Judgement:
+    """Judge which captions state exactly the facts of their scenes, and whether their nouns point at what they name."""
     from regard.evaluation.pointing import pointing_game
     from regard.samples.images import LANGUAGES
 
-    pairs = list(zip(captions, some, strict=True))
-    true = tuple(LANGUAGES[language].is_true(found.text, each.scene.meaning) for found, each in pairs)
-    pointed = [pair for found, each in pairs for pair in _pointed(found, each, language, choice)]
-    read = captions[0].readings if captions else None  # pictures of one size, so all alike
-    where = (0.5,) if read is None else (read.cell_centre, read.cell_extent)
-    return Judged(true, pointing_game([own for own, _ in pointed], [region for _, region in pointed], *where))
+    pairs = list(zip(captions, scenes, strict=True))
+    true = tuple(LANGUAGES[language].is_true(caption.text, scene.scene.meaning) for caption, scene in pairs)
+    nouns = [noun for caption, scene in pairs for noun in _nouns(caption, scene, language, choice)]
+    readings = captions[0].readings if captions else None  # the images have one size, so all grids are alike
+    cells = (0.5,) if readings is None else (readings.cell_centre, readings.cell_extent)
+    return Judgement(true, pointing_game([weights for weights, _ in nouns], [region for _, region in nouns], *cells))
 
 
-def _pointed(found: Caption, each: Captioned, language: str, choice: AlignmentChoice) -> Iterator[tuple[Map, Region]]:
-    """For each noun of a caption that names something that is there: its map, and where that is."""
+def _nouns(caption: Caption, scene: Captioned, language: str, choice: AlignmentChoice) -> Iterator[tuple[Map, Region]]:
+    """Yield the attention map and the true region of each noun that names something in the scene."""
     from regard.samples.images import LANGUAGES
 
-    assert found.readings is not None, "readings were asked for"
-    for named in LANGUAGES[language].named(found.text):
-        for number, thing in enumerate(each.scene.meaning.things):
+    assert caption.readings is not None, "readings were requested"
+    for named in LANGUAGES[language].named(caption.text):
+        for number, thing in enumerate(scene.scene.meaning.things):
             if (thing.shape, thing.colour) == (named.thing.shape, named.thing.colour):
-                yield _map(found.readings, named.word, choice), each.scene.mask(number)
+                yield caption.readings.image_map(named.word, choice.layer, choice.head), scene.scene.mask(number)
                 break
 
 
-def _map(readings: Readings, word: int, choice: AlignmentChoice) -> Map:
-    return readings.image_map(word, choice.layer, choice.head)
-
-
-def _tested(captioner: Captioner, sample: PictureSample, data: Path, language: str) -> Judged:
-    """Print how it does on pictures as in training, and on what training never showed together."""
+def _report(captioner: Captioner, sample: PictureSample, data: Path, language: str, output: Output) -> Judgement:
+    """Print the results on scenes like those in training and on unseen combinations; return the judgement of these."""
     choice = captioner.choice
     assert choice is not None, "the choice was just made"
-    typer.echo("")
-    found = {}
-    for split, meaning in {"valid": "combined as in training", "test": "combined as never in training"}.items():
-        some = sample.splits[split]
-        captions = _captioned(captioner, some, data)
-        found[split] = judged(captions, some, language, choice)
-        typer.echo(f"{split:5} {found[split].share:6.1%} of captions state exactly the facts   {meaning}")
-    for name, share, count in _by_combination(sample.splits["test"], found["test"].true):
-        typer.echo(f"      {share:6.1%} of {count:4} where colour and shape are unseen with their {name}")
-    wrong = [(c, e) for c, e, is_true in zip(captions, some, found["test"].true, strict=True) if not is_true]
-    for caption, each in wrong[:DRAWN]:
-        typer.echo(f"      wrong: {caption.text}   ({each.captions[language][0].text})")
-    typer.echo(f"nouns that point at what they name: {found['test'].pointing}")
-    return found["test"]
+    output.result("")
+    for split, meaning in SPLITS.items():
+        scenes = sample.splits[split]
+        captions = _caption(captioner, scenes, data)
+        judgement = judge(captions, scenes, language, choice)
+        output.result(f"{split:5} {judgement.share:6.1%} of captions state exactly the facts   {meaning}")
+    for kind, share, count in _by_combination(scenes, judgement.true):
+        output.result(f"      {share:6.1%} of {count:4} where colour and shape are unseen with their {kind}")
+    pairs = zip(captions, scenes, judgement.true, strict=True)
+    wrong = [(caption, scene) for caption, scene, is_true in pairs if not is_true]
+    for caption, scene in wrong[:EXAMPLES]:
+        output.result(f"      wrong: {caption.text}   ({scene.captions[language][0].text})")
+    output.result(f"nouns that point at what they name: {judgement.pointing}")
+    return judgement
 
 
-def _by_combination(some: Sequence[Captioned], true: Sequence[bool]) -> Iterator[tuple[str, float, int]]:
-    """The share of true captions by what training did not show."""
+def _by_combination(scenes: Sequence[Captioned], true: Sequence[bool]) -> Iterator[tuple[str, float, int]]:
+    """Yield the share of true captions, and the number of scenes, for each kind of unseen combination."""
     from regard.samples.images import UNSEEN
 
-    kinds = [{_kind(combination) for combination in UNSEEN.intersection(each.scene.combinations())} for each in some]
+    kinds = [
+        {_kind(combination) for combination in UNSEEN.intersection(scene.scene.combinations())} for scene in scenes
+    ]
     for kind in ("relation", "place", "number"):
-        own = [right for found, right in zip(kinds, true, strict=True) if kind in found]
-        if own:
-            yield kind, sum(own) / len(own), len(own)
+        verdicts = [is_true for scene_kinds, is_true in zip(kinds, true, strict=True) if kind in scene_kinds]
+        if verdicts:
+            yield kind, sum(verdicts) / len(verdicts), len(verdicts)
 
 
 def _kind(combination: tuple[object, ...]) -> str:
-    stands = str(combination[0])
-    return "relation" if stands.startswith(("first", "second")) else "number" if stands.isdigit() else "place"
+    role = str(combination[0])
+    return "relation" if role.startswith(("first", "second")) else "number" if role.isdigit() else "place"
 
 
-def _draw(captioner: Captioner, some: Sequence[Captioned], data: Path, out: Path) -> None:
-    """A page and a sheet of some pictures of the test."""
-    from regard.cli.show import Look, draw_caption
+def _draw(captioner: Captioner, image: Path, out: Path, output: Output) -> None:
+    """Write the page and the still figure of a caption's attention."""
+    from regard.explanation import alignment_choice, explain_caption, overlay_of
+    from regard.visualisation import Meta, save
 
-    for each in some:
-        page = out / f"{Path(each.file).stem}.html"
-        for path, view in ((page, "player"), (page.with_suffix(".svg"), "heat")):
-            caption = draw_caption(captioner, data / "images" / each.file, path, Look(view))
-        typer.echo(f"{page} and .svg: {caption.text}")
+    explanation, page = explain_caption(captioner, image), out / f"{image.stem}.html"
+    readings = explanation.caption.readings
+    assert readings is not None, "readings were requested"
+    facts = {"image": image.name, "decoding": captioner.engine.describe(), "drawn by": f"regard {regard.__version__}"}
+    save(explanation.data, page, Meta(facts=facts))
+    overlay = overlay_of(explanation.data, readings, alignment_choice(captioner, readings))
+    save(overlay, page.with_suffix(".svg"))
+    output.result(f"{page} and .svg: {explanation.caption.text}")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from regard.attention.alignment import Readings
-from regard.demo.images import judged, recipe
+from regard.demo.images import demo_recipe, judge
 from regard.pipeline import AlignmentChoice, Caption
 from regard.samples.images import Captioned, pictures
 from regard.samples.images.scene import SIDE
@@ -57,7 +57,7 @@ def _looking_right(each: Captioned, number: int, language: str) -> Caption:
 def test_gold_captions_are_true_and_point_where_they_look(language: str) -> None:
     scenes = pictures(0, 0, 40, seed=2).splits["test"]
     apart = [each for each in scenes if each.scene.meaning.relation != "inside"]  # there a middle is not the frame
-    found = judged([_looking_right(each, 1, language) for each in apart], apart, language, READ)
+    found = judge([_looking_right(each, 1, language) for each in apart], apart, language, READ)
     assert found.share == 1
     assert found.pointing.words == sum(len(each.captions[language][1].nouns) for each in apart)
     assert found.pointing.share > 0.9, "the middle of a cell may lie outside a small thing"
@@ -66,15 +66,15 @@ def test_gold_captions_are_true_and_point_where_they_look(language: str) -> None
 
 def test_captions_of_others_are_neither_true_nor_pointing() -> None:
     scenes = pictures(0, 0, 30, seed=2).splits["test"]
-    wrong = judged([_caption("three green cows", {}) for _ in scenes], scenes, "en", READ)
+    wrong = judge([_caption("three green cows", {}) for _ in scenes], scenes, "en", READ)
     assert (wrong.share, wrong.pointing.words) == (0, 0)
-    blind = judged([_caption(each.captions["en"][0].text, {}) for each in scenes], scenes, "en", READ)
+    blind = judge([_caption(each.captions["en"][0].text, {}) for each in scenes], scenes, "en", READ)
     assert blind.share == 1
     assert blind.pointing.share < 0.2
 
 
 def test_the_recipe_is_one(tmp_path: Path) -> None:
-    made = recipe(tmp_path, "ko", 3)
+    made = demo_recipe(tmp_path, "ko", 3)
     assert made.data.images is not None
     assert made.data.images.captions == str(tmp_path / "train.ko.tsv")
     assert made.training.seed == 3

@@ -1,0 +1,38 @@
+"""Train one model of a demonstration, or resume its training; what it prints goes through `Output`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from regard.training import Recipe
+
+__all__ = ["Interrupted", "Output", "train_model"]
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a demonstration prints: a function for results, and one for messages about progress."""
+
+    result: Callable[[str], None]
+    message: Callable[[str], None]
+
+
+class Interrupted(Exception):
+    """Training was stopped by a signal, and its checkpoint is saved."""
+
+    def __init__(self, signal: int) -> None:
+        super().__init__(f"stopped by signal {signal}")
+        self.signal = signal
+
+
+def train_model(recipe: Recipe, folder: Path, device: str) -> None:
+    """Train by this recipe, or resume the run in `folder`. Raises Interrupted."""
+    from regard.run import RunMode, run
+
+    outcome = run(recipe, folder, RunMode((folder / "journal.jsonl").exists()), device)
+    if outcome.stopped is not None:
+        raise Interrupted(outcome.stopped)

@@ -51,14 +51,14 @@ def test_the_player_and_all_heads(regard: Command, model: Path, arguments: list[
 
 
 def test_trust_is_said_on_request(regard: Command, model: Path) -> None:
-    done = regard("show", model, LINE, "--out", "a.svg", "--trust")
-    assert "rank correlation with what mattered: gradient × input " in done.err
-    assert "rank correlation with what mattered" in Path("a.svg").read_text(encoding="utf-8")
+    done = regard("show", model, LINE, "--out", "a.svg", "--faithfulness")
+    assert "rank correlation with attributions: gradient × input " in done.err
+    assert "rank correlation with attributions" in Path("a.svg").read_text(encoding="utf-8")
 
 
 def test_every_head_says_how_far_it_is_to_be_trusted(regard: Command, model: Path) -> None:
     regard("show", model, LINE, "--view", "heads", "--out", "plain.svg")
-    regard("show", model, LINE, "--view", "heads", "--trust", "--out", "a.svg")
+    regard("show", model, LINE, "--view", "heads", "--faithfulness", "--out", "a.svg")
     plain, trusted = (Path(name).read_text(encoding="utf-8") for name in ("plain.svg", "a.svg"))
     heads = len(re.findall(r">head \d<", plain))
     assert heads in (1, 2)
@@ -98,7 +98,7 @@ def test_learnt_positions_are_drawn(regard: Command, encoder: str, decoder: str,
 
 def test_a_model_without_positions_has_none_to_draw(regard: Command) -> None:
     folder(Path("run"), "recurrent", "recurrent")
-    regard.fails("show", "run", "--view", "positions", status=2, because="this model adds nothing for positions")
+    regard.fails("show", "run", "--view", "positions", status=2, because="this model has no positional encoding")
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_a_model_without_positions_has_none_to_draw(regard: Command) -> None:
     [
         ([LINE, "--out", "a.gif", "--view", "heat"], 2, "--view heat: cannot be written as .gif"),
         ([LINE, "--out", "a.png", "--view", "player"], 2, "--view player: cannot be written as .png"),
-        ([LINE, "--out", "a.pdf"], 2, "--out a.pdf: a picture is written as .svg, .png, .html"),
-        ([LINE, "--out", "a"], 2, "--out a: a picture is written as"),
+        ([LINE, "--out", "a.pdf"], 2, "--out a.pdf: a figure is written as .svg, .png, .html"),
+        ([LINE, "--out", "a"], 2, "--out a: a figure is written as"),
         ([LINE, "--out", "no/a.svg"], 2, "no/a.svg: No such file or directory"),
         ([LINE, "--out", "folder.svg"], 2, "folder.svg: "),
         ([""], 2, "there is nothing to translate: give a line of text"),

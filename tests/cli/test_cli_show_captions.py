@@ -55,8 +55,8 @@ def test_the_player_moves_as_svg(regard: Command, captioner: Path, picture: Path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--view", "heads"], "--view heads: is there for translations only"),
-        (["--trust"], "--trust: is there for translations only"),
+        (["--view", "heads"], "--view heads: only for translations"),
+        (["--faithfulness"], "--faithfulness: only for translations"),
     ],
 )
 def test_what_captions_do_not_have_is_said(

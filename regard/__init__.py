@@ -30,7 +30,7 @@ __all__ = [
     "watch",
 ]
 
-_HOMES = {
+_MODULES = {
     "Caption": "regard.pipeline",
     "Captioner": "regard.pipeline",
     "Translation": "regard.pipeline",
@@ -42,10 +42,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    # PyTorch takes more than a second to import: `regard --help` need not wait for it.
-    if name not in _HOMES:
+    # Imported when first used: `regard --help` need not wait for PyTorch, which takes more than a second.
+    if name not in _MODULES:
         raise AttributeError(f"module 'regard' has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""python -m regard."""
+"""Entry point of `python -m regard`."""
 
 from regard.cli import main
 

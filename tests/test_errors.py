@@ -1,4 +1,4 @@
-"""Errors arrive whole in another process."""
+"""Errors survive pickling, so that they can be sent between processes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ KINDS = [
 @pytest.mark.parametrize(
     "error", [*(kind("one", "two") for kind in KINDS), MissingExtra("ray", "scale", "this")], ids=repr
 )
-def test_an_error_is_sent_and_is_the_same(error: RegardError) -> None:
-    again = pickle.loads(pickle.dumps(error))
-    assert (type(again), again.causes, str(again)) == (type(error), error.causes, str(error))
+def test_an_unpickled_error_is_the_same(error: RegardError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), copy.causes, str(copy)) == (type(error), error.causes, str(error))

@@ -1,4 +1,4 @@
-"""Configurations are strict at the door, and their errors help."""
+"""Settings are strict: unknown keys and wrong values are errors that say what to do."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def _causes(values: dict[str, object]) -> tuple[str, ...]:
         ("warmup=3", "schedule.warmup"),
     ],
 )
-def test_an_unknown_key_names_the_nearest(assignment: str, nearest: str) -> None:
+def test_an_unknown_key_suggests_the_nearest(assignment: str, nearest: str) -> None:
     (cause,) = _causes(override(BASE, [assignment]))
     assert cause.startswith("recipe.toml: unknown setting")
     assert f"did you mean {nearest!r}?" in cause
 
 
-def test_a_setting_of_another_kind_is_no_spelling_mistake() -> None:
+def test_a_setting_of_another_kind_is_not_called_misspelled() -> None:
     (cause,) = _causes(override(BASE, ["model.encoder.depths=[1, 1]"]))
     assert cause.startswith(
         "recipe.toml: model.encoder.depths is a setting of another kind of model.encoder; leave it out"
@@ -49,7 +49,7 @@ def test_all_causes_come_at_once() -> None:
     assert any("model.encoder.norm" in cause and "sideways" in cause for cause in causes)
 
 
-def test_values_of_the_command_line_are_toml_or_plain_text() -> None:
+def test_override_values_are_toml_or_plain_text() -> None:
     values = override({}, ["a.b=3", "a.c=0.5", "a.d=true", "e=some words", 'f="3"', "g=[1, 2]"])
     assert values == {"a": {"b": 3, "c": 0.5, "d": True}, "e": "some words", "f": "3", "g": [1, 2]}
     with pytest.raises(ConfigurationError, match="wanted key=value"):
@@ -63,20 +63,20 @@ def test_another_kind_replaces_the_whole_table() -> None:
 
 
 def test_the_order_of_assignments_does_not_matter() -> None:
-    told = ["tokenizer.size=900", "tokenizer.kind=unigram"]
-    for order in (told, told[::-1]):
+    assignments = ["tokenizer.size=900", "tokenizer.kind=unigram"]
+    for order in (assignments, assignments[::-1]):
         tokenizer = Recipe.parse(override(BASE, order), "x").tokenizer
         assert (tokenizer.kind, tokenizer.size) == ("unigram", 900)
 
 
 @pytest.mark.parametrize("name", presets())
-def test_a_schedule_keeps_what_a_preset_says_of_its_kind_alone(name: str) -> None:
+def test_schedule_settings_of_a_preset_hold_for_its_kind_only(name: str) -> None:
     values = merge(preset(name), {"data": BASE["data"]})
     before = preset(name)["schedule"]
     same = override(values, ["schedule.kind=inverse_square_root"])["schedule"]
     assert same == before
     other = ScheduleSettings.parse(override(values, ["schedule.kind=noam"])["schedule"], "x")
-    assert other == ScheduleSettings(kind="noam", peak=1.0), "a rate is no factor of the paper's formula"
+    assert other == ScheduleSettings(kind="noam", peak=1.0), "the peak of another kind does not carry over"
 
 
 def test_a_written_recipe_is_read_back_the_same(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_written_recipe_is_read_back_the_same(tmp_path: Path) -> None:
     ("content", "problem"),
     [(b"a = ", "not valid TOML"), (b"\xff\xfe", "not UTF-8 at byte 0"), (None, "cannot be read")],
 )
-def test_bad_files_are_named(tmp_path: Path, content: bytes | None, problem: str) -> None:
+def test_errors_name_bad_files(tmp_path: Path, content: bytes | None, problem: str) -> None:
     path = tmp_path / "recipe.toml"
     if content is not None:
         path.write_bytes(content)

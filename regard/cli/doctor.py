@@ -1,4 +1,4 @@
-"""regard doctor: what works on this machine, what does not, and the remedy."""
+"""regard doctor: check this machine: Python, PyTorch, GPU, native kernels, memory, disk, fonts, extras, training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["doctor"]
 
 @app.command()
 def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) -> None:
-    """Say what works here, what does not, and what to do about it. Exit status 1 where something needed is broken."""
+    """Check what works on this machine, and print remedies. Exit status 1 if something necessary is broken."""
     setup_process(threads, quiet, debug)
     checks: list[Callable[[], tuple[bool, str]]] = [
         _python,
@@ -36,21 +36,20 @@ def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) 
     failed = False
     for check in checks:
         try:
-            good, line = check()
+            works, line = check()
         except Exception as problem:
-            good, line = False, f"{check.__name__.strip('_')}: {type(problem).__name__}: {problem}"
-        failed = failed or not good
-        typer.echo(f"{'ok ' if good else 'BAD'} {line}")
+            works, line = False, f"{check.__name__.strip('_')}: {type(problem).__name__}: {problem}"
+        failed = failed or not works
+        typer.echo(f"{'ok ' if works else 'BAD'} {line}")
     if failed:
         raise typer.Exit(1)
 
 
 def _python() -> tuple[bool, str]:
-    here = (
-        f"Regard {regard.__version__} on Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    )
-    good = sys.version_info >= (3, 10)
-    return good, here if good else f"{here}: Python 3.10 or newer is needed; install one and make a new environment"
+    system = f"{platform.system()} {platform.machine()}"
+    line = f"Regard {regard.__version__} on Python {platform.python_version()}, {system}"
+    works = sys.version_info >= (3, 10)
+    return works, line if works else f"{line}: Python 3.10 or newer is needed; install it and make a new environment"
 
 
 def _torch() -> tuple[bool, str]:
@@ -59,9 +58,9 @@ def _torch() -> tuple[bool, str]:
     from regard.training.recipe import has_bfloat16
 
     cores = os.cpu_count() or 1
-    precision = "bfloat16 training is fast here" if has_bfloat16("cpu") else "no fast bfloat16: training uses float32"
+    precision = "fast bfloat16 training" if has_bfloat16("cpu") else "no fast bfloat16: training uses float32"
     threads = torch.get_num_threads()
-    return True, f"PyTorch {torch.__version__}, {threads} threads on {cores} processors; {precision}"
+    return True, f"PyTorch {torch.__version__}, {threads} threads on {cores} CPU cores; {precision}"
 
 
 def _devices() -> tuple[bool, str]:
@@ -71,15 +70,15 @@ def _devices() -> tuple[bool, str]:
         return True, f"GPU: {torch.cuda.get_device_name()} (--device cuda)"
     if torch.backends.mps.is_available():
         return True, "GPU: Apple (--device mps)"
-    return True, "no GPU that PyTorch can use; everything runs on the processor"
+    return True, "no GPU that PyTorch can use; everything runs on the CPU"
 
 
 def _kernels() -> tuple[bool, str]:
     from regard.engine import native
 
     if (reason := native.missing()) is None:
-        return True, "native kernels: translation is fast, and int8 and bfloat16 are to be had"
-    return True, f"no native kernels: {reason}; translation is PyTorch's, in float32, and slower"
+        return True, "native kernels: fast decoding in float32, bfloat16 and int8"
+    return True, f"no native kernels: {reason}; decoding by PyTorch, in float32, and slower"
 
 
 def _memory() -> tuple[bool, str]:
@@ -94,9 +93,9 @@ def _memory() -> tuple[bool, str]:
 def _folder() -> tuple[bool, str]:
     try:
         with tempfile.TemporaryFile(dir=Path.cwd()):
-            return True, f"files can be written in {Path.cwd()}"
+            return True, f"disk: files can be written in {Path.cwd()}"
     except OSError as problem:
-        return False, f"nothing can be written in {Path.cwd()} ({problem.strerror}); go to a folder of your own"
+        return False, f"disk: nothing can be written in {Path.cwd()} ({problem.strerror}); change to a writable folder"
 
 
 def _font() -> tuple[bool, str]:
@@ -105,20 +104,20 @@ def _font() -> tuple[bool, str]:
     from regard.visualisation import Alignment, png
 
     size = len(png(Alignment(("나는",), ("I",), np.ones((1, 1)))))
-    return size > 0, "pictures: SVG, HTML and PNG with Hangul"
+    return size > 0, "figures: SVG, HTML and PNG with Hangul"
 
 
 def _extras() -> tuple[bool, str]:
     from importlib.util import find_spec
 
     extras = {"fast": "ctranslate2", "hf": "transformers", "board": "tensorboard", "vision": "timm"}
-    there = [name for name, package in extras.items() if find_spec(package)]
-    missing = [f"pip install 'regard[{name}]'" for name in extras if name not in there]
-    return True, f"extras: {', '.join(there) or 'none'}" + (f"; for more: {', '.join(missing)}" if missing else "")
+    installed = [name for name, package in extras.items() if find_spec(package)]
+    missing = [f"pip install 'regard[{name}]'" for name in extras if name not in installed]
+    return True, f"extras: {', '.join(installed) or 'none'}" + (f"; for more: {', '.join(missing)}" if missing else "")
 
 
 def _learning() -> tuple[bool, str]:
-    """A whole small step: a model, a loss, its gradient."""
+    """Build a small model and compute a loss and its gradient."""
     import torch
 
     from regard.data.batch import Example, collate
@@ -130,5 +129,4 @@ def _learning() -> tuple[bool, str]:
     model = build(ModelSettings.parse(preset("transformer-tiny")["model"], "preset"), 50, 50, joint=True)
     loss = Objective(model, 0.1)(collate([Example([5, 6, 3], [7, 8, 3])]))
     loss.smoothed.backward()
-    good = bool(torch.isfinite(loss.smoothed))
-    return good, "a model can be built and learns"
+    return bool(torch.isfinite(loss.smoothed)), "training: a model, its loss and gradient can be computed"

@@ -61,7 +61,7 @@ def front(sentences: int, beams: int) -> float:
         likely = -np.sort(chance.random((rows, k)).astype(np.float32), 1)
         return StepCandidates(likely, chance.integers(4, PIECES, (rows, k)), np.full(rows, -9, np.float32))
 
-    opened = Beams.open([Task(name, 10 * STEPS) for name in range(sentences)], SearchSettings(beam=beams))
+    opened = Beams.initial([Task(name, 10 * STEPS) for name in range(sentences)], SearchSettings(beam=beams))
     now, said = opened.advance(best(sentences)).beams, [best(sentences * beams) for _ in range(20)]
 
     def run() -> None:

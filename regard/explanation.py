@@ -166,20 +166,20 @@ def _steps(
     before: dict[tuple[int, ...], int] = {(): -1}  # what was written → its place among the nodes of the step before
     path = (*winner, EOS)
     for t, moment in enumerate(moments[: len(path)]):
-        shown = [each for each in _shown(moment, path[: t + 1]) if moment.written[each.beam] in before]
+        shown = [each for each in _shown(moment, path[: t + 1]) if moment.prefixes[each.beam] in before]
         nodes = tuple(
             SearchNode(
-                before[moment.written[each.beam]],
-                vocabulary.tokens([each.piece])[0],
-                exp(each.likely),
-                each.total,
+                before[moment.prefixes[each.beam]],
+                vocabulary.tokens([each.token])[0],
+                exp(each.log_prob),
+                each.total_log_prob,
                 each.fate,
-                (*moment.written[each.beam], each.piece) == path[: t + 1],
+                (*moment.prefixes[each.beam], each.token) == path[: t + 1],
             )
             for each in shown
         )
         steps.append(TreeStep(nodes, _options(moment, path[: t + 1], vocabulary)))
-        before = {(*moment.written[each.beam], each.piece): place for place, each in enumerate(shown)}
+        before = {(*moment.prefixes[each.beam], each.token): place for place, each in enumerate(shown)}
     return tuple(steps) if len(steps) == len(path) else ()
 
 
@@ -189,14 +189,14 @@ def _shown(moment: SearchStep, path: tuple[int, ...]) -> list[Candidate]:
     return [
         each
         for each in moment.candidates
-        if each.fate != "pruned" or each in pruned or (*moment.written[each.beam], each.piece) == path
+        if each.fate != "pruned" or each in pruned or (*moment.prefixes[each.beam], each.token) == path
     ]
 
 
 def _options(moment: SearchStep, path: tuple[int, ...], vocabulary: Vocabulary) -> tuple[tuple[str, float, bool], ...]:
     """What could come after the translation's own beginning, likeliest first; what was taken is among them."""
     *written, taken = path
-    own = [each for each in moment.candidates if moment.written[each.beam] == tuple(written)]
-    own.sort(key=lambda each: -each.likely)
-    some = [each for place, each in enumerate(own) if place < MOST_OPTIONS or each.piece == taken]
-    return tuple((vocabulary.tokens([each.piece])[0], exp(each.likely), each.piece == taken) for each in some)
+    own = [each for each in moment.candidates if moment.prefixes[each.beam] == tuple(written)]
+    own.sort(key=lambda each: -each.log_prob)
+    some = [each for place, each in enumerate(own) if place < MOST_OPTIONS or each.token == taken]
+    return tuple((vocabulary.tokens([each.token])[0], exp(each.log_prob), each.token == taken) for each in some)

@@ -19,7 +19,13 @@ Annotations are jaxtyping's, so that the tests check what a signature says.
 
 from __future__ import annotations
 
+from typing import Any
+
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["Bool", "Float", "Int", "Tensor"]
+__all__ = ["Array", "Bool", "Float", "Int", "Tensor"]
+
+Array = NDArray[Any]
+"""NumPy array of any type: what search and engines hold on the host."""

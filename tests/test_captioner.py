@@ -86,7 +86,7 @@ def test_the_score_is_that_of_the_caption(captioner: Captioner, files: list[Path
     said = captioner.caption(files, length_penalty=0.0)
     pixels = [source_pixels(load_pixels(path, FRAME), FRAME).tensor() for path in files]
     ids = [[captioner.tokenizer.target._processor.piece_to_id(token) for token in each.tokens] for each in said]
-    again = [float(each.likely.sum()) for each in force_decode(captioner.model, pixels, ids)]
+    again = [float(each.log_probs.sum()) for each in force_decode(captioner.model, pixels, ids)]
     np.testing.assert_allclose([each.score for each in said], again, atol=1e-3)
     assert captioner.score(files[0], "I go home") < 0
 

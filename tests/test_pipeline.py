@@ -188,7 +188,7 @@ def test_a_word_that_would_be_written_can_be_forbidden(writer: Translator) -> No
 def test_what_contradicts_itself_is_refused_with_all_reasons(writer: Translator) -> None:
     with pytest.raises(UsageError) as refused:
         writer.translate(SENTENCES, beam=4, groups=3, temperature=0.5, min_length=9, max_length=3)
-    for part in ("temperature: only sampling", "4 cannot be cut into 3 groups", "min_length 9 is more than"):
+    for part in ("temperature: used by sampling", "4 cannot be divided into 3 groups", "min_length 9 is more than"):
         assert part in str(refused.value)
     with pytest.raises(UsageError) as refused:
         writer.translate(SENTENCES, constraints=Constraints("a book", ("", "my bread"), ("bread", " ")))
@@ -198,7 +198,7 @@ def test_what_contradicts_itself_is_refused_with_all_reasons(writer: Translator)
         Constraints(terms=("Bread",), forbid=("bread",)),
         Constraints("a, b", forbid=("a",)),
     ):
-        with pytest.raises(UsageError, match="is also asked for, in"):
+        with pytest.raises(UsageError, match="is also required, by"):
             writer.translate(SENTENCES[0], constraints=wish)
     writer.translate(SENTENCES[0], beam=1, constraints=Constraints("a book", forbid=("boo", "ook")))
     with pytest.raises(UsageError, match=r"'a book', 'go': \d+ pieces are asked for, and at most 2 are to be written"):
@@ -212,15 +212,15 @@ def test_what_contradicts_itself_is_refused_with_all_reasons(writer: Translator)
 def test_what_is_remembered_of_words_does_not_grow_without_end(
     writer: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.search.constraint_text.KNOWN", 5)
+    monkeypatch.setattr("regard.search.constraint_text.CACHE_SIZE", 5)
     wording = ConstraintEncoder(writer.tokenizer.target)
     words = [f"{first}{second}" for first in "abcd" for second in "efgh"]
-    found = [wording.terms((word,))[0] for word in words]
+    found = [wording.encode_terms((word,))[0] for word in words]
     assert len(wording._terms) <= 5
-    assert all(term.after is found[0].after for term in found), "V booleans are kept once"
-    wording.words(tuple(words))
+    assert all(term.may_follow is found[0].may_follow for term in found), "V booleans are kept once"
+    wording.encode_forbidden(tuple(words))
     assert len(wording._words) <= 5
-    assert [wording.terms((word,))[0].forms for word in words] == [term.forms for term in found]
+    assert [wording.encode_terms((word,))[0].forms for word in words] == [term.forms for term in found]
 
 
 def test_of_samples_there_are_as_many_as_are_wanted(writer: Translator) -> None:

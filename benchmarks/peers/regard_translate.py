@@ -35,7 +35,9 @@ def _translator(options: TranslationOptions) -> Translate:
 
     def longest(source: Sequence[int]) -> int:
         # CTranslate2 is not taken for sentences of which anything is asked, so nothing is where it may be.
-        return options.longest if options.engine == "native" else settings.longest(len(source), found.model.max_target)
+        return (
+            options.longest if options.engine == "native" else settings.max_steps(len(source), found.model.max_target)
+        )
 
     def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
         sources = [[*(ids.get(piece, UNK) for piece in sentence), EOS] for sentence in sentences]

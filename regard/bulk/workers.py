@@ -156,7 +156,7 @@ class _Made:
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
-        translator.engine.ready()
+        translator.engine.warm_up()
 
     def __call__(self) -> Translator:
         return self._translator

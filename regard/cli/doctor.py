@@ -76,7 +76,7 @@ def _devices() -> tuple[bool, str]:
 def _kernels() -> tuple[bool, str]:
     from regard.engine import native
 
-    if (reason := native.missing()) is None:
+    if (reason := native.why_unavailable()) is None:
         return True, "native kernels: fast decoding in float32, bfloat16 and int8"
     return True, f"no native kernels: {reason}; decoding by PyTorch, in float32, and slower"
 

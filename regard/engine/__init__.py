@@ -3,7 +3,7 @@
 from regard.engine.engine import Engine, EngineName
 from regard.engine.packed_model import PackedModel, pack_model, why_not_packed
 from regard.engine.program import Precision
-from regard.engine.scheduler import BatchLimits, DecodeRequest, Reader, decode_requests
+from regard.engine.scheduler import BatchLimits, DecodeRequest, decode_requests
 
 __all__ = [
     "BatchLimits",
@@ -12,7 +12,6 @@ __all__ = [
     "EngineName",
     "PackedModel",
     "Precision",
-    "Reader",
     "decode_requests",
     "pack_model",
     "why_not_packed",

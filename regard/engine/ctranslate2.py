@@ -16,7 +16,7 @@ from regard.errors import MissingExtra, ModelFolderError, UsageError
 from regard.model_folder import CONFIG, WEIGHTS
 from regard.search import Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens
 
-__all__ = ["NOTES", "CTranslate2", "exports", "fingerprint", "package", "up_to_date"]
+__all__ = ["NOTES", "CTranslate2", "export_folder", "fingerprint", "import_ctranslate2", "up_to_date"]
 
 NOTES = "regard.json"
 """What an export says of itself: the fingerprint of its weights, its precision, how it was checked."""
@@ -25,7 +25,7 @@ _KNOWN = {"beam", "length_penalty", "max_ratio", "max_extra", "longest_source", 
 """Settings that it follows, or that say nothing in a search that it can do."""
 
 
-def package(purpose: str) -> Any:
+def import_ctranslate2(purpose: str) -> Any:
     """The package, imported late. Raises MissingExtra where it is not installed."""
     try:
         import ctranslate2
@@ -34,7 +34,7 @@ def package(purpose: str) -> Any:
     return ctranslate2
 
 
-def exports(folder: Path, precision: str) -> Path:
+def export_folder(folder: Path, precision: str) -> Path:
     """Where a model folder keeps its export of this precision."""
     return folder / "exports" / f"ctranslate2-{precision}"
 
@@ -68,7 +68,7 @@ class CTranslate2:
 
     def __init__(self, export: str | Path, workers: int = 1, threads: int = 0) -> None:
         export = Path(export)
-        ctranslate2 = package("the CTranslate2 engine")
+        ctranslate2 = import_ctranslate2("the CTranslate2 engine")
         before = torch.get_num_threads()
         try:
             self.notes: dict[str, Any] = json.loads((export / NOTES).read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ class CTranslate2:
         """The precision of its weights, as it was asked for."""
         return str(self.notes["precision"])
 
-    def why_not(self, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)) -> list[str]:
+    def unsupported(self, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)) -> list[str]:
         """Everything in this search that only our own can do; nothing where this engine can do it all."""
         plain = type(settings)()
         causes = [
@@ -106,11 +106,11 @@ class CTranslate2:
 
         Raises UsageError, with every reason, for a search that this engine cannot do.
         """
-        if causes := self.why_not(settings):
+        if causes := self.unsupported(settings):
             raise UsageError(*(f"CTranslate2 cannot do {cause}; use the native engine" for cause in causes))
         if not sources:
             return []
-        longest = [min(settings.longest(len(source), self.max_target), self.positions) for source in sources]
+        longest = [min(settings.max_steps(len(source), self.max_target), self.max_source) for source in sources]
         found = self._within(sources, max(longest), settings)
         for i, source in enumerate(sources):
             if any(len(h.ids) >= longest[i] - 1 for h in found[i]):
@@ -130,7 +130,7 @@ class CTranslate2:
         return [list(result.log_probs) for result in results]
 
     @property
-    def positions(self) -> int:
+    def max_source(self) -> int:
         """Pieces of the longest source it can read."""
         return int(self.notes["positions"])
 
@@ -141,9 +141,9 @@ class CTranslate2:
         return None if limit is None else int(limit)
 
     def _tokens(self, source: Sequence[int]) -> list[str]:
-        if len(source) > self.positions:
+        if len(source) > self.max_source:
             raise UsageError(
-                f"a source of {len(source):,} pieces is longer than the {self.positions:,} that this export has "
+                f"a source of {len(source):,} pieces is longer than the {self.max_source:,} that this export has "
                 "positions for; use the native engine"
             )
         return [self._source[i] for i in source]

@@ -1,4 +1,4 @@
-"""Which engine decodes a model here, with how many threads, and on what it depends."""
+"""The engine that decodes a model here: native kernels, CTranslate2 or PyTorch, with its precision and threads."""
 
 from __future__ import annotations
 
@@ -13,31 +13,33 @@ import numpy as np
 import torch
 
 from regard.engine.autotune import cached, fastest, seconds
-from regard.engine.ctranslate2 import CTranslate2, exports, up_to_date
+from regard.engine.ctranslate2 import CTranslate2, export_folder, up_to_date
 from regard.engine.packed_model import PackedModel, pack_model, why_not_packed
 from regard.engine.program import Precision
-from regard.engine.scheduler import BatchLimits, DecodeRequest, Reader, decode_requests, stream
+from regard.engine.scheduler import BatchLimits, DecodeRequest, decode_requests, stream
 from regard.errors import MissingExtra, ModelFolderError, UsageError
 from regard.models import Ensemble, Model
-from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens
+from regard.search import DecodingModel, Hypothesis, Rule, SearchSettings, SuppressTokens
 
 __all__ = ["Engine", "EngineName"]
 
 EngineName = Literal["auto", "native", "ctranslate2"]
-PLAIN = BatchLimits(rows=160, tokens=4096)
-"""What PyTorch decodes together."""
+PYTORCH_LIMITS = BatchLimits(rows=160, tokens=4096)
 ROWS = (96, 48, 192)
+"""Numbers of rows that a thread of the native kernels may decode together; the fastest is measured."""
 SMALL = 8_000_000
-"""Weights of a model whose steps are over before a second thread has woken."""
-TOGETHER = 32
-"""Sentences in one batch of CTranslate2, and in the trial that decides between it and our own kernels."""
+"""Parameters of a model whose steps are over before a second thread has woken."""
+CT2_BATCH = 32
+"""Sentences in one batch of CTranslate2, and in the trial that decides between it and the native kernels."""
 
 
 class Engine:
-    """Decodes sentences by the fastest means that can: native kernels where they are to be had, PyTorch elsewhere.
+    """Decodes with the fastest engine that can: native kernels (CPU), CTranslate2 from an export, or PyTorch.
 
-    `auto` takes CTranslate2 where the model's `folder` holds an export for it and it is found to be quicker;
-    `ctranslate2` takes nothing else, `native` never does. Raises UsageError for what this machine or this model lacks.
+    `auto` takes CTranslate2 if the model's `folder` holds an up-to-date export and it is measured to be faster;
+    `ctranslate2` takes nothing else, `native` never does. PyTorch decodes what the kernels cannot (GPU, ensembles, some
+    variants), in float32. `precision` is that of weights and products. Threads are torch.get_num_threads(): one model
+    a thread for many sentences, or a team of threads for one. Raises UsageError for what machine or model lacks.
     """
 
     def __init__(
@@ -49,47 +51,48 @@ class Engine:
     ) -> None:
         self.model, self.name, self.precision = model, name, precision
         self._folder = folder
-        self._exported = self._open()
-        self._went: bool | None = None  # whether the last sentences were decoded by it
-        self._readers: dict[int, Reader] = {}
-        self._left: list[Any] = []
+        self._ct2 = self._open_ct2()
+        self._last_was_ct2: bool | None = None
+        self._packed: list[PackedModel] = []  # one for each thread, sharing weights
+        self._teams: dict[int, PackedModel] = {}  # by their number of threads, which compute each step together
+        self._abandoned: list[Any] = []
         self._versions: tuple[int, ...] = ()
         self._process = os.getpid()
         self._lock = threading.Lock()
         self.reason = why_not_packed(model)
-        if self._exported is None:
+        if self._ct2 is None:
             self._check_precision()
 
     def decode(
-        self, jobs: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
+        self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each job, best first, in the order of the jobs. Callers in other threads take turns.
+        """Decode requests; return the hypotheses of each, best first, in their order. Threads of callers take turns.
 
-        Raises UsageError for a search that only our own can do, where CTranslate2 was asked for.
+        Raises UsageError if CTranslate2 was asked for, and this search is beyond it.
         """
         with self._lock:
-            self._wake()
-            self._went = self._exported is not None and self._elsewhere(jobs, settings, rules)
-            if self._went:
-                assert self._exported is not None
-                return _by_ctranslate2(self._exported, jobs, settings)
-            return self._decode(jobs, settings, rules)
+            self._handle_fork()
+            ct2 = self._ct2
+            self._last_was_ct2 = ct2 is not None and self._prefers_ct2(ct2, requests, settings, rules)
+            if ct2 is not None and self._last_was_ct2:
+                return _decode_by_ct2(ct2, requests, settings)
+            return self._decode(requests, settings, rules)
 
     def stream(
-        self, job: DecodeRequest, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
+        self, request: DecodeRequest, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
     ) -> Iterator[tuple[int, ...]]:
-        """What is written of one sentence after each step: the same pieces that `decode` gives in the end.
+        """Yield the token ids of one target after each step: the last are those that `decode` returns.
 
-        Others may decode between the steps.
+        Other requests may be decoded between the steps.
         """
         if self.reason is not None:
             self._check_precision()
-            yield from stream(self.model, job, settings, rules)
+            yield from stream(self.model, request, settings, rules)
             return
         with self._lock:
-            self._wake()
-            self._renew()
-            steps = stream(self._together(torch.get_num_threads()), job, settings, rules)
+            self._handle_fork()
+            self._repack()
+            steps = stream(self._team(torch.get_num_threads()), request, settings, rules)
         while True:
             with self._lock:
                 ids = next(steps, None)
@@ -98,184 +101,178 @@ class Engine:
             yield ids
 
     def _check_precision(self) -> None:
-        """Raise UsageError where only the model itself could decode, which is in float32."""
+        """Raise UsageError if only PyTorch could decode, whose precision is float32."""
         if self.reason is not None and self.precision != "float32":
             raise UsageError(
-                f"precision {self.precision} needs the native kernels, and {self.reason}; leave --precision at float32"
+                f"precision {self.precision} needs the native kernels, and {self.reason}; take `precision=float32`"
             )
 
-    def _elsewhere(self, jobs: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]) -> bool:
-        """Whether CTranslate2 is to do this."""
-        exported = self._exported
-        assert exported is not None
-        causes = exported.why_not(settings, rules)
-        if any(_special(job, settings, self.model.max_target) for job in jobs):
+    def _prefers_ct2(
+        self, ct2: CTranslate2, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
+    ) -> bool:
+        """Return whether CTranslate2 decodes these requests: it can, and was asked for or is faster."""
+        causes = ct2.unsupported(settings, rules)
+        if any(_is_constrained(request, settings, self.model.max_target) for request in requests):
             causes = [*causes, "prefixes, terms and forbidden words"]
         if self.name == "ctranslate2":
             if causes:
-                raise UsageError(*(f"CTranslate2 cannot do {cause}; leave --engine at auto" for cause in causes))
+                raise UsageError(*(f"CTranslate2 cannot do {cause}; take `engine=auto`" for cause in causes))
             return True
-        if causes or any(job.size > exported.positions for job in jobs):
+        if causes or any(request.source_length > ct2.max_source for request in requests):
             return False
         if self.reason is not None:
             return True
-        if len(jobs) < TOGETHER:
+        if len(requests) < CT2_BATCH:
             return False
-        trial, what = jobs[:TOGETHER], f"engine {self._key()} {settings.beam} {torch.get_num_threads()}"
-        return bool(cached(what, lambda: self._trial(trial, settings, rules)))
+        trial, measurement = requests[:CT2_BATCH], f"engine {self._key()} {settings.beam} {torch.get_num_threads()}"
+        return bool(cached(measurement, lambda: self._is_ct2_faster(ct2, trial, settings, rules)))
 
-    def _trial(self, jobs: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]) -> bool:
-        """Whether CTranslate2 is the quicker for these sentences."""
-        exported = self._exported
-        assert exported is not None
-        ours, theirs = lambda: self._decode(jobs, settings, rules), lambda: _by_ctranslate2(exported, jobs, settings)
-        return fastest((0, 1), lambda choice: seconds((ours, theirs)[choice])) == 1
+    def _is_ct2_faster(
+        self, ct2: CTranslate2, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
+    ) -> bool:
+        """Measure whether CTranslate2 decodes these requests faster than the native kernels."""
+        runs = (lambda: self._decode(requests, settings, rules), lambda: _decode_by_ct2(ct2, requests, settings))
+        return fastest((0, 1), lambda choice: seconds(runs[choice])) == 1
 
     def _decode(
-        self, jobs: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
+        self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
     ) -> list[list[Hypothesis]]:
+        """Decode by the native kernels, or by PyTorch if there are none for this model."""
         if self.reason is not None:
             self._check_precision()
-            return decode_requests([self.model], jobs, settings, rules, PLAIN)
-        self._renew()
+            return decode_requests([self.model], requests, settings, rules, PYTORCH_LIMITS)
+        self._repack()
         threads = torch.get_num_threads()
-        if threads == 1 or len(jobs) == 1:
-            readers = [self._together(threads)]
+        models: list[DecodingModel] = []
+        if threads == 1 or len(requests) == 1:
+            models.append(self._team(threads))
         else:
-            readers = [self._reader(number) for number in range(threads)]
-        return decode_requests(readers, jobs, settings, rules, self._room(len(jobs) * settings.beam))
+            self._packed += [self._packed[0].clone() for _ in range(len(self._packed), threads)]
+            models += self._packed[:threads]
+        return decode_requests(models, requests, settings, rules, self._limits(len(requests) * settings.beam))
 
-    def _open(self) -> CTranslate2 | None:
-        wanted = self.name == "ctranslate2"
-        if self.name == "native" or not (wanted or self.model.device.type == "cpu"):
+    def _open_ct2(self) -> CTranslate2 | None:
+        is_required = self.name == "ctranslate2"
+        if self.name == "native" or not (is_required or self.model.device.type == "cpu"):
             return None  # an export is opened for the processor
-        return _exported(self._folder, self.precision, wanted)
+        return _open_export(self._folder, self.precision, is_required)
 
-    def ready(self) -> None:
-        """Prepare now what the first sentence would have to wait for; copies of this process then share it."""
+    def warm_up(self) -> None:
+        """Pack the weights now, so that the first sentence need not wait; forks of this process share them."""
         if self.reason is None:
-            self._renew()
+            self._repack()
 
     def describe(self) -> str:
-        """What decodes, or decoded the last sentences, in a few words for a person."""
-        likely = self.name == "ctranslate2" or (self._exported is not None and self.reason is not None)
-        if likely if self._went is None else self._went:
+        """Name the engine that decodes, or decoded the last requests, and its precision, for a person."""
+        expected = self.name == "ctranslate2" or (self._ct2 is not None and self.reason is not None)
+        if expected if self._last_was_ct2 is None else self._last_was_ct2:
             return f"CTranslate2, {self.precision}"
         if self.reason is None:
             return f"native kernels, {self.precision}"
         return f"PyTorch, {self.precision} ({self.reason})"
 
-    def _renew(self) -> None:
-        """Pack the weights anew where they have been learning since."""
+    def _repack(self) -> None:
+        """Pack the weights, again if they have changed since."""
         versions = tuple(parameter._version for parameter in self.model.parameters())
-        assert isinstance(self.model, Model), "an ensemble is not prepared"
+        assert isinstance(self.model, Model), "an ensemble is not packed"
         if versions != self._versions:
-            self._readers, self._versions = {0: pack_model(self.model, self.precision)}, versions
+            self._packed, self._teams = [pack_model(self.model, self.precision)], {}
+            self._versions = versions
 
-    def _wake(self) -> None:
-        """In a fork of the process that prepared the weights: use them, but nothing that has threads. These were left
-        behind, and who waits for their end, be it to tidy up, waits for ever.
+    def _handle_fork(self) -> None:
+        """After a fork, keep the packed weights but nothing that has threads.
+
+        The old objects are kept, unused: their threads do not exist here, and joining them, even to free them, hangs.
         """
         if self._process != os.getpid():
-            self._left = [*self._left, self._readers, self._exported]
-            first = self._readers.get(0)
-            self._readers = {0: first.clone()} if isinstance(first, PackedModel) else {}
-            self._exported, self._process = self._open(), os.getpid()
+            self._abandoned = [*self._abandoned, self._packed, self._teams, self._ct2]
+            self._packed, self._teams = [packed.clone() for packed in self._packed[:1]], {}
+            self._ct2, self._process = self._open_ct2(), os.getpid()
 
-    def _reader(self, number: int) -> Reader:
-        if number not in self._readers:
-            first = self._readers[0]
-            assert isinstance(first, PackedModel)
-            self._readers[number] = first.clone()
-        return self._readers[number]
-
-    def _together(self, threads: int) -> Reader:
-        """The verbs for one sentence: by as many threads as were found to be quickest."""
+    def _team(self, threads: int) -> PackedModel:
+        """Return a packed model for one sentence, computed by as many threads as are measured to be fastest."""
         if threads == 1 or sum(parameter.numel() for parameter in self.model.parameters()) < SMALL:
-            return self._reader(0)
-        most = int(cached(f"threads {self._key()} {threads}", lambda: self._threads(threads)))
-        if most == 1:
-            return self._reader(0)
-        if -most not in self._readers:
-            first = self._readers[0]
-            assert isinstance(first, PackedModel)
-            self._readers[-most] = first.clone(most)
-        return self._readers[-most]
+            return self._packed[0]
+        count = int(cached(f"threads {self._key()} {threads}", lambda: self._fastest_team(threads)))
+        if count == 1:
+            return self._packed[0]
+        if count not in self._teams:
+            self._teams[count] = self._packed[0].clone(count)
+        return self._teams[count]
 
-    def _room(self, rows: int) -> BatchLimits:
-        """How much each thread decodes together; found out when there is enough to do for it to matter."""
+    def _limits(self, rows: int) -> BatchLimits:
+        """Return how much each thread decodes together; measured if there are enough rows for it to matter."""
         if rows <= 8 * max(ROWS):
             return BatchLimits(rows=ROWS[0])
-        return BatchLimits(rows=int(cached(f"rows {self._key()}", self._rows)))
+        return BatchLimits(rows=int(cached(f"rows {self._key()}", self._fastest_rows)))
 
     def _key(self) -> str:
+        """Describe precision and model sizes, on which measurements depend."""
         shapes = sorted({f"{tuple(p.shape)}" for p in self.model.parameters()})
         return f"{self.precision} {len(list(self.model.parameters()))} {' '.join(shapes)}"
 
-    def _threads(self, most: int) -> int:
-        """How many threads make one step of one sentence quickest."""
-        first = self._readers[0]
-        assert isinstance(first, PackedModel)
-        teams = {count: first.clone(count) for count in {1, 2, most} if count <= most}
-        return fastest(sorted(teams), lambda count: _steps(teams[count], 1, 8))
+    def _fastest_team(self, threads: int) -> int:
+        """Measure how many threads step one sentence fastest."""
+        teams = {count: self._packed[0].clone(count) for count in {1, 2, threads} if count <= threads}
+        return fastest(sorted(teams), lambda count: _step_seconds(teams[count], 1, 8))
 
-    def _rows(self) -> int:
-        """How many rows together take the least time for each."""
-        first = self._readers[0]
-        return fastest(ROWS, lambda rows: _steps(first, rows, 4) / rows)
+    def _fastest_rows(self) -> int:
+        """Measure how many rows decoded together take the least time each."""
+        return fastest(ROWS, lambda rows: _step_seconds(self._packed[0], rows, 4) / rows)
 
 
-def _steps(reader: Any, rows: int, count: int) -> float:
-    """Seconds for some steps of so many sentences."""
-    source = reader.encode(reader.model.encoder.dummy_batch(rows))
+def _step_seconds(model: PackedModel, rows: int, steps: int) -> float:
+    """Measure the seconds of some greedy steps of this many sentences."""
+    source = model.encode(model.model.encoder.dummy_batch(rows))
     tokens = np.zeros((rows, 1), np.int64)
 
     def run() -> None:
-        state = reader.begin(source)
-        for _ in range(count):
-            features, state = reader.step(tokens, state, source)
-            reader.best(features, 1)
+        state = model.begin(source)
+        for _ in range(steps):
+            features, state = model.step(tokens, state, source)
+            model.top_tokens(features, 1)
 
     return seconds(run)
 
 
-def _exported(folder: Path | None, precision: Precision, wanted: bool) -> CTranslate2 | None:
-    """The model's export for CTranslate2. Raises UsageError, or MissingExtra, where it is `wanted` and not there."""
+def _open_export(folder: Path | None, precision: Precision, is_required: bool) -> CTranslate2 | None:
+    """Open the model's CTranslate2 export; if there is none: None, or UsageError or MissingExtra if `is_required`."""
     if folder is None:
-        if wanted:
-            raise UsageError("engine ctranslate2 needs one model folder with its export; leave --engine at auto")
+        if is_required:
+            raise UsageError("engine ctranslate2 needs one model folder with its export; take `engine=auto`")
         return None
-    export = exports(folder, precision)
+    export = export_folder(folder, precision)
     if not up_to_date(export, folder):
-        if wanted:
+        if is_required:
             raise UsageError(
-                f"{folder}: has no export for CTranslate2 in {precision} that is of its weights; make one with: regard "
+                f"{folder}: has no CTranslate2 export in {precision} of its present weights; make one with: regard "
                 f"export {folder} --to ctranslate2 --precision {precision}"
             )
         return None
     try:
         return CTranslate2(export, workers=torch.get_num_threads(), threads=1)
     except (MissingExtra, ModelFolderError):
-        if wanted:
+        if is_required:
             raise
         return None
 
 
-def _special(job: DecodeRequest, settings: SearchSettings, limit: int | None) -> bool:
-    """Whether more is asked of this sentence than to be translated."""
-    task = job.task
-    return bool(task.prefix or task.terms or task.banned) or task.longest != settings.longest(job.size, limit)
+def _is_constrained(request: DecodeRequest, settings: SearchSettings, max_target: int | None) -> bool:
+    """Return whether a request has constraints, or a length limit of its own."""
+    task = request.task
+    has_own_limit = task.max_steps != settings.max_steps(request.source_length, max_target)
+    return bool(task.prefix or task.terms or task.banned) or has_own_limit
 
 
-def _by_ctranslate2(
-    exported: CTranslate2, jobs: Sequence[DecodeRequest], settings: SearchSettings
+def _decode_by_ct2(
+    ct2: CTranslate2, requests: Sequence[DecodeRequest], settings: SearchSettings
 ) -> list[list[Hypothesis]]:
-    """Sentences of like lengths together, as many batches at a time as there are threads."""
-    order = sorted(range(len(jobs)), key=lambda i: -jobs[i].size)
-    groups = [order[i : i + TOGETHER] for i in range(0, len(order), TOGETHER)]
-    found: dict[int, list[Hypothesis]] = {}
-    with ThreadPoolExecutor(torch.get_num_threads(), "regard-ctranslate2") as threads:
-        searched = threads.map(lambda group: exported.search([jobs[i].pieces for i in group], settings), groups)
-        for group, some in zip(groups, searched, strict=True):
-            found |= dict(zip(group, some, strict=True))
-    return [found[i] for i in range(len(jobs))]
+    """Decode in batches of similar source lengths, as many at a time as there are threads."""
+    order = sorted(range(len(requests)), key=lambda i: -requests[i].source_length)
+    batches = [order[i : i + CT2_BATCH] for i in range(0, len(order), CT2_BATCH)]
+    results: dict[int, list[Hypothesis]] = {}
+    with ThreadPoolExecutor(torch.get_num_threads(), "regard-ctranslate2") as pool:
+        searched = pool.map(lambda batch: ct2.search([requests[i].source_ids for i in batch], settings), batches)
+        for batch, hypotheses in zip(batches, searched, strict=True):
+            results |= dict(zip(batch, hypotheses, strict=True))
+    return [results[i] for i in range(len(requests))]

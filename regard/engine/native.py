@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-__all__ = ["available", "folders", "kernels", "missing", "processor"]
+__all__ = ["available", "folders", "kernels", "processor", "why_unavailable"]
 
 SOURCE = Path(__file__).with_name("kernels.c")
 COMPILERS = ("cc", "gcc", "clang")
@@ -27,10 +27,10 @@ class _Missing(Exception):
 
 def available() -> bool:
     """Whether the kernels are to be had on this machine."""
-    return missing() is None
+    return why_unavailable() is None
 
 
-def missing() -> str | None:
+def why_unavailable() -> str | None:
     """Why the kernels are not to be had, in a sentence; None where they are."""
     return None if isinstance(found := _found(), ctypes.CDLL) else found
 

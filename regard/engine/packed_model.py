@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from regard.data.vocabulary import EOS
 from regard.engine import convolutional, recurrent, transformer
-from regard.engine.native import missing
+from regard.engine.native import why_unavailable
 from regard.engine.packed_state import PackedSource, PackedState, addresses
 from regard.engine.program import Builder, EncoderProgram, Precision, Program, Team, address, check_layout, padded
 from regard.models import Batch, Ensemble, Model
@@ -31,7 +31,7 @@ def why_not_packed(model: Model | Ensemble) -> str | None:
     """Why this model cannot be prepared on this machine, in a sentence; None where it can."""
     if isinstance(model, Ensemble):
         return "PyTorch averages several models"
-    if (reason := missing()) is not None:
+    if (reason := why_unavailable()) is not None:
         return f"the native kernels are not to be had: {reason}"
     if (device := model.device).type != "cpu":
         return f"the model is on {device}, and the native kernels run on the processor"

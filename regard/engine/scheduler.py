@@ -1,4 +1,4 @@
-"""Sentences that come and go: as some are finished others take their places, on as many threads as there are verbs."""
+"""Continuous batching: as sentences finish, others take their rows, in as many threads as there are models."""
 
 from __future__ import annotations
 
@@ -7,201 +7,145 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from regard.models import Batch, SourceInput, source_length
-from regard.search import Hypothesis, Rule, SearchSettings, SuppressTokens, Task
-from regard.search.beams import Beams, StepCandidates
+from regard.search import Decoding, DecodingModel, Finished, Hypothesis, Rule, SearchSettings, SuppressTokens, Task
 
-__all__ = ["BatchLimits", "DecodeRequest", "Reader", "decode_requests", "stream"]
-
-
-class Reader(Protocol):
-    """The verbs of a model that reads and writes: a `Model` or a `Prepared` one."""
-
-    @property
-    def device(self) -> torch.device: ...
-    @property
-    def max_target(self) -> int | None: ...
-    def encode(self, batch: Batch) -> Any: ...
-    def begin(self, source: Any) -> Any: ...
-    def step(self, tokens: Any, state: Any, source: Any) -> tuple[Any, Any]: ...
-    def project(self, features: Any) -> torch.Tensor: ...
-    def top_tokens(self, features: Any, k: int, suppressed: Sequence[int] = ()) -> tuple[Any, Any, Any]: ...
+__all__ = ["BatchLimits", "DecodeRequest", "decode_requests", "stream"]
 
 
 @dataclass(frozen=True)
 class DecodeRequest:
-    """A source to decode, the pieces of a sentence or the pixels of a picture, and what is asked of its target."""
+    """A source to decode, token ids of a sentence or pixels of an image, and the task of its target."""
 
     source: SourceInput
     task: Task
 
     @property
-    def size(self) -> int:
-        """About how many entries its source has."""
+    def source_length(self) -> int:
+        """About how many memory entries the source has."""
         return source_length(self.source)
 
     @property
-    def pieces(self) -> Sequence[int]:
-        """Those of its source, which is a sentence."""
-        assert not isinstance(self.source, torch.Tensor), "a picture has no pieces"
+    def source_ids(self) -> Sequence[int]:
+        """Token ids of a source that is a sentence."""
+        assert not isinstance(self.source, torch.Tensor), "an image has no token ids"
         return self.source
 
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """How much is decoded together by one thread: hypotheses, and source pieces with their padding."""
+    """Most that one thread decodes together: hypotheses (`rows`), and source tokens with their padding (`tokens`)."""
 
     rows: int = 96
     tokens: int = 4096
 
 
 def decode_requests(
-    readers: Sequence[Reader],
-    jobs: Sequence[DecodeRequest],
+    models: Sequence[DecodingModel],
+    requests: Sequence[DecodeRequest],
     settings: SearchSettings,
     rules: Sequence[Rule] = (SuppressTokens(),),
-    room: BatchLimits | None = None,
+    limits: BatchLimits | None = None,
 ) -> list[list[Hypothesis]]:
-    """The hypotheses of each job, best first, in the order of the jobs, whose tasks have different names.
+    """Decode requests by continuous batching; return the hypotheses of each, best first, in their order.
 
-    Each reader works in a thread of its own. The longest sources go first; a sentence does not depend on its company.
+    Task ids are unique. Each model works in a thread of its own. The longest sources go first; no sentence depends on
+    those it is batched with.
     """
-    waiting = _Waiting(jobs, room or BatchLimits(), settings.beam)
-    if len(readers) == 1 or len(jobs) == 1:
-        found = _work(readers[0], waiting, settings, rules)
+    queue = _Queue(requests, limits or BatchLimits(), settings.beam)
+    if len(models) == 1 or len(requests) == 1:
+        results = _decode_queue(models[0], queue, settings, rules)
     else:
-        found = {}
-        with ThreadPoolExecutor(len(readers), "regard-decode") as threads:
-            works = [threads.submit(_work, reader, waiting, settings, rules) for reader in readers]
+        results = {}
+        with ThreadPoolExecutor(len(models), "regard-decode") as pool:
+            workers = [pool.submit(_decode_queue, model, queue, settings, rules) for model in models]
             try:
-                for work in works:
-                    found |= work.result()
-            except BaseException:  # one that fails, or Ctrl-C, stops all
-                waiting.stop()
+                for worker in workers:
+                    results |= worker.result()
+            except BaseException:  # a failure in one thread, or Ctrl-C, stops all
+                queue.close()
                 raise
-    return [found[job.task.name] for job in jobs]
+    return [results[request.task.id] for request in requests]
 
 
 def stream(
-    reader: Reader, job: DecodeRequest, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
+    model: DecodingModel,
+    request: DecodeRequest,
+    settings: SearchSettings,
+    rules: Sequence[Rule] = (SuppressTokens(),),
 ) -> Iterator[tuple[int, ...]]:
-    """What is written of one sentence after each step, its end not counted: greedy, or one sample."""
-    assert settings.beam == 1, "of several beams none can be told before all are done"
-    found: dict[int, list[Hypothesis]] = {}
+    """Yield the token ids of one target after each step, end of sentence not counted: greedy, or one sample."""
+    assert settings.beam == 1, "with several beams none is final before all are done"
     with torch.inference_mode():
-        now = _begun(reader, [job], settings, rules, found)
-    while now is not None:
-        yield now.front.prefix_of(0)
+        decoding, finished = _begin(model, [request], settings, rules)
+    while not finished:
+        yield decoding.beams.prefix_of(0)
         with torch.inference_mode():
-            now = _stepped(reader, now, found)
-    yield found[job.task.name][0].ids
+            decoding, finished = decoding.step(model)
+    yield finished[0].hypotheses[0].ids
 
 
-class _Waiting:
-    """The jobs that nobody has begun."""
+class _Queue:
+    """Requests that no thread has begun, longest source first."""
 
-    def __init__(self, jobs: Sequence[DecodeRequest], room: BatchLimits, beam: int) -> None:
-        self.room, self.beam, self._lock = room, beam, threading.Lock()
-        self._jobs = deque(sorted(jobs, key=lambda job: -job.size))
+    def __init__(self, requests: Sequence[DecodeRequest], limits: BatchLimits, beam: int) -> None:
+        self.limits, self.beam, self._lock = limits, beam, threading.Lock()
+        self._requests = deque(sorted(requests, key=lambda request: -request.source_length))
+        self._lengths = {request.task.id: request.source_length for request in requests}
 
-    def take(self, rows: int, pieces: int, alone: bool) -> list[DecodeRequest]:
-        """The next jobs that find room beside so many rows and pieces; at least one for who has nothing to do."""
+    def take(self, tasks: Sequence[Task]) -> list[DecodeRequest]:
+        """Take the next requests that fit beside the open tasks; at least one if there are none.
+
+        Fewer than a quarter of the rows are not worth a separate first step: nothing is taken until more are free.
+        """
+        rows = len(tasks) * self.beam
+        if rows > self.limits.rows * 3 // 4:
+            return []
+        tokens = sum(self._lengths[task.id] for task in tasks)
         taken: list[DecodeRequest] = []
         with self._lock:
-            while self._jobs:
-                length = self._jobs[0].size
-                fits = rows + self.beam <= self.room.rows and pieces + length <= self.room.tokens
-                if not fits and not (alone and not taken):
+            while self._requests:
+                length = self._requests[0].source_length
+                fits = rows + self.beam <= self.limits.rows and tokens + length <= self.limits.tokens
+                if not fits and (tasks or taken):
                     break
-                taken.append(self._jobs.popleft())
-                rows, pieces = rows + self.beam, pieces + length
+                taken.append(self._requests.popleft())
+                rows, tokens = rows + self.beam, tokens + length
         return taken
 
-    def stop(self) -> None:
-        """Nothing more is begun."""
+    def close(self) -> None:
+        """Drop all waiting requests."""
         with self._lock:
-            self._jobs.clear()
+            self._requests.clear()
 
 
-@dataclass(frozen=True)
-class _Open:
-    """What is being written."""
-
-    front: Beams
-    state: Any
-    source: Any
-    lengths: NDArray[Any]  # (A,) pieces of each source
-
-
-def _work(
-    reader: Reader, waiting: _Waiting, settings: SearchSettings, rules: Sequence[Rule]
+def _decode_queue(
+    model: DecodingModel, queue: _Queue, settings: SearchSettings, rules: Sequence[Rule]
 ) -> dict[int, list[Hypothesis]]:
-    """Take jobs and decode them until none is left."""
-    found: dict[int, list[Hypothesis]] = {}
-    now: _Open | None = None
+    """Take requests and decode them until none is left; return the hypotheses of each task id."""
+    results: dict[int, list[Hypothesis]] = {}
+    decoding: Decoding | None = None
     with torch.inference_mode():
         while True:
-            rows = 0 if now is None else len(now.front) * settings.beam
-            if now is None or rows <= waiting.room.rows * 3 // 4:
-                pieces = 0 if now is None else int(now.lengths.sum())
-                if jobs := waiting.take(rows, pieces, alone=now is None):
-                    now = _joined(now, _begun(reader, jobs, settings, rules, found))
-                elif now is None:
-                    return found
-            if now is not None:
-                now = _stepped(reader, now, found)
+            finished: list[Finished] = []
+            if requests := queue.take(decoding.beams.tasks if decoding else ()):
+                begun, finished = _begin(model, requests, settings, rules)
+                decoding = decoding.join(begun) if decoding and begun else decoding or begun
+            elif not decoding:
+                return results
+            if decoding:
+                decoding, ended = decoding.step(model)
+                finished += ended
+            results |= {task.id: hypotheses for task, hypotheses in finished}
 
 
-def _begun(
-    reader: Reader,
-    jobs: list[DecodeRequest],
-    settings: SearchSettings,
-    rules: Sequence[Rule],
-    found: dict[int, list[Hypothesis]],
-) -> _Open | None:
-    """Jobs read, and their first step made: after it each has as many rows as all others."""
-    source = reader.encode(Batch.of([job.source for job in jobs], reader.device))
-    front = Beams.open([job.task for job in jobs], settings, rules)
-    lengths, state = np.array([job.size for job in jobs]), reader.begin(source)
-    if front.initial_rows is not None:
-        state = state.select(torch.from_numpy(front.initial_rows).to(reader.device))
-    return _stepped(reader, _Open(front, state, source, lengths), found)
-
-
-def _joined(one: _Open | None, other: _Open | None) -> _Open | None:
-    if one is None or other is None:
-        return one or other
-    lengths = np.concatenate([one.lengths, other.lengths])
-    return _Open(one.front.join(other.front), one.state.join(other.state), one.source.join(other.source), lengths)
-
-
-def _stepped(reader: Reader, now: _Open, found: dict[int, list[Hypothesis]]) -> _Open | None:
-    """One piece more for every row; None when all sentences are done."""
-    front, device = now.front, reader.device
-    tokens = torch.from_numpy(front.tokens[:, None])
-    features, state = reader.step(tokens.to(device), now.state, now.source)
-    moved = front.advance(_best(reader, features, front))
-    for task, hypotheses in moved.finished:
-        found[task.name] = hypotheses
-    if not len(moved.beams):
-        return None
-    source, lengths = now.source, now.lengths
-    if moved.rows is not None:
-        state = state.select(torch.from_numpy(moved.rows).to(device))
-    if moved.staying is not None:
-        source, lengths = source.select(torch.from_numpy(moved.staying).to(device)), lengths[moved.staying]
-    return _Open(moved.beams, state, source, lengths)
-
-
-def _best(reader: Reader, features: Any, front: Beams) -> StepCandidates:
-    if front.k_needed is None:
-        return StepCandidates(reader.project(features)[:, -1].float().log_softmax(-1).cpu().numpy())
-    return StepCandidates(
-        *(some.cpu().numpy() for some in reader.top_tokens(features, front.k_needed, front.suppressed))
-    )
+def _begin(
+    model: DecodingModel, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
+) -> tuple[Decoding, list[Finished]]:
+    """Encode requests and make their first step, after which each has as many rows as those already open."""
+    source = model.encode(Batch.of([request.source for request in requests], model.device))
+    tasks = [request.task for request in requests]
+    return Decoding.begin(model, source, tasks, settings, rules).step(model)

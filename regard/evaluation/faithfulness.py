@@ -110,8 +110,8 @@ def erasure(model: Model, source: Sequence[int], target: Sequence[int], readings
         [piece for piece, word in zip(source, readings.source_words, strict=True) if word != gone]
         for gone in range(count)
     ]
-    whole, *others = force_decode(model, [list(source), *shorter], [list(target)] * (count + 1), watched=False)
-    lost = np.stack([whole.likely - each.likely for each in others], 1)  # (T pieces, S words)
+    whole, *others = force_decode(model, [list(source), *shorter], [list(target)] * (count + 1), with_attention=False)
+    lost = np.stack([whole.log_probs - each.log_probs for each in others], 1)  # (T pieces, S words)
     return merge_words(lost, range(count), readings.target_words).weights
 
 

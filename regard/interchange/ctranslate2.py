@@ -13,7 +13,7 @@ import torch
 
 from regard.atomic import write_bytes
 from regard.data.vocabulary import BOS, EOS, Vocabulary
-from regard.engine.ctranslate2 import NOTES, CTranslate2, exports, fingerprint, package, up_to_date
+from regard.engine.ctranslate2 import NOTES, CTranslate2, export_folder, fingerprint, import_ctranslate2, up_to_date
 from regard.errors import ExportError
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import CONFIG, ModelFolder, load_folder
@@ -65,7 +65,7 @@ class Parity:
 
 def cached_export(folder: Path, precision: Precision = "int8") -> Path:
     """The model folder's own export of this precision, made or made anew where its weights have changed."""
-    out = exports(folder, precision)
+    out = export_folder(folder, precision)
     if not up_to_date(out, folder):
         out.parent.mkdir(exist_ok=True)
         shutil.rmtree(out, ignore_errors=True)
@@ -80,7 +80,7 @@ def export(folder: Path, out: Path, precision: Precision = "float32", source: Pa
     Raises ExportError, with all reasons, where CTranslate2 cannot hold the model or does not translate as it does; then
     nothing is left behind.
     """
-    package("an export to CTranslate2")
+    import_ctranslate2("an export to CTranslate2")
     # Before the weights are read: should they change meanwhile, the export is not of them.
     exported = fingerprint(folder) if (folder / CONFIG).is_file() else ""
     model = load_folder(folder)

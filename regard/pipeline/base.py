@@ -87,9 +87,9 @@ class BasePipeline:
     def _task(self, source: SourceInput, name: bytes, wish: Constraints, settings: SearchSettings) -> DecodeRequest:
         """A source to decode; what `name` says decides what is drawn where samples are asked for."""
         wording = self._wording
-        prefix, terms = wording.prefix(wish.prefix), wording.terms(wish.terms)
+        prefix, terms = wording.encode_prefix(wish.prefix), wording.encode_terms(wish.terms)
         least = len(prefix) + sum(len(term.forms[0]) for term in terms)
-        longest = settings.longest(source_length(source), self.model.max_target, least)
+        longest = settings.max_steps(source_length(source), self.model.max_target, least)
         if least and least >= longest:
             asked = ", ".join(map(repr, (wish.prefix, *wish.terms)[not wish.prefix :]))
             raise UsageError(
@@ -97,7 +97,7 @@ class BasePipeline:
                 "as many as the model can); allow more, or ask for less"
             )
         key = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
-        return DecodeRequest(source, Task(0, longest, prefix, terms, wording.words(wish.forbid), key))
+        return DecodeRequest(source, Task(0, longest, prefix, terms, wording.encode_forbidden(wish.forbid), key))
 
     def _ordered(self, source: SourceInput, found: list[Hypothesis], settings: SearchSettings) -> list[Hypothesis]:
         """Hypotheses in another order than that of their scores, if one is asked for."""

@@ -108,7 +108,7 @@ class Captioner(BasePipeline):
         self, pixels: Sequence[torch.Tensor], wishes: Sequence[Constraints], settings: SearchSettings
     ) -> list[list[Hypothesis]]:
         jobs = [self._job(each, wish, settings) for each, wish in zip(pixels, wishes, strict=True)]
-        jobs = [replace(job, task=replace(job.task, name=name)) for name, job in enumerate(jobs)]
+        jobs = [replace(job, task=replace(job.task, id=id)) for id, job in enumerate(jobs)]
         found = self.engine.decode(jobs, settings)
         return [self._ordered(source, some, settings) for source, some in zip(pixels, found, strict=True)]
 
@@ -128,7 +128,7 @@ class Captioner(BasePipeline):
     def score(self, image: ImageInput, target: str) -> float:
         """The log-probability of a given caption, end of sentence included."""
         (picture,), ids = self._pictures([image]), self.tokenizer.target.encode(target)
-        return float(force_decode(self.model, [picture.tensor()], [ids], watched=False)[0].likely.sum())
+        return float(force_decode(self.model, [picture.tensor()], [ids], with_attention=False)[0].log_probs.sum())
 
     def model_view(self, image: ImageInput) -> npt.NDArray[np.uint8]:
         """A picture as the model sees it, (Y, X, 3): brought to size, its cells evenly over it."""

@@ -55,7 +55,7 @@ class Translator(BasePipeline):
         cuts = [self._cut(line, place, wish) for place, (line, wish) in enumerate(zip(lines, asked, strict=True))]
         sentences = [text for cut in cuts for text, _ in cut]
         jobs = [self._job(text, wish, settings) for cut in cuts for text, wish in cut]
-        jobs = [replace(job, task=replace(job.task, name=name)) for name, job in enumerate(jobs)]
+        jobs = [replace(job, task=replace(job.task, id=id)) for id, job in enumerate(jobs)]
         decoded = self.engine.decode(jobs, settings)
         decoded = [self._ordered(job.source, some, settings) for job, some in zip(jobs, decoded, strict=True)]
         seen: Sequence[Sequence[Readings]] = [()] * len(sentences)
@@ -104,7 +104,7 @@ class Translator(BasePipeline):
         if rest := target.decode(ids)[len(told) :]:
             yield rest
         best = Hypothesis(ids, 0.0, 0.0, is_complete(ids, job.task.terms))
-        self._warn(0, self._repeats(ids, job.pieces), best, wish, "translation")
+        self._warn(0, self._repeats(ids, job.source_ids), best, wish, "translation")
 
     def readings(self, source: str, target: Sequence[int]) -> Readings:
         """What the model looks at when it is made to write these target pieces (without end of sentence)."""
@@ -137,7 +137,7 @@ class Translator(BasePipeline):
 
     def _forced(self, source: str, ids: Sequence[int]) -> float:
         """The log-probability of given target pieces and the end of sentence after them."""
-        return float(force_decode(self.model, [self._encode(source)], [ids], watched=False)[0].likely.sum())
+        return float(force_decode(self.model, [self._encode(source)], [ids], with_attention=False)[0].log_probs.sum())
 
     def _readings(self, source: Sequence[int], target: Sequence[int], found: ForcedDecoding) -> Readings:
         pieces = self.tokenizer.source.tokens(source), self.tokenizer.target.tokens([*target, EOS])

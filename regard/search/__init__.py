@@ -1,4 +1,10 @@
-"""Looking for the best target, of any model that has the verbs."""
+"""Decoding: beam search, sampling and constrained search over any model that satisfies `DecodingModel`.
+
+A `Task` is decoded by `loop.decode` (plain) or by the engine's scheduler (continuous batching); both step `Decoding`.
+Each step: the model proposes tokens (`StepCandidates`), `rules` (logits processors) change their scores, `sampling` or
+`selection` picks, `Beams` follows. The finished `Hypothesis` lists go to `rerank`; `constraint_text` tokenises the
+constraints a task came with; `forced_decoding` and `search_trace` show what a model did.
+"""
 
 from regard.search.beams import Beams, Finished, StepCandidates, StepResult
 from regard.search.constraint_text import (
@@ -9,18 +15,22 @@ from regard.search.constraint_text import (
     contradictions,
 )
 from regard.search.constraints import is_complete
-from regard.search.hypothesis import BannedPhrase, DecodingModel, Hypothesis, SearchSettings, Task, Term
-from regard.search.loop import decode, search
+from regard.search.loop import Decoding, DecodingModel, decode, search
 from regard.search.rerank import Repetition, coverage, find_repetition, mbr_utility
 from regard.search.rules import Bans, LengthPenalty, Rule, SuppressTokens
+from regard.search.settings import SearchSettings
+from regard.search.task import BannedPhrase, Hypothesis, Task, Term
+from regard.search.view import BeamView
 
 __all__ = [
     "NO_CONSTRAINTS",
     "BannedPhrase",
     "Bans",
+    "BeamView",
     "Beams",
     "ConstraintEncoder",
     "Constraints",
+    "Decoding",
     "DecodingModel",
     "Finished",
     "Hypothesis",

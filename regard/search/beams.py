@@ -1,16 +1,8 @@
-"""The front of a search: the beginnings that are still open, of any number of sentences, as plain arrays on the host.
+"""Beam search state: the open hypotheses of any number of sentences, as NumPy arrays on the host.
 
-It knows no model. Whoever drives it feeds `tokens` to one, asks for the `wanted` likeliest pieces, and hands them to
-`advance`, which answers with the next front and with the rows that the model's state has to follow:
-
-    front = Front.open(tasks, settings)  # state = begin(source), then state.select(front.begins) where not None
-    while len(front):
-        best = …                       # the model's: Best(likely, pieces, end) for front.tokens
-        moved = front.advance(best)
-        …                              # state.select(moved.rows), source.select(moved.staying), where they are not None
-        front = moved.front            # moved.finished are the sentences that are done
-
-Greedy search is a beam of one, through the same lines. Nothing here is done sentence by sentence unless one ends.
+It knows no model: `loop.Decoding` feeds `tokens` to one, asks it for the `k_needed` likeliest next tokens, and hands
+them to `advance`, which returns the next beams and the rows that the model's state has to follow. Greedy search is a
+beam of one, through the same lines. Nothing here is done sentence by sentence unless one ends.
 """
 
 from __future__ import annotations
@@ -23,45 +15,48 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from regard.data.vocabulary import BOS, EOS
-from regard.search.constraints import ConstraintState, RequiredTerms, is_complete, pieces_of
-from regard.search.hypothesis import Hypothesis, SearchSettings, Task
+from regard.search.constraints import ConstraintState, is_complete, required_tokens
 from regard.search.rules import (
-    Array,
     BannedPhrases,
     Bans,
     LengthPenalty,
     MinLength,
     NoRepeat,
     Prefix,
+    RequiredTerms,
     Rule,
     SuppressTokens,
 )
-from regard.search.sampling import draw, uniform
+from regard.search.sampling import sample_columns, uniform
 from regard.search.selection import (
     Candidates,
-    Chosen,
     Selection,
+    StepSelection,
     select_constrained,
     select_diverse,
     select_top,
     stable_top_k,
 )
+from regard.search.settings import SearchSettings
+from regard.search.task import Hypothesis, Task
+from regard.shapes import Array
 
 __all__ = ["Beams", "Finished", "StepCandidates", "StepResult"]
 
-LAST_RESORT = -1e30  # what ending ranks where rules leave nothing else: behind every beam that can go on
+LAST_RESORT = -1e30
+"""Score of ending if the rules leave nothing else: behind every beam that can go on."""
 
 
 class StepCandidates(NamedTuple):
-    """What a model says may come next, in log-probabilities over the full vocabulary, unmodified.
+    """Next-token candidates from a model, in log-probabilities over the full vocabulary, unmodified.
 
-    The k likeliest pieces of each row, likeliest first, lower numbers first among equals; and the end of sentence,
-    wherever it stands. Where whole distributions are wanted: `likely` is (N, V), and there is nothing else.
+    The k likeliest tokens of each row, likeliest first, lower ids first among equals; and end of sentence, wherever it
+    ranks. If whole distributions are needed: `log_probs` is (N, V), and the others are None.
     """
 
-    likely: Array  # (N, k)
-    pieces: Array | None = None  # (N, k)
-    end: Array | None = None  # (N,)
+    log_probs: Array  # (N, k)
+    tokens: Array | None = None  # (N, k)
+    eos_log_probs: Array | None = None  # (N,)
 
 
 class Finished(NamedTuple):
@@ -72,324 +67,306 @@ class Finished(NamedTuple):
 
 
 class StepResult(NamedTuple):
-    """One step further: what is open now, how to follow it, and what is done."""
+    """Result of one step: the open beams, the rows that the model's state must follow, and the finished sentences."""
 
     beams: Beams
-    rows: Array | None  # (N',) the old row that each new row continues; None: each its own
-    staying: Array | None  # (A',) the old sentences that are still open; None: all
+    parent_rows: Array | None  # (N',) the old row that each new row extends; None: row n extends row n
+    kept_sentences: Array | None  # (B',) the old sentences that are still open; None: all
     finished: list[Finished]
 
 
 @dataclass(frozen=True)
-class _Steering:
-    """The rules of a search, and which of them have something to say about its sentences."""
+class _RuleSet:
+    """Rules of a search, those of them that apply to its sentences, and what these need."""
 
     rules: tuple[Rule, ...]
     active: tuple[Rule, ...]
-    never: tuple[int, ...]
-    whole: bool
-    terms: bool
+    suppressed: tuple[int, ...]
+    needs_all_logits: bool
+    has_terms: bool
 
     @classmethod
-    def of(cls, rules: tuple[Rule, ...], tasks: Sequence[Task]) -> _Steering:
+    def of(cls, rules: tuple[Rule, ...], tasks: Sequence[Task]) -> _RuleSet:
         active = tuple(rule for rule in rules if any(map(rule.applies_to, tasks)))
-        never = dict.fromkeys(piece for rule in active for piece in rule.suppressed)
-        whole, terms = any(rule.needs_all_logits for rule in active), any(task.terms for task in tasks)
-        return cls(rules, active, tuple(never), whole, terms)
+        suppressed = dict.fromkeys(token for rule in active for token in rule.suppressed)
+        needs_all, has_terms = any(rule.needs_all_logits for rule in active), any(task.terms for task in tasks)
+        return cls(rules, active, tuple(suppressed), needs_all, has_terms)
 
 
 @dataclass(frozen=True)
 class Beams:
-    """A sentences with K beams each; row a·K + k is beam k of sentence a.
+    """Open hypotheses of B sentences with K beams each; row b·K + k is beam k of sentence b.
 
     A hypothesis is finished when end of sentence is among the `beam` best continuations of its sentence; a sentence
-    leaves when it has `beam` of them, has reached its longest, or cannot go on. Where the beams are cut into G groups
-    (1 if nobody asked), all of this is said of each group.
+    leaves when it has `beam` of them, has reached `max_steps`, or cannot go on. With G groups (diverse beam search; 1
+    otherwise) all of this holds for each group.
     """
 
     settings: SearchSettings
-    steering: _Steering
-    tasks: tuple[Task, ...]  # (A)
-    tokens: Array  # (N,) the piece that each row takes in next
-    history: Array  # (N, t) the pieces written so far, from the left; what lies beyond a sentence's length is noise
-    lengths: Array  # (A,) pieces written so far
-    longest: Array  # (A,)
-    totals: Array  # (A, K) log-probabilities
-    ranks: Array  # (A, K) the same as the rules would have them, to choose by; −∞ where a beam is empty
-    counts: Array  # (A, G) hypotheses found
-    found: tuple[tuple[Hypothesis, ...], ...]  # (A)
+    rule_set: _RuleSet
+    tasks: tuple[Task, ...]  # (B)
+    tokens: Array  # (N,) the newest token of each row: the model's next input
+    history: Array  # (N, t) all tokens so far, from the left; undefined beyond a sentence's length
+    lengths: Array  # (B,) tokens so far
+    max_steps: Array  # (B,)
+    log_probs: Array  # (B, K) of the whole hypothesis
+    scores: Array  # (B, K) log-probabilities after the rules, to select by; −∞: an empty beam
+    finished_counts: Array  # (B, G)
+    hypotheses: tuple[tuple[Hypothesis, ...], ...]  # (B) finished so far
 
     @classmethod
-    def open(
+    def initial(
         cls, tasks: Sequence[Task], settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
     ) -> Beams:
-        """Sentences of which nothing is written yet: one beam each, which its first step turns into `beam`.
+        """Create the beams before the first token: one for each sentence, which the first step turns into `beam`.
 
-        Samples, and groups of beams, go separate ways from the start: there are all `beams` at once. The state of a
-        model for them is that of `begin(source)`, its rows those of `begins`.
+        Samples, and groups of beams, differ from the start: there are all `beam` at once. The model's state for them is
+        `begin(source)` with the rows of `initial_rows`.
         """
-        A, G = len(tasks), settings.groups
+        B, G = len(tasks), settings.groups
         K = settings.beam if settings.sample or G > 1 else 1
-        ranks = np.zeros((A, K))
-        if not settings.sample:  # the first of each group is split up
-            ranks[:, np.arange(K) % max(1, K // G) > 0] = -np.inf
+        scores = np.zeros((B, K))
+        if not settings.sample:  # a group begins with one beam; its first step makes the others
+            scores[:, np.arange(K) % max(1, K // G) > 0] = -np.inf
         return cls(
             settings,
-            _Steering.of((*rules, *_asked(settings)), tasks),
+            _RuleSet.of((*rules, *_default_rules(settings)), tasks),
             tuple(tasks),
-            tokens=np.full(A * K, BOS),
-            history=np.zeros((A * K, 16), np.int64),
-            lengths=np.zeros(A, np.int64),
-            longest=np.array([task.longest for task in tasks], np.int64),
-            totals=np.zeros((A, K)),
-            ranks=ranks,
-            counts=np.zeros((A, G), np.int64),
-            found=((),) * A,
+            tokens=np.full(B * K, BOS),
+            history=np.zeros((B * K, 16), np.int64),
+            lengths=np.zeros(B, np.int64),
+            max_steps=np.array([task.max_steps for task in tasks], np.int64),
+            log_probs=np.zeros((B, K)),
+            scores=scores,
+            finished_counts=np.zeros((B, G), np.int64),
+            hypotheses=((),) * B,
         )
 
     def __len__(self) -> int:
-        """How many sentences are open."""
+        """Number of open sentences."""
         return len(self.tasks)
 
     @property
     def width(self) -> int:
-        """Rows of each sentence."""
-        return int(self.totals.shape[1])
+        """Number of beams K of each sentence."""
+        return int(self.log_probs.shape[1])
 
     @property
     def initial_rows(self) -> Array | None:
-        """The row of a model's first state that each row of a front just opened goes on from; None: each its own."""
+        """Initial state index of each row; None: row i uses state i."""
         return None if self.width == 1 else np.arange(len(self)).repeat(self.width)
 
     def prefix_of(self, row: int) -> tuple[int, ...]:
-        """The pieces that a row has written."""
+        """Return the token ids that a row has written."""
         return tuple(self.history[row, : self.lengths[row // self.width]].tolist())
 
     @cached_property
-    def progress(self) -> dict[int, ConstraintState]:
-        """How far each row that has terms has come with them."""
-        terms = [task.terms for task in self.tasks for _ in range(self.width)]
-        return {row: ConstraintState(self.prefix_of(row), some) for row, some in enumerate(terms) if some}
+    def constraint_states(self) -> dict[int, ConstraintState]:
+        """Progress of each row through its terms, if its task has any."""
+        row_terms = [task.terms for task in self.tasks for _ in range(self.width)]
+        return {row: ConstraintState(self.prefix_of(row), terms) for row, terms in enumerate(row_terms) if terms}
 
-    # --- what is asked of the model
+    # --- what the model is asked for
 
     @property
     def suppressed(self) -> tuple[int, ...]:
-        """Pieces that no row may write: the model leaves them out of its best."""
-        return self.steering.never
+        """Tokens that no row may write: the model leaves them out of its top k."""
+        return self.rule_set.suppressed
 
     @cached_property
     def k_needed(self) -> int | None:
-        """How many pieces of each row to ask the model for; None: whole distributions must be seen.
+        """Number of tokens of each row to ask the model for; None: whole distributions.
 
-        A sentence goes on with at most K pieces of a row, and end of sentence may stand among them; what is banned, or
-        avoided because another group wrote it, may stand before them.
+        At most K tokens of a row are selected, and end of sentence may be among them; tokens that are banned, or
+        penalised because another group took them, may rank before them.
         """
         s, bans = self.settings, self._bans
-        if self.steering.whole or (s.sample and s.top_k is None):
+        if self.rule_set.needs_all_logits or (s.sample and s.top_k is None):
             return None
-        most = 0 if bans is None or not len(bans[0]) else int(np.bincount(bans[0]).max())
+        banned = 0 if bans is None or not len(bans[0]) else int(np.bincount(bans[0]).max())
         if s.sample:
-            return (s.top_k or 0) + most
-        return s.beam + (s.beam > 1) + most
+            return (s.top_k or 0) + banned
+        return s.beam + (s.beam > 1) + banned
 
     @cached_property
     def _bans(self) -> Bans | None:
-        found = [bans for rule in self.steering.active if (bans := rule.bans(self)) is not None]
-        if not found:
+        parts = [bans for rule in self.rule_set.active if (bans := rule.bans(self)) is not None]
+        if not parts:
             return None
-        rows, pieces = (np.concatenate(some) for some in zip(*found, strict=True))
-        return rows, pieces
+        rows, tokens = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return rows, tokens
 
     # --- one step
 
-    def advance(self, best: StepCandidates) -> StepResult:
-        """Choose what to write next, given what the model says of each row."""
-        picked, ended, going = self._chosen(self._options(best))
-        counts, found = self.counts, self.found
-        stays = self.lengths + 1 < self.longest
-        if ended is not None:
-            A, G = counts.shape
+    def advance(self, step: StepCandidates) -> StepResult:
+        """Select the continuations of every sentence from the model's candidates for each row."""
+        best, finished, continuing = self._select(self._candidates(step))
+        counts, hypotheses = self.finished_counts, self.hypotheses
+        is_open = self.lengths + 1 < self.max_steps
+        if finished is not None:
+            B, G = counts.shape
             width = self.settings.beam // G
-            counts, found = counts + ended.reshape(A, G, -1).sum(2), self._with(picked, ended)
-            going = going._replace(ranks=np.where((counts >= width).repeat(width, 1), -np.inf, going.ranks))
-        stays &= going.ranks.max(1) > -np.inf
-        return self._moved(going, counts, found, stays)
+            counts, hypotheses = counts + finished.reshape(B, G, -1).sum(2), self._with_finished(best, finished)
+            is_full = (counts >= width).repeat(width, 1)
+            continuing = continuing._replace(scores=np.where(is_full, -np.inf, continuing.scores))
+        is_open &= continuing.scores.max(1) > -np.inf
+        return self._advanced(continuing, counts, hypotheses, is_open)
 
-    def _chosen(self, options: Candidates) -> Chosen:
-        """The continuations that this search takes."""
+    def _select(self, candidates: Candidates) -> StepSelection:
+        """Select as the settings say: plain, diverse or constrained beam search."""
         s = self.settings
         if s.groups > 1:
-            return select_diverse(self.totals, self.ranks, options, s.beam, s.groups, s.diversity)
-        chosen = select_top(self.totals, self.ranks, options, s.beam)
-        if not self.steering.terms:
-            return chosen
-        lasts = {a: pieces_of(task.terms) for a, task in enumerate(self.tasks) if task.terms}
-        progress = {a: [self.progress[a * self.width + k] for k in range(self.width)] for a in lasts}
-        return select_constrained(self.totals, self.ranks, options, chosen, progress, lasts)
+            return select_diverse(self.log_probs, self.scores, candidates, s.beam, s.groups, s.diversity)
+        plain = select_top(self.log_probs, self.scores, candidates, s.beam)
+        if not self.rule_set.has_terms:
+            return plain
+        last_banks = {b: required_tokens(task.terms) for b, task in enumerate(self.tasks) if task.terms}
+        states = {b: [self.constraint_states[b * self.width + k] for k in range(self.width)] for b in last_banks}
+        return select_constrained(self.log_probs, self.scores, candidates, plain, states, last_banks)
 
-    def _options(self, best: StepCandidates) -> Candidates:
-        A, K = self.totals.shape
-        if best.pieces is None or best.end is None:
-            likely, choice, pieces, end = self._chosen_by_rules(best.likely)
+    def _candidates(self, step: StepCandidates) -> Candidates:
+        """Apply rules and sampling to the model's candidates; rows that must end, or cannot go on, get the end only."""
+        B, K = self.log_probs.shape
+        if step.tokens is None or step.eos_log_probs is None:
+            log_probs, scores, tokens, eos_log_probs = self._apply_rules(step.log_probs)
         else:
-            likely, choice, pieces, end = best.likely, self._unbanned(best), best.pieces, best.end
-        due = self.lengths + 1 >= self.longest
-        most = choice[:, 0] if choice.shape[1] == 1 else choice.max(1)
-        stuck = ~(most > -np.inf)  # no numbers at all (NaN) leave nothing to choose either
-        if due.any() or stuck.any():
-            rows = np.flatnonzero(due.repeat(K) | stuck)
-            likely, choice, pieces = likely.copy(), choice.copy(), pieces.copy()
-            choice[rows] = -np.inf
-            choice[rows, 0] = np.where(stuck[rows], LAST_RESORT, 0.0)
-            likely[rows, 0], pieces[rows, 0] = end[rows], EOS
+            log_probs, scores, tokens, eos_log_probs = *self._apply_bans(step), step.tokens, step.eos_log_probs
+        is_due = self.lengths + 1 >= self.max_steps
+        highest = scores[:, 0] if scores.shape[1] == 1 else scores.max(1)
+        is_stuck = ~(highest > -np.inf)  # also if all are NaN
+        if is_due.any() or is_stuck.any():
+            rows = np.flatnonzero(is_due.repeat(K) | is_stuck)
+            log_probs, scores, tokens = log_probs.copy(), scores.copy(), tokens.copy()
+            scores[rows] = -np.inf
+            scores[rows, 0] = np.where(is_stuck[rows], LAST_RESORT, 0.0)
+            log_probs[rows, 0], tokens[rows, 0] = eos_log_probs[rows], EOS
         if self.settings.sample:
-            keys = np.array([task.key for task in self.tasks], np.uint64)
-            chance = uniform(self.settings.seed, keys, self.lengths, K).reshape(-1)
-            columns = draw(choice, chance, self.settings)[:, None]
-            likely, choice, pieces = (np.take_along_axis(some, columns, 1) for some in (likely, choice, pieces))
-        return Candidates(*(some.reshape(A, K, -1) for some in (likely, choice, pieces)))
+            keys = np.array([task.sampling_key for task in self.tasks], np.uint64)
+            numbers = uniform(self.settings.seed, keys, self.lengths, K).reshape(-1)
+            columns = sample_columns(scores, numbers, self.settings)[:, None]
+            log_probs, scores, tokens = (np.take_along_axis(a, columns, 1) for a in (log_probs, scores, tokens))
+        return Candidates(*(array.reshape(B, K, -1) for array in (log_probs, scores, tokens)))
 
-    def _unbanned(self, best: StepCandidates) -> Array:
-        """The likeliest pieces with −∞ where a rule bans one."""
+    def _apply_bans(self, step: StepCandidates) -> tuple[Array, Array]:
+        """Return the log-probabilities, and the scores: the same with −∞ for banned tokens."""
         if self._bans is None:
-            return best.likely
-        assert best.pieces is not None, "whole distributions go another way"
-        rows, pieces = self._bans
-        size = 1 + max(int(best.pieces.max()), int(pieces.max(initial=0)))
-        keys = best.pieces + size * np.arange(len(best.pieces))[:, None]
-        return np.where(np.isin(keys, rows * size + pieces), -np.inf, best.likely)
+            return step.log_probs, step.log_probs
+        assert step.tokens is not None, "whole distributions go through _apply_rules"
+        rows, tokens = self._bans
+        size = 1 + max(int(step.tokens.max()), int(tokens.max(initial=0)))
+        keys = step.tokens + size * np.arange(len(step.tokens))[:, None]
+        return step.log_probs, np.where(np.isin(keys, rows * size + tokens), -np.inf, step.log_probs)
 
-    def _chosen_by_rules(self, likely: Array) -> tuple[Array, Array, Array, Array]:
-        """Of whole distributions (N, V), the pieces that the rules like best: log-probabilities, what they are chosen
-        by, the pieces; and the end.
+    def _apply_rules(self, log_probs: Array) -> tuple[Array, Array, Array, Array]:
+        """Apply all rules to whole distributions (N, V), and take the tokens of the highest scores.
+
+        Returns log-probabilities, scores, tokens, and the log-probability of end of sentence.
         """
-        choice, rows = likely.copy(), np.arange(len(likely))[:, None]
-        choice[:, list(self.suppressed)] = -np.inf
+        scores, rows = log_probs.copy(), np.arange(len(log_probs))[:, None]
+        scores[:, list(self.suppressed)] = -np.inf
         if self._bans is not None:
-            choice[self._bans] = -np.inf
-        for rule in self.steering.active:
+            scores[self._bans] = -np.inf
+        for rule in self.rule_set.active:
             if rule.needs_all_logits:
-                choice = rule.adjust(choice, self)
-        choice = np.where(np.isnan(choice), -np.inf, choice)
+                scores = rule.adjust(scores, self)
+        scores = np.where(np.isnan(scores), -np.inf, scores)
         if self.settings.sample:
-            return likely, choice, np.broadcast_to(np.arange(likely.shape[1]), likely.shape), likely[:, EOS]
-        pieces = stable_top_k(choice, self.settings.beam + 1)
-        if not self.steering.terms:
-            return likely[rows, pieces], choice[rows, pieces], pieces, likely[:, EOS]
-        further = self._further()
-        again = (further[:, :, None] == pieces[:, None, :]).any(2) | (further == EOS)
-        pieces = np.concatenate([pieces, further], 1)
-        taken = choice[rows, pieces]
-        taken[:, -further.shape[1] :][again] = -np.inf
-        return likely[rows, pieces], taken, pieces, likely[:, EOS]
+            return log_probs, scores, np.broadcast_to(np.arange(scores.shape[1]), scores.shape), log_probs[:, EOS]
+        tokens = stable_top_k(scores, self.settings.beam + 1)
+        if not self.rule_set.has_terms:
+            return log_probs[rows, tokens], scores[rows, tokens], tokens, log_probs[:, EOS]
+        term_tokens = self._term_tokens()
+        is_duplicate = (term_tokens[:, :, None] == tokens[:, None, :]).any(2) | (term_tokens == EOS)
+        tokens = np.concatenate([tokens, term_tokens], 1)
+        scores = scores[rows, tokens]
+        scores[:, -term_tokens.shape[1] :][is_duplicate] = -np.inf
+        return log_probs[rows, tokens], scores, tokens, log_probs[:, EOS]
 
-    def _further(self) -> Array:
-        """The pieces (N, m) that bring each row nearer to its terms; end of sentence where there are fewer."""
-        found = {row: sorted(progress.pieces()) for row, progress in self.progress.items()}
-        pieces = np.full((len(self.tokens), max([1, *map(len, found.values())])), EOS)
-        for row, some in found.items():
-            pieces[row, : len(some)] = some
-        return pieces
+    def _term_tokens(self) -> Array:
+        """Return the tokens (N, m) that bring each row nearer to its terms, padded with end of sentence."""
+        by_row = {row: sorted(state.next_tokens()) for row, state in self.constraint_states.items()}
+        padded = np.full((len(self.tokens), max([1, *map(len, by_row.values())])), EOS)
+        for row, tokens in by_row.items():
+            padded[row, : len(tokens)] = tokens
+        return padded
 
-    def _with(self, picked: Selection, ended: Array) -> tuple[tuple[Hypothesis, ...], ...]:
-        """What was found, and what ended now."""
-        penalty, found = LengthPenalty(self.settings.length_penalty), list(self.found)
-        for a, column in np.argwhere(ended).tolist():
-            length = int(self.lengths[a])
-            ids = self.prefix_of(a * self.width + int(picked.beams[a, column]))
-            total, terms = float(picked.totals[a, column]), self.tasks[a].terms
-            whole = not terms or is_complete(ids, terms)
-            found[a] = (*found[a], Hypothesis(ids, total, total / penalty(length + 1), whole))
-        return tuple(found)
+    def _with_finished(self, best: Selection, finished: Array) -> tuple[tuple[Hypothesis, ...], ...]:
+        """Return the finished hypotheses of each sentence, with those that end in this step."""
+        penalty, hypotheses = LengthPenalty(self.settings.length_penalty), list(self.hypotheses)
+        for b, column in np.argwhere(finished).tolist():
+            length = int(self.lengths[b])
+            ids = self.prefix_of(b * self.width + int(best.beam_indices[b, column]))
+            log_prob, terms = float(best.log_probs[b, column]), self.tasks[b].terms
+            complete = not terms or is_complete(ids, terms)
+            hypotheses[b] = (*hypotheses[b], Hypothesis(ids, log_prob, log_prob / penalty(length + 1), complete))
+        return tuple(hypotheses)
 
-    def _moved(
-        self, going: Selection, counts: Array, found: tuple[tuple[Hypothesis, ...], ...], stays: Array
+    def _advanced(
+        self, continuing: Selection, counts: Array, hypotheses: tuple[tuple[Hypothesis, ...], ...], is_open: Array
     ) -> StepResult:
-        """The front of the sentences that stay, each with the beams that go on."""
-        K, tasks, lengths, longest, staying = self.width, self.tasks, self.lengths, self.longest, None
+        """Build the beams of the sentences that stay open, and the results of the others."""
+        K, tasks, lengths, max_steps, kept = self.width, self.tasks, self.lengths, self.max_steps, None
         finished: list[Finished] = []
-        if not stays.all():
-            staying = np.flatnonzero(stays)
-            for a in np.flatnonzero(~stays).tolist():
-                finished.append(Finished(tasks[a], self._sorted(found[a])))
-            going = Selection(*(some[staying] for some in going))
-            counts, lengths, longest = counts[staying], lengths[staying], longest[staying]
-            tasks, found = (tuple(some[a] for a in staying.tolist()) for some in (tasks, found))  # type: ignore[assignment]
-        tokens, rows, history = going.pieces.reshape(-1), None, self.history
-        firsts = np.arange(len(tasks)) if staying is None else staying
-        if staying is not None or K > 1 or going.beams.shape[1] > 1:
-            rows = (firsts[:, None] * K + going.beams).reshape(-1)
+        if not is_open.all():
+            kept = np.flatnonzero(is_open)
+            for b in np.flatnonzero(~is_open).tolist():
+                finished.append(Finished(tasks[b], self._ranked(hypotheses[b])))
+            continuing = Selection(*(array[kept] for array in continuing))
+            counts, lengths, max_steps = counts[kept], lengths[kept], max_steps[kept]
+            tasks, hypotheses = (tuple(items[b] for b in kept.tolist()) for items in (tasks, hypotheses))  # type: ignore[assignment]
+        tokens, rows, history = continuing.tokens.reshape(-1), None, self.history
+        sentences = np.arange(len(tasks)) if kept is None else kept
+        if kept is not None or K > 1 or continuing.beam_indices.shape[1] > 1:
+            rows = (sentences[:, None] * K + continuing.beam_indices).reshape(-1)
             history = history.take(rows, 0)
         else:
             history = history.copy()
         if len(tasks) and lengths.max() == history.shape[1]:
             history = np.pad(history, ((0, 0), (0, history.shape[1])))
-        history[np.arange(len(tokens)), lengths.repeat(going.beams.shape[1])] = tokens
-        totals, ranks = going.totals, going.ranks
-        front = Beams(
-            self.settings, self.steering, tasks, tokens, history, lengths + 1, longest, totals, ranks, counts, found
+        history[np.arange(len(tokens)), lengths.repeat(continuing.beam_indices.shape[1])] = tokens
+        beams = Beams(
+            self.settings,
+            self.rule_set,
+            tasks,
+            tokens,
+            history,
+            lengths + 1,
+            max_steps,
+            continuing.log_probs,
+            continuing.scores,
+            counts,
+            hypotheses,
         )
-        return StepResult(front, rows, staying, finished)
+        return StepResult(beams, rows, kept, finished)
 
-    def _sorted(self, found: tuple[Hypothesis, ...]) -> list[Hypothesis]:
-        """Best first, `beam` at most; several groups may have found the same, which is given once."""
-        some = list({h.ids: h for h in found}.values()) if self.settings.groups > 1 else list(found)
-        return sorted(some, key=lambda h: (not h.complete, -h.score))[: self.settings.beam]
-
-    # --- sentences come and go
-
-    def select(self, sentences: Array) -> Beams:
-        """The front of some of the sentences, in the order named."""
-        rows = (sentences[:, None] * self.width + np.arange(self.width)).reshape(-1)
-        tasks = tuple(self.tasks[a] for a in sentences.tolist())
-        return replace(
-            self,
-            steering=_Steering.of(self.steering.rules, tasks),
-            tasks=tasks,
-            tokens=self.tokens[rows],
-            history=self.history[rows],
-            found=tuple(self.found[a] for a in sentences.tolist()),
-            **{name: getattr(self, name)[sentences] for name in ("lengths", "longest", "totals", "ranks", "counts")},
-        )
-
-    def widened(self) -> tuple[Beams, Array]:
-        """The same with all beams that the settings allow, the new ones empty; and the old row of each new row.
-
-        Sentences that are opened while others are on their way are widened, and then join them.
-        """
-        A, K = self.totals.shape
-        more = self.settings.beam - K
-        rows = np.concatenate([np.arange(A * K).reshape(A, K), np.repeat(np.arange(A)[:, None] * K, more, 1)], 1)
-        rows = rows.reshape(-1)
-        totals, ranks = (
-            np.pad(some, ((0, 0), (0, more)), constant_values=-np.inf) for some in (self.totals, self.ranks)
-        )
-        return replace(self, tokens=self.tokens[rows], history=self.history[rows], totals=totals, ranks=ranks), rows
+    def _ranked(self, hypotheses: tuple[Hypothesis, ...]) -> list[Hypothesis]:
+        """Sort hypotheses best first and keep `beam`, dropping duplicates that several groups found."""
+        distinct = list({h.ids: h for h in hypotheses}.values()) if self.settings.groups > 1 else list(hypotheses)
+        return sorted(distinct, key=lambda h: (not h.complete, -h.score))[: self.settings.beam]
 
     def join(self, other: Beams) -> Beams:
-        """The sentences of both: others enter in the middle. Both have the same settings, rules and beams."""
+        """Add the sentences of another search in progress, with the same settings, rules and number of beams."""
         assert self.settings == other.settings, "sentences that are searched together have the same settings"
-        assert self.width == other.width, "sentences that join have as many beams: widen them first"
-        assert self.steering.rules == other.steering.rules, "sentences that are searched together have the same rules"
-        most = max(self.history.shape[1], other.history.shape[1])
-        histories = [np.pad(one.history, ((0, 0), (0, most - one.history.shape[1]))) for one in (self, other)]
+        assert self.width == other.width, "sentences join after their first step: they have as many beams then"
+        assert self.rule_set.rules == other.rule_set.rules, "sentences that are searched together have the same rules"
+        longest = max(self.history.shape[1], other.history.shape[1])
+        histories = [np.pad(b.history, ((0, 0), (0, longest - b.history.shape[1]))) for b in (self, other)]
         joined: dict[str, Any] = {
             name: np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("tokens", "lengths", "longest", "totals", "ranks", "counts")
+            for name in ("tokens", "lengths", "max_steps", "log_probs", "scores", "finished_counts")
         }
         return replace(
             self,
-            steering=_Steering.of(self.steering.rules, self.tasks + other.tasks),
+            rule_set=_RuleSet.of(self.rule_set.rules, self.tasks + other.tasks),
             tasks=self.tasks + other.tasks,
             history=np.concatenate(histories),
-            found=self.found + other.found,
+            hypotheses=self.hypotheses + other.hypotheses,
             **joined,
         )
 
 
-def _asked(settings: SearchSettings) -> Iterator[Rule]:
-    """The rules that follow from what settings and tasks can ask for; a prefix has the last word."""
+def _default_rules(settings: SearchSettings) -> Iterator[Rule]:
+    """Yield the rules that settings and tasks can ask for; the prefix comes last and overrules the others."""
     yield from (BannedPhrases(), RequiredTerms())
     if settings.min_length:
         yield MinLength(settings.min_length)

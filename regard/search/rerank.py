@@ -1,4 +1,4 @@
-"""What is done with hypotheses once they are found: put in another order, or looked at with suspicion."""
+"""Rerank hypotheses: coverage penalty and minimum Bayes risk (MBR) utility; and detect runaway repetition."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass
 import numpy as np
 from sacrebleu.metrics.chrf import CHRF
 
-from regard.search.rules import Array
+from regard.shapes import Array
 
 __all__ = ["Repetition", "coverage", "find_repetition", "mbr_utility"]
 
 ORDER, BETA = CHRF.CHAR_ORDER, CHRF.BETA
-LEAST = 1e-6
-"""A source entry that nothing was read from costs no more than this would."""
-TIMES, PIECES = 5, 20
-"""So many times on end, and so many pieces in all, are a runaway repetition."""
+MIN_COVERAGE = 1e-6
+"""Attention that a source token counts as having received at least, so that its logarithm is finite."""
+MIN_TIMES, MIN_TOKENS = 5, 20
+"""Consecutive copies of an n-gram, and tokens in all of them, from which on it is a runaway repetition."""
 
 
 def coverage(weights: Array) -> float:
-    """Σ over source entries of log min(Σ over target pieces of weights (T, S), 1): 0 where all of it was read.
+    """Coverage of a source: Σ over its tokens of log min(Σ over target tokens of attention (T, S), 1); 0 if all read.
 
     Wu et al. 2016, equation 14, without its β.
     """
-    return float(np.log(np.clip(weights.sum(0), LEAST, 1.0)).sum())
+    return float(np.log(np.clip(weights.sum(0), MIN_COVERAGE, 1.0)).sum())
 
 
 def mbr_utility(texts: Sequence[str], shares: Sequence[float]) -> list[float]:
-    """How like each text is to all others, as chrF: the utility that minimum Bayes risk decoding expects of it.
+    """Expected chrF of each text against all others: the utility of minimum Bayes risk (MBR) decoding.
 
-    `shares` say how much each counts as one that could be right; a text is not compared with itself.
+    `shares` weight each text as a possible reference; a text is not compared with itself.
     """
     scores = _chrf(texts) * np.asarray(shares, np.float64)  # (K, K)
     np.fill_diagonal(scores, 0)
@@ -38,39 +38,40 @@ def mbr_utility(texts: Sequence[str], shares: Sequence[float]) -> list[float]:
 
 
 def _chrf(texts: Sequence[str]) -> Array:
-    """The chrF (K, K) of each text against each other as its reference, as sacreBLEU counts it by default: runs of one
-    to six characters without spaces, precision and recall averaged over the lengths that both have, recall weighed
-    twice. All at once, it takes a hundredth of the time.
+    """Compute chrF (K, K) of each text against each other as its reference, as sacreBLEU does by default.
+
+    Character n-grams of length one to six without spaces; precision and recall averaged over the lengths that both
+    texts have; recall weighted twice. All pairs at once take a hundredth of the time.
     """
     joined = ["".join(text.split()) for text in texts]
-    precision, recall, lengths = np.zeros((3, len(texts), len(texts)))
+    precision, recall, orders = np.zeros((3, len(texts), len(texts)))
     for n in range(1, ORDER + 1):
-        counts = _counted([[text[i : i + n] for i in range(len(text) - n + 1)] for text in joined])  # (K, runs)
-        own = counts.sum(1)
-        common = np.stack([np.minimum(row, counts).sum(1) for row in counts])  # never (K, K, runs)
-        precision += common / np.maximum(own, 1)[:, None]
-        recall += common / np.maximum(own, 1)
-        lengths += (own[:, None] > 0) & (own > 0)
-    precision, recall = precision / np.maximum(lengths, 1), recall / np.maximum(lengths, 1)
-    weighed = BETA**2 * precision + recall
-    return 100 * (1 + BETA**2) * precision * recall / np.where(weighed > 0, weighed, 1)
+        counts = _ngram_counts([[text[i : i + n] for i in range(len(text) - n + 1)] for text in joined])  # (K, n-grams)
+        totals = counts.sum(1)
+        common = np.stack([np.minimum(row, counts).sum(1) for row in counts])  # never (K, K, n-grams)
+        precision += common / np.maximum(totals, 1)[:, None]
+        recall += common / np.maximum(totals, 1)
+        orders += (totals[:, None] > 0) & (totals > 0)
+    precision, recall = precision / np.maximum(orders, 1), recall / np.maximum(orders, 1)
+    weighted = BETA**2 * precision + recall
+    return 100 * (1 + BETA**2) * precision * recall / np.where(weighted > 0, weighted, 1)
 
 
-def _counted(rows: Sequence[Sequence[str]]) -> Array:
-    """How often each run stands in each row."""
-    numbers: dict[str, int] = {}
-    for row in rows:
-        for run in row:
-            numbers.setdefault(run, len(numbers))
-    counts = np.zeros((len(rows), max(1, len(numbers))), np.int32)
-    for place, row in enumerate(rows):
-        np.add.at(counts[place], [numbers[run] for run in row], 1)
+def _ngram_counts(rows: Sequence[Sequence[str]]) -> Array:
+    """Count each distinct n-gram in each row: (K, n-grams)."""
+    columns: dict[str, int] = {}
+    for ngrams in rows:
+        for ngram in ngrams:
+            columns.setdefault(ngram, len(columns))
+    counts = np.zeros((len(rows), max(1, len(columns))), np.int32)
+    for row, ngrams in enumerate(rows):
+        np.add.at(counts[row], [columns[ngram] for ngram in ngrams], 1)
     return counts
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """A run of pieces written several times on end: `ids`, at `start`, `times` times."""
+    """An n-gram of token ids that stands `times` times in a row, from position `start` on."""
 
     start: int
     ids: tuple[int, ...]
@@ -78,22 +79,22 @@ class Repetition:
 
 
 def find_repetition(target: Sequence[int], source: Sequence[int] = ()) -> Repetition | None:
-    """The longest repetition in a target that nobody can have meant: several times on end, and not so in its source."""
-    found = _longest(target)
-    if found is None or found.times < TIMES or found.times * len(found.ids) < PIECES:
+    """Find the longest runaway repetition in a target; None if it is short, or its source repeats about as much."""
+    repetition = _longest_repetition(target)
+    if repetition is None or repetition.times < MIN_TIMES or repetition.times * len(repetition.ids) < MIN_TOKENS:
         return None
-    given = _longest(source)
-    return None if given is not None and 2 * given.times >= found.times else found
+    in_source = _longest_repetition(source)
+    return None if in_source is not None and 2 * in_source.times >= repetition.times else repetition
 
 
-def _longest(ids: Sequence[int]) -> Repetition | None:
-    """The repetition that takes up most pieces; of equals the one with the shorter run."""
-    found, most, row = None, 0, np.asarray(ids)
+def _longest_repetition(ids: Sequence[int]) -> Repetition | None:
+    """Find the repetition that takes up most tokens; of equals, that of the shorter n-gram."""
+    longest, most, row = None, 0, np.asarray(ids)
     for period in range(1, len(row) // 2 + 1):
         same = np.concatenate([[False], row[period:] == row[:-period], [False]])
         edges = np.flatnonzero(same[1:] != same[:-1])
         for start, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             times = (end - start) // period + 1
             if times > 1 and times * period > most:
-                most, found = times * period, Repetition(start, tuple(row[start : start + period].tolist()), times)
-    return found
+                most, longest = times * period, Repetition(start, tuple(row[start : start + period].tolist()), times)
+    return longest

@@ -1,157 +1,171 @@
-"""Small objects that steer a search: they change what is chosen, never the probability that is reported."""
+"""Logits processors: rules that steer what a search selects, and never the log-probabilities that it reports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
-from regard.search.hypothesis import BannedPhrase, Task
-
-if TYPE_CHECKING:
-    from regard.search.beams import Beams
+from regard.search.task import BannedPhrase, Task
+from regard.search.view import BeamView
+from regard.shapes import Array
 
 __all__ = [
-    "Array",
     "BannedPhrases",
     "Bans",
     "LengthPenalty",
     "MinLength",
     "NoRepeat",
     "Prefix",
+    "RequiredTerms",
     "Rule",
     "SuppressTokens",
-    "is_edge",
+    "is_word_boundary",
 ]
 
-FORCED = -1e9  # what a forced piece ranks that the model or another rule would never write
-
-Array = npt.NDArray[Any]
+FORCED = -1e9
+"""Score of a forced token that the model or another rule excludes."""
 Bans = tuple[Array, Array]
-"""Pieces that may not come next: row numbers, and beside each the piece."""
+"""Tokens that may not come next: row numbers, and beside each the token."""
 
 
 class Rule:
-    """Steers a search in one of three ways, cheapest first; by default it does nothing.
+    """Logits processor: steers a search in one of three ways, cheapest first; by default it does nothing.
 
-    `never`: pieces that are written nowhere. `bans`: what may not come next, known before the model is asked.
-    `reweigh`: what to choose by instead of the log-probabilities; such a rule sees whole distributions, and must say
-    that it is `whole`.
+    `suppressed`: tokens that are never written. `bans`: tokens that may not come next, known before the model is
+    asked. `adjust`: other scores in place of the log-probabilities; such a rule sees whole distributions, and must set
+    `needs_all_logits`.
     """
 
     suppressed: Sequence[int] = ()
     needs_all_logits: bool = False
 
     def applies_to(self, task: Task) -> bool:  # noqa: ARG002
-        """Whether the rule has anything to say about this sentence; where it concerns none, it costs nothing."""
+        """Return whether the rule concerns this sentence; a rule that concerns none costs nothing."""
         return True
 
-    def bans(self, front: Beams) -> Bans | None:  # noqa: ARG002
-        """What may not be written next."""
+    def bans(self, beams: BeamView) -> Bans | None:  # noqa: ARG002
+        """Return the tokens that may not come next in each row."""
         return None
 
-    def adjust(self, choice: Array, front: Beams) -> Array:  # noqa: ARG002
-        """Other numbers (N, V) to choose by; −∞ is never chosen. It may change what it is given."""
-        return choice
+    def adjust(self, scores: Array, beams: BeamView) -> Array:  # noqa: ARG002
+        """Return other scores (N, V) to select by; −∞ is never selected. The argument may be changed in place."""
+        return scores
 
 
 @dataclass(frozen=True)
 class SuppressTokens(Rule):
-    """Pieces that are never written; by default those that mean nothing in a text."""
+    """Never write these tokens; by default those that stand for no text."""
 
     suppressed: Sequence[int] = (PAD, UNK, BOS)
 
 
 @dataclass(frozen=True)
 class MinLength(Rule):
-    """No end before so many pieces."""
+    """Ban end of sentence before a target has `length` tokens."""
 
-    pieces: int
+    length: int
 
-    def bans(self, front: Beams) -> Bans:
-        rows = np.flatnonzero((front.lengths < self.pieces).repeat(front.width))
+    def bans(self, beams: BeamView) -> Bans:
+        rows = np.flatnonzero((beams.lengths < self.length).repeat(beams.width))
         return rows, np.full(len(rows), EOS)
 
 
 @dataclass(frozen=True)
 class NoRepeat(Rule):
-    """No run of n pieces a second time (Paulus et al. 2018, section 2.5)."""
+    """Ban tokens that would complete an n-gram a second time (Paulus et al. 2018, section 2.5)."""
 
     n: int
 
-    def bans(self, front: Beams) -> Bans | None:
-        lengths, n = front.lengths.repeat(front.width), self.n
-        most = int(lengths.max(initial=0))
-        if most < n:
+    def bans(self, beams: BeamView) -> Bans | None:
+        lengths, n = beams.lengths.repeat(beams.width), self.n
+        longest = int(lengths.max(initial=0))
+        if longest < n:
             return None
-        runs = np.lib.stride_tricks.sliding_window_view(front.history[:, :most], n, axis=1)  # (N, t − n + 1, n)
-        ends = lengths[:, None] + np.arange(1 - n, 0)  # where the last n − 1 pieces stand
-        last = np.take_along_axis(front.history, np.maximum(ends, 0), 1)
-        written = np.arange(runs.shape[1]) + n <= lengths[:, None]
-        rows, places = np.nonzero((runs[:, :, : n - 1] == last[:, None, :]).all(2) & written)
-        keys = np.unique(rows * (1 << 32) + runs[rows, places, n - 1])
+        ngrams = np.lib.stride_tricks.sliding_window_view(beams.history[:, :longest], n, axis=1)  # (N, t − n + 1, n)
+        positions = lengths[:, None] + np.arange(1 - n, 0)  # of the last n − 1 tokens
+        suffix = np.take_along_axis(beams.history, np.maximum(positions, 0), 1)
+        written = np.arange(ngrams.shape[1]) + n <= lengths[:, None]
+        rows, starts = np.nonzero((ngrams[:, :, : n - 1] == suffix[:, None, :]).all(2) & written)
+        keys = np.unique(rows * (1 << 32) + ngrams[rows, starts, n - 1])
         return keys >> 32, keys & ((1 << 32) - 1)
 
 
 @dataclass(frozen=True)
 class Prefix(Rule):
-    """The pieces that a sentence must begin with."""
+    """Force the tokens that a target must begin with."""
 
-    whole = True
+    needs_all_logits = True
 
-    def concerns(self, task: Task) -> bool:
+    def applies_to(self, task: Task) -> bool:
         return bool(task.prefix)
 
-    def reweigh(self, choice: Array, front: Beams) -> Array:
-        for a, task in enumerate(front.tasks):
-            if (length := int(front.lengths[a])) < len(task.prefix):
-                piece, rows = task.prefix[length], slice(a * front.width, (a + 1) * front.width)
-                kept = choice[rows, piece].copy()
-                choice[rows] = -np.inf
-                choice[rows, piece] = np.where(kept > -np.inf, kept, FORCED)
-        return choice
+    def adjust(self, scores: Array, beams: BeamView) -> Array:
+        for b, task in enumerate(beams.tasks):
+            if (length := int(beams.lengths[b])) < len(task.prefix):
+                token, rows = task.prefix[length], slice(b * beams.width, (b + 1) * beams.width)
+                forced = scores[rows, token].copy()
+                scores[rows] = -np.inf
+                scores[rows, token] = np.where(forced > -np.inf, forced, FORCED)
+        return scores
+
+
+@dataclass(frozen=True)
+class RequiredTerms(Rule):
+    """Ban end of sentence until every term is there, and tokens that would run on the last word of a term."""
+
+    needs_all_logits = True
+
+    def applies_to(self, task: Task) -> bool:
+        return bool(task.terms)
+
+    def adjust(self, scores: Array, beams: BeamView) -> Array:
+        for row, state in beams.constraint_states.items():
+            if not state.is_complete:
+                scores[row, EOS] = -np.inf
+            if state.may_follow is not None:
+                scores[row, ~state.may_follow] = -np.inf
+        return scores
 
 
 @dataclass(frozen=True)
 class BannedPhrases(Rule):
-    """Words and phrases that must not be written, however they may be cut into pieces."""
+    """Ban the tokens that would complete a forbidden word or phrase, however it is segmented."""
 
-    def concerns(self, task: Task) -> bool:
+    def applies_to(self, task: Task) -> bool:
         return bool(task.banned)
 
-    def bans(self, front: Beams) -> Bans:
-        found = []
-        for a, task in enumerate(front.tasks):
+    def bans(self, beams: BeamView) -> Bans:
+        banned: list[tuple[int, int]] = []
+        for b, task in enumerate(beams.tasks):
             if not task.banned:
                 continue
             surfaces = task.banned[0].surfaces
-            for row in range(a * front.width, (a + 1) * front.width):
-                text = b"".join([surfaces[piece] for piece in front.prefix_of(row)])
-                found += [(row, piece) for piece in dict.fromkeys(_completing(text, task.banned))]
-        pairs = np.array(found, np.int64).reshape(-1, 2)
+            for row in range(b * beams.width, (b + 1) * beams.width):
+                text = b"".join([surfaces[token] for token in beams.prefix_of(row)])
+                banned += [(row, token) for token in dict.fromkeys(_completing_tokens(text, task.banned))]
+        pairs = np.array(banned, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
 
-def _completing(text: bytes, words: Sequence[BannedPhrase]) -> Iterator[int]:
-    """The pieces that would write one of the words, or its end, after this text."""
-    for word in words:
-        for before, piece, begins in word.endings:
-            if text.endswith(before) and (not begins or is_edge(text[: len(text) - len(before)])):
-                yield piece
+def _completing_tokens(text: bytes, phrases: Sequence[BannedPhrase]) -> Iterator[int]:
+    """Yield the tokens that would complete one of the phrases after this text."""
+    for phrase in phrases:
+        for before, token, at_boundary in phrase.completions:
+            if text.endswith(before) and (not at_boundary or is_word_boundary(text[: len(text) - len(before)])):
+                yield token
 
 
-def is_edge(text: bytes) -> bool:
-    """Whether a word may begin after this text: what stands last is no letter and no digit."""
+def is_word_boundary(text: bytes) -> bool:
+    """Return whether a word may begin after this text: its last character is neither letter nor digit."""
     return not text[-4:].decode("utf-8", "ignore")[-1:].isalnum()
 
 
 @dataclass(frozen=True)
 class LengthPenalty:
-    """The divisor of a log-probability: ((5 + length) / 6)^α (Wu et al. 2016, equation 14), with end of sentence."""
+    """Divisor of a log-probability: ((5 + length) / 6)^α (Wu et al. 2016, equation 14), end of sentence counted."""
 
     alpha: float
 

@@ -1,34 +1,36 @@
-"""Drawing the next piece by its probability, with random numbers that no other sentence can change."""
+"""Sampling: temperature, top-k and nucleus (top-p), with random numbers that depend on no other sentence."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from regard.search.hypothesis import SearchSettings
-from regard.search.rules import Array
 from regard.search.selection import stable_top_k
+from regard.search.settings import SearchSettings
+from regard.shapes import Array
 
-__all__ = ["draw", "uniform"]
+__all__ = ["sample_columns", "uniform"]
 
-SOME = 512
-"""So many of the likeliest pieces nearly always have the share of top_p; sorting all takes long."""
+NUCLEUS = 512
+"""Tokens that nearly always hold the probability top_p; all are sorted only if these do not."""
+MIN_TEMPERATURE = 1e-30
+"""Lower temperatures give the same samples, and single precision would divide by zero."""
 
 
-def uniform(seed: int, keys: Array, length: Array, beams: int) -> Array:
-    """Numbers in [0, 1) for each beam (A, K), by nothing but seed, the sentence's key, the beam and the length so far.
+def uniform(seed: int, keys: Array, lengths: Array, beams: int) -> Array:
+    """Return numbers in [0, 1) for each beam (B, K), from seed, sentence key, length so far and beam alone.
 
     The hash is the finaliser of SplitMix64 (Steele et al. 2014).
     """
     beam = np.arange(beams, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        mixed = _mixed(keys.astype(np.uint64) ^ _mixed(np.array([seed], np.uint64)))
-        mixed = _mixed(mixed + length.astype(np.uint64))
-        mixed = _mixed(mixed[:, None] + beam)
+        mixed = _splitmix64(keys.astype(np.uint64) ^ _splitmix64(np.array([seed], np.uint64)))
+        mixed = _splitmix64(mixed + lengths.astype(np.uint64))
+        mixed = _splitmix64(mixed[:, None] + beam)
     numbers: Array = (mixed >> np.uint64(11)) * 2.0**-53
     return numbers
 
 
-def _mixed(x: Array) -> Array:
+def _splitmix64(x: Array) -> Array:
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -36,35 +38,31 @@ def _mixed(x: Array) -> Array:
     return mixed
 
 
-COLDEST = 1e-30
-"""Nothing colder can be told from it, and single precision would divide by zero."""
+def sample_columns(scores: Array, numbers: Array, settings: SearchSettings) -> Array:
+    """Sample a column of each row (N, k) by temperature, top-k and nucleus (top-p), from uniform `numbers` (N,).
 
-
-def draw(choice: Array, chance: Array, settings: SearchSettings) -> Array:
-    """A column for each row (N, k), drawn by the numbers given: where the sum of probabilities passes `chance`.
-
-    Probabilities are those of `choice` / temperature; of them the top_k largest; of them the fewest that together have
-    a share of top_p (Holtzman et al. 2020), at least one. −∞ is never drawn, unless a row holds nothing else.
+    Probabilities are the softmax of `scores` / temperature; of them the top_k largest; of them the fewest that together
+    hold the probability top_p (Holtzman et al. 2020), at least one. −∞ is never drawn, unless a row holds nothing else.
     """
     top_k, top_p = settings.top_k, settings.top_p
-    scaled = choice / max(settings.temperature, COLDEST)
-    most = scaled.max(1, keepdims=True)
-    shares = np.exp(scaled - np.where(most > -np.inf, most, 0))
+    scaled = scores / max(settings.temperature, MIN_TEMPERATURE)
+    highest = scaled.max(1, keepdims=True)
+    weights = np.exp(scaled - np.where(highest > -np.inf, highest, 0))  # probabilities up to a factor
     if top_k is None and top_p is None:
-        return _drawn(shares, chance)
-    columns = stable_top_k(scaled, top_k or SOME)
-    kept = np.take_along_axis(shares, columns, 1)
+        return _inverse_cdf(weights, numbers)
+    columns = stable_top_k(scaled, top_k or NUCLEUS)
+    kept = np.take_along_axis(weights, columns, 1)
     if top_p is not None:
-        least = top_p * (kept if top_k else shares).sum(1, dtype=np.float64)[:, None]
-        if (kept.sum(1, dtype=np.float64)[:, None] < least).any():
+        nucleus = top_p * (kept if top_k else weights).sum(1, dtype=np.float64)[:, None]
+        if (kept.sum(1, dtype=np.float64)[:, None] < nucleus).any():
             columns = stable_top_k(scaled, scaled.shape[1])
-            kept = np.take_along_axis(shares, columns, 1)
-        kept = np.where(kept.cumsum(1, np.float64) - kept < least, kept, 0)
-    return columns[np.arange(len(columns)), _drawn(kept, chance)]
+            kept = np.take_along_axis(weights, columns, 1)
+        kept = np.where(kept.cumsum(1, np.float64) - kept < nucleus, kept, 0)
+    return columns[np.arange(len(columns)), _inverse_cdf(kept, numbers)]
 
 
-def _drawn(shares: Array, chance: Array) -> Array:
-    """The first column of each row where the sum so far is more than `chance` of the whole."""
-    sums = shares.cumsum(1, np.float64)
-    places = (sums <= chance[:, None] * sums[:, -1:]).sum(1)
-    return np.where(sums[:, -1] > 0, places, 0)
+def _inverse_cdf(weights: Array, numbers: Array) -> Array:
+    """Return the first column of each row at which the cumulative sum exceeds `numbers` of the whole."""
+    sums = weights.cumsum(1, np.float64)
+    columns = (sums <= numbers[:, None] * sums[:, -1:]).sum(1)
+    return np.where(sums[:, -1] > 0, columns, 0)

@@ -1,85 +1,87 @@
-"""A search of one sentence written down step by step: what was open, what could come next, what became of it."""
+"""Search trace: the beam search of one sentence recorded step by step, with candidates kept, ended and pruned."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
 from regard.data.vocabulary import EOS
-from regard.models import Source, top_tokens
+from regard.models import top_tokens
 from regard.search.beams import Beams, StepResult
-from regard.search.hypothesis import DecodingModel, Hypothesis, SearchSettings, Task
-from regard.search.loop import decode
+from regard.search.loop import DecodingModel, decode
+from regard.search.settings import SearchSettings
+from regard.search.task import Hypothesis, Task
 from regard.shapes import Tensor
 
 __all__ = ["Candidate", "Fate", "SearchStep", "trace_search"]
 
 Fate = Literal["kept", "ended", "pruned"]
-Written = tuple[int, ...]
+Prefix = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A piece that could come next after one of the open beginnings."""
+    """A token that could come next after one of the open hypotheses."""
 
-    beam: int  # which of them
-    piece: int
-    likely: float  # log-probability of the piece
-    total: float  # of the whole beginning with it
+    beam: int  # index of the hypothesis in the step's prefixes
+    token: int
+    log_prob: float  # of the token
+    total_log_prob: float  # of the hypothesis with it
     fate: Fate
 
 
 @dataclass(frozen=True)
 class SearchStep:
-    """One step of the search of a sentence: its open beginnings, best first, and what could come after each."""
+    """One step of a search: the token ids of the open hypotheses, best first, and the candidates, likeliest first."""
 
-    written: tuple[Written, ...]
+    prefixes: tuple[Prefix, ...]
     candidates: tuple[Candidate, ...]
 
 
 @dataclass
 class _Recorder:
-    verbs: DecodingModel
-    width: int  # candidates of each beginning that are looked at
-    moments: list[SearchStep] = field(default_factory=list)
+    model: DecodingModel
+    width: int  # candidates recorded of each hypothesis
+    steps: list[SearchStep] = field(default_factory=list)
 
-    def __call__(self, front: Beams, features: Tensor, moved: StepResult) -> None:
-        assert len(front) == 1, "one sentence is recorded at a time"
-        open_rows = [row for row in range(front.width) if front.ranks[0, row] > -float("inf")]
-        written = [front.prefix_of(row) for row in open_rows]
-        fates = _fates(front, moved)
-        logits = self.verbs.project(features[:, -1:] if isinstance(features, Tensor) else features)[:, -1]
-        likely, pieces, end = top_tokens(logits, self.width, front.suppressed)
+    def __call__(self, beams: Beams, features: Any, result: StepResult) -> None:
+        assert len(beams) == 1, "one sentence is recorded at a time"
+        open_rows = [row for row in range(beams.width) if beams.scores[0, row] > -float("inf")]
+        prefixes = [beams.prefix_of(row) for row in open_rows]
+        fates = _fates(beams, result)
+        logits = self.model.project(features[:, -1:] if isinstance(features, Tensor) else features)[:, -1]
+        log_probs, tokens, eos_log_probs = top_tokens(logits, self.width, beams.suppressed)
         candidates = []
         for beam, row in enumerate(open_rows):
-            options = dict(zip(pieces[row].tolist(), likely[row].tolist(), strict=True)) | {EOS: float(end[row])}
-            for piece, chance in options.items():
-                fate = fates.get((*written[beam], piece), "pruned")
-                total = float(front.totals[0, row]) + chance
-                candidates.append(Candidate(beam, piece, chance, total, fate))
-        self.moments.append(SearchStep(tuple(written), tuple(sorted(candidates, key=lambda each: -each.total))))
+            by_token = dict(zip(tokens[row].tolist(), log_probs[row].tolist(), strict=True))
+            for token, log_prob in (by_token | {EOS: float(eos_log_probs[row])}).items():
+                fate = fates.get((*prefixes[beam], token), "pruned")
+                total = float(beams.log_probs[0, row]) + log_prob
+                candidates.append(Candidate(beam, token, log_prob, total, fate))
+        ranked = sorted(candidates, key=lambda candidate: -candidate.total_log_prob)
+        self.steps.append(SearchStep(tuple(prefixes), tuple(ranked)))
 
 
-def _fates(front: Beams, moved: StepResult) -> dict[Written, Fate]:
-    """What is open after the step, and what has ended in it."""
-    after, fates = moved.beams, dict[Written, Fate]()
+def _fates(beams: Beams, result: StepResult) -> dict[Prefix, Fate]:
+    """Map each hypothesis that is open after the step, or ended in it, to its fate."""
+    after, fates = result.beams, dict[Prefix, Fate]()
     if len(after):
-        rows = (row for row in range(after.width) if after.ranks[0, row] > -float("inf"))
+        rows = (row for row in range(after.width) if after.scores[0, row] > -float("inf"))
         fates |= {after.prefix_of(row): "kept" for row in rows}
-        ended = after.found[0]
+        ended = after.hypotheses[0]
     else:
-        ended = tuple(moved.finished[0].hypotheses)
-    before = set(front.found[0])
-    return fates | {(*each.ids, EOS): "ended" for each in ended if each not in before}
+        ended = tuple(result.finished[0].hypotheses)
+    before = set(beams.hypotheses[0])
+    return fates | {(*hypothesis.ids, EOS): "ended" for hypothesis in ended if hypothesis not in before}
 
 
 @torch.inference_mode()
 def trace_search(
-    verbs: DecodingModel, source: Source, task: Task, settings: SearchSettings, width: int = 8
+    model: DecodingModel, source: Any, task: Task, settings: SearchSettings, width: int = 8
 ) -> tuple[list[Hypothesis], list[SearchStep]]:
-    """The hypotheses of one sentence, best first, and how they were found: `width` candidates of each beginning."""
-    recorder = _Recorder(verbs, width)
-    (found,) = decode(verbs, source, [task], settings, note=recorder)
-    return found, recorder.moments
+    """Decode one encoded sentence, and record `width` candidates of each hypothesis at each step."""
+    recorder = _Recorder(model, width)
+    (hypotheses,) = decode(model, source, [task], settings, on_step=recorder)
+    return hypotheses, recorder.steps

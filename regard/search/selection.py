@@ -1,4 +1,4 @@
-"""Which continuations a sentence goes on with: arrays of numbers in, arrays of numbers out."""
+"""Candidate selection: top-k over beams and tokens, diverse beam search, and banks of constrained beam search."""
 
 from __future__ import annotations
 
@@ -9,150 +9,162 @@ import numpy as np
 
 from regard.data.vocabulary import EOS
 from regard.search.constraints import ConstraintState, allocate_banks
-from regard.search.rules import Array
+from regard.shapes import Array
 
-__all__ = ["Candidates", "Chosen", "Selection", "select_constrained", "select_diverse", "select_top", "stable_top_k"]
+__all__ = [
+    "Candidates",
+    "Selection",
+    "StepSelection",
+    "select_constrained",
+    "select_diverse",
+    "select_top",
+    "stable_top_k",
+]
 
 
 class Candidates(NamedTuple):
-    """The next pieces among which is chosen, k for each beam."""
+    """Next tokens to select among, k for each beam."""
 
-    likely: Array  # (A, K, k) what the model says
-    choice: Array  # (A, K, k) what is chosen by; −∞: not at all
-    pieces: Array  # (A, K, k)
+    log_probs: Array  # (B, K, k) as the model gives them
+    scores: Array  # (B, K, k) after the rules: selected by these; −∞: excluded
+    tokens: Array  # (B, K, k)
 
 
 class Selection(NamedTuple):
     """Continuations of each sentence, best first."""
 
-    beams: Array  # (A, C) which beam each goes on from
-    pieces: Array  # (A, C)
-    totals: Array  # (A, C)
-    ranks: Array  # (A, C) −∞: there is none
+    beam_indices: Array  # (B, C) the beam that each extends
+    tokens: Array  # (B, C)
+    log_probs: Array  # (B, C) of the whole hypothesis
+    scores: Array  # (B, C) of the whole hypothesis, after the rules; −∞: an empty place
 
 
-class Chosen(NamedTuple):
-    """What one step chose."""
+class StepSelection(NamedTuple):
+    """Outcome of one step's selection."""
 
-    picked: Selection
-    ended: Array | None  # (A, K) which of the first K picked are finished now; None: none
-    going: Selection  # the K that go on
+    best: Selection
+    finished: Array | None  # (B, K) which of the first K of `best` end here; None: none
+    continuing: Selection  # the K that go on
 
 
-def select_top(totals: Array, ranks: Array, options: Candidates, width: int) -> Chosen:
-    """The best of all continuations, whichever beam they come from.
+def select_top(log_probs: Array, scores: Array, candidates: Candidates, width: int) -> StepSelection:
+    """Select the best of all continuations, whichever beam (B, K) they extend.
 
-    What ends among the `width` best is finished; the `width` best that do not end go on.
+    Those of the `width` best that end are finished; the `width` best that do not end go on.
     """
-    picked = _likeliest(totals, ranks, options, 2 * width)
-    is_end = picked.pieces[:, :width] == EOS
+    best = _top(log_probs, scores, candidates, 2 * width)
+    is_end = best.tokens[:, :width] == EOS
     if not is_end.any():
-        return Chosen(picked, None, _first(picked, width))
-    ended = is_end & (picked.ranks[:, :width] > -np.inf)
-    return Chosen(picked, np.pad(ended, ((0, 0), (0, width - ended.shape[1]))), _first_open(picked, width))
+        return StepSelection(best, None, _first(best, width))
+    finished = is_end & (best.scores[:, :width] > -np.inf)
+    return StepSelection(best, np.pad(finished, ((0, 0), (0, width - finished.shape[1]))), _first_open(best, width))
 
 
 def select_diverse(
-    totals: Array, ranks: Array, options: Candidates, width: int, groups: int, diversity: float
-) -> Chosen:
-    """Each group chooses in its turn, and likes less what those before it have chosen (Vijayakumar et al. 2018)."""
-    each, parts = width // groups, list[Chosen]()
-    for first in range(0, width, each):
-        own = slice(first, first + each)
-        likely, choice, pieces = (some[:, own] for some in options)
+    log_probs: Array, scores: Array, candidates: Candidates, width: int, groups: int, diversity: float
+) -> StepSelection:
+    """Select group by group, each penalised for tokens that earlier groups took (Vijayakumar et al. 2018)."""
+    size, parts = width // groups, list[StepSelection]()
+    for first in range(0, width, size):
+        group = slice(first, first + size)
+        token_log_probs, token_scores, tokens = (array[:, group] for array in candidates)
         if parts:
-            before = (part.going for part in parts)
-            taken = np.concatenate([np.where(one.ranks > -np.inf, one.pieces, -1) for one in before], 1)  # (A, P)
-            choice = choice - diversity * (pieces[..., None] == taken[:, None, None, :]).sum(3)
-        picked, ended, going = select_top(totals[:, own], ranks[:, own], Candidates(likely, choice, pieces), each)
-        ended = np.zeros((len(totals), each), bool) if ended is None else ended
-        picked, going = (some._replace(beams=some.beams + first) for some in (_first(picked, each), going))
-        parts.append(Chosen(picked, ended, going))
-    ends = np.concatenate([part.ended for part in parts if part.ended is not None], 1)
-    return Chosen(_beside([part.picked for part in parts]), ends, _beside([part.going for part in parts]))
+            earlier = (part.continuing for part in parts)
+            taken = np.concatenate([np.where(s.scores > -np.inf, s.tokens, -1) for s in earlier], 1)  # (B, P)
+            token_scores = token_scores - diversity * (tokens[..., None] == taken[:, None, None, :]).sum(3)
+        own = Candidates(token_log_probs, token_scores, tokens)
+        best, finished, continuing = select_top(log_probs[:, group], scores[:, group], own, size)
+        finished = np.zeros((len(log_probs), size), bool) if finished is None else finished
+        best, continuing = (s._replace(beam_indices=s.beam_indices + first) for s in (_first(best, size), continuing))
+        parts.append(StepSelection(best, finished, continuing))
+    finished = np.concatenate([part.finished for part in parts if part.finished is not None], 1)
+    return StepSelection(
+        _side_by_side([part.best for part in parts]), finished, _side_by_side([part.continuing for part in parts])
+    )
 
 
 def select_constrained(
-    totals: Array,
-    ranks: Array,
-    options: Candidates,
-    chosen: Chosen,
-    progress: Mapping[int, Sequence[ConstraintState]],
-    lasts: Mapping[int, int],
-) -> Chosen:
-    """The same as `chosen`, but for sentences with terms, whose beams are shared out among the banks.
+    log_probs: Array,
+    scores: Array,
+    candidates: Candidates,
+    plain: StepSelection,
+    states: Mapping[int, Sequence[ConstraintState]],
+    last_banks: Mapping[int, int],
+) -> StepSelection:
+    """Select as `plain` did, but share out the beams of sentences with terms among their banks.
 
-    `progress` says how far each beam of such a sentence has come, `lasts` the number of its last bank.
+    `states` holds the progress of each beam of such a sentence, `last_banks` the number of its last bank.
     """
-    width, k = chosen.going.pieces.shape[1], options.pieces.shape[2]
-    picked, going = (
-        Selection(*(some.copy() for some in each)) for each in (_first(chosen.picked, width), chosen.going)
+    width, k = plain.continuing.tokens.shape[1], candidates.tokens.shape[2]
+    best, continuing = (
+        Selection(*(array.copy() for array in selection)) for selection in (_first(plain.best, width), plain.continuing)
     )
-    ended = np.zeros(picked.pieces.shape, bool) if chosen.ended is None else chosen.ended.copy()
-    for a, beams_of in progress.items():
-        pieces, likely = options.pieces[a].reshape(-1), options.likely[a].reshape(-1)
-        own = (ranks[a][:, None] + options.choice[a]).reshape(-1)
-        beams, banks = np.arange(len(own)) // k, np.zeros(len(own), np.int64)
-        for i in np.flatnonzero(own > -np.inf).tolist():
-            banks[i] = beams_of[i // k].bank(int(pieces[i]))
-        for target, some in ((picked, own), (going, np.where(pieces == EOS, -np.inf, own))):
-            kept = allocate_banks(some, banks, width, lasts[a])
-            values = (beams[kept], pieces[kept], totals[a][beams[kept]] + likely[kept], some[kept])
-            for old, new, empty in zip(target, values, (0, 0, -np.inf, -np.inf), strict=True):
-                old[a, : len(kept)], old[a, len(kept) :] = new, empty
-        ended[a] = (picked.pieces[a] == EOS) & (picked.ranks[a] > -np.inf)
-    return Chosen(picked, ended, going)
+    finished = np.zeros(best.tokens.shape, bool) if plain.finished is None else plain.finished.copy()
+    for b, beam_states in states.items():
+        tokens, token_log_probs = candidates.tokens[b].reshape(-1), candidates.log_probs[b].reshape(-1)
+        totals = (scores[b][:, None] + candidates.scores[b]).reshape(-1)
+        beams, banks = np.arange(len(totals)) // k, np.zeros(len(totals), np.int64)
+        for i in np.flatnonzero(totals > -np.inf).tolist():
+            banks[i] = beam_states[i // k].bank(int(tokens[i]))
+        for selection, ranked in ((best, totals), (continuing, np.where(tokens == EOS, -np.inf, totals))):
+            kept = allocate_banks(ranked, banks, width, last_banks[b])
+            values = (beams[kept], tokens[kept], log_probs[b][beams[kept]] + token_log_probs[kept], ranked[kept])
+            for array, value, empty in zip(selection, values, (0, 0, -np.inf, -np.inf), strict=True):
+                array[b, : len(kept)], array[b, len(kept) :] = value, empty
+        finished[b] = (best.tokens[b] == EOS) & (best.scores[b] > -np.inf)
+    return StepSelection(best, finished, continuing)
 
 
-def stable_top_k(choice: Array, count: int) -> Array:
-    """The columns of the largest numbers in each row, largest first, lower columns first among equals."""
-    V = choice.shape[1]
+def stable_top_k(scores: Array, count: int) -> Array:
+    """Return the columns of the largest numbers in each row (N, V), largest first, lower columns first among equals."""
+    V = scores.shape[1]
     if count >= V:
-        return np.argsort(-choice, axis=1, kind="stable")
-    columns = np.sort(np.argpartition(choice, V - count, axis=1)[:, V - count :], axis=1)
-    numbers = np.take_along_axis(choice, columns, 1)
-    least = numbers.min(1, keepdims=True)
-    for row in np.flatnonzero((choice >= least).sum(1) > count).tolist():  # which of the equals were left out is chance
-        columns[row] = np.sort(np.argsort(-choice[row], kind="stable")[:count])
-        numbers[row] = choice[row, columns[row]]
-    return np.take_along_axis(columns, np.argsort(-numbers, axis=1, kind="stable"), 1)
+        return np.argsort(-scores, axis=1, kind="stable")
+    columns = np.sort(np.argpartition(scores, V - count, axis=1)[:, V - count :], axis=1)
+    top = np.take_along_axis(scores, columns, 1)
+    least = top.min(1, keepdims=True)
+    for row in np.flatnonzero((scores >= least).sum(1) > count).tolist():  # argpartition keeps any of the equals
+        columns[row] = np.sort(np.argsort(-scores[row], kind="stable")[:count])
+        top[row] = scores[row, columns[row]]
+    return np.take_along_axis(columns, np.argsort(-top, axis=1, kind="stable"), 1)
 
 
-def _likeliest(totals: Array, ranks: Array, options: Candidates, count: int) -> Selection:
-    """The best continuations of each sentence; of equals, that of the lower beam, then of the lower piece."""
-    A, K, k = options.pieces.shape
-    all_ranks = (ranks[:, :, None] + options.choice).reshape(A, K * k)
+def _top(log_probs: Array, scores: Array, candidates: Candidates, count: int) -> Selection:
+    """Select the best continuations of each sentence; of equals, that of the lower beam, then of the lower token."""
+    B, K, k = candidates.tokens.shape
+    totals = (scores[:, :, None] + candidates.scores).reshape(B, K * k)
     if K * k == 1:
-        return Selection(np.zeros((A, 1), np.int64), options.pieces[:, 0], totals + options.likely[:, 0], all_ranks)
-    order = np.argsort(-all_ranks, axis=1, kind="stable")[:, :count]
+        summed = log_probs + candidates.log_probs[:, 0]
+        return Selection(np.zeros((B, 1), np.int64), candidates.tokens[:, 0], summed, totals)
+    order = np.argsort(-totals, axis=1, kind="stable")[:, :count]
     beams = order // k
-    firsts = np.arange(A)[:, None]
+    firsts = np.arange(B)[:, None]
     flat = order + firsts * (K * k)
     return Selection(
         beams,
-        options.pieces.reshape(-1).take(flat),
-        totals.reshape(-1).take(beams + firsts * K) + options.likely.reshape(-1).take(flat),
-        all_ranks.reshape(-1).take(flat),
+        candidates.tokens.reshape(-1).take(flat),
+        log_probs.reshape(-1).take(beams + firsts * K) + candidates.log_probs.reshape(-1).take(flat),
+        totals.reshape(-1).take(flat),
     )
 
 
-def _first(picked: Selection, width: int) -> Selection:
-    """The first `width` continuations; where there are fewer, the rest are empty."""
-    C = picked.pieces.shape[1]
+def _first(selection: Selection, width: int) -> Selection:
+    """Return the first `width` continuations, padded with empty places if there are fewer."""
+    C = selection.tokens.shape[1]
     if width <= C:
-        return Selection(*(some[:, :width] for some in picked))
-    beams, pieces = (np.pad(some, ((0, 0), (0, width - C))) for some in picked[:2])
-    totals, ranks = (np.pad(some, ((0, 0), (0, width - C)), constant_values=-np.inf) for some in picked[2:])
-    return Selection(beams, pieces, totals, ranks)
+        return Selection(*(array[:, :width] for array in selection))
+    beams, tokens = (np.pad(array, ((0, 0), (0, width - C))) for array in selection[:2])
+    log_probs, scores = (np.pad(array, ((0, 0), (0, width - C)), constant_values=-np.inf) for array in selection[2:])
+    return Selection(beams, tokens, log_probs, scores)
 
 
-def _first_open(picked: Selection, width: int) -> Selection:
-    """The first `width` continuations that do not end."""
-    is_end = picked.pieces == EOS
+def _first_open(selection: Selection, width: int) -> Selection:
+    """Return the first `width` continuations that do not end."""
+    is_end = selection.tokens == EOS
     order = np.argsort(is_end, axis=1, kind="stable")
-    parts = picked._replace(ranks=np.where(is_end, -np.inf, picked.ranks))
-    return _first(Selection(*(np.take_along_axis(some, order, 1) for some in parts)), width)
+    masked = selection._replace(scores=np.where(is_end, -np.inf, selection.scores))
+    return _first(Selection(*(np.take_along_axis(array, order, 1) for array in masked)), width)
 
 
-def _beside(parts: Sequence[Selection]) -> Selection:
-    return Selection(*(np.concatenate(some, 1) for some in zip(*parts, strict=True)))
+def _side_by_side(parts: Sequence[Selection]) -> Selection:
+    return Selection(*(np.concatenate(arrays, 1) for arrays in zip(*parts, strict=True)))

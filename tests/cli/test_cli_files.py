@@ -428,7 +428,7 @@ def test_lines_of_json_are_read_through_before_anything_is_done(regard: Command,
     regard.fails(*given, status=1, because=because)
     wishes = ['"terms": ["", "go"]', '"forbid": ["go"], "prefix": "we go"', '"terms": ["go"]']
     Path("in.jsonl").write_text('{"text": "I go"}\n' * 7 + "".join(f'{{"text": "I", {w}}}\n' for w in wishes))
-    causes = ["in.jsonl, line 8: term '': is empty; give a word", "in.jsonl, line 9: forbid 'go': is also asked for"]
+    causes = ["in.jsonl, line 8: term '': is empty; give a word", "in.jsonl, line 9: forbid 'go': is also required"]
     regard.fails(*given, status=1, because=causes)
 
 

@@ -91,7 +91,7 @@ def test_lines_of_json_that_cannot_be_read_are_named(regard: Command, transforme
 
 def test_options_that_contradict_each_other_are_refused_with_all_reasons(regard: Command, transformer: Path) -> None:
     options = ["--temperature", 0.5, "--beam", 4, "--groups", 3, "--min-length", 9, "--max-length", 3]
-    because = "search: temperature: only sampling looks at it; set sample too, or leave it out; a beam of 4 cannot"
+    because = "search: temperature: used by sampling only; set sample too, or leave it out; a beam of 4 cannot"
     regard.fails("translate", transformer, *options, status=2, because=because, stdin="나는\n".encode())
     options = ["--term", "bread", "--forbid", "bread", "--term", " "]
     regard.fails(

@@ -41,11 +41,11 @@ def test_in_company_as_alone(settings: ModelSettings, beam: int, room: BatchLimi
     wanted = [alone(model, job, how) for job in jobs]
     assert len({len(some[0].ids) for some in wanted}) > 1
     readers: list[list[Any]] = [[model], [model, model]]
-    if native.available() and why_not_packed(model) is None:
+    if native.why_unavailable() is None and why_not_packed(model) is None:
         one = pack_model(model)
         readers += [[one], [one.clone(), one.clone()]]
     for some in readers:
-        same(decode_requests(some, jobs, how, room=room), wanted)
+        same(decode_requests(some, jobs, how, limits=room), wanted)
 
 
 def test_nothing_to_do() -> None:
@@ -66,5 +66,5 @@ def test_what_fails_in_a_thread_is_raised_and_stops_the_others() -> None:
             raise ArithmeticError("broken")
 
     with pytest.raises(ArithmeticError, match="broken"):
-        decode_requests([Broken(), Broken()], JOBS * 1, SearchSettings(), room=BatchLimits(1, 1))
+        decode_requests([Broken(), Broken()], JOBS * 1, SearchSettings(), limits=BatchLimits(1, 1))
     assert Broken.steps <= 2

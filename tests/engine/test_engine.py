@@ -12,7 +12,7 @@ import torch
 from laws.models import make, pairs, pictures
 
 from regard.data.vocabulary import EOS
-from regard.engine import DecodeRequest, Engine, engine, native
+from regard.engine import DecodeRequest, Engine, autotune, engine, native
 from regard.engine.autotune import cached, fastest
 from regard.errors import UsageError
 from regard.models import ModelSettings
@@ -29,14 +29,14 @@ def ids(found: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
 
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tuning, "folders", lambda: [tmp_path])
+    monkeypatch.setattr(autotune, "folders", lambda: [tmp_path])
 
 
 @pytest.mark.parametrize("settings", pairs(1))
 def test_with_and_without_kernels(settings: ModelSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(settings, ends=0.05)
     fast = Engine(model)
-    monkeypatch.setattr(engine, "unprepared", lambda _: "this is a test")
+    monkeypatch.setattr(engine, "why_not_packed", lambda _: "this is a test")
     plain = Engine(model)
     assert "this is a test" in plain.describe()
     jobs = SEEN if settings.encoder.reads == "pictures" else JOBS
@@ -48,7 +48,7 @@ def test_with_and_without_kernels(settings: ModelSettings, monkeypatch: pytest.M
             Engine(model, precision=precision)  # type: ignore[arg-type]
 
 
-@pytest.mark.skipif(not native.available(), reason=f"no native kernels: {native.missing()}")
+@pytest.mark.skipif(native.why_unavailable() is not None, reason=f"no native kernels: {native.why_unavailable()}")
 class TestNative:
     def test_weights_that_have_learnt_are_packed_anew(self) -> None:
         model = make(pairs(1, reads=["text"])[0].values[0], ends=0.05)
@@ -76,7 +76,7 @@ class TestNative:
 
     def test_as_many_readers_as_threads_and_a_team_for_one_sentence(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engine, "SMALL", 0)
-        monkeypatch.setattr(engine, "quickest", lambda choices, _: choices[-1])
+        monkeypatch.setattr(engine, "fastest", lambda choices, _: choices[-1])
         model = make(pairs(1, reads=["text"])[0].values[0], ends=0.05)
         wanted, before = ids(Engine(model).decode(JOBS, SETTINGS)), torch.get_num_threads()
         try:

@@ -21,7 +21,7 @@ from regard.models import Batch, Model, ModelSettings
 from regard.models.recurrent import RecurrentDecoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
 
-if (reason := native.missing()) is not None:
+if (reason := native.why_unavailable()) is not None:
     pytest.skip(f"no native kernels on this machine: {reason}", allow_module_level=True)
 
 LENGTHS = (6, 1, 9, 40, 9, 2)

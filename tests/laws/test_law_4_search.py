@@ -15,23 +15,23 @@ from laws.models import make, pairs, sources, targets, widened
 from laws.searching import Steer, beam, greedy, never, plain_greedy
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.models import Model, ModelSettings
-from regard.search import Bans, Beams, Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens, search
+from regard.search import Bans, BeamView, Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens, search
 
 ENDS = (0.05, 0.2, 0.4)
 
 
 @dataclass(frozen=True)
 class Prefer(Rule):
-    """A rule that makes one piece likelier and another less likely to be chosen."""
+    """A rule that raises the score of one token and lowers that of another."""
 
-    whole = True
+    needs_all_logits = True
     more: int = 7
     less: int = 9
 
-    def reweigh(self, choice: Any, front: Beams) -> Any:  # noqa: ARG002
-        choice[:, self.more] += 1.5
-        choice[:, self.less] -= 1.5
-        return choice
+    def adjust(self, scores: Any, beams: BeamView) -> Any:  # noqa: ARG002
+        scores[:, self.more] += 1.5
+        scores[:, self.less] -= 1.5
+        return scores
 
     def steer(self, likely: Tensor, ids: list[int]) -> Tensor:  # noqa: ARG002
         bonus = torch.zeros_like(likely)
@@ -41,25 +41,25 @@ class Prefer(Rule):
 
 @dataclass(frozen=True)
 class NotBefore(Rule):
-    """A rule that forbids the end before so many pieces."""
+    """A rule that bans end of sentence before this many tokens."""
 
-    pieces: int
+    length: int
 
-    def bans(self, front: Beams) -> Bans:
-        rows = np.flatnonzero((front.lengths < self.pieces).repeat(front.width))
+    def bans(self, beams: BeamView) -> Bans:
+        rows = np.flatnonzero((beams.lengths < self.length).repeat(beams.width))
         return rows, np.full(len(rows), EOS)
 
     def steer(self, likely: Tensor, ids: list[int]) -> Tensor:
-        return never(EOS)(likely, ids) if len(ids) <= self.pieces else likely
+        return never(EOS)(likely, ids) if len(ids) <= self.length else likely
 
 
 DEFAULT = never(PAD, UNK, BOS)
 RULES: dict[str, tuple[tuple[Rule, ...], tuple[Steer, ...]]] = {
     "none": ((), ()),
-    "forbidden pieces": ((SuppressTokens(),), (DEFAULT,)),
-    "more forbidden": ((SuppressTokens(), SuppressTokens([5, 6, 11])), (DEFAULT, never(5, 6, 11))),
+    "suppressed tokens": ((SuppressTokens(),), (DEFAULT,)),
+    "more suppressed": ((SuppressTokens(), SuppressTokens([5, 6, 11])), (DEFAULT, never(5, 6, 11))),
     "not before": ((SuppressTokens(), NotBefore(3)), (DEFAULT, NotBefore(3).steer)),
-    "preferred pieces": ((SuppressTokens(), Prefer()), (DEFAULT, Prefer().steer)),
+    "preferred tokens": ((SuppressTokens(), Prefer()), (DEFAULT, Prefer().steer)),
     "both": ((SuppressTokens(), NotBefore(2), Prefer()), (DEFAULT, NotBefore(2).steer, Prefer().steer)),
 }
 
@@ -94,12 +94,12 @@ def test_greedy_is_a_beam_of_one_whatever_the_rules(settings: ModelSettings, rul
 class Nothing(Rule):
     """Changes nothing, but has to see all to do so."""
 
-    whole = True
+    needs_all_logits = True
 
 
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("settings", pairs(1))
-def test_the_best_pieces_are_as_good_as_whole_distributions(settings: ModelSettings, rules: str) -> None:
+def test_the_top_tokens_are_as_good_as_whole_distributions(settings: ModelSettings, rules: str) -> None:
     batch, longest = sources(settings, 7, 1, 5, 3, 6), torch.full((5,), 8)
     for seed, ends in enumerate(ENDS):
         model, (objects, _) = make(settings, seed, ends), RULES[rules]

@@ -48,7 +48,7 @@ def test_readings_of_winners_are_those_of_teacher_forcing_each_alone(
         assert seen.grid == model.encode(own).grid
         T, total = len(ids) + 1, model.project(features)[0].log_softmax(-1)[: len(ids)]
         likely = total.gather(1, torch.tensor([*ids])[:, None])[:, 0].numpy() if ids else np.zeros(0)
-        np.testing.assert_allclose(seen.likely[:-1], likely, rtol=0, atol=1e-4)
+        np.testing.assert_allclose(seen.log_probs[:-1], likely, rtol=0, atol=1e-4)
         for name, weights in seen.weights.items():
             size = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}[seen.roles[name]]
             assert weights.shape[1:] == size, "nothing of the padding is left"

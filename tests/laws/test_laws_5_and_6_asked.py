@@ -23,7 +23,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 
 def tasks(wishes: bool) -> list[Task]:
-    some = [Task(n, longest, key=7 * n) for n, longest in enumerate(LONGEST)]
+    some = [Task(n, longest, sampling_key=7 * n) for n, longest in enumerate(LONGEST)]
     if wishes:
         some[0] = Task(0, LONGEST[0], prefix=(6, 7))
         some[3] = Task(3, LONGEST[3], terms=(Term(((9, 5),)), Term(((8,),))))
@@ -39,7 +39,7 @@ def check(model: Model, batch: Batch, settings: SearchSettings, asked: list[Task
         assert [h.ids for h in own] == [h.ids for h in some]
         told = recomputed(model, one, [h.ids for h in some])
         for h, total in zip(some, told, strict=True):
-            assert len(h.ids) + 1 <= task.longest
+            assert len(h.ids) + 1 <= task.max_steps
             assert h.log_prob == pytest.approx(total, abs=1e-4, rel=1e-5)
             assert h.score == pytest.approx(
                 total / ((6 + len(h.ids)) / 6) ** settings.length_penalty, abs=1e-4, rel=1e-5

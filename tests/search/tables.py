@@ -1,4 +1,4 @@
-"""Models by hand: the logits of each next piece stand in a table."""
+"""Decoding models made by hand: the logits of each next token stand in a table."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.models import Source, State, top_tokens
+from regard.models import Batch, Source, State, top_tokens
 
-__all__ = ["Table", "chance", "source"]
+__all__ = ["Table", "random_table", "source"]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Logits by sentence (the number its source holds), by how many pieces there are, and by the piece before."""
+    """Logits by sentence (the number that its source holds), by target position, and by the token before."""
 
     logits: Tensor  # (T, V, V), or (B, T, V, V)
-    limit: int | None = None
+    max_target: int | None = None
 
     @property
     def device(self) -> torch.device:
         return torch.device("cpu")
+
+    def encode(self, batch: Batch) -> Source:
+        """The first token of a source is the number of its sentence."""
+        return Source((), batch.data[:, :1, None].float())
 
     def begin(self, source: Source) -> State:
         rows = source.summary.shape[0]
@@ -34,23 +38,23 @@ class Table:
         logits = self.logits if self.logits.dim() == 4 else self.logits[None].expand(B, -1, -1, -1)
         sentences = source.summary[:, 0, 0].long().repeat_interleave(N // B)[:, None]
         sentences = sentences if self.logits.dim() == 4 else torch.zeros_like(sentences)
-        places = state.position[:, None] + torch.arange(tokens.shape[1])
-        features = logits[sentences, places.clamp_max(logits.shape[1] - 1), tokens]
+        positions = state.position[:, None] + torch.arange(tokens.shape[1])
+        features = logits[sentences, positions.clamp_max(logits.shape[1] - 1), tokens]
         return features, State(state.position + tokens.shape[1], {}, {})
 
     def project(self, features: Tensor) -> Tensor:
         return features
 
-    def best(self, features: Tensor, k: int, never: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
-        return top_tokens(features[:, -1], k, never)
+    def top_tokens(self, features: Tensor, k: int, suppressed: Sequence[int] = ()) -> tuple[Tensor, Tensor, Tensor]:
+        return top_tokens(features[:, -1], k, suppressed)
 
 
 def source(sentences: int) -> Source:
     return Source((), torch.arange(sentences).float().view(-1, 1, 1))
 
 
-def chance(sentences: int, pieces: int, longest: int = 8, end: float = 0.0, seed: int = 0) -> Table:
-    """Each sentence its own random logits; `end` is how fond the model is of ending."""
-    logits = 2 * torch.randn(sentences, longest, pieces, pieces, generator=torch.Generator().manual_seed(seed))
+def random_table(sentences: int, tokens: int, longest: int = 8, end: float = 0.0, seed: int = 0) -> Table:
+    """Random logits for each sentence; `end` is added to those of end of sentence."""
+    logits = 2 * torch.randn(sentences, longest, tokens, tokens, generator=torch.Generator().manual_seed(seed))
     logits[..., 3] += end
     return Table(logits)

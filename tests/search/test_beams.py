@@ -1,4 +1,4 @@
-"""The front alone: sentences enter in the middle, leave, change places, and never know of each other."""
+"""Beams of many sentences: they join in the middle, leave, and never depend on each other."""
 
 from __future__ import annotations
 
@@ -7,135 +7,117 @@ import random
 import numpy as np
 import pytest
 import torch
-from tables import chance, source
+from tables import Table, random_table, source
 
 from regard.data.vocabulary import EOS
-from regard.models import Source, State
-from regard.search import Beams, DecodingModel, Hypothesis, SearchSettings, StepCandidates, Task, decode, search
-from regard.search.loop import best
+from regard.engine import BatchLimits, DecodeRequest, decode_requests
+from regard.models import Source
+from regard.search import (
+    Beams,
+    Decoding,
+    Hypothesis,
+    SearchSettings,
+    StepCandidates,
+    SuppressTokens,
+    Task,
+    decode,
+    search,
+)
 
 B, V = 12, 9
+RULES = (SuppressTokens(),)
 
 
-class Company:
-    """A front and its model, step by step, as whoever serves sentences that come and go would drive them."""
-
-    def __init__(self, verbs: DecodingModel, settings: SearchSettings, tasks: list[Task]) -> None:
-        self.verbs, self.settings = verbs, settings
-        self.front, self.source = Beams.open(tasks, settings), self._source(tasks)
-        self.state = verbs.begin(self.source)
-        self.done: dict[int, list[Hypothesis]] = {}
-
-    def _source(self, tasks: list[Task]) -> Source:
-        return source(B).select(torch.tensor([task.name for task in tasks]))
-
-    def step(self) -> None:
-        features, state = self.verbs.step(torch.from_numpy(self.front.tokens)[:, None], self.state, self.source)
-        moved = self.front.advance(best(self.verbs, features, self.front))
-        self._follow(moved.beams, state, moved.rows, moved.staying)
-        self.done |= {task.name: hypotheses for task, hypotheses in moved.finished}
-
-    def _follow(self, front: Beams, state: State, rows: object, staying: object) -> None:
-        self.front = front
-        self.state = state if rows is None else state.select(torch.as_tensor(rows))
-        self.source = self.source if staying is None else self.source.select(torch.as_tensor(staying))
-
-    def join(self, tasks: list[Task], at_once: bool) -> None:
-        """New sentences enter: widened before their first step, or after they have made it by themselves."""
-        new = Company(self.verbs, self.settings, tasks)
-        if at_once:
-            front, rows = new.front.widened()
-            new._follow(front, new.state, rows, None)
-        else:
-            new.step()
-        if self.front.width < new.front.width:
-            front, rows = self.front.widened()
-            self._follow(front, self.state, rows, None)
-        self.front, self.state = self.front.join(new.front), self.state.join(new.state)
-        self.source, self.done = self.source.join(new.source), self.done | new.done
-
-    def select(self, places: list[int]) -> None:
-        rows = [a * self.front.width + k for a in places for k in range(self.front.width)]
-        self._follow(self.front.select(np.array(places)), self.state, rows, places)
+def sources(tasks: list[Task]) -> Source:
+    return source(B).select(torch.tensor([task.id for task in tasks]))
 
 
-def alone(verbs: DecodingModel, settings: SearchSettings, tasks: list[Task]) -> dict[int, list[Hypothesis]]:
-    return {
-        task.name: decode(verbs, source(B).select(torch.tensor([task.name])), [task], settings)[0] for task in tasks
-    }
+def alone(model: Table, settings: SearchSettings, tasks: list[Task]) -> dict[int, list[Hypothesis]]:
+    return {task.id: decode(model, sources([task]), [task], settings)[0] for task in tasks}
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_sentences_that_come_and_go_are_written_as_if_alone(width: int) -> None:
-    settings, dice = SearchSettings(beam=width, length_penalty=0.6), random.Random(width)
+def test_sentences_that_join_and_leave_are_decoded_as_if_alone(width: int) -> None:
+    settings, rng = SearchSettings(beam=width, length_penalty=0.6), random.Random(width)
     for seed in range(6):
-        verbs = chance(B, V, end=(-1.0, 1.0, 2.0)[seed % 3], seed=seed)
-        tasks = [Task(name, dice.randint(1, 30)) for name in range(B)]
-        wanted, waiting = alone(verbs, settings, tasks), tasks[2:]
-        company, sizes, lengths = Company(verbs, settings, tasks[:2]), set[int](), set[int]()
-        while waiting or len(company.front):
-            if waiting and (not len(company.front) or dice.random() < 0.4):
-                count = dice.randint(1, 3)
-                company.join(waiting[:count], dice.random() < 0.5)
-                waiting = waiting[count:]
-            if dice.random() < 0.3 and len(company.front):
-                company.select(dice.sample(range(len(company.front)), len(company.front)))
-            if len(company.front):
-                sizes.add(len(company.front))
-                lengths.add(len(set(company.front.lengths.tolist())))
-                company.step()
-        assert company.done == wanted
+        model = random_table(B, V, end=(-1.0, 1.0, 2.0)[seed % 3], seed=seed)
+        tasks = [Task(id, rng.randint(1, 30)) for id in range(B)]
+        waiting, results = list(tasks), dict[int, list[Hypothesis]]()
+        decoding, sizes, lengths = None, set[int](), set[int]()
+        while waiting or decoding:
+            finished = []
+            if waiting and (not decoding or rng.random() < 0.6):
+                count = rng.randint(1, 6)
+                entering, waiting = waiting[:count], waiting[count:]
+                begun, finished = Decoding.begin(model, sources(entering), entering, settings, RULES).step(model)
+                decoding = decoding.join(begun) if decoding and begun else decoding or begun
+            if decoding:
+                sizes.add(len(decoding))
+                lengths.add(len(set(decoding.beams.lengths.tolist())))
+                decoding, ended = decoding.step(model)
+                finished += ended
+            results |= {task.id: hypotheses for task, hypotheses in finished}
+        assert results == alone(model, settings, tasks)
         assert max(sizes) > 2
-        assert max(lengths) > 1, "beginnings of different lengths side by side"
+        assert max(lengths) > 1, "prefixes of different lengths side by side"
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_a_front_is_a_value(width: int) -> None:
-    verbs = chance(B, V, end=-1.0)
-    company = Company(verbs, SearchSettings(beam=width), [Task(name, 9) for name in range(4)])
+def test_continuous_batching_of_tables_is_decoding_alone(width: int) -> None:
+    model, settings = random_table(B, V, end=1.0), SearchSettings(beam=width)
+    tasks = [Task(id, 5 + id) for id in range(B)]
+    requests = [DecodeRequest([id, *range(4, 4 + id % 5), EOS], task) for id, task in enumerate(tasks)]
+    results = decode_requests([model, model], requests, settings, limits=BatchLimits(3 * width, 30))
+    assert dict(enumerate(results)) == alone(model, settings, tasks)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_beams_are_values_that_are_stepped_from_again(width: int) -> None:
+    model, tasks = random_table(B, V, end=-1.0), [Task(id, 9) for id in range(4)]
+    decoding = Decoding.begin(model, sources(tasks), tasks, SearchSettings(beam=width), RULES)
+    names = ("tokens", "history", "log_probs", "scores", "lengths")
     for _ in range(4):
-        front, state, own = company.front, company.state, company.source
-        before = [getattr(front, name).copy() for name in ("tokens", "history", "totals", "ranks", "lengths")]
-        company.step()
-        first = company.front
-        after = [getattr(front, name) for name in ("tokens", "history", "totals", "ranks", "lengths")]
+        before = [getattr(decoding.beams, name).copy() for name in names]
+        first, _ = decoding.step(model)
+        after = [getattr(decoding.beams, name) for name in names]
         assert all(map(np.array_equal, before, after))
-        company.front, company.state, company.source = front, state, own
-        company.step()
-        assert np.array_equal(first.history, company.front.history)
-        assert np.array_equal(first.totals, company.front.totals)
+        second, _ = decoding.step(model)
+        assert np.array_equal(first.beams.history, second.beams.history)
+        assert np.array_equal(first.beams.log_probs, second.beams.log_probs)
+        decoding = first
 
 
-def test_of_equally_good_continuations_the_lower_number_is_taken_in_any_company() -> None:
+def test_of_equally_good_continuations_the_lower_token_is_taken_in_any_batch() -> None:
     flat = StepCandidates(np.full((3, 4), -1.0), np.tile([4, 5, 6, 7], (3, 1)), np.full(3, -1.0))
-    front = Beams.open([Task(i, 9) for i in range(3)], SearchSettings(beam=3)).advance(flat).beams
-    assert front.tokens.tolist() == [4, 5, 6] * 3
-    wide = StepCandidates(*(np.repeat(some, 3, 0) for some in flat))
-    moved = front.advance(wide)
-    assert moved.beams.tokens.tolist() == [4, 5, 6] * 3
-    assert moved.rows is not None
-    assert moved.rows.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6]
+    beams = Beams.initial([Task(i, 9) for i in range(3)], SearchSettings(beam=3)).advance(flat).beams
+    assert beams.tokens.tolist() == [4, 5, 6] * 3
+    wide = StepCandidates(*(np.repeat(array, 3, 0) for array in flat))
+    result = beams.advance(wide)
+    assert result.beams.tokens.tolist() == [4, 5, 6] * 3
+    assert result.parent_rows is not None
+    assert result.parent_rows.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6]
 
 
 def test_greedy_search_of_sentences_that_all_go_on_needs_no_rows() -> None:
-    front = Beams.open([Task(i, 9) for i in range(2)], SearchSettings(beam=1))
-    moved = front.advance(StepCandidates(np.full((2, 1), -1.0), np.array([[5], [6]]), np.full(2, -9.0)))
-    assert moved.rows is None
-    assert moved.staying is None
-    assert moved.finished == []
-    moved = moved.beams.advance(StepCandidates(np.full((2, 1), -1.0), np.array([[EOS], [7]]), np.array([-1.0, -9.0])))
-    assert moved.rows is not None
-    assert moved.staying is not None
-    assert (moved.rows.tolist(), moved.staying.tolist()) == ([1], [1])
-    (done,) = moved.finished
-    assert (done.task.name, done.hypotheses[0].ids, done.hypotheses[0].log_prob) == (0, (5,), -2.0)
+    beams = Beams.initial([Task(i, 9) for i in range(2)], SearchSettings(beam=1))
+    result = beams.advance(StepCandidates(np.full((2, 1), -1.0), np.array([[5], [6]]), np.full(2, -9.0)))
+    assert result.parent_rows is None
+    assert result.kept_sentences is None
+    assert result.finished == []
+    step = StepCandidates(np.full((2, 1), -1.0), np.array([[EOS], [7]]), np.array([-1.0, -9.0]))
+    result = result.beams.advance(step)
+    assert result.parent_rows is not None
+    assert result.kept_sentences is not None
+    assert (result.parent_rows.tolist(), result.kept_sentences.tolist()) == ([1], [1])
+    (done,) = result.finished
+    assert (done.task.id, done.hypotheses[0].ids, done.hypotheses[0].log_prob) == (0, (5,), -2.0)
 
 
-def test_beginnings_longer_than_the_room_for_them() -> None:
-    verbs = chance(2, V, end=-60.0)
-    found = decode(verbs, source(2), [Task(0, 100), Task(1, 41)], SearchSettings(beam=2))
-    assert [len(some[0].ids) for some in found] == [99, 40]
+def test_prefixes_longer_than_the_first_history() -> None:
+    model = random_table(2, V, end=-60.0)
+    results = decode(model, source(2), [Task(0, 100), Task(1, 41)], SearchSettings(beam=2))
+    assert [len(hypotheses[0].ids) for hypotheses in results] == [99, 40]
 
 
 def test_no_sentences_no_search() -> None:
-    assert search(chance(1, V), source(0), [], SearchSettings()) == []
+    assert search(random_table(1, V), source(0), [], SearchSettings()) == []

@@ -8,14 +8,14 @@ import re
 
 import numpy as np
 import pytest
-from tables import chance, source
+from tables import random_table, source
 
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS, TableVocabulary, Vocabulary
 from regard.search import ConstraintEncoder, Constraints, SearchSettings, Task, decode
 from regard.search.constraints import is_complete
-from regard.search.rules import is_edge
+from regard.search.rules import is_word_boundary
 
 SENTENCES = [
     "I was eating bread at home",
@@ -54,7 +54,7 @@ def test_what_pieces_stand_for_put_together_is_the_text(vocabulary: Vocabulary) 
 @pytest.mark.parametrize("word", ["bread", "at home", "집", "東京"])
 def test_no_way_to_spell_a_forbidden_word_is_left(vocabulary: Vocabulary, word: str) -> None:
     """Every piece that would complete it is banned, and no other."""
-    (found,) = ConstraintEncoder(vocabulary).words((word,))
+    (found,) = ConstraintEncoder(vocabulary).encode_forbidden((word,))
     starts = [
         "",
         " ",
@@ -77,8 +77,8 @@ def test_no_way_to_spell_a_forbidden_word_is_left(vocabulary: Vocabulary, word: 
         text = start.encode()
         banned = {
             piece
-            for before, piece, begins in found.endings
-            if text.endswith(before) and (not begins or is_edge(text[: len(text) - len(before)]))
+            for before, piece, begins in found.completions
+            if text.endswith(before) and (not begins or is_word_boundary(text[: len(text) - len(before)]))
         }
         for piece, surface in enumerate(vocabulary.surface_bytes):
             whole = text + surface
@@ -93,8 +93,8 @@ def test_no_way_to_spell_a_forbidden_word_is_left(vocabulary: Vocabulary, word: 
 
 
 def test_a_term_is_a_whole_word_as_it_is_spelt(vocabulary: Vocabulary) -> None:
-    (term,) = ConstraintEncoder(vocabulary).terms(("bread",))
-    assert term.after is not None
+    (term,) = ConstraintEncoder(vocabulary).encode_terms(("bread",))
+    assert term.may_follow is not None
     for text, wanted in {
         "the bread was eaten": True,
         "bread": True,
@@ -108,9 +108,9 @@ def test_a_term_is_a_whole_word_as_it_is_spelt(vocabulary: Vocabulary) -> None:
 
 
 def test_a_particle_may_follow_a_korean_term_and_anything_a_term_without_spaces(vocabulary: Vocabulary) -> None:
-    home, tokyo = ConstraintEncoder(vocabulary).terms(("집", "東京"))
-    assert home.after is None
-    assert tokyo.after is None
+    home, tokyo = ConstraintEncoder(vocabulary).encode_terms(("집", "東京"))
+    assert home.may_follow is None
+    assert tokyo.may_follow is None
     inside = [form for form in tokyo.forms if vocabulary.decode(form) == "東京"]
     assert len(inside) == len(tokyo.forms) == 2
     joined = [*vocabulary.encode("彼は"), *tokyo.forms[1]]
@@ -120,12 +120,12 @@ def test_a_particle_may_follow_a_korean_term_and_anything_a_term_without_spaces(
 
 def test_searches_keep_their_promises_whatever_the_model_would_say(vocabulary: Vocabulary) -> None:
     wording, V = ConstraintEncoder(vocabulary), len(vocabulary)
-    table, n = chance(6, V, 10, end=5.0), itertools.count()
+    table, n = random_table(6, V, 10, end=5.0), itertools.count()
     wish = Constraints("he was", ("bread", "at home"), ("eating", "집"))
     assert wording.check(wish) == []
-    terms, words = wording.terms(wish.terms), wording.words(wish.forbid)
+    terms, words = wording.encode_terms(wish.terms), wording.encode_forbidden(wish.forbid)
     for settings in (SearchSettings(beam=1), SearchSettings(beam=6), SearchSettings(beam=3, sample=True)):
-        tasks = [Task(next(n), 40, wording.prefix(wish.prefix), terms, words) for _ in range(6)]
+        tasks = [Task(next(n), 40, wording.encode_prefix(wish.prefix), terms, words) for _ in range(6)]
         for some in decode(table, source(6), tasks, settings):
             if settings.sample and not some[0].complete:
                 continue  # drawing does not steer towards a term
@@ -150,4 +150,4 @@ def test_what_is_wrong_with_a_wish_is_told_with_all_causes(vocabulary: Vocabular
     assert [cause.split(": ")[0] for cause in unknown] == (
         ["forbid 'ж'"] if vocabulary.id_of("<0x41>") != 1 else ["prefix '≈'", "term 'ж'", "forbid 'ж'"]
     )
-    assert np.array_equal(wording.terms(("bread",))[0].forms, wording.terms(("bread",))[0].forms)
+    assert np.array_equal(wording.encode_terms(("bread",))[0].forms, wording.encode_terms(("bread",))[0].forms)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from laws.searching import recomputed
-from tables import Table, chance, source
+from tables import Table, random_table, source
 
 from regard.data.vocabulary import BOS, EOS
 from regard.search import SearchSettings, Task, decode
@@ -46,7 +46,7 @@ def plain(table: Table, sentence: int, groups: int, width: int, diversity: float
 @pytest.mark.parametrize(("groups", "width"), [(2, 1), (2, 2), (3, 2), (5, 1)])
 def test_groups_find_what_a_plain_search_finds(groups: int, width: int, diversity: float) -> None:
     settings = SearchSettings(beam=groups * width, groups=groups, diversity=diversity)
-    table = chance(6, V, LONGEST, end=0.5)
+    table = random_table(6, V, LONGEST, end=0.5)
     found = decode(table, source(6), [Task(n, LONGEST) for n in range(6)], settings)
     for n, some in enumerate(found):
         told = {
@@ -59,14 +59,14 @@ def test_groups_find_what_a_plain_search_finds(groups: int, width: int, diversit
 
 
 def test_one_group_is_a_beam() -> None:
-    table, tasks = chance(6, V, LONGEST), [Task(n, LONGEST) for n in range(6)]
+    table, tasks = random_table(6, V, LONGEST), [Task(n, LONGEST) for n in range(6)]
     assert decode(table, source(6), tasks, SearchSettings(beam=4, groups=1)) == decode(
         table, source(6), tasks, SearchSettings(beam=4)
     )
 
 
 def test_groups_that_avoid_each_other_begin_differently() -> None:
-    table, tasks = chance(6, V, LONGEST, end=-60.0), [Task(n, LONGEST) for n in range(6)]
+    table, tasks = random_table(6, V, LONGEST, end=-60.0), [Task(n, LONGEST) for n in range(6)]
     alike, diverse = (
         decode(table, source(6), tasks, SearchSettings(beam=4, groups=4, diversity=strength))
         for strength in (0.0, 50.0)

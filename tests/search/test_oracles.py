@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from laws.searching import recomputed
-from tables import Table, chance, source
+from tables import Table, random_table, source
 
 from regard.search import BannedPhrase, Hypothesis, SearchSettings, Task, Term, decode
 
@@ -34,7 +34,7 @@ def agree(found: list[Hypothesis], table: Table, sentence: int, allowed: Callabl
 
 def check(settings: SearchSettings, task: Callable[[int], Task], allowed: Callable[[Ids], bool]) -> None:
     settings = settings.with_values(beam=WIDE, length_penalty=0.6)
-    table = chance(3, V, LONGEST + 1, end=-1.0)
+    table = random_table(3, V, LONGEST + 1, end=-1.0)
     for sentence, found in enumerate(decode(table, source(3), [task(n) for n in range(3)], settings)):
         agree(found, table, sentence, allowed, 0.6)
 
@@ -74,18 +74,20 @@ TERMS = {
     "two": (Term(((5, 6),)), Term(((4,),))),
     "two that share a piece": (Term(((5, 6),)), Term(((6, 4),))),
     "either form": (Term(((5, 6), (4, 4))),),
-    "a form for the start": (Term(((5, 6),), opening=((4, 5),)),),
+    "a form for the start": (Term(((5, 6),), initial_forms=((4, 5),)),),
     "the same piece in another term": (Term(((5,),)), Term(((5, 5),))),
-    "a whole word": (Term(((4,),), after=AFTER_FOUR),),
+    "a whole word": (Term(((4,),), may_follow=AFTER_FOUR),),
 }
 
 
 def holds(ids: Ids, term: Term) -> bool:
     def at(form: Ids, start: int) -> bool:
         end = start + len(form)
-        return ids[start:end] == form and (term.after is None or end >= len(ids) or bool(term.after[ids[end]]))
+        return ids[start:end] == form and (
+            term.may_follow is None or end >= len(ids) or bool(term.may_follow[ids[end]])
+        )
 
-    return any(at(form, n) for form in term.forms for n in range(len(ids))) or any(at(f, 0) for f in term.opening)
+    return any(at(form, n) for form in term.forms for n in range(len(ids))) or any(at(f, 0) for f in term.initial_forms)
 
 
 @pytest.mark.parametrize("case", TERMS)
@@ -134,7 +136,7 @@ def test_all_at_once() -> None:
 
 def test_a_prefix_has_the_last_word() -> None:
     """It runs on where a term wants its word to end; the term is then written once more."""
-    terms = (Term(((4,),), after=AFTER_FOUR),)
+    terms = (Term(((4,),), may_follow=AFTER_FOUR),)
 
     def allowed(ids: Ids) -> bool:
         later = ids[2:]
@@ -150,7 +152,7 @@ def test_a_prefix_has_the_last_word() -> None:
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("case", TERMS)
 def test_terms_are_written_by_narrow_beams_too(width: int, case: str) -> None:
-    table = chance(8, V, 12, end=0.5)
+    table = random_table(8, V, 12, end=0.5)
     tasks = [Task(n, 12, terms=TERMS[case]) for n in range(8)]
     for some in decode(table, source(8), tasks, SearchSettings(beam=width)):
         assert some[0].complete
@@ -160,7 +162,7 @@ def test_terms_are_written_by_narrow_beams_too(width: int, case: str) -> None:
 @pytest.mark.parametrize("width", [1, 3])
 def test_each_sentence_has_wishes_of_its_own(width: int) -> None:
     """In company that asks for something else, sentences are as alone."""
-    table, settings = chance(5, V, 9, end=0.5), SearchSettings(beam=width)
+    table, settings = random_table(5, V, 9, end=0.5), SearchSettings(beam=width)
     tasks = [
         Task(0, 9),
         Task(1, 9, prefix=(5, 5)),
@@ -178,7 +180,7 @@ def test_each_sentence_has_wishes_of_its_own(width: int) -> None:
 @pytest.mark.parametrize("width", [1, 4])
 def test_what_cannot_be_had_still_ends(width: int) -> None:
     """A term that is forbidden, a prefix that is too long, more pieces than there is room for, no piece twice."""
-    table, word = chance(4, V, 9), BannedPhrase(SURFACES, ((b"", 5, False),))
+    table, word = random_table(4, V, 9), BannedPhrase(SURFACES, ((b"", 5, False),))
     tasks = [
         Task(0, 6, terms=(Term(((5,),)),), banned=(word,)),
         Task(1, 3, prefix=(4, 4, 4, 4, 4)),
@@ -187,7 +189,7 @@ def test_what_cannot_be_had_still_ends(width: int) -> None:
     ]
     found = decode(table, source(4), tasks, SearchSettings(beam=width, min_length=5, no_repeat_ngram=1))
     assert all(len(some) >= 1 for some in found)
-    assert all(len(h.ids) < task.longest for some, task in zip(found, tasks, strict=True) for h in some)
+    assert all(len(h.ids) < task.max_steps for some, task in zip(found, tasks, strict=True) for h in some)
     assert not found[0][0].complete
     assert found[1][0].ids == (4, 4)
     assert not found[2][0].complete

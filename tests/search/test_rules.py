@@ -1,4 +1,4 @@
-"""Rules, the length penalty and what a search does at its edges."""
+"""Rules (logits processors), the length penalty, and searches at their limits."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from tables import Table, source
 
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.models import top_tokens
-from regard.search import Bans, Beams, Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens
+from regard.search import Bans, BeamView, Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens
 
 V = 8
 
 
-def likely(*pieces: int, end: float = -3.0) -> Table:
-    """A model that likes to write these pieces, each after the one before, then to end."""
-    logits = torch.randn(len(pieces) + 1, V, V, generator=torch.Generator().manual_seed(0)) * 0.1
+def likely(*tokens: int, end: float = -3.0) -> Table:
+    """A model that prefers to write these tokens, each after the one before, then to end."""
+    logits = torch.randn(len(tokens) + 1, V, V, generator=torch.Generator().manual_seed(0)) * 0.1
     logits[..., EOS] = end
-    for place, piece in enumerate(pieces):
-        logits[place, :, piece] += 4
-    logits[len(pieces), :, EOS] = 6
+    for position, token in enumerate(tokens):
+        logits[position, :, token] += 4
+    logits[len(tokens), :, EOS] = 6
     return Table(logits)
 
 
-def find(table: Table, width: int, longest: int, rules: tuple[Rule, ...] = (SuppressTokens(),)) -> list[Hypothesis]:
-    longest_of_all = torch.tensor([longest])
+def find(table: Table, width: int, max_steps: int, rules: tuple[Rule, ...] = (SuppressTokens(),)) -> list[Hypothesis]:
+    limits = torch.tensor([max_steps])
     if width == 1:
-        return [greedy(table, source(1), longest_of_all, LengthPenalty(1.0), rules)[0]]
-    return beam(table, source(1), longest_of_all, width, LengthPenalty(1.0), rules)[0]
+        return [greedy(table, source(1), limits, LengthPenalty(1.0), rules)[0]]
+    return beam(table, source(1), limits, width, LengthPenalty(1.0), rules)[0]
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
@@ -42,22 +42,22 @@ def test_the_likeliest_target_is_found(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
-@pytest.mark.parametrize("longest", [1, 2, 3, 4])
-def test_longest_counts_the_end(width: int, longest: int) -> None:
-    found = find(likely(5, 6, 5, 7), width, longest)
-    assert found[0].ids == (5, 6, 5, 7)[: longest - 1]
-    assert all(len(h.ids) < longest for h in found)
+@pytest.mark.parametrize("max_steps", [1, 2, 3, 4])
+def test_max_steps_count_the_end(width: int, max_steps: int) -> None:
+    hypotheses = find(likely(5, 6, 5, 7), width, max_steps)
+    assert hypotheses[0].ids == (5, 6, 5, 7)[: max_steps - 1]
+    assert all(len(h.ids) < max_steps for h in hypotheses)
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_each_sentence_has_its_own_longest(width: int) -> None:
-    table, longest = likely(5, 6, 5, 7), torch.tensor([2, 9, 3])
-    some = (
-        [[h] for h in greedy(table, source(3), longest, LengthPenalty(1.0))]
+def test_each_sentence_has_its_own_max_steps(width: int) -> None:
+    table, limits = likely(5, 6, 5, 7), torch.tensor([2, 9, 3])
+    results = (
+        [[h] for h in greedy(table, source(3), limits, LengthPenalty(1.0))]
         if width == 1
-        else beam(table, source(3), longest, width, LengthPenalty(1.0))
+        else beam(table, source(3), limits, width, LengthPenalty(1.0))
     )
-    assert [found[0].ids for found in some] == [(5,), (5, 6, 5, 7), (5, 6)]
+    assert [hypotheses[0].ids for hypotheses in results] == [(5,), (5, 6, 5, 7), (5, 6)]
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
@@ -70,7 +70,7 @@ def test_a_model_that_never_ends_is_ended(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_something_always_comes_back_even_from_a_model_that_says_no_numbers(width: int) -> None:
+def test_something_always_comes_back_even_from_a_model_that_gives_nan(width: int) -> None:
     table = Table(torch.full((3, V, V), torch.nan))
     found = find(table, width, 4)
     assert len(found) >= 1
@@ -78,19 +78,19 @@ def test_something_always_comes_back_even_from_a_model_that_says_no_numbers(widt
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
-@pytest.mark.parametrize("by_weight", [True, False])
-def test_something_always_comes_back_even_if_everything_is_forbidden(width: int, by_weight: bool) -> None:
+@pytest.mark.parametrize("by_scores", [True, False])
+def test_something_always_comes_back_even_if_everything_is_banned(width: int, by_scores: bool) -> None:
     class Everything(Rule):
-        whole = by_weight
+        needs_all_logits = by_scores
 
-        def bans(self, front: Beams) -> Bans | None:
-            if by_weight or front.lengths[0] < 2:
+        def bans(self, beams: BeamView) -> Bans | None:
+            if by_scores or beams.lengths[0] < 2:
                 return None
-            rows = np.arange(len(front.tokens)).repeat(V)
-            return rows, np.tile(np.arange(V), len(front.tokens))
+            rows = np.arange(len(beams.tokens)).repeat(V)
+            return rows, np.tile(np.arange(V), len(beams.tokens))
 
-        def reweigh(self, choice: Any, front: Beams) -> Any:
-            return np.full_like(choice, -np.inf) if front.lengths[0] >= 2 else choice
+        def adjust(self, scores: Any, beams: BeamView) -> Any:
+            return np.full_like(scores, -np.inf) if beams.lengths[0] >= 2 else scores
 
     found = find(likely(5, 6, 5, 7), width, 9, (SuppressTokens(), Everything()))
     assert (5, 6) in {h.ids for h in found}
@@ -98,15 +98,15 @@ def test_something_always_comes_back_even_if_everything_is_forbidden(width: int,
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_a_rule_changes_the_choice_and_not_the_probability(width: int) -> None:
+def test_a_rule_changes_the_selection_and_not_the_log_probability(width: int) -> None:
     @dataclass(frozen=True)
     class Prefer(Rule):
-        whole = True
-        piece: int
+        needs_all_logits = True
+        token: int
 
-        def reweigh(self, choice: Any, front: Beams) -> Any:
-            choice[:, self.piece] += 10.0 if front.lengths[0] == 0 else 0.0
-            return choice
+        def adjust(self, scores: Any, beams: BeamView) -> Any:
+            scores[:, self.token] += 10.0 if beams.lengths[0] == 0 else 0.0
+            return scores
 
     table = likely(5, 6, 5, 7)
     best = find(table, width, 9, (SuppressTokens(), Prefer(4)))[0]
@@ -118,23 +118,23 @@ def test_a_rule_changes_the_choice_and_not_the_probability(width: int) -> None:
     assert best.score == pytest.approx(wanted / ((5 + 5) / 6), abs=1e-4)
 
 
-def test_rules_see_the_pieces_so_far() -> None:
+def test_rules_see_the_tokens_so_far() -> None:
     seen: list[list[list[int]]] = []
 
-    class Note(Rule):
-        def bans(self, front: Beams) -> None:
-            seen.append(front.history[:, : front.lengths[0]].tolist())
+    class Spy(Rule):
+        def bans(self, beams: BeamView) -> None:
+            seen.append(beams.history[:, : beams.lengths[0]].tolist())
 
-    find(likely(5, 6), 1, 9, (SuppressTokens(), Note()))
+    find(likely(5, 6), 1, 9, (SuppressTokens(), Spy()))
     assert seen == [[[]], [[5]], [[5, 6]]]
     seen.clear()
-    found = find(likely(5, 6), 3, 9, (SuppressTokens(), Note()))
+    found = find(likely(5, 6), 3, 9, (SuppressTokens(), Spy()))
     assert seen[0] == [[]]
     assert list(found[0].ids) in seen[2]
 
 
 def test_a_beam_finds_what_greedy_misses() -> None:
-    """The likeliest first piece leads nowhere: 0.5 · 0.2 against 0.4 · 0.9."""
+    """The likeliest first token leads nowhere: 0.5 · 0.2 against 0.4 · 0.9."""
     probabilities = torch.full((3, V, V), 1e-6)
     probabilities[0, :, 5], probabilities[0, :, 6] = 0.5, 0.4
     probabilities[1, 5, 4:] = 0.2
@@ -167,27 +167,27 @@ def test_searching_leaves_no_graph_and_no_gradient() -> None:
 # --- the small objects
 
 
-def test_forbidden_pieces_are_left_out_of_the_best_and_not_out_of_the_sum() -> None:
+def test_suppressed_tokens_are_left_out_of_the_top_k_and_not_out_of_the_sum() -> None:
     logits = torch.randn(3, V)
     wanted = logits.log_softmax(-1)
-    top, pieces, end = top_tokens(logits, 3, [1, 5])
+    top, tokens, end = top_tokens(logits, 3, [1, 5])
     assert torch.equal(end, wanted[:, EOS])
-    assert torch.equal(top, wanted.gather(1, pieces))
+    assert torch.equal(top, wanted.gather(1, tokens))
     left = wanted.index_fill(1, torch.tensor([1, 5]), -torch.inf)
-    assert torch.equal(pieces, left.sort(descending=True, stable=True)[1][:, :3])
+    assert torch.equal(tokens, left.sort(descending=True, stable=True)[1][:, :3])
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, V, V + 3])
-def test_of_equal_pieces_the_lower_number_comes_first_in_any_company(k: int) -> None:
+def test_of_equal_tokens_the_lower_id_comes_first_in_any_batch(k: int) -> None:
     logits = torch.randint(0, 3, (50, V), generator=torch.Generator().manual_seed(1)).float()
-    _, pieces, _ = top_tokens(logits, k, [2])
+    _, tokens, _ = top_tokens(logits, k, [2])
     left = logits.index_fill(1, torch.tensor([2]), -torch.inf)
-    assert torch.equal(pieces, left.sort(descending=True, stable=True)[1][:, :k])
+    assert torch.equal(tokens, left.sort(descending=True, stable=True)[1][:, :k])
     for row in range(50):
-        assert torch.equal(top_tokens(logits[row : row + 1], k, [2])[1][0], pieces[row])
+        assert torch.equal(top_tokens(logits[row : row + 1], k, [2])[1][0], tokens[row])
 
 
-def test_by_default_pieces_without_meaning_are_forbidden() -> None:
+def test_by_default_tokens_that_stand_for_no_text_are_suppressed() -> None:
     assert set(SuppressTokens().suppressed) == {PAD, UNK, BOS}
 
 
@@ -198,7 +198,7 @@ def test_the_length_penalty_is_the_published_one(alpha: float, length: int) -> N
     assert LengthPenalty(alpha)(length) == pytest.approx((5 + length) ** alpha / 6**alpha)
 
 
-def test_the_longest_target_follows_from_the_source_and_the_limit() -> None:
+def test_max_steps_follow_from_the_source_and_the_limit_of_the_model() -> None:
     settings = SearchSettings(max_ratio=1.5, max_extra=4)
-    assert [settings.longest(n, None) for n in (1, 3, 10)] == [5, 8, 19]
-    assert [settings.longest(n, 9) for n in (1, 3, 10)] == [5, 8, 9]
+    assert [settings.max_steps(n, None) for n in (1, 3, 10)] == [5, 8, 19]
+    assert [settings.max_steps(n, 9) for n in (1, 3, 10)] == [5, 8, 9]

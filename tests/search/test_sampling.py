@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 from laws.searching import recomputed
-from tables import Table, chance, source
+from tables import Table, random_table, source
 
 from regard.search import Rule, SearchSettings, SuppressTokens, Task, decode
-from regard.search.sampling import draw, uniform
+from regard.search.sampling import sample_columns, uniform
 
 V = 9
 
@@ -19,7 +19,7 @@ V = 9
 class Whole(Rule):
     """Changes nothing, but has to see all to do so."""
 
-    whole = True
+    needs_all_logits = True
 
 
 def shares(logits: torch.Tensor, temperature: float, top_k: int | None, top_p: float | None) -> torch.Tensor:
@@ -47,7 +47,7 @@ def shares(logits: torch.Tensor, temperature: float, top_k: int | None, top_p: f
 def test_pieces_are_drawn_as_often_as_they_are_likely(
     temperature: float, top_k: int | None, top_p: float | None
 ) -> None:
-    table, samples = chance(1, V, 3), 20_000
+    table, samples = random_table(1, V, 3), 20_000
     settings = SearchSettings(beam=samples, sample=True, temperature=temperature, top_k=top_k, top_p=top_p)
     (found,) = decode(table, source(1), [Task(0, 2)], settings)
     assert len(found) == samples
@@ -60,8 +60,8 @@ def test_pieces_are_drawn_as_often_as_they_are_likely(
 @pytest.mark.parametrize("rules", [(SuppressTokens(),), (SuppressTokens(), Whole())])
 @pytest.mark.parametrize("top_k", [None, 3])
 def test_samples_are_the_same_in_any_company(rules: tuple[Rule, ...], top_k: int | None) -> None:
-    table, settings = chance(6, V, 9), SearchSettings(beam=4, sample=True, top_k=top_k, temperature=1.5)
-    tasks = [Task(n, 9, key=n % 4) for n in range(6)]
+    table, settings = random_table(6, V, 9), SearchSettings(beam=4, sample=True, top_k=top_k, temperature=1.5)
+    tasks = [Task(n, 9, sampling_key=n % 4) for n in range(6)]
     together = decode(table, source(6), tasks, settings)
     assert together == decode(table, source(6), tasks, settings, rules)
     for n in (3, 5, 0):
@@ -72,7 +72,7 @@ def test_samples_are_the_same_in_any_company(rules: tuple[Rule, ...], top_k: int
 
 
 def test_each_sample_carries_its_true_score() -> None:
-    table = chance(3, V, 7)
+    table = random_table(3, V, 7)
     settings = SearchSettings(beam=5, sample=True, temperature=2.0, length_penalty=0.6, no_repeat_ngram=2, min_length=2)
     for n, some in enumerate(decode(table, source(3), [Task(n, 7, prefix=(5,)) for n in range(3)], settings)):
         assert [h.score for h in some] == sorted((h.score for h in some), reverse=True)
@@ -85,7 +85,7 @@ def test_each_sample_carries_its_true_score() -> None:
 
 @pytest.mark.parametrize("temperature", [1e-4, 1e-300])
 def test_a_cold_sample_is_greedy(temperature: float) -> None:
-    table, tasks = chance(5, V, 8), [Task(n, 8) for n in range(5)]
+    table, tasks = random_table(5, V, 8), [Task(n, 8) for n in range(5)]
     cold = decode(table, source(5), tasks, SearchSettings(beam=1, sample=True, temperature=temperature))
     greedy = decode(table, source(5), tasks, SearchSettings(beam=1))
     assert [some[0].ids for some in cold] == [some[0].ids for some in greedy]
@@ -113,6 +113,6 @@ def test_nothing_is_drawn_that_cannot_be_chosen() -> None:
     choice = np.array([[-np.inf, -1.0, -np.inf, -2.0], [-np.inf] * 4])
     for number in (0.0, 0.3, 0.9999999999999999):
         for settings in (SearchSettings(sample=True), SearchSettings(sample=True, top_p=1.0, top_k=3)):
-            columns = draw(choice, np.full(2, number), settings)
+            columns = sample_columns(choice, np.full(2, number), settings)
             assert columns[0] in (1, 3)
             assert columns[1] == 0

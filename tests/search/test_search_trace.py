@@ -25,17 +25,17 @@ def test_recording_changes_nothing_and_tells_all(settings: ModelSettings, width:
     found, moments = trace_search(model, source, task, search)
     assert found == plain
     for before, after in pairwise(moments):
-        kept = {(*before.written[c.beam], c.piece) for c in before.candidates if c.fate == "kept"}
-        assert kept == set(after.written), "what was kept is what is open next"
-        assert len(after.written) <= width
+        kept = {(*before.prefixes[c.beam], c.token) for c in before.candidates if c.fate == "kept"}
+        assert kept == set(after.prefixes), "what was kept is what is open next"
+        assert len(after.prefixes) <= width
     for best in found:
         path = (*best.ids, EOS)
         total = 0.0
         for t, piece in enumerate(path):
             moment = moments[t]
-            taken = next(c for c in moment.candidates if (*moment.written[c.beam], c.piece) == path[: t + 1])
-            total += taken.likely
-            assert taken.total == pytest.approx(total, abs=1e-4)
+            taken = next(c for c in moment.candidates if (*moment.prefixes[c.beam], c.token) == path[: t + 1])
+            total += taken.log_prob
+            assert taken.total_log_prob == pytest.approx(total, abs=1e-4)
             assert taken.fate == ("ended" if piece == EOS else "kept")
         assert total == pytest.approx(best.log_prob, abs=1e-4)
-    assert all(list(m.candidates) == sorted(m.candidates, key=lambda c: -c.total) for m in moments)
+    assert all(list(m.candidates) == sorted(m.candidates, key=lambda c: -c.total_log_prob) for m in moments)

@@ -1,0 +1,81 @@
+"""Search settings: beam size, length and coverage penalties, sampling, diverse beam search, MBR."""
+
+from __future__ import annotations
+
+import pydantic
+from pydantic import Field
+
+from regard.settings import Settings
+
+__all__ = ["SearchSettings"]
+
+
+class SearchSettings(Settings):
+    """Decoding options of a model: beam search, sampling and the order of the results."""
+
+    beam: int = Field(5, ge=1, description="beam size, or number of samples drawn; 1 is greedy search")
+    length_penalty: float = Field(
+        1.0, ge=0, description="α of the GNMT length penalty; 0 compares plain log-probabilities"
+    )
+    coverage_penalty: float = Field(
+        0.0, ge=0, description="β of the GNMT coverage penalty: hypotheses that leave source tokens unread rank lower"
+    )
+    max_ratio: float = Field(2.0, gt=0, description="a target has at most this many tokens for each source token …")
+    max_extra: int = Field(20, ge=1, description="… plus this many")
+    min_length: int = Field(0, ge=0, description="fewest tokens of a target, end of sentence not counted")
+    max_length: int | None = Field(None, ge=1, description="most tokens of a target, end of sentence not counted")
+    no_repeat_ngram: int = Field(
+        0, ge=0, description="size of the token n-grams that may not occur twice in a target; 0: any may"
+    )
+    sample: bool = Field(False, description="draw each token by its probability instead of searching")
+    temperature: float = Field(1.0, gt=0, description="of sampling: below 1 likely tokens become likelier")
+    top_k: int | None = Field(None, ge=1, description="sample only from this many likeliest tokens")
+    top_p: float | None = Field(
+        None, gt=0, le=1, description="nucleus sampling: only from the likeliest tokens that have this probability"
+    )
+    seed: int = Field(0, ge=0, description="of sampling; a sentence's samples depend on this and on its own text")
+    groups: int = Field(1, ge=1, description="groups of beams that avoid each other's tokens (diverse beam search)")
+    diversity: float = Field(
+        0.5, ge=0, description="log-probability that a token loses for each beam of an earlier group that took it"
+    )
+    mbr: bool = Field(
+        False,
+        description="minimum Bayes risk: rank hypotheses by likeness to the others (chrF), not by probability",
+    )
+    longest_source: int | None = Field(
+        None, ge=1, description="tokens of the longest source in training; longer texts are split at sentence ends"
+    )
+
+    @pydantic.model_validator(mode="after")
+    def _check_combinations(self) -> SearchSettings:
+        is_set = {
+            "temperature": self.temperature != 1,
+            "top_k": self.top_k is not None,
+            "top_p": self.top_p is not None,
+        }
+        unused = [name for name, value in is_set.items() if value and not self.sample]
+        problems = [f"{', '.join(unused)}: used by sampling only; set sample too, or leave it out"] if unused else []
+        if self.beam % self.groups:
+            problems.append(
+                f"a beam of {self.beam} cannot be divided into {self.groups} groups; take a multiple of {self.groups}"
+            )
+        if self.sample and self.groups > 1:
+            problems.append("sample and groups: samples differ by themselves; leave one out")
+        if self.max_length is not None and self.min_length > self.max_length:
+            problems.append(f"min_length {self.min_length} is more than max_length {self.max_length}; lower it")
+        if self.mbr and self.coverage_penalty:
+            problems.append("mbr and coverage_penalty: both reorder the hypotheses; leave one out")
+        if self.mbr and self.beam == 1:
+            problems.append("mbr compares hypotheses, and a beam of 1 holds one; widen the beam")
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def max_steps(self, source_length: int, max_target: int | None, required: int = 0) -> int:
+        """Return the most tokens, end of sentence included, that a target of a source of this length may have.
+
+        `max_target` is the model's own limit; `required` tokens of prefix and terms come on top of the ratio.
+        """
+        by_source = max(int(self.max_ratio * source_length) + self.max_extra + required, self.min_length + 1)
+        limits = (by_source, max_target, self.max_length and self.max_length + 1)
+        return min(limit for limit in limits if limit is not None)

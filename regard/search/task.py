@@ -1,0 +1,66 @@
+"""Decoding tasks and their results: constraints of one sentence in token ids, and the hypotheses found for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["BannedPhrase", "Hypothesis", "Task", "Term"]
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """Required phrase of a lexical constraint: one of the token sequences `forms` must occur in the target.
+
+    `initial_forms` count at the very start of the target only. `may_follow` marks the tokens that may come next, so
+    that the last word is a whole one; None: any.
+    """
+
+    forms: tuple[tuple[int, ...], ...]
+    initial_forms: tuple[tuple[int, ...], ...] = ()
+    may_follow: npt.NDArray[np.bool_] | None = None  # (V,)
+
+
+@dataclass(frozen=True, eq=False)
+class BannedPhrase:
+    """Forbidden word or phrase, as the tokens that would complete it, by the bytes that stand before them.
+
+    `surfaces`: the bytes that each token of the vocabulary stands for. `completions`: the bytes before, the token, and
+    whether those bytes must begin at a word boundary (False: the phrase begins inside the token).
+    """
+
+    surfaces: Sequence[bytes] = field(repr=False)
+    completions: tuple[tuple[bytes, int, bool], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One target to decode, and its constraints.
+
+    `id` is the caller's, and unique within a call. A target has at most `max_steps` tokens, end of sentence included;
+    it begins with the tokens of `prefix`, holds every one of `terms` and none of `banned`. Samples depend on
+    `sampling_key` and the settings' seed alone.
+    """
+
+    id: int
+    max_steps: int
+    prefix: tuple[int, ...] = ()
+    terms: tuple[Term, ...] = ()
+    banned: tuple[BannedPhrase, ...] = ()
+    sampling_key: int = 0
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A finished target: token ids without end of sentence, their log-probability with it, and the score it ranks by.
+
+    `complete`: it holds every required term; incomplete hypotheses rank after complete ones.
+    """
+
+    ids: tuple[int, ...]
+    log_prob: float
+    score: float
+    complete: bool = True

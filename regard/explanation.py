@@ -1,4 +1,7 @@
-"""A translation or a caption told whole, for pictures: what every head looked at, how it was found, what mattered."""
+"""Explain one translation or caption: attention of every head, the search trace, and attributions (saliency).
+
+One search gives everything: the result, its attention readings and the trace are recorded while it decodes.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,11 @@ from dataclasses import dataclass
 from math import exp
 
 from regard.attention.alignment import Readings
-from regard.data.vocabulary import EOS, Vocabulary
-from regard.errors import RegardError, UsageError
+from regard.data.vocabulary import Vocabulary
+from regard.errors import RegardError
 from regard.evaluation.faithfulness import measure_faithfulness
 from regard.models import Model
 from regard.pipeline import AlignmentChoice, Caption, Captioner, ImageInput, Translation, Translator, last_layer
-from regard.search import Hypothesis
 from regard.search.search_trace import Candidate, SearchStep
 from regard.visualisation import Overlay, SourceImage
 from regard.visualisation.explanation_data import (
@@ -34,13 +36,15 @@ __all__ = [
     "overlay_of",
 ]
 
-MOST_PRUNED = 2  # beginnings that were given up, shown at each step
-MOST_OPTIONS = 6
+MAX_PRUNED = 2
+"""Pruned hypotheses shown at each step of the search."""
+MAX_OPTIONS = 6
+"""Next tokens shown at each step of the search, besides the one that was taken."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A translation, and its story."""
+    """A translation, and the plain data that its page and player draw."""
 
     translation: Translation
     data: ExplanationData
@@ -48,155 +52,152 @@ class Explanation:
 
 @dataclass(frozen=True)
 class CaptionExplanation:
-    """A caption, and its story."""
+    """A caption, and the plain data that its page and player draw."""
 
     caption: Caption
     data: ExplanationData
 
 
-def explain(
-    translator: Translator, text: str, beam: int | None = None, attributions: bool = True, trace: bool = True
-) -> Explanation:
-    """Translate a line and tell how: `played` with the search step by step, `mattered` with what the output hung on.
+def explain(translator: Translator, text: str, beam: int | None = None, attributions: bool = True) -> Explanation:
+    """Translate a line and explain the translation; `attributions` adds gradient × input and erasure (one model only).
 
-    Raises UsageError for a line that is cut before it is translated, and for a model that reads nothing.
+    Raises UsageError for a line so long that it would be split, and for a model without attention.
     """
-    translation = translator.translate(text, beam=beam, readings=True)[0]
-    readings = translation.readings
-    if readings is None:
-        raise UsageError(
-            "the line is longer than any in training and was cut; show a shorter one, or one sentence at a time"
-        )
+    translation, steps = translator.trace(text, beam=beam)
+    readings = _readings(translation)
     if not translation.text:
         raise RegardError("the translation is empty, so there is nothing to draw; show another line, or train longer")
     choice, vocabulary = alignment_choice(translator, readings), translator.tokenizer.target
-    found, moments = translator.trace(text, beam=beam) if trace else ([], [])
-    story = ExplanationData(
+    data = ExplanationData(
         readings.source_text,
         readings.target_text,
         readings.target,
         readings.target_words,
         layer_weights(readings),
-        _chosen(choice, readings),
-        _steps(vocabulary, _winner(found, translation.tokens, vocabulary), moments),
-        _mattered(translator, text, readings, choice) if attributions else None,
+        _shown_head(choice, readings),
+        _steps(vocabulary, readings.target, steps),
+        _attributions(translator, text, readings, choice) if attributions else None,
     )
-    return Explanation(translation, story)
+    return Explanation(translation, data)
 
 
-def explain_caption(
-    captioner: Captioner, image: ImageInput, beam: int | None = None, trace: bool = True
-) -> CaptionExplanation:
-    """Caption a picture and tell how: `played` with the search step by step. Raises UsageError for a model that looks
-    at nothing."""
-    caption = captioner.caption(image, beam=beam, readings=True)[0]
-    readings = caption.readings
-    assert readings is not None, "readings were asked for"
-    assert readings.grid is not None, "a captioner reads cells"
+def explain_caption(captioner: Captioner, image: ImageInput, beam: int | None = None) -> CaptionExplanation:
+    """Caption an image and explain the caption. Raises UsageError for a model without attention."""
+    caption, steps = captioner.trace(image, beam=beam)
+    readings = _readings(caption)
+    assert readings.grid is not None, "a captioner attends to a grid of cells"
     if not caption.text:
-        raise RegardError("the caption is empty, so there is nothing to draw; show another picture, or train longer")
+        raise RegardError("the caption is empty, so there is nothing to draw; show another image, or train longer")
     choice, vocabulary = alignment_choice(captioner, readings), captioner.tokenizer.target
-    found, moments = captioner.trace(image, beam=beam) if trace else ([], [])
-    seen = SourceImage(captioner.model_view(image), readings.grid, readings.cell_centre, readings.cell_extent)
-    story = ExplanationData(
-        seen.cells(),
+    view = SourceImage(captioner.model_view(image), readings.grid, readings.cell_centre, readings.cell_extent)
+    data = ExplanationData(
+        view.cells(),
         readings.target_text,
         readings.target,
         readings.target_words,
         layer_weights(readings),
-        _chosen(choice, readings),
-        _steps(vocabulary, _winner(found, caption.tokens, vocabulary), moments),
-        image=seen,
+        _shown_head(choice, readings),
+        _steps(vocabulary, readings.target, steps),
+        image=view,
     )
-    return CaptionExplanation(caption, story)
+    return CaptionExplanation(caption, data)
 
 
-def overlay_of(story: ExplanationData, readings: Readings, choice: AlignmentChoice) -> Overlay:
-    """What each word of a caption looked at, by one read, as a picture that stands still."""
-    assert story.image is not None, "only a caption has a picture to be laid over"
+def overlay_of(data: ExplanationData, readings: Readings, choice: AlignmentChoice) -> Overlay:
+    """Lay the attention map of each word of a caption over the image: a figure that does not move."""
+    assert data.image is not None, "only a caption has an image"
     words = readings.words(choice.layer, choice.head, choice.shifted)
-    maps = words.weights.reshape(-1, *story.image.grid)
-    return Overlay(story.image, readings.target_text, maps, caption=describe_choice(choice, readings))
+    maps = words.weights.reshape(-1, *data.image.grid)
+    return Overlay(data.image, readings.target_text, maps, caption=describe_choice(choice, readings))
 
 
-def _chosen(choice: AlignmentChoice, readings: Readings) -> ShownHead:
-    return ShownHead(readings.layers("cross").index(choice.layer), choice.head, choice.shifted)
-
-
-def alignment_choice(translator: Translator | Captioner, readings: Readings) -> AlignmentChoice:
-    """The read that is chosen for alignments, or the mean of the last layer."""
-    return translator.choice or last_layer(readings)
+def alignment_choice(pipeline: Translator | Captioner, readings: Readings) -> AlignmentChoice:
+    """Return the head chosen for alignments, or the mean of the last layer."""
+    return pipeline.choice or last_layer(readings)
 
 
 def describe_choice(choice: AlignmentChoice, readings: Readings) -> str:
-    """A read in words: layer 2, head 1."""
+    """Describe the chosen attention weights in words, such as "layer 2, head 1"."""
     layers = readings.layers("cross")
     head = "mean of heads" if choice.head is None else f"head {choice.head + 1}"
     name = f"layer {layers.index(choice.layer) + 1}, {head}" if len(layers) > 1 or choice.head != 0 else "attention"
-    return f"{name}, read after the word" if choice.shifted else name
+    return f"{name}, one step later" if choice.shifted else name
 
 
-def _mattered(translator: Translator, text: str, readings: Readings, choice: AlignmentChoice) -> Attributions | None:
+def _readings(result: Translation | Caption) -> Readings:
+    assert result.readings is not None, "a traced result has readings"
+    return result.readings
+
+
+def _shown_head(choice: AlignmentChoice, readings: Readings) -> ShownHead:
+    return ShownHead(readings.layers("cross").index(choice.layer), choice.head, choice.shifted)
+
+
+def _attributions(
+    translator: Translator, text: str, readings: Readings, choice: AlignmentChoice
+) -> Attributions | None:
+    """Measure attributions, and how far attention agrees with them; None for an ensemble, which has no one gradient."""
     if not isinstance(translator.model, Model):
-        return None  # of an ensemble nobody can say
+        return None
     target = translator.tokenizer.target.ids(readings.target)[:-1]
-    found = measure_faithfulness(translator, text, target, readings, choice)
+    measured = measure_faithfulness(translator, text, target, readings, choice)
     return Attributions(
         ("gradient × input", "leaving words out"),
-        (found.gradient, found.erasure),
-        (found.by_gradient, found.by_erasure),
+        (measured.gradient, measured.erasure),
+        (measured.by_gradient, measured.by_erasure),
     )
 
 
-# --- the search
+# --- the search trace as plain data
 
 
-def _winner(found: Sequence[Hypothesis], tokens: tuple[str, ...], vocabulary: Vocabulary) -> tuple[int, ...] | None:
-    """The output among what the recorded search found; None where another engine saw a tie otherwise."""
-    return next((each.ids for each in found if tuple(vocabulary.tokens(each.ids)) == tokens), None)
+def _steps(vocabulary: Vocabulary, tokens: Sequence[str], trace: Sequence[SearchStep]) -> tuple[TreeStep, ...]:
+    """Return the steps that the player shows: one for each output token, end of sentence last.
 
-
-def _steps(
-    vocabulary: Vocabulary, winner: tuple[int, ...] | None, moments: Sequence[SearchStep]
-) -> tuple[TreeStep, ...]:
-    """What the player shows: a step for each piece of the translation, end of sentence last."""
-    if winner is None:
-        return ()
+    A node's parent is the index, among the nodes of the step before, of the hypothesis that it extends.
+    """
+    output = tuple(vocabulary.ids(tokens))
     steps = list[TreeStep]()
-    before: dict[tuple[int, ...], int] = {(): -1}  # what was written → its place among the nodes of the step before
-    path = (*winner, EOS)
-    for t, moment in enumerate(moments[: len(path)]):
-        shown = [each for each in _shown(moment, path[: t + 1]) if moment.prefixes[each.beam] in before]
+    parents: dict[tuple[int, ...], int] = {(): -1}
+    for length, step in enumerate(trace[: len(output)], 1):
+        prefixes = [(*step.prefixes[c.beam], c.token) for c in step.candidates]
+        shown = [
+            (candidate, prefix)
+            for candidate, prefix in _shown(step.candidates, prefixes, output[:length])
+            if prefix[:-1] in parents
+        ]
         nodes = tuple(
             SearchNode(
-                before[moment.prefixes[each.beam]],
-                vocabulary.tokens([each.token])[0],
-                exp(each.log_prob),
-                each.total_log_prob,
-                each.fate,
-                (*moment.prefixes[each.beam], each.token) == path[: t + 1],
+                parents[prefix[:-1]],
+                vocabulary.tokens([candidate.token])[0],
+                exp(candidate.log_prob),
+                candidate.total_log_prob,
+                candidate.fate,
+                prefix == output[:length],
             )
-            for each in shown
+            for candidate, prefix in shown
         )
-        steps.append(TreeStep(nodes, _options(moment, path[: t + 1], vocabulary)))
-        before = {(*moment.prefixes[each.beam], each.token): place for place, each in enumerate(shown)}
-    return tuple(steps) if len(steps) == len(path) else ()
+        steps.append(TreeStep(nodes, _options(step, output[:length], vocabulary)))
+        parents = {prefix: index for index, (_, prefix) in enumerate(shown)}
+    return tuple(steps)
 
 
-def _shown(moment: SearchStep, path: tuple[int, ...]) -> list[Candidate]:
-    """All that was kept or ended, and the likeliest of what was given up."""
-    pruned = [each for each in moment.candidates if each.fate == "pruned"][:MOST_PRUNED]
-    return [
-        each
-        for each in moment.candidates
-        if each.fate != "pruned" or each in pruned or (*moment.prefixes[each.beam], each.token) == path
-    ]
+def _shown(
+    candidates: Sequence[Candidate], prefixes: Sequence[tuple[int, ...]], output: tuple[int, ...]
+) -> list[tuple[Candidate, tuple[int, ...]]]:
+    """Return the candidates to show, with their prefixes: all but the pruned, the best of those, and the output."""
+    shown, pruned = [], 0
+    for candidate, prefix in zip(candidates, prefixes, strict=True):
+        pruned += candidate.fate == "pruned"
+        if candidate.fate != "pruned" or pruned <= MAX_PRUNED or prefix == output:
+            shown.append((candidate, prefix))
+    return shown
 
 
-def _options(moment: SearchStep, path: tuple[int, ...], vocabulary: Vocabulary) -> tuple[tuple[str, float, bool], ...]:
-    """What could come after the translation's own beginning, likeliest first; what was taken is among them."""
-    *written, taken = path
-    own = [each for each in moment.candidates if moment.prefixes[each.beam] == tuple(written)]
-    own.sort(key=lambda each: -each.log_prob)
-    some = [each for place, each in enumerate(own) if place < MOST_OPTIONS or each.token == taken]
-    return tuple((vocabulary.tokens([each.token])[0], exp(each.log_prob), each.token == taken) for each in some)
+def _options(step: SearchStep, output: tuple[int, ...], vocabulary: Vocabulary) -> tuple[tuple[str, float, bool], ...]:
+    """Return the likeliest next tokens after the output's prefix, and the one that was taken."""
+    *prefix, taken = output
+    candidates = [c for c in step.candidates if step.prefixes[c.beam] == tuple(prefix)]
+    candidates.sort(key=lambda c: -c.log_prob)
+    shown = [c for rank, c in enumerate(candidates) if rank < MAX_OPTIONS or c.token == taken]
+    return tuple((vocabulary.tokens([c.token])[0], exp(c.log_prob), c.token == taken) for c in shown)

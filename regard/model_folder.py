@@ -1,16 +1,14 @@
-"""A model folder on disk: settings as JSON, vocabularies, weights as safetensors. Nothing is ever unpickled."""
+"""Model folder on disk: config.json, vocabularies, weights as safetensors. Nothing is ever unpickled."""
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
-import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import torch
 from pydantic import Field
@@ -18,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from regard.atomic import write_bytes
+from regard.atomic import atomic_file, file_sha256, write_text
 from regard.attention.alignment import SYMMETRIES
 from regard.data.images import ImageSizeSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
@@ -47,17 +45,19 @@ __all__ = [
 ]
 
 CONFIG, WEIGHTS, ALIGNMENT = "config.json", "model.safetensors", "alignment.json"
+FORMAT: Final = 1
+"""The version of the folder's format; a folder of another version is refused."""
 _REMEDY = "copy the folder again from where the model was trained, or train the model again"
 
 
 class FolderSettings(Settings):
-    """What `config.json` holds: all that is needed to build the model and to search with it."""
+    """The content of `config.json`: all that is needed to build the model and to decode with it."""
 
-    regard: Literal[1] = 1  # the version of this format
+    format: Literal[1] = FORMAT
     model: ModelSettings
     tokenizer: TokenizerSettings
     search: SearchSettings
-    pictures: ImageSizeSettings | None = Field(None, description="how a captioner sees pictures; none: it reads text")
+    images: ImageSizeSettings | None = Field(None, description="size of a captioner's images; none: it reads text")
 
 
 @dataclass(frozen=True)
@@ -70,40 +70,35 @@ class ModelFolder:
 
 
 def named_weights(model: nn.Module) -> dict[str, torch.Tensor]:
-    """The weights by name, shared ones once."""
+    """Return the parameters by name; tied ones once."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def save_folder(folder: Path, settings: FolderSettings, tokenizer: Tokenizer) -> None:
-    """Write what stays the same through training: settings and vocabularies."""
+    """Write what training does not change: settings and vocabularies."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save(folder)
-    unused = {"pictures"} if settings.pictures is None else set[str]()
-    text = json.dumps(settings.model_dump(exclude=unused), ensure_ascii=False, indent=2)
-    write_bytes(folder / CONFIG, (text + "\n").encode())
+    unused = {"images"} if settings.images is None else set[str]()
+    write_text(folder / CONFIG, json.dumps(settings.model_dump(exclude=unused), ensure_ascii=False, indent=2) + "\n")
 
 
-def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], about: Mapping[str, str] | None = None) -> None:
-    """Write tensors and notes about them beside, then rename over: there is never half a file.
+def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write tensors and metadata atomically, synced to disk.
 
-    Raises OSError where that cannot be done; what was there before is untouched then.
+    Raises OSError if that fails; the file that was there before is untouched then.
     """
-    beside = path.with_name(path.name + ".part")
-    beside.touch()
-    mode = beside.stat().st_mode  # as the user's other files; safetensors lets nobody else read its own
     try:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside, dict(about or {}))
-        beside.chmod(mode)
-        with beside.open("rb+") as file:
-            os.fsync(file.fileno())
+        with atomic_file(path, durable=True) as temporary:
+            temporary.touch()
+            mode = temporary.stat().st_mode  # the user's default; safetensors makes files that only the owner can read
+            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, dict(metadata or {}))
+            temporary.chmod(mode)
     except SafetensorError as problem:
-        beside.unlink(missing_ok=True)
         raise OSError(errno.EIO, f"could not be written ({problem})", str(path)) from None
-    beside.replace(path)
 
 
 def load_tensors(path: Path, device: str = "cpu") -> dict[str, torch.Tensor]:
-    """Read tensors. Raises ModelFolderError when the file is missing or damaged."""
+    """Read tensors. Raises ModelFolderError if the file is missing or damaged."""
     if not path.is_file():
         raise ModelFolderError(f"{path}: missing; {_REMEDY}")
     try:
@@ -114,7 +109,7 @@ def load_tensors(path: Path, device: str = "cpu") -> dict[str, torch.Tensor]:
 
 
 def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
-    """Read a model folder (or a run folder: it is one too), ready to translate."""
+    """Load a model folder (a run folder is one too) in evaluation mode."""
     folder = Path(folder)
     settings = load_settings(folder)
     tokenizer = Tokenizer.load(folder, settings.tokenizer)
@@ -124,7 +119,7 @@ def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Fill a model with weights that fit it exactly, or say everything that does not."""
+    """Copy weights into a model. Raises ModelFolderError, with all causes, if they do not fit it exactly."""
     check_weights(model, tensors, path)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -132,23 +127,25 @@ def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Pa
 
 
 def check_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Raise ModelFolderError, with everything that is wrong, where these weights do not fit the model exactly."""
-    own = dict(model.named_parameters())
-    problems = [f"{path}: no weights called {name}" for name in own if name not in tensors]
-    problems += [f"{path}: weights {name} belong to no part of this model" for name in tensors if name not in own]
-    for name in own.keys() & tensors.keys():
-        if own[name].shape != tensors[name].shape:
-            shapes = f"wanted {tuple(own[name].shape)}, got {tuple(tensors[name].shape)}"
+    """Raise ModelFolderError, with all causes, if these weights do not fit the model exactly or are not finite."""
+    parameters = dict(model.named_parameters())
+    problems = [f"{path}: no weights called {name}" for name in parameters if name not in tensors]
+    problems += [
+        f"{path}: weights {name} belong to no part of this model" for name in tensors if name not in parameters
+    ]
+    for name in parameters.keys() & tensors.keys():
+        if parameters[name].shape != tensors[name].shape:
+            shapes = f"wanted {tuple(parameters[name].shape)}, got {tuple(tensors[name].shape)}"
             problems.append(f"{path}: weights {name} have another shape: {shapes}")
-    broken = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
-    if broken:
-        raise ModelFolderError(f"{path}: damaged: weights {broken[0]} hold values that are no numbers; {_REMEDY}")
+    not_finite = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
+    if not_finite:
+        raise ModelFolderError(f"{path}: damaged: weights {not_finite[0]} are not finite (NaN or infinity); {_REMEDY}")
     if problems:
         raise ModelFolderError(*sorted(problems)[:8], f"the weights are of another model than {CONFIG}; {_REMEDY}")
 
 
 def load_settings(folder: Path) -> FolderSettings:
-    """Read `config.json`. Raises ModelFolderError when there is none or it is damaged."""
+    """Read `config.json`. Raises ModelFolderError if it is missing, damaged or of another format version."""
     path = folder / CONFIG
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such folder; give the folder that `regard train --out` wrote")
@@ -160,31 +157,29 @@ def load_settings(folder: Path) -> FolderSettings:
         raise ModelFolderError(f"{path}: damaged, not JSON ({problem}); {_REMEDY}") from None
     if not isinstance(values, dict):
         raise ModelFolderError(f"{path}: damaged, wanted a table, got {type(values).__name__}; {_REMEDY}")
+    if (version := values.get("format")) != FORMAT:
+        version = "unknown" if version is None else version
+        raise ModelFolderError(
+            f"{path}: written by another version of Regard (format {version}; this one reads {FORMAT}): train or export "
+            "it again"
+        )
     return FolderSettings.parse(values, str(path))
 
 
 def fingerprints(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file that decides what a model says."""
-    kinds = (CONFIG, ALIGNMENT, "*.model", "*vocab.json", "*.safetensors")
-    found = [path for kind in kinds for path in sorted(folder.glob(kind)) if path.is_file()]
-    return {path.name: _hashed(path) for path in found}
-
-
-def _hashed(path: Path) -> str:
-    seen = hashlib.sha256()
-    with path.open("rb") as file:
-        while data := file.read(1 << 20):
-            seen.update(data)
-    return seen.hexdigest()
+    """Return the SHA-256 of every file that affects what a model outputs, by file name."""
+    patterns = (CONFIG, ALIGNMENT, "*.model", "*vocab.json", "*.safetensors")
+    paths = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
+    return {path.name: file_sha256(path) for path in paths}
 
 
 def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
-    """Note which layer and head show the alignment best."""
-    write_bytes(folder / ALIGNMENT, (json.dumps(choice, indent=2) + "\n").encode())
+    """Write which layer and head show alignments best (the fields of `AlignmentChoice`)."""
+    write_text(folder / ALIGNMENT, json.dumps(choice, indent=2) + "\n")
 
 
 def load_alignment(folder: Path) -> dict[str, Any] | None:
-    """The layer, head, row and symmetry chosen for alignments; None where nothing was chosen or the file is damaged."""
+    """Read the fields of the folder's `AlignmentChoice`; None if it has none or (with a warning) the file is damaged."""
     path = folder / ALIGNMENT
     if not path.is_file():
         return None

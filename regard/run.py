@@ -187,7 +187,7 @@ def _folder(recipe: Recipe, data: PreparedData, out: Path) -> FolderSettings:
 
     images, parent = recipe.data.images, _parent(recipe)
     frame = None if images is None else images.size_settings
-    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=recipe.search, pictures=frame)
+    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=recipe.search, images=frame)
     name, longest = longest_of(settings), data.longest_source
     if parent is not None:  # it has not forgotten those
         longest = max(longest, getattr(load_settings(parent).search, name) or 0)

@@ -71,7 +71,7 @@ def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
             parameter.mul_(2.0)
         model.decoder.output.bias[EOS] = -1.0
     search = SearchSettings(beam=3, max_ratio=1.0, max_extra=8)
-    settings = FolderSettings(model=model_settings, tokenizer=tokenizer_settings, search=search, pictures=FRAME)
+    settings = FolderSettings(model=model_settings, tokenizer=tokenizer_settings, search=search, images=FRAME)
     save_folder(path, settings, tokenizer)
     save_tensors(path / WEIGHTS, named_weights(model))
     return path

@@ -92,16 +92,16 @@ def test_the_score_is_that_of_the_caption(captioner: Captioner, files: list[Path
 
 
 def test_how_a_caption_is_found_can_be_followed(captioner: Captioner, files: list[Path]) -> None:
-    found, moments = captioner.trace(files[0], beam=2)
-    assert len(moments) >= len(found[0].ids)
-    assert captioner.tokenizer.target.decode(found[0].ids) == captioner.caption(files[0], beam=2)[0].text
+    caption, steps = captioner.trace(files[0], beam=2)
+    assert len(steps) > len(caption.tokens)
+    assert caption == captioner.caption(files[0], beam=2, readings=True)[0]
 
 
 def test_wishes_hold(captioner: Captioner, files: list[Path]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert captioner.caption(files[0], constraints=Constraints(prefix="I go"))[0].text.startswith("I go")
-    with pytest.raises(UsageError, match="2 wishes for 1 pictures; give one a picture"):
+    with pytest.raises(UsageError, match="got 2 for 1 images; give one for each image"):
         captioner.caption(files[0], constraints=[Constraints(), Constraints()])
 
 
@@ -111,7 +111,7 @@ def test_all_that_is_wrong_with_pictures_is_said_at_once(captioner: Captioner, t
     with pytest.raises(DataError) as problem:
         captioner.caption([tmp_path / "text.jpg", noise(0), tmp_path / "empty.png", tmp_path / "none.png"])
     assert len(problem.value.causes) == 3
-    with pytest.raises(DataError, match="picture 2"):
+    with pytest.raises(DataError, match="image 2"):
         captioner.caption([noise(0), b"no picture"])
 
 
@@ -120,12 +120,12 @@ def test_the_folder_says_what_it_reads(tmp_path: Path) -> None:
     folder(tmp_path / "text")
     assert isinstance(regard.load(tmp_path / "captions"), Captioner)
     assert isinstance(load(tmp_path / "text"), Translator)
-    assert "pictures" not in json.loads((tmp_path / "text" / CONFIG).read_text(encoding="utf-8"))
-    with pytest.raises(UsageError, match="reads pictures, not text; caption with it"):
+    assert "images" not in json.loads((tmp_path / "text" / CONFIG).read_text(encoding="utf-8"))
+    with pytest.raises(UsageError, match="reads images, not text; caption with it"):
         load_translator(tmp_path / "captions")
-    with pytest.raises(UsageError, match="reads text, not pictures; translate with it"):
+    with pytest.raises(UsageError, match="reads text, not images; translate with it"):
         load_captioner(tmp_path / "text")
-    with pytest.raises(UsageError, match="only like goes with like"):
+    with pytest.raises(UsageError, match="an ensemble reads one of them"):
         load([tmp_path / "captions", tmp_path / "text"])
 
 
@@ -137,9 +137,9 @@ def test_two_captioners_are_averaged(tmp_path: Path, files: list[Path]) -> None:
     assert (found.text, found.readings.grid) == (alone.text, (3, 5))
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     config = json.loads((tmp_path / "two" / "config.json").read_text())
-    config["pictures"]["height"] += 8
+    config["images"]["height"] += 8
     (tmp_path / "two" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UsageError, match="two: sees pictures otherwise than"):
+    with pytest.raises(UsageError, match="two: resizes images differently from"):
         load([tmp_path / "one", tmp_path / "two"])
 
 

@@ -49,7 +49,7 @@ def _values(translation: Translation) -> dict[str, Any]:
 
 
 def _repeats(translation: Translation) -> dict[str, Any] | None:
-    if translation.repeats is None:
+    if translation.repetition is None:
         return None
-    text, times = translation.repeats
+    text, times = translation.repetition
     return {"text": text, "times": times}

@@ -111,7 +111,7 @@ def _load_images(files: Sequence[Path], captioner: Captioner, causes: list[str])
     loaded = list[tuple[Path, SourcePixels]]()
     for file in files:
         try:
-            loaded.append((file, source_pixels(load_pixels(file, captioner.frame), captioner.frame)))
+            loaded.append((file, source_pixels(load_pixels(file, captioner.image_size), captioner.image_size)))
         except DataError as problem:
             causes += [cause for cause in problem.causes if cause not in causes]
     return loaded
@@ -142,8 +142,8 @@ def _json(file: Path, caption: Caption, regions: bool) -> str:
         **_values(caption),
         "nbest": [_values(hypothesis) for hypothesis in caption.nbest],
     }
-    if caption.repeats is not None:
-        values["repeats"] = {"text": caption.repeats[0], "times": caption.repeats[1]}
+    if caption.repetition is not None:
+        values["repeats"] = {"text": caption.repetition[0], "times": caption.repetition[1]}
     if regions:
         assert caption.readings is not None, "readings were requested"
         words = zip(caption.readings.target_text, caption.regions, strict=False)

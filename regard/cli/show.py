@@ -110,8 +110,8 @@ def _draw_translation(translator: Translator, text: str, drawing: _Drawing) -> s
     from regard.visualisation import Meta, save
 
     warn(unknown_script(translator, "the text", [text])[1])
-    attributions, trace = drawing.is_page or drawing.faithfulness, drawing.view == "player"
-    explanation = explain(translator, text, drawing.beam, attributions=attributions, trace=trace)
+    attributions = drawing.is_page or drawing.faithfulness
+    explanation = explain(translator, text, drawing.beam, attributions=attributions)
     facts = {"decoding": translator.engine.describe(), "drawn by": f"regard {regard.__version__}"}
     if drawing.view == "player" or drawing.is_page:
         save(explanation.data, drawing.out, Meta(facts=facts))
@@ -132,7 +132,7 @@ def _draw_caption(captioner: Captioner, image: Path, drawing: _Drawing) -> str:
     if drawing.view == "heads" or drawing.faithfulness:
         option = "--faithfulness" if drawing.faithfulness else "--view heads"
         raise UsageError(f"{option}: only for translations; the page of a caption lets you choose among heads")
-    explanation = explain_caption(captioner, image, drawing.beam, trace=drawing.view == "player")
+    explanation = explain_caption(captioner, image, drawing.beam)
     caption = explanation.caption
     if drawing.view == "player" or drawing.is_page:
         facts = {"image": image.name, "decoding": captioner.engine.describe()}

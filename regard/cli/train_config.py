@@ -89,13 +89,13 @@ def _inherited(parent: Path) -> dict[str, Any]:
     highest = learning_rate(was, was.warmup, settings.model.decoder.size)
     schedule = {"kind": "inverse_square_root", "peak": highest / 5, "warmup": 200}
     batching = {key: value for key, value in before.get("batching", {}).items() if key != "batches"}
-    images = {} if settings.pictures is None else {"images": settings.pictures.model_dump()}
+    images = {} if settings.images is None else {"images": settings.images.model_dump()}
     return merge({**kept, "batching": batching, "data": images}, {"schedule": schedule})
 
 
 def longest_of(settings: FolderSettings) -> str:
     """What a model's data say of its search: the longest source, or the longest caption, that it has seen."""
-    return "longest_source" if settings.pictures is None else "max_length"
+    return "longest_source" if settings.images is None else "max_length"
 
 
 def _with_one_end(values: dict[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:

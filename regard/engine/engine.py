@@ -18,8 +18,9 @@ from regard.engine.packed_model import PackedModel, pack_model, why_not_packed
 from regard.engine.program import Precision
 from regard.engine.scheduler import BatchLimits, DecodeRequest, decode_requests, stream
 from regard.errors import MissingExtra, ModelFolderError, UsageError
-from regard.models import Ensemble, Model
+from regard.models import Batch, Ensemble, Model
 from regard.search import DecodingModel, Hypothesis, Rule, SearchSettings, SuppressTokens
+from regard.search.search_trace import SearchStep, trace_search
 
 __all__ = ["Engine", "EngineName"]
 
@@ -99,6 +100,22 @@ class Engine:
             if ids is None:
                 return
             yield ids
+
+    def trace(self, request: DecodeRequest, settings: SearchSettings) -> tuple[list[Hypothesis], list[SearchStep]]:
+        """Decode one request and record its search step by step; the hypotheses are those that `decode` returns.
+
+        CTranslate2 does not offer its steps, so the model itself decodes, even if there is an export.
+        """
+        with self._lock:
+            model: DecodingModel = self.model
+            if self.reason is None:
+                self._handle_fork()
+                self._repack()
+                model = self._team(torch.get_num_threads())
+            else:
+                self._check_precision()
+            source = model.encode(Batch.of([request.source], model.device))
+            return trace_search(model, source, request.task, settings)
 
     def _check_precision(self) -> None:
         """Raise UsageError if only PyTorch could decode, whose precision is float32."""

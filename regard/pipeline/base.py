@@ -1,4 +1,4 @@
-"""What translators and captioners have in common: how a search is asked for, and how what it found is judged."""
+"""Base class of Translator and Captioner: search options, constraints, decoding, reranking, warnings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from regard.search import (
     ConstraintEncoder,
     Constraints,
     Hypothesis,
+    SearchOptions,
     SearchSettings,
     Task,
     check_constraints,
@@ -31,13 +31,14 @@ from regard.search import (
 )
 from regard.search.forced_decoding import force_decode
 
-__all__ = ["BasePipeline", "texts_of"]
-
-Repeats = tuple[str, int]  # what was written again and again, and how often
+__all__ = ["BasePipeline", "word_texts"]
 
 
 class BasePipeline:
-    """A model that writes text, its vocabularies, and how it searches."""
+    """A model with its tokenizer, its settings and the engine that decodes it.
+
+    `choice` is the attention head that shows alignments; None: the mean of the last layer's heads.
+    """
 
     def __init__(
         self,
@@ -49,100 +50,112 @@ class BasePipeline:
     ) -> None:
         self.model, self.tokenizer, self.settings, self.choice = model, tokenizer, settings, choice
         self.engine = engine or Engine(model)
-        self._wording = ConstraintEncoder(tokenizer.target)
+        self._constraint_encoder = ConstraintEncoder(tokenizer.target)
 
-    def _search(self, nbest: int, **asked: Any) -> SearchSettings:
-        """The settings of the folder with what is asked for now. Of samples there are as many as are wanted."""
-        told = {name: value for name, value in asked.items() if value is not None}
-        if told.get("sample") and not told.get("mbr") and "beam" not in told:
-            told["beam"] = nbest
-        settings = SearchSettings.parse({**self.settings.search.model_dump(), **told}, "search")
-        if settings.coverage_penalty and not self._cross:
-            raise UsageError("coverage_penalty: this model does not look at its source with attention; leave it at 0")
-        if not 1 <= nbest <= settings.beam:
-            raise UsageError(
-                f"nbest: {nbest} best of a beam of {settings.beam}: ask for 1 to {settings.beam}, or widen the beam"
-            )
-        return settings
-
-    @property
-    def _cross(self) -> list[str]:
-        """The reads of the source."""
+    def cross_attention(self) -> list[str]:
+        """Return the names of the cross-attention modules; none for a model without attention."""
         modules = self.model.named_modules()
         return [name for name, module in modules if isinstance(module, Attention) and module.role == "cross"]
 
-    def _wishes(
-        self, wishes: Constraints | Sequence[Constraints], count: int, settings: SearchSettings, what: str
+    def _search_settings(self, nbest: int, options: SearchOptions) -> SearchSettings:
+        """Override the folder's search settings. If sampling without a beam is asked for, draw `nbest` samples."""
+        chosen = {name: value for name, value in options.items() if value is not None}
+        if chosen.get("sample") and not chosen.get("mbr") and "beam" not in chosen:
+            chosen["beam"] = nbest
+        settings = SearchSettings.parse({**self.settings.search.model_dump(), **chosen}, "search")
+        if settings.coverage_penalty and not self.cross_attention():
+            raise UsageError("coverage_penalty: this model has no attention over its source; leave it at 0")
+        if not 1 <= nbest <= settings.beam:
+            raise UsageError(f"nbest: wanted 1 to {settings.beam} (the beam), got {nbest}; lower it, or widen the beam")
+        return settings
+
+    def _per_source(
+        self, constraints: Constraints | Sequence[Constraints], count: int, settings: SearchSettings, unit: str
     ) -> list[Constraints]:
-        """A wish for each of `count` sources, which are called `what`. Raises UsageError with all that is wrong."""
-        each = [wishes] * count if isinstance(wishes, Constraints) else list(wishes)
-        if len(each) != count:
-            raise UsageError(f"there are {len(each)} wishes for {count} {what}s; give one a {what}, or one for all")
-        check_constraints(each, self._wording)
-        if any(wish.terms for wish in each) and (settings.sample or settings.groups > 1):
-            other = "sample" if settings.sample else "groups"
-            raise UsageError(f"terms and {other}: the beam is shared out among the terms; leave one of them out")
-        return each
+        """Return the constraints of each of `count` sources (`unit`: line or image).
 
-    def _task(self, source: SourceInput, name: bytes, wish: Constraints, settings: SearchSettings) -> DecodeRequest:
-        """A source to decode; what `name` says decides what is drawn where samples are asked for."""
-        wording = self._wording
-        prefix, terms = wording.encode_prefix(wish.prefix), wording.encode_terms(wish.terms)
-        least = len(prefix) + sum(len(term.forms[0]) for term in terms)
-        longest = settings.max_steps(source_length(source), self.model.max_target, least)
-        if least and least >= longest:
-            asked = ", ".join(map(repr, (wish.prefix, *wish.terms)[not wish.prefix :]))
+        Raises UsageError, with all causes, for constraints that contradict themselves or the search settings.
+        """
+        per_source = [constraints] * count if isinstance(constraints, Constraints) else list(constraints)
+        if len(per_source) != count:
             raise UsageError(
-                f"{asked}: {least} pieces are asked for, and at most {longest - 1} are to be written (max_length, or "
-                "as many as the model can); allow more, or ask for less"
+                f"constraints: got {len(per_source)} for {count} {unit}s; give one for each {unit}, or one for all"
             )
-        key = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
-        return DecodeRequest(source, Task(0, longest, prefix, terms, wording.encode_forbidden(wish.forbid), key))
+        check_constraints(per_source, self._constraint_encoder)
+        if any(item.terms for item in per_source) and (settings.sample or settings.groups > 1):
+            option = "sample" if settings.sample else "groups"
+            raise UsageError(f"terms and {option}: terms need the whole beam of one search; leave one of them out")
+        return per_source
 
-    def _ordered(self, source: SourceInput, found: list[Hypothesis], settings: SearchSettings) -> list[Hypothesis]:
-        """Hypotheses in another order than that of their scores, if one is asked for."""
+    def _request(
+        self, index: int, source: SourceInput, key: bytes, constraints: Constraints, settings: SearchSettings
+    ) -> DecodeRequest:
+        """Build the decode request number `index` of a call; what is sampled for it depends on `key` and the seed."""
+        encoder = self._constraint_encoder
+        prefix, terms = encoder.encode_prefix(constraints.prefix), encoder.encode_terms(constraints.terms)
+        required = len(prefix) + sum(len(term.forms[0]) for term in terms)
+        max_steps = settings.max_steps(source_length(source), self.model.max_target, required)
+        if required and required >= max_steps:
+            phrases = ", ".join(map(repr, (constraints.prefix, *constraints.terms)[not constraints.prefix :]))
+            raise UsageError(
+                f"{phrases}: {required} tokens are required, and a target may have at most {max_steps - 1} (max_length, "
+                "or the model's limit); raise max_length, or require less"
+            )
+        number = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
+        return DecodeRequest(source, Task(index, max_steps, prefix, terms, encoder.encode_forbidden(constraints.forbid), number))
+
+    def _decode(self, requests: Sequence[DecodeRequest], settings: SearchSettings) -> list[list[Hypothesis]]:
+        """Decode, and rerank the hypotheses of each request."""
+        decoded = self.engine.decode(requests, settings)
+        pairs = zip(requests, decoded, strict=True)
+        return [self._rerank(request.source, hypotheses, settings) for request, hypotheses in pairs]
+
+    def _rerank(self, source: SourceInput, hypotheses: list[Hypothesis], settings: SearchSettings) -> list[Hypothesis]:
+        """Rerank by minimum Bayes risk or with the coverage penalty, if the settings ask for one of them."""
         if settings.mbr:
-            texts = [self.tokenizer.target.decode(h.ids) for h in found]
-            # Samples come as often as they are likely; what a beam holds is weighed by its probability.
-            best = max(h.log_prob for h in found)
-            shares = [1.0 if settings.sample else math.exp(h.log_prob - best) for h in found]
-            worth = mbr_utility(texts, shares)
+            texts = [self.tokenizer.target.decode(h.ids) for h in hypotheses]
+            # Samples occur as often as they are likely; hypotheses of a beam are weighted by their probability.
+            best = max(h.log_prob for h in hypotheses)
+            weights = [1.0 if settings.sample else math.exp(h.log_prob - best) for h in hypotheses]
+            utilities = mbr_utility(texts, weights)
         elif settings.coverage_penalty:
-            read = self._coverage(source, found)
-            worth = [h.score + settings.coverage_penalty * r for h, r in zip(found, read, strict=True)]
+            coverages = self._coverages(source, hypotheses)
+            utilities = [h.score + settings.coverage_penalty * c for h, c in zip(hypotheses, coverages, strict=True)]
         else:
-            return found
-        order = sorted(range(len(found)), key=lambda i: (not found[i].complete, -worth[i]))
-        return [found[i] for i in order]
+            return hypotheses
+        order = sorted(range(len(hypotheses)), key=lambda i: (not hypotheses[i].complete, -utilities[i]))
+        return [hypotheses[i] for i in order]
 
-    def _coverage(self, source: SourceInput, found: list[Hypothesis]) -> list[float]:
-        """How much of the source each hypothesis has left unread, by the mean of all reads of it."""
-        read = force_decode(self.model, [source] * len(found), [h.ids for h in found])
-        means = [np.stack([each.weights[name].mean(0) for name in self._cross]).mean(0) for each in read]
-        ends = [each.grid is None for each in read]  # the end of a sentence is no part of the text
-        return [coverage(mean[:, :-1] if has_end else mean) for mean, has_end in zip(means, ends, strict=True)]
+    def _coverages(self, source: SourceInput, hypotheses: list[Hypothesis]) -> list[float]:
+        """Return the coverage of the source by each hypothesis, from the mean of all cross-attention weights."""
+        forced = force_decode(self.model, [source] * len(hypotheses), [h.ids for h in hypotheses])
+        names = self.cross_attention()
+        means = [np.stack([item.weights[name].mean(0) for name in names]).mean(0) for item in forced]
+        # The end of a sentence is no part of its text; an image has none.
+        return [coverage(m[:, :-1] if item.grid is None else m) for m, item in zip(means, forced, strict=True)]
 
-    def _repeats(self, ids: Sequence[int], source: Sequence[int] = ()) -> Repeats | None:
-        """What a target says again and again, and how often, where its source does not."""
-        again = find_repetition(ids, source)
-        return None if again is None else (self.tokenizer.target.decode(again.ids), again.times)
+    def _repetition(self, ids: Sequence[int], source: Sequence[int] = ()) -> tuple[str, int] | None:
+        """Return the text that a target repeats over and over, and how often, unless its source does too."""
+        repetition = find_repetition(ids, source)
+        return None if repetition is None else (self.tokenizer.target.decode(repetition.ids), repetition.times)
 
-    def _warn(self, place: int, repeats: Repeats | None, best: Hypothesis, wish: Constraints, what: str) -> None:
-        """Say what is wrong with what was written, which is called `what`, if something is."""
-        if repeats is not None:
-            text, times = repeats
-            said = f"the {what} repeats {text!r} {times} times and is probably wrong; no_repeat_ngram = 4 forbids that"
-            warnings.warn(LineWarning(place, said), stacklevel=4)
+    def _warn(
+        self, index: int, repetition: tuple[str, int] | None, best: Hypothesis, constraints: Constraints, kind: str
+    ) -> None:
+        """Warn if output number `index` (`kind`: translation or caption) repeats itself or lacks a required term."""
+        if repetition is not None:
+            message = "the {} repeats {!r} {} times and is probably wrong; no_repeat_ngram = 4 forbids that"
+            warnings.warn(LineWarning(index, message.format(kind, *repetition)), stacklevel=4)
         if not best.complete:
-            missing = ", ".join(map(repr, wish.terms))
-            said = f"not every term is in the {what} ({missing}); a wider beam or more max_extra may find room"
-            warnings.warn(LineWarning(place, said), stacklevel=4)
+            terms = ", ".join(map(repr, constraints.terms))
+            message = f"the {kind} lacks a required term ({terms}); a wider beam or a larger max_extra may find room"
+            warnings.warn(LineWarning(index, message), stacklevel=4)
 
 
-def texts_of(vocabulary: Vocabulary, ids: Sequence[int], words: Sequence[int]) -> tuple[str, ...]:
-    """The text of each word, whatever pieces it is spelt with."""
+def word_texts(vocabulary: Vocabulary, ids: Sequence[int], words: Sequence[int]) -> tuple[str, ...]:
+    """Return the text of each word, decoded from its tokens; `words` has the word index of each token."""
     count = max(words, default=-1) + 1
     return tuple(
-        vocabulary.decode([piece for piece, own in zip(ids, words, strict=True) if own == word])
+        vocabulary.decode([token for token, index in zip(ids, words, strict=True) if index == word])
         for word in range(count)
     )

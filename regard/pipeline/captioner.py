@@ -1,4 +1,4 @@
-"""Pictures go in, captions come out, with what each word looked at."""
+"""Captioner: images to text, with the attention map and the image region of each word."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +13,37 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from PIL import Image
+from typing_extensions import Unpack
 
 from regard.attention.alignment import Readings, cell_edges
 from regard.data.images import ImageSizeSettings, SourcePixels, load_pixels, source_pixels
 from regard.data.vocabulary import EOS
 from regard.engine import DecodeRequest
 from regard.errors import DataError
-from regard.models import Batch
-from regard.pipeline.base import BasePipeline, texts_of
-from regard.pipeline.translation import AlignmentChoice, last_layer
-from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchSettings
+from regard.pipeline.base import BasePipeline, word_texts
+from regard.pipeline.translation import AlignmentChoice, last_layer, result_html
+from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings
 from regard.search.forced_decoding import ForcedDecoding, force_decode
-from regard.search.search_trace import SearchStep, trace_search
+from regard.search.search_trace import SearchStep
 
 __all__ = ["Caption", "Captioner", "ImageInput", "Region"]
 
 ImageInput = str | Path | bytes | Image.Image | SourcePixels
-"""A picture as it may be given: the path of a file, what is in one, a picture of Pillow's, or one brought to size."""
-TOGETHER = 256  # pictures in memory as a model sees them
+"""An image: a file's path or content, a Pillow image, or pixels that are resized already."""
+IMAGES_AT_ONCE = 256
+"""Images whose pixels are in memory as tensors at the same time."""
 Region = tuple[float, float, float, float]
-"""A rectangle of a picture, left, top, right, bottom, in shares of its width and height."""
+"""A rectangle of an image: left, top, right, bottom, as fractions of its width and height."""
 
 
 @dataclass(frozen=True)
 class Caption:
-    """One caption.
+    """The caption of one image.
 
-    `score` is the log-probability over the length penalty. `readings` and `regions` are there if readings were asked
-    for: `regions` says for each word where it looked most, by the read that is `chosen` for that. `nbest` holds the
-    hypotheses, best first, if asked for. `repeats`: what was written again and again, and how often.
+    `tokens`: its subword units, as text. `score`: log-probability over the length penalty. `readings`: attention
+    weights over the image's cells, if asked for; `chosen`: the head that shows `regions` (None: the mean of the last
+    layer). `nbest`: the hypotheses, best first, if more than one was asked for. `repetition`: a text that is repeated
+    over and over, and how often: a sign of failure.
     """
 
     text: str
@@ -50,163 +51,159 @@ class Caption:
     score: float
     readings: Readings | None = field(default=None, repr=False)
     nbest: tuple[Caption, ...] = ()
-    repeats: tuple[str, int] | None = None
+    repetition: tuple[str, int] | None = None
     chosen: AlignmentChoice | None = field(default=None, repr=False)
 
     @cached_property
     def regions(self) -> tuple[Region, ...]:
-        """For each word the rectangle round the cells beside its strongest one that are at least half as strong."""
+        """The region of each word: its most attended cell and the connected cells with at least half its weight."""
         if self.readings is None or not self.readings.layers():
             return ()
         choice, words = self.chosen or last_layer(self.readings), range(len(self.readings.target_text))
         maps = (self.readings.image_map(word, choice.layer, choice.head, choice.shifted) for word in words)
-        return tuple(_region(each, self.readings.cell_centre, self.readings.cell_extent) for each in maps)
+        return tuple(_region(weights, self.readings.cell_centre, self.readings.cell_extent) for weights in maps)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the text, its score, and what was looked at where that was asked for."""
-        seen = "" if self.readings is None else self.readings._repr_html_()
-        return f"<p>{escape(self.text)} <small>{self.score:.3f}</small></p>{seen}"
+        return result_html(self.text, self.score, self.readings)
 
 
 class Captioner(BasePipeline):
-    """Says what is in pictures: `regard.load(folder).caption("dog.jpg")`."""
+    """Captions images: `regard.load(folder).caption("dog.jpg")`."""
 
     def caption(
         self,
         images: ImageInput | Sequence[ImageInput],
-        beam: int | None = None,
+        *,
         nbest: int = 1,
-        length_penalty: float | None = None,
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
-        **search: Any,
+        **search: Unpack[SearchOptions],
     ) -> list[Caption]:
-        """Caption a picture or many; the result has one caption a picture, in their order.
+        """Caption an image or several: one caption for each image, in order.
 
-        `wishes` are words that a caption begins with, must hold, or must not: for all, or one a picture. `search` are
-        other `SearchSettings`, such as sample=True. `readings` come from one more pass over the winner's own pieces.
-        Raises DataError for pictures that cannot be used, all at once, and UsageError for what contradicts itself.
+        `constraints` hold for all images, or there is one for each. `search` overrides the model folder's search
+        settings. `readings` come from teacher forcing the token ids that were found. Raises DataError, with all causes,
+        for images that cannot be used, and UsageError for options that contradict each other or the model.
         """
-        given = self._pictures([images] if isinstance(images, ImageInput) else list(images))
-        settings = self._search(nbest, beam=beam, length_penalty=length_penalty, **search)
+        loaded = self._load_images([images] if isinstance(images, ImageInput) else list(images))
+        settings = self._search_settings(nbest, search)
         self.model.eval()
-        asked = self._wishes(constraints, len(given), settings, "picture")
+        per_image = self._per_source(constraints, len(loaded), settings, "image")
         results = list[Caption]()
-        for first in range(0, len(given), TOGETHER):
-            pixels = [picture.tensor() for picture in given[first : first + TOGETHER]]
-            decoded = self._decode(pixels, asked[first : first + TOGETHER], settings)
-            some = [self._caption(found, nbest) for found in decoded]
-            for place, (caption, found) in enumerate(zip(some, decoded, strict=True), first):
-                self._warn(place, caption.repeats, found[0], asked[place], "caption")
-            if readings:
-                read = self._read(pixels, [found[0].ids for found in decoded])
-                some = [replace(each, readings=own, chosen=self.choice) for each, own in zip(some, read, strict=True)]
-            results += some
+        for first in range(0, len(loaded), IMAGES_AT_ONCE):
+            pixels = [image.tensor() for image in loaded[first : first + IMAGES_AT_ONCE]]
+            selected = per_image[first : first + IMAGES_AT_ONCE]
+            numbered = zip(range(len(pixels)), pixels, selected, strict=True)
+            requests = [self._image_request(*item, settings) for item in numbered]
+            hypotheses = self._decode(requests, settings)
+            captions = self._captions(pixels, hypotheses, nbest, readings)
+            for index, (caption, found) in enumerate(zip(captions, hypotheses, strict=True)):
+                self._warn(first + index, caption.repetition, found[0], selected[index], "caption")
+            results += captions
         return results
 
-    def _decode(
-        self, pixels: Sequence[torch.Tensor], wishes: Sequence[Constraints], settings: SearchSettings
-    ) -> list[list[Hypothesis]]:
-        jobs = [self._job(each, wish, settings) for each, wish in zip(pixels, wishes, strict=True)]
-        jobs = [replace(job, task=replace(job.task, id=id)) for id, job in enumerate(jobs)]
-        found = self.engine.decode(jobs, settings)
-        return [self._ordered(source, some, settings) for source, some in zip(pixels, found, strict=True)]
-
-    def read_all(self, images: Sequence[ImageInput], targets: Sequence[Sequence[int]]) -> list[Readings]:
-        """What the model looks at when it is made to write these target pieces (without end of sentence)."""
-        return self._read([picture.tensor() for picture in self._pictures(images)], targets)
-
-    def trace(self, image: ImageInput, **search: Any) -> tuple[list[Hypothesis], list[SearchStep]]:
-        """How a caption of a picture is found, step by step, searched by PyTorch."""
-        settings, verbs = self._search(1, **search), self.model
-        verbs.eval()
-        (picture,) = self._pictures([image])
-        job = self._job(picture.tensor(), NO_CONSTRAINTS, settings)
-        unseen: Any = verbs  # an ensemble's sources and states are tuples, which a search hands on unseen
-        return trace_search(unseen, unseen.encode(Batch.of([job.source], unseen.device)), job.task, settings)
+    def trace(self, image: ImageInput, **search: Unpack[SearchOptions]) -> tuple[Caption, list[SearchStep]]:
+        """Caption an image as `caption(image, readings=True)` does, and record every step of its search."""
+        settings = self._search_settings(1, search)
+        self.model.eval()
+        pixels = self._load_images([image])[0].tensor()
+        found, steps = self.engine.trace(self._image_request(0, pixels, NO_CONSTRAINTS, settings), settings)
+        hypotheses = self._rerank(pixels, found, settings)
+        (caption,) = self._captions([pixels], [hypotheses], 1, True)
+        self._warn(0, caption.repetition, hypotheses[0], NO_CONSTRAINTS, "caption")
+        return caption, steps
 
     def score(self, image: ImageInput, target: str) -> float:
-        """The log-probability of a given caption, end of sentence included."""
-        (picture,), ids = self._pictures([image]), self.tokenizer.target.encode(target)
-        return float(force_decode(self.model, [picture.tensor()], [ids], with_attention=False)[0].log_probs.sum())
+        """Return the log-probability of a given caption, end of sentence included."""
+        (loaded,), ids = self._load_images([image]), self.tokenizer.target.encode(target)
+        return float(force_decode(self.model, [loaded.tensor()], [ids], with_attention=False)[0].log_probs.sum())
 
     def model_view(self, image: ImageInput) -> npt.NDArray[np.uint8]:
-        """A picture as the model sees it, (Y, X, 3): brought to size, its cells evenly over it."""
-        (picture,) = self._pictures([image])
-        pixels: npt.NDArray[np.uint8] = np.rint(picture.tensor().permute(1, 2, 0).numpy() * 255).astype(np.uint8)
+        """Return an image as the model sees it, (Y, X, 3): resized, so that its cells divide it evenly."""
+        (loaded,) = self._load_images([image])
+        pixels: npt.NDArray[np.uint8] = np.rint(loaded.tensor().permute(1, 2, 0).numpy() * 255).astype(np.uint8)
         return pixels
 
     @property
-    def frame(self) -> ImageSizeSettings:
-        """What size pictures are brought to, and which files are refused."""
-        return self.settings.pictures or ImageSizeSettings()
+    def image_size(self) -> ImageSizeSettings:
+        """The size that images are resized to, and the files that are refused."""
+        return self.settings.images or ImageSizeSettings()
 
-    def _pictures(self, images: Sequence[ImageInput]) -> list[SourcePixels]:
-        """Opened and brought to size. Raises DataError with all that is wrong with them."""
-        frame, found, causes = self.frame, list[SourcePixels](), list[str]()
+    def _load_images(self, images: Sequence[ImageInput]) -> list[SourcePixels]:
+        """Decode and resize images. Raises DataError with all causes."""
+        loaded, causes = list[SourcePixels](), list[str]()
         for number, image in enumerate(images, 1):
             if isinstance(image, SourcePixels):
-                found.append(image)
+                loaded.append(image)
                 continue
             try:
-                name = None if isinstance(image, (str, Path)) else f"picture {number}"
-                found.append(source_pixels(load_pixels(image, frame, name), frame))
+                name = None if isinstance(image, (str, Path)) else f"image {number}"
+                loaded.append(source_pixels(load_pixels(image, self.image_size, name), self.image_size))
             except DataError as problem:
                 causes += problem.causes
         if causes:
             raise DataError(*causes)
-        return found
+        return loaded
 
-    def _job(self, pixels: torch.Tensor, wish: Constraints, settings: SearchSettings) -> DecodeRequest:
-        name = hashlib.blake2b(pixels.numpy().tobytes(), digest_size=8).digest()
-        return self._task(pixels, name, wish, settings)
+    def _image_request(
+        self, index: int, pixels: torch.Tensor, constraints: Constraints, settings: SearchSettings
+    ) -> DecodeRequest:
+        key = hashlib.blake2b(pixels.numpy().tobytes(), digest_size=8).digest()
+        return self._request(index, pixels, key, constraints, settings)
 
-    def _caption(self, found: list[Hypothesis], nbest: int) -> Caption:
-        some = [self._text(hypothesis) for hypothesis in found[:nbest]]
-        return replace(some[0], nbest=tuple(some)) if nbest > 1 else some[0]
+    def _captions(
+        self, pixels: Sequence[torch.Tensor], hypotheses: Sequence[list[Hypothesis]], nbest: int, readings: bool
+    ) -> list[Caption]:
+        """Return the caption of each image from its hypotheses, best first."""
+        captions = [self._caption(found, nbest) for found in hypotheses]
+        if not readings:
+            return captions
+        targets = [found[0].ids for found in hypotheses]
+        forced = force_decode(self.model, pixels, targets)
+        sizes = [(image.shape[1], image.shape[2]) for image in pixels]
+        read = [self._readings(*item) for item in zip(targets, forced, sizes, strict=True)]
+        return [replace(item, readings=r, chosen=self.choice) for item, r in zip(captions, read, strict=True)]
 
-    def _text(self, hypothesis: Hypothesis) -> Caption:
-        target, ids = self.tokenizer.target, hypothesis.ids
-        return Caption(target.decode(ids), tuple(target.tokens(ids)), hypothesis.score, repeats=self._repeats(ids))
+    def _caption(self, hypotheses: list[Hypothesis], nbest: int) -> Caption:
+        target = self.tokenizer.target
+        captions = [
+            Caption(target.decode(h.ids), tuple(target.tokens(h.ids)), h.score, repetition=self._repetition(h.ids))
+            for h in hypotheses[:nbest]
+        ]
+        return replace(captions[0], nbest=tuple(captions)) if nbest > 1 else captions[0]
 
-    def _read(self, pixels: Sequence[torch.Tensor], targets: Sequence[Sequence[int]]) -> list[Readings]:
-        found = force_decode(self.model, pixels, targets)
-        sizes = [(pixel.shape[1], pixel.shape[2]) for pixel in pixels]
-        return [self._readings(*each) for each in zip(targets, found, sizes, strict=True)]
-
-    def _readings(self, target: Sequence[int], found: ForcedDecoding, size: tuple[int, int]) -> Readings:
-        assert found.grid is not None, "a picture is read as a grid"
-        (rows, columns), (Y, X) = found.grid, size
+    def _readings(self, target: Sequence[int], forced: ForcedDecoding, size: tuple[int, int]) -> Readings:
+        assert forced.grid is not None, "an image is encoded as a grid of cells"
+        (rows, columns), (Y, X) = forced.grid, size
         encoder: Any = self.model.encoder
         cells = tuple(f"{row}·{column}" for row in range(1, rows + 1) for column in range(1, columns + 1))
         ids, vocabulary = [*target, EOS], self.tokenizer.target
-        pieces = vocabulary.tokens(ids)
-        words = vocabulary.word_indices(pieces)
+        tokens = vocabulary.tokens(ids)
+        words = vocabulary.word_indices(tokens)
         return Readings(
             cells,
-            tuple(pieces),
+            tuple(tokens),
             tuple(range(len(cells))),
             tuple(words),
-            found.weights,
-            found.roles,
+            forced.weights,
+            forced.roles,
             cells,
-            texts_of(vocabulary, ids, words),
-            found.grid,
+            word_texts(vocabulary, ids, words),
+            forced.grid,
             encoder.cell_centre,
             (rows * encoder.stride / Y, columns * encoder.stride / X),
         )
 
 
-def _region(weights: npt.NDArray[np.floating], middle: float, reach: tuple[float, float]) -> Region:
-    """The rectangle round the strongest cell and the cells joined to it, side by side, that are half as strong."""
+def _region(weights: npt.NDArray[np.floating], centre: float, extent: tuple[float, float]) -> Region:
+    """Return the bounding box of the strongest cell and the cells connected to it that are at least half as strong."""
     (rows, columns), strong = weights.shape, weights >= weights.max() / 2
     row, column = np.unravel_index(int(weights.argmax()), weights.shape)
-    todo, found = [(int(row), int(column))], {(int(row), int(column))}
-    for r, c in todo:
-        for near in ((r - 1, c), (r + 1, c), (r, c - 1), (r, c + 1)):
-            if near not in found and 0 <= near[0] < rows and 0 <= near[1] < columns and strong[near]:
-                found.add(near)
-                todo.append(near)
-    high, wide = [r for r, _ in found], [c for _, c in found]
-    down, across = cell_edges(rows, middle, reach[0]), cell_edges(columns, middle, reach[1])
-    return float(across[min(wide)]), float(down[min(high)]), float(across[max(wide) + 1]), float(down[max(high) + 1])
+    region = [(int(row), int(column))]
+    for r, c in region:  # grows while it is read: breadth-first
+        for cell in ((r - 1, c), (r + 1, c), (r, c - 1), (r, c + 1)):
+            if cell not in region and 0 <= cell[0] < rows and 0 <= cell[1] < columns and strong[cell]:
+                region.append(cell)
+    ys, xs = [r for r, _ in region], [c for _, c in region]
+    down, across = cell_edges(rows, centre, extent[0]), cell_edges(columns, centre, extent[1])
+    return float(across[min(xs)]), float(down[min(ys)]), float(across[max(xs) + 1]), float(down[max(ys) + 1])

@@ -1,4 +1,4 @@
-"""Lines longer than any in training: cut at sentence ends, at spaces, and in the worst case inside words."""
+"""Split lines longer than any source in training: at sentence ends, else at spaces, else inside words."""
 
 from __future__ import annotations
 
@@ -9,71 +9,70 @@ from dataclasses import dataclass
 
 from regard.errors import LineWarning
 
-__all__ = ["WHOLE", "LineSplitter"]
+__all__ = ["LineSplitter"]
 
-WHOLE = 2
-"""A sentence so many times longer than the longest in training is still translated whole."""
+_WHOLE = 2
+"""A sentence up to this many times longer than the longest source in training is still translated whole."""
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]»]* |(?<=[。！？])[”’」』）]* ?")
 _WORD = re.compile(r" *[^ ]+ ?")
 
 
 @dataclass(frozen=True)
 class LineSplitter:
-    """Cuts lines that are longer than `longest` pieces; `length` counts those of a text."""
+    """Splits lines of more than `longest` tokens; `length` counts the tokens of a text."""
 
     length: Callable[[str], int]
     longest: int
 
-    def cut(self, line: str, place: int) -> list[str]:
-        """The parts of a long line; any other line whole. Put together again, with nothing between, they are the line.
-        `place` is for warnings: where the line stands among those given.
-        """
+    def split(self, line: str, index: int) -> list[str]:
+        """Return the parts of a line; concatenated, they are the line. `index` is the line's, for warnings."""
         if self.length(line) <= self.longest:
             return [line]
-        sentences = self._packed(_split(line, _SENTENCE_END))
-        return [part for sentence in sentences for part in self._parts(sentence, place)]
+        sentences = self._merge(_split_after(line, _SENTENCE_END))
+        return [part for sentence in sentences for part in self._split_sentence(sentence, index)]
 
-    def _packed(self, parts: Iterable[str]) -> list[str]:
-        """Neighbours put together as long as they are no longer than `longest` pieces."""
-        packed: list[str] = []
+    def _merge(self, parts: Iterable[str]) -> list[str]:
+        """Merge neighbours as long as they have at most `longest` tokens together."""
+        merged: list[str] = []
         for part in parts:
-            if packed and self.length(packed[-1] + part) <= self.longest:
-                packed[-1] += part
+            if merged and self.length(merged[-1] + part) <= self.longest:
+                merged[-1] += part
             else:
-                packed.append(part)
-        return packed
+                merged.append(part)
+        return merged
 
-    def _parts(self, sentence: str, place: int) -> list[str]:
-        """A sentence whole, with a warning if it is long; in parts, with another, where it is far too long."""
+    def _split_sentence(self, sentence: str, index: int) -> list[str]:
+        """Leave a sentence whole up to `_WHOLE` times `longest` tokens, else split it at spaces; warn if it is long."""
         length = self.length(sentence)
-        parts, done = [sentence], "is translated whole, but may come out badly"
-        if length > WHOLE * self.longest:
-            words = [self._within(word) for word in _WORD.findall(sentence)]
-            parts = self._packed([part for word in words for part in word])
+        if length <= self.longest:
+            return [sentence]
+        parts, outcome = [sentence], "is translated whole, but may come out badly"
+        if length > _WHOLE * self.longest:
+            words = [self._split_word(word) for word in _WORD.findall(sentence)]
+            parts = self._merge([part for word in words for part in word])
             where = "at spaces" if all(len(word) == 1 for word in words) else "at spaces and inside words"
-            done = f"was cut {where} into {len(parts)} parts, whose translations may not fit together"
-        if length > self.longest:
-            said = f"a sentence of {length:,} pieces is longer than any in training ({self.longest:,}); it {done}: "
-            warnings.warn(LineWarning(place, f"{said}{sentence[:40]}…"), stacklevel=6)
+            outcome = f"was split {where} into {len(parts)} parts, whose translations may not fit together"
+        message = f"a sentence of {length:,} tokens is longer than any in training ({self.longest:,}); it {outcome}"
+        warnings.warn(LineWarning(index, f"{message}: {sentence[:40]}…"), stacklevel=6)
         return parts
 
-    def _within(self, word: str) -> list[str]:
-        """A word, cut between characters where it is longer than `longest` pieces."""
+    def _split_word(self, word: str) -> list[str]:
+        """Split a word of more than `longest` tokens between characters, each part as long as it can be."""
         parts = []
         while word:
-            end, beyond = 1, 2  # the first `end` characters fit (one must); the first `beyond` do not, or are not there
-            while beyond <= len(word) and self.length(word[:beyond]) <= self.longest:
-                end, beyond = beyond, 2 * beyond
-            beyond = min(beyond, len(word) + 1)
-            while beyond - end > 1:
-                middle = (end + beyond) // 2
-                end, beyond = (middle, beyond) if self.length(word[:middle]) <= self.longest else (end, middle)
-            parts.append(word[:end])
-            word = word[end:]
+            fits, exceeds = 1, 2  # prefix lengths: one character always counts as fitting; doubling, then bisection
+            while exceeds <= len(word) and self.length(word[:exceeds]) <= self.longest:
+                fits, exceeds = exceeds, 2 * exceeds
+            exceeds = min(exceeds, len(word) + 1)
+            while exceeds - fits > 1:
+                middle = (fits + exceeds) // 2
+                fits, exceeds = (middle, exceeds) if self.length(word[:middle]) <= self.longest else (fits, middle)
+            parts.append(word[:fits])
+            word = word[fits:]
         return parts
 
 
-def _split(line: str, end: re.Pattern[str]) -> list[str]:
-    """The line cut after each match, nothing left out."""
+def _split_after(line: str, end: re.Pattern[str]) -> list[str]:
+    """Split a line after each match, leaving nothing out."""
     ends = [match.end() for match in end.finditer(line)]
     return [line[start:stop] for start, stop in zip([0, *ends], [*ends, len(line)], strict=True) if start < stop]

@@ -1,4 +1,4 @@
-"""From a folder on the disk to something that answers."""
+"""Load a model folder, or several as an ensemble, as a Translator or Captioner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from regard.attention import Attention
 from regard.engine import Engine, EngineName, Precision
 from regard.errors import UsageError
-from regard.model_folder import ALIGNMENT, FolderSettings, load_alignment, load_folder
+from regard.model_folder import ALIGNMENT, FolderSettings, ModelFolder, load_alignment, load_folder
 from regard.models import Ensemble, Model
 from regard.pipeline.captioner import Captioner
 from regard.pipeline.translation import AlignmentChoice
@@ -26,19 +26,23 @@ def load(
     engine: EngineName = "auto",
     precision: Precision = "float32",
 ) -> Any:
-    """A Translator, or a Captioner, from the folder that training wrote; from several, one that averages the models'
-    probabilities.
+    """Load a Translator or Captioner from a model folder; from several, an ensemble that averages probabilities.
 
-    `engine` and `precision` say who decodes and how exactly: `int8` is the quickest on a processor. Raises
-    ModelFolderError when a part is missing or damaged, UsageError when this machine lacks what is asked for, or when
-    models do not share a vocabulary.
+    `engine` chooses who decodes, `precision` how exactly: `int8` is the fastest on a CPU. The type is Any because the
+    folder decides which it is; `load_translator` and `load_captioner` are typed. Raises ModelFolderError if a file is
+    missing or damaged, UsageError if this machine lacks what is asked for or the models share no vocabulary.
     """
     if not isinstance(folder, (str, Path)):
-        return _together([Path(each) for each in folder], device, engine, precision)
+        folders = [Path(item) for item in folder]
+        if not folders:
+            raise UsageError("no model to load; give at least one folder")
+        if len(folders) > 1:
+            return _load_ensemble(folders, device, engine, precision)
+        folder = folders[0]
     folder = Path(folder)
-    found = load_folder(folder, device)
-    choice, decoder = _choice(folder, found.model), Engine(found.model, engine, precision, folder)
-    return _kind(found.settings)(found.model, found.tokenizer, found.settings, choice, decoder)
+    loaded = load_folder(folder, device)
+    choice, decoder = _alignment_choice(folder, loaded.model), Engine(loaded.model, engine, precision, folder)
+    return _pipeline_type(loaded.settings)(loaded.model, loaded.tokenizer, loaded.settings, choice, decoder)
 
 
 def load_translator(
@@ -47,11 +51,11 @@ def load_translator(
     engine: EngineName = "auto",
     precision: Precision = "float32",
 ) -> Translator:
-    """The same of models that read text. Raises UsageError for those that read pictures."""
-    found = load(folder, device, engine, precision)
-    if not isinstance(found, Translator):
-        raise UsageError(f"{folder}: this model reads pictures, not text; caption with it: `regard caption`")
-    return found
+    """Load a model of text as `load` does. Raises UsageError for a captioner."""
+    loaded = load(folder, device, engine, precision)
+    if not isinstance(loaded, Translator):
+        raise UsageError(f"{folder}: this model reads images, not text; caption with it: `regard caption`")
+    return loaded
 
 
 def load_captioner(
@@ -60,58 +64,57 @@ def load_captioner(
     engine: EngineName = "auto",
     precision: Precision = "float32",
 ) -> Captioner:
-    """The same of models that read pictures. Raises UsageError for those that read text."""
-    found = load(folder, device, engine, precision)
-    if not isinstance(found, Captioner):
-        raise UsageError(f"{folder}: this model reads text, not pictures; translate with it: `regard translate`")
-    return found
+    """Load a model of images as `load` does. Raises UsageError for a translator."""
+    loaded = load(folder, device, engine, precision)
+    if not isinstance(loaded, Captioner):
+        raise UsageError(f"{folder}: this model reads text, not images; translate with it: `regard translate`")
+    return loaded
 
 
-def _kind(settings: FolderSettings) -> type[Translator] | type[Captioner]:
-    return Captioner if settings.model.encoder.reads == "pictures" else Translator
+def _pipeline_type(settings: FolderSettings) -> type[Translator] | type[Captioner]:
+    return Translator if settings.model.encoder.reads == "text" else Captioner
 
 
-def _together(folders: list[Path], device: str, engine: EngineName, precision: Precision) -> Translator | Captioner:
-    """Models that write the same pieces, as one; the first says how to search, and which read shows alignments."""
-    if not folders:
-        raise UsageError("there is no model to load; give at least one folder")
-    if len(folders) == 1:
-        found_alone: Translator | Captioner = load(folders[0], device, engine, precision)
-        return found_alone
-    found = [load_folder(folder, device) for folder in folders]
-    first = found[0]
-    strangers = [
-        f"{folder}: has another vocabulary than {folders[0]}; only models that share one can be averaged"
-        for folder, each in zip(folders, found, strict=True)
-        if each.tokenizer.fingerprint != first.tokenizer.fingerprint
-    ]
-    strangers += [
-        f"{folder}: reads {each.settings.model.encoder.reads}, and {folders[0]} does not; only like goes with like"
-        for folder, each in zip(folders, found, strict=True)
-        if each.settings.model.encoder.reads != first.settings.model.encoder.reads
-    ]
-    strangers += [
-        f"{folder}: sees pictures otherwise than {folders[0]} does (data.images: height, width, fit …)"
-        for folder, each in zip(folders, found, strict=True)
-        if each.settings.pictures != first.settings.pictures
-    ]
-    if strangers:
-        raise UsageError(*strangers)
-    model, choice = Ensemble([each.model for each in found]), _choice(folders[0], first.model)
+def _load_ensemble(
+    folders: list[Path], device: str, engine: EngineName, precision: Precision
+) -> Translator | Captioner:
+    """Load models as one ensemble. The first folder gives search settings, tokenizer and alignment choice."""
+    members = [load_folder(folder, device) for folder in folders]
+    if causes := _incompatible(folders, members):
+        raise UsageError(*causes)
+    first = members[0]
+    model, choice = Ensemble([member.model for member in members]), _alignment_choice(folders[0], first.model)
     if choice is not None:
         choice = replace(choice, layer=f"models.0.{choice.layer}")
-    return _kind(first.settings)(model, first.tokenizer, first.settings, choice, Engine(model, engine, precision))
+    decoder = Engine(model, engine, precision)
+    return _pipeline_type(first.settings)(model, first.tokenizer, first.settings, choice, decoder)
 
 
-def _choice(folder: Path, model: Model) -> AlignmentChoice | None:
-    """The read that was chosen for alignments, if this model has it."""
+def _incompatible(folders: list[Path], members: list[ModelFolder]) -> list[str]:
+    """Return why members cannot be averaged with the first one, a sentence for each cause."""
+    first, causes = members[0], list[str]()
+    for folder, member in zip(folders[1:], members[1:], strict=True):
+        reads, wanted = member.settings.model.encoder.reads, first.settings.model.encoder.reads
+        if member.tokenizer.fingerprint != first.tokenizer.fingerprint:
+            causes.append(f"{folder}: its vocabulary differs from that of {folders[0]}; an ensemble shares one")
+        if reads != wanted:
+            causes.append(f"{folder}: reads {reads}, and {folders[0]} reads {wanted}; an ensemble reads one of them")
+        if member.settings.images != first.settings.images:
+            causes.append(
+                f"{folder}: resizes images differently from {folders[0]} (data.images: height, width, fit …); an "
+                "ensemble shares one image size"
+            )
+    return causes
+
+
+def _alignment_choice(folder: Path, model: Model) -> AlignmentChoice | None:
+    """Return the attention head that the folder names for alignments; None, with a warning, if the model lacks it."""
     values = load_alignment(folder)
     if values is None:
         return None
-    read = dict(model.named_modules()).get(values["layer"])
-    head = values["head"]
-    there = head is None or (type(head) is int and head in range(read.heads if isinstance(read, Attention) else 0))
-    if isinstance(read, Attention) and read.role == "cross" and there:
+    module, head = dict(model.named_modules()).get(values["layer"]), values["head"]
+    heads = module.heads if isinstance(module, Attention) and module.role == "cross" else 0
+    if heads and (head is None or (type(head) is int and 0 <= head < heads)):
         return AlignmentChoice(**values)
     warnings.warn(
         f"{folder / ALIGNMENT}: names a layer or head that this model lacks and is not used; alignments come from the "

@@ -1,22 +1,25 @@
-"""What a translator answers with, and which read of it shows the alignment."""
+"""The result of translating a line, and the choice of the attention head that shows its alignment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 
 from regard.attention.alignment import Link, Readings, Symmetry
 from regard.errors import UsageError
 
-__all__ = ["AlignmentChoice", "Translation", "joined", "last_layer", "without_readings"]
+__all__ = ["AlignmentChoice", "Translation", "join_parts", "last_layer", "result_html"]
 
 
 @dataclass(frozen=True)
 class AlignmentChoice:
-    """Which read is taken for the alignment: a layer, one of its heads (None: their mean), which row, and whether the
-    links of both directions of its weights are put together (None: each target word has one link). `with_reverse` is
-    how they are put together with those of a model of the other direction, where there is one."""
+    """The attention weights that alignments are extracted from: a layer, and a head (None: the mean of its heads).
+
+    `shifted` takes the weights of the next decoder step, whose query has seen the token (SHIFT-ATT, Chen et al. 2020).
+    `symmetry` combines the links of both directions of the weights (None: one link for each target word);
+    `with_reverse` combines them with the links of a model of the reverse direction, if there is one.
+    """
 
     layer: str
     head: int | None
@@ -27,11 +30,12 @@ class AlignmentChoice:
 
 @dataclass(frozen=True)
 class Translation:
-    """One translated line.
+    """The translation of one line.
 
-    `score` is the log-probability over the length penalty; a line that was cut has the sum of its parts, and no
-    readings. `alignments` are links (source word, target word); `nbest` holds the hypotheses, best first, if asked for.
-    `repeats`: what was written again and again, and how often, where the model seems to have lost its way.
+    `tokens`: its subword units, as text. `score`: log-probability over the length penalty; of a line that was split,
+    the sum of its parts. `alignments`: links (source word, target word), if asked for. `readings`: attention weights
+    and the words they belong to, if asked for; None for a line that was split. `nbest`: the hypotheses, best first, if
+    more than one was asked for. `repetition`: a text that is repeated over and over, and how often: a sign of failure.
     """
 
     text: str
@@ -40,50 +44,51 @@ class Translation:
     alignments: tuple[Link, ...] | None = None
     readings: Readings | None = field(default=None, repr=False)
     nbest: tuple[Translation, ...] = ()
-    repeats: tuple[str, int] | None = None
+    repetition: tuple[str, int] | None = None
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the text, its score, and what was looked at where that was asked for."""
-        seen = "" if self.readings is None else self.readings._repr_html_()
-        return f"<p>{escape(self.text)} <small>{self.score:.3f}</small></p>{seen}"
+        return result_html(self.text, self.score, self.readings)
+
+
+def result_html(text: str, score: float, readings: Readings | None) -> str:
+    """Return what a notebook shows of a result: text, score, and attention weights if there are any."""
+    weights = "" if readings is None else readings._repr_html_()
+    return f"<p>{escape(text)} <small>{score:.3f}</small></p>{weights}"
 
 
 def last_layer(readings: Readings) -> AlignmentChoice:
-    """The mean of the heads of the highest layer. Raises UsageError for a model without attention."""
+    """Return the default choice: the mean of the last layer's heads. Raises UsageError if there is no attention."""
     if not (layers := readings.layers()):
         raise UsageError(
-            "this model has no attention (model.decoder.kind = plain): it looks at no word, so none can be aligned or "
-            "shown; use one that reads, such as the preset rnn-bahdanau"
+            "this model has no attention (model.decoder.kind = no_attention), so it has no alignments to extract or "
+            "draw; use a model with attention, such as the preset rnn-bahdanau"
         )
     return AlignmentChoice(layers[-1], None, False)
 
 
-def joined(parts: Sequence[Translation], cut: Sequence[str], alignments: bool, coded: int = 0) -> Translation:
-    """The translations of the parts of one line, put together again; links count the words of the whole line.
+def join_parts(
+    parts: Sequence[Translation], sources: Sequence[str], alignments: bool, code_words: int = 0
+) -> Translation:
+    """Join the translations of the parts of one split line; links count the words of the whole line.
 
-    Every part but the first begins with `coded` words of the first once more: the code of a language.
+    `sources` are the parts' texts. Each but the first repeats the first `code_words` words: the language code.
     """
     links: list[Link] = []
-    source = target = again = 0
-    for part, text in zip(parts, cut, strict=True):
-        links += [(s - again + source, t + target) for s, t in part.alignments or () if s >= again]
-        source, target = source - again + text.count(" "), target + len(part.text.split())
-        again = coded
+    source = target = repeated = 0
+    for part, text in zip(parts, sources, strict=True):
+        links += [(s - repeated + source, t + target) for s, t in part.alignments or () if s >= repeated]
+        source, target = source - repeated + text.count(" "), target + len(part.text.split())
+        repeated = code_words
     ranks = range(max((len(part.nbest) for part in parts), default=0))
     return Translation(
         " ".join(part.text for part in parts if part.text),
         tuple(token for part in parts for token in part.tokens),
         sum((part.score for part in parts), 0.0),
         tuple(links) if alignments else None,
-        nbest=tuple(joined([_ranked(part, rank) for part in parts], cut, alignments, coded) for rank in ranks),
-        repeats=next((part.repeats for part in parts if part.repeats is not None), None),
+        nbest=tuple(
+            # A part with fewer hypotheses contributes its last one.
+            join_parts([part.nbest[min(rank, len(part.nbest) - 1)] for part in parts], sources, alignments, code_words)
+            for rank in ranks
+        ),
+        repetition=next((part.repetition for part in parts if part.repetition is not None), None),
     )
-
-
-def _ranked(part: Translation, rank: int) -> Translation:
-    """The hypothesis of this rank, or the last where the search found fewer."""
-    return part.nbest[min(rank, len(part.nbest) - 1)]
-
-
-def without_readings(translation: Translation) -> Translation:
-    return replace(translation, readings=None)

@@ -1,30 +1,35 @@
-"""Lines go in, translations come out, with what the model looked at."""
+"""Translator: raw text to translated text, with attention readings, alignments, streaming and a search trace."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from typing_extensions import Unpack
 
 from regard.attention.alignment import Link, Readings, extract_links
 from regard.data.text import clean
 from regard.data.vocabulary import EOS
 from regard.engine import DecodeRequest
-from regard.models import Batch
-from regard.pipeline.base import BasePipeline, texts_of
+from regard.errors import UsageError
+from regard.pipeline.base import BasePipeline, word_texts
 from regard.pipeline.line_splitter import LineSplitter
-from regard.pipeline.translation import Translation, joined, last_layer, without_readings
-from regard.search import (
-    NO_CONSTRAINTS,
-    Constraints,
-    Hypothesis,
-    SearchSettings,
-    is_complete,
-)
+from regard.pipeline.translation import Translation, join_parts, last_layer
+from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings, is_complete
 from regard.search.forced_decoding import ForcedDecoding, force_decode
-from regard.search.search_trace import SearchStep, trace_search
+from regard.search.search_trace import SearchStep
 
 __all__ = ["Translator"]
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """A line, or a part of a long line, that is decoded as one source. It is tokenised once: `ids` end with EOS."""
+
+    text: str
+    ids: list[int]
+    constraints: Constraints
 
 
 class Translator(BasePipeline):
@@ -33,181 +38,200 @@ class Translator(BasePipeline):
     def translate(
         self,
         texts: str | Sequence[str],
-        beam: int | None = None,
+        *,
         nbest: int = 1,
-        length_penalty: float | None = None,
         alignments: bool = False,
         readings: bool = False,
         constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
-        **search: Any,
+        **search: Unpack[SearchOptions],
     ) -> list[Translation]:
-        """Translate a line or many; the result has one translation a line, in their order. Empty lines stay empty.
+        """Translate a line or several: one translation for each line, in order. Empty lines stay empty.
 
-        `wishes` are words that a translation begins with, must hold, or must not: for all lines, or one a line.
-        `search` are other `SearchSettings`, such as sample=True. `readings` come from one more pass over the winner's
-        own pieces, so they are those of the result whatever the search did. Raises UsageError, with all reasons, for
-        what contradicts itself or cannot be had.
+        `constraints` hold for all lines, or there is one for each. `search` overrides the model folder's search
+        settings. `readings` and `alignments` come from teacher forcing the token ids that were found, whatever the
+        search was. Raises UsageError, with all causes, for options that contradict each other or the model.
         """
         lines = [texts] if isinstance(texts, str) else list(texts)
-        settings = self._search(nbest, beam=beam, length_penalty=length_penalty, **search)
+        settings = self._search_settings(nbest, search)
         self.model.eval()
-        asked = self._wishes(constraints, len(lines), settings, "line")
-        cuts = [self._cut(line, place, wish) for place, (line, wish) in enumerate(zip(lines, asked, strict=True))]
-        sentences = [text for cut in cuts for text, _ in cut]
-        jobs = [self._job(text, wish, settings) for cut in cuts for text, wish in cut]
-        jobs = [replace(job, task=replace(job.task, id=id)) for id, job in enumerate(jobs)]
-        decoded = self.engine.decode(jobs, settings)
-        decoded = [self._ordered(job.source, some, settings) for job, some in zip(jobs, decoded, strict=True)]
-        seen: Sequence[Sequence[Readings]] = [()] * len(sentences)
-        if alignments or readings:
-            best = [hypotheses[:nbest] for hypotheses in decoded]
-            seen = self._seen(sentences, best, None if readings else "cross")
-        found = iter(zip(sentences, decoded, seen, strict=True))
+        per_line = zip(lines, self._per_source(constraints, len(lines), settings, "line"), strict=True)
+        split = [self._segments(line, index, item) for index, (line, item) in enumerate(per_line)]
+        segments = [segment for parts in split for segment in parts]
+        requests = [self._segment_request(index, segment, settings) for index, segment in enumerate(segments)]
+        hypotheses = self._decode(requests, settings)
+        parts = iter(self._translations(segments, hypotheses, nbest, alignments, readings))
+        best = iter(hypotheses)
         results = []
-        for place, cut in enumerate(cuts):
-            parts = []
-            for _, wish in cut:
-                text, hypotheses, read = next(found)
-                parts.append(self._translation(text, hypotheses, read, nbest, alignments))
-                self._warn(place, parts[-1].repeats, hypotheses[0], wish, "translation")
-            if len(parts) == 1:
-                results.append(parts[0])
-            else:
-                coded = int(bool(cut and self.tokenizer.source.language_code(cut[0][0])))
-                results.append(joined(parts, [text for text, _ in cut], alignments, coded))
-        return results if readings else [without_readings(result) for result in results]
+        for index, line_segments in enumerate(split):
+            line_parts = list(islice(parts, len(line_segments)))
+            for segment, part in zip(line_segments, line_parts, strict=True):
+                self._warn(index, part.repetition, next(best)[0], segment.constraints, "translation")
+            results.append(line_parts[0] if len(line_parts) == 1 else self._join(line_segments, line_parts, alignments))
+        return results
 
-    def stream(self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Any) -> Iterator[str]:
-        """The translation of a line, word by word as it is written: put together it is that of a beam of 1.
+    def stream(
+        self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
+    ) -> Iterator[str]:
+        """Yield the translation of a line word by word as it is decoded: greedily or, with `sample=True`, sampled.
 
-        It is greedy; with `sample=True`, drawn.
+        Joined, the yielded texts are the translation with a beam of 1.
         """
-        settings = self._search(1, **{**search, "beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0})
+        greedy: SearchOptions = {"beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0}
+        settings = self._search_settings(1, {**search, **greedy})
         self.model.eval()
-        (asked,) = self._wishes(constraints, 1, settings, "line")
-        begun = False
-        for part, own in self._cut(text, 0, asked):
-            for number, more in enumerate(self._increments(self._job(part, own, settings), settings, own)):
-                yield f" {more}" if begun and number == 0 else more
-                begun = True
+        (checked,) = self._per_source(constraints, 1, settings, "line")
+        started = False
+        for segment in self._segments(text, 0, checked):
+            request = self._segment_request(0, segment, settings)
+            for number, increment in enumerate(self._increments(request, settings, segment.constraints)):
+                yield f" {increment}" if started and number == 0 else increment
+                started = True
 
-    def _increments(self, job: DecodeRequest, settings: SearchSettings, wish: Constraints) -> Iterator[str]:
-        """What a translation grows by: whole words, and in the end the rest."""
-        target, told = self.tokenizer.target, ""
-        ids: tuple[int, ...] = ()
-        for ids in self.engine.stream(job, settings):
-            words = target.word_indices(target.tokens(ids))
-            whole = target.decode(ids[: words.index(words[-1])]) if words else ""
-            if len(whole) > len(told) and whole.startswith(told):
-                yield whole[len(told) :]
-                told = whole
-        if rest := target.decode(ids)[len(told) :]:
-            yield rest
-        best = Hypothesis(ids, 0.0, 0.0, is_complete(ids, job.task.terms))
-        self._warn(0, self._repeats(ids, job.source_ids), best, wish, "translation")
+    def trace(self, text: str, **search: Unpack[SearchOptions]) -> tuple[Translation, list[SearchStep]]:
+        """Translate a line as `translate(text, readings=True)` does, and record every step of its search.
 
-    def readings(self, source: str, target: Sequence[int]) -> Readings:
-        """What the model looks at when it is made to write these target pieces (without end of sentence)."""
-        return self.read_all([source], [target])[0]
+        Raises UsageError for an empty line, and for one so long that it would be split.
+        """
+        settings = self._search_settings(1, search)
+        self.model.eval()
+        segments = self._segments(text, 0, NO_CONSTRAINTS)
+        if not segments:
+            raise UsageError("the line is empty; give a line of text")
+        if len(segments) > 1:
+            raise UsageError(
+                "the line is longer than any in training and would be split; give a shorter line, or one sentence"
+            )
+        (segment,) = segments
+        request = self._segment_request(0, segment, settings)
+        found, steps = self.engine.trace(request, settings)
+        hypotheses = self._rerank(request.source, found, settings)
+        (translation,) = self._translations(segments, [hypotheses], 1, False, True)
+        self._warn(0, translation.repetition, hypotheses[0], segment.constraints, "translation")
+        return translation, steps
 
     def read_all(
         self, sources: Sequence[str], targets: Sequence[Sequence[int]], role: str | None = None
     ) -> list[Readings]:
-        """The same for many, in batches; with a `role` ("encoder", "decoder" or "cross") of the reads that have it."""
-        ids = [self._encode(source) for source in sources]
-        found = force_decode(self.model, ids, targets, role=role)
-        return [self._readings(*each) for each in zip(ids, targets, found, strict=True)]
+        """Teacher-force given targets and return their attention readings, in order.
+
+        `targets` are token ids without end of sentence. `role`: only attention of this role ("encoder", "decoder" or
+        "cross").
+        """
+        return self._read([self.encode(source) for source in sources], targets, role)
 
     def encode(self, text: str) -> list[int]:
-        """The pieces of a line as the model reads it, end of sentence last."""
-        return self._encode(clean(text))
-
-    def trace(self, text: str, **search: Any) -> tuple[list[Hypothesis], list[SearchStep]]:
-        """How a translation of a line is found, step by step; the line is taken whole, and searched by PyTorch."""
-        settings = self._search(1, **search)
-        self.model.eval()
-        job = self._job(clean(text), NO_CONSTRAINTS, settings)
-        verbs: Any = self.model  # an ensemble's sources and states are tuples, which a search hands on unseen
-        source = verbs.encode(Batch.of([job.source], verbs.device))
-        return trace_search(verbs, source, job.task, settings)
-
-    def score(self, source: str, target: str) -> float:
-        """The log-probability of a given target, end of sentence included."""
-        return self._forced(source, self.tokenizer.target.encode(target))
-
-    def _forced(self, source: str, ids: Sequence[int]) -> float:
-        """The log-probability of given target pieces and the end of sentence after them."""
-        return float(force_decode(self.model, [self._encode(source)], [ids], with_attention=False)[0].log_probs.sum())
-
-    def _readings(self, source: Sequence[int], target: Sequence[int], found: ForcedDecoding) -> Readings:
-        pieces = self.tokenizer.source.tokens(source), self.tokenizer.target.tokens([*target, EOS])
-        words = self.tokenizer.source.word_indices(pieces[0]), self.tokenizer.target.word_indices(pieces[1])
-        return Readings(
-            tuple(pieces[0]),
-            tuple(pieces[1]),
-            tuple(words[0]),
-            tuple(words[1]),
-            found.weights,
-            found.roles,
-            texts_of(self.tokenizer.source, source, words[0]),
-            texts_of(self.tokenizer.target, [*target, EOS], words[1]),
-        )
-
-    def _encode(self, text: str) -> list[int]:
+        """Tokenise a line as the model reads it: token ids, end of sentence last."""
         return [*self.tokenizer.source.encode(text), EOS]
 
-    def _length(self, text: str) -> int:
-        return len(self._encode(text))
-
-    def _job(self, text: str, wish: Constraints, settings: SearchSettings) -> DecodeRequest:
-        """A sentence to decode, in pieces."""
-        return self._task(self._encode(text), text.encode(), wish, settings)
-
-    def _cut(self, line: str, place: int, wish: Constraints) -> list[tuple[str, Constraints]]:
-        """The parts of a line that is longer than anything seen in training; any other line whole.
-
-        What is asked of its beginning is asked of the first part; a line with terms stays whole, because nobody knows
-        which part they belong to.
-        """
-        line, longest = clean(line), self.settings.search.longest_source
-        if not line or longest is None or wish.terms:
-            return [(line, wish)] if line else []
-        code = self.tokenizer.source.language_code(line)
-        first, *others = LineSplitter(lambda text: self._length(code + text), longest).cut(
-            line.removeprefix(code), place
-        )
-        spaced = f"{code} " if code else ""
-        return [(code + first, wish), *((spaced + part, replace(wish, prefix="")) for part in others)]
-
-    def _seen(
-        self, sentences: Sequence[str], found: Sequence[Sequence[Hypothesis]], role: str | None
-    ) -> list[list[Readings]]:
-        """What the model looks at as it writes each hypothesis of each sentence."""
-        pairs = [(text, each.ids) for text, some in zip(sentences, found, strict=True) for each in some]
-        read = iter(self.read_all([text for text, _ in pairs], [ids for _, ids in pairs], role))
-        return [[next(read) for _ in some] for some in found]
-
-    def _translation(
-        self, source: str, found: list[Hypothesis], seen: Sequence[Readings], nbest: int, alignments: bool
-    ) -> Translation:
-        ids = self._encode(source)
-        some = [self._text(hypothesis, ids) for hypothesis in found[:nbest]]
-        if seen:
-            some = [
-                replace(text, readings=read, alignments=tuple(self.align(read)) if alignments else None)
-                for text, read in zip(some, seen, strict=True)
-            ]
-        return replace(some[0], nbest=tuple(map(without_readings, some))) if nbest > 1 else some[0]
+    def score(self, source: str, target: str | Sequence[int]) -> float:
+        """Return the log-probability of a given target (text, or token ids), end of sentence included."""
+        ids = self.tokenizer.target.encode(target) if isinstance(target, str) else target
+        return float(force_decode(self.model, [self.encode(source)], [ids], with_attention=False)[0].log_probs.sum())
 
     def align(self, readings: Readings) -> list[Link]:
-        """The links between words, from the layer, head and row that were chosen for them.
-
-        Raises UsageError for a model without attention.
-        """
+        """Extract word links from readings, by the chosen layer and head. Raises UsageError without attention."""
         choice = self.choice or last_layer(readings)
         return extract_links(readings.words(choice.layer, choice.head, choice.shifted).weights, choice.symmetry)
 
-    def _text(self, hypothesis: Hypothesis, source: Sequence[int]) -> Translation:
+    def _segments(self, line: str, index: int, constraints: Constraints) -> list[_Segment]:
+        """Tokenise a line; if it is longer than any source in training, split it into segments.
+
+        The prefix is for the first segment. A line with required terms stays whole, because nobody knows which segment
+        they belong to. `index` is for warnings.
+        """
+        line, longest = clean(line), self.settings.search.longest_source
+        if not line:
+            return []
+        ids = self.encode(line)
+        if longest is None or constraints.terms or len(ids) <= longest:
+            return [_Segment(line, ids, constraints)]
+        code = self.tokenizer.source.language_code(line)
+        splitter = LineSplitter(lambda text: len(self.encode(code + text)), longest)
+        first, *others = splitter.split(line.removeprefix(code), index)
+        code_and_space = f"{code} " if code else ""
+        texts = [code + first, *(code_and_space + part for part in others)]
+        without_prefix = replace(constraints, prefix="")
+        return [
+            _Segment(text, self.encode(text), without_prefix if number else constraints)
+            for number, text in enumerate(texts)
+        ]
+
+    def _segment_request(self, index: int, segment: _Segment, settings: SearchSettings) -> DecodeRequest:
+        return self._request(index, segment.ids, segment.text.encode(), segment.constraints, settings)
+
+    def _translations(
+        self,
+        segments: Sequence[_Segment],
+        hypotheses: Sequence[list[Hypothesis]],
+        nbest: int,
+        alignments: bool,
+        readings: bool,
+    ) -> list[Translation]:
+        """Return the translation of each segment from its hypotheses, best first."""
+        pairs = [(s.ids, h) for s, found in zip(segments, hypotheses, strict=True) for h in found[:nbest]]
+        results = [self._translation(source, hypothesis) for source, hypothesis in pairs]
+        if alignments or readings:
+            read = self._read([ids for ids, _ in pairs], [h.ids for _, h in pairs], None if readings else "cross")
+            results = [
+                replace(
+                    result,
+                    readings=item if readings else None,
+                    alignments=tuple(self.align(item)) if alignments else None,
+                )
+                for result, item in zip(results, read, strict=True)
+            ]
+        stream = iter(results)
+        return [_with_nbest(list(islice(stream, len(found[:nbest]))), nbest) for found in hypotheses]
+
+    def _translation(self, source: Sequence[int], hypothesis: Hypothesis) -> Translation:
         target, ids = self.tokenizer.target, hypothesis.ids
-        repeats = self._repeats(ids, source)
-        return Translation(target.decode(ids), tuple(target.tokens(ids)), hypothesis.score, repeats=repeats)
+        repetition = self._repetition(ids, source)
+        return Translation(target.decode(ids), tuple(target.tokens(ids)), hypothesis.score, repetition=repetition)
+
+    def _join(self, segments: Sequence[_Segment], parts: Sequence[Translation], alignments: bool) -> Translation:
+        """Join the translations of a split line, or of an empty one, which has no segments."""
+        code_words = int(bool(segments and self.tokenizer.source.language_code(segments[0].text)))
+        return join_parts(parts, [segment.text for segment in segments], alignments, code_words)
+
+    def _increments(self, request: DecodeRequest, settings: SearchSettings, constraints: Constraints) -> Iterator[str]:
+        """Yield what a streamed translation grows by: whole words, and at the end the rest."""
+        target, yielded = self.tokenizer.target, ""
+        ids: tuple[int, ...] = ()
+        for ids in self.engine.stream(request, settings):
+            words = target.word_indices(target.tokens(ids))
+            whole = target.decode(ids[: words.index(words[-1])]) if words else ""
+            if len(whole) > len(yielded) and whole.startswith(yielded):
+                yield whole[len(yielded) :]
+                yielded = whole
+        if rest := target.decode(ids)[len(yielded) :]:
+            yield rest
+        best = Hypothesis(ids, 0.0, 0.0, is_complete(ids, request.task.terms))
+        self._warn(0, self._repetition(ids, request.source_ids), best, constraints, "translation")
+
+    def _read(
+        self, sources: Sequence[list[int]], targets: Sequence[Sequence[int]], role: str | None = None
+    ) -> list[Readings]:
+        forced = force_decode(self.model, sources, targets, role=role)
+        return [self._readings(*item) for item in zip(sources, targets, forced, strict=True)]
+
+    def _readings(self, source: Sequence[int], target: Sequence[int], forced: ForcedDecoding) -> Readings:
+        vocabularies, ids = (self.tokenizer.source, self.tokenizer.target), (source, [*target, EOS])
+        tokens = [vocabulary.tokens(side) for vocabulary, side in zip(vocabularies, ids, strict=True)]
+        words = [vocabulary.word_indices(side) for vocabulary, side in zip(vocabularies, tokens, strict=True)]
+        texts = [word_texts(*side) for side in zip(vocabularies, ids, words, strict=True)]
+        return Readings(
+            tuple(tokens[0]),
+            tuple(tokens[1]),
+            tuple(words[0]),
+            tuple(words[1]),
+            forced.weights,
+            forced.roles,
+            texts[0],
+            texts[1],
+        )
+
+
+def _with_nbest(translations: list[Translation], nbest: int) -> Translation:
+    """Return the best translation; if several were asked for, with all of them, without their readings."""
+    best = translations[0]
+    return best if nbest == 1 else replace(best, nbest=tuple(replace(item, readings=None) for item in translations))

@@ -18,7 +18,7 @@ from regard.search.constraints import is_complete
 from regard.search.loop import Decoding, DecodingModel, decode, search
 from regard.search.rerank import Repetition, coverage, find_repetition, mbr_utility
 from regard.search.rules import Bans, LengthPenalty, Rule, SuppressTokens
-from regard.search.settings import SearchSettings
+from regard.search.settings import SearchOptions, SearchSettings
 from regard.search.task import BannedPhrase, Hypothesis, Task, Term
 from regard.search.view import BeamView
 
@@ -37,6 +37,7 @@ __all__ = [
     "LengthPenalty",
     "Repetition",
     "Rule",
+    "SearchOptions",
     "SearchSettings",
     "StepCandidates",
     "StepResult",

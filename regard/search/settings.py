@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import pydantic
 from pydantic import Field
 
 from regard.settings import Settings
 
-__all__ = ["SearchSettings"]
+__all__ = ["SearchOptions", "SearchSettings"]
 
 
 class SearchSettings(Settings):
@@ -79,3 +81,25 @@ class SearchSettings(Settings):
         by_source = max(int(self.max_ratio * source_length) + self.max_extra + required, self.min_length + 1)
         limits = (by_source, max_target, self.max_length and self.max_length + 1)
         return min(limit for limit in limits if limit is not None)
+
+
+class SearchOptions(TypedDict, total=False):
+    """The fields of `SearchSettings` as optional keyword arguments; None or absent: as the model folder says."""
+
+    beam: int | None
+    length_penalty: float | None
+    coverage_penalty: float | None
+    max_ratio: float | None
+    max_extra: int | None
+    min_length: int | None
+    max_length: int | None
+    no_repeat_ngram: int | None
+    sample: bool | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    groups: int | None
+    diversity: float | None
+    mbr: bool | None
+    longest_source: int | None

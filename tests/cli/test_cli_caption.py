@@ -45,7 +45,7 @@ def test_a_run_says_what_it_was_made_of(captioner: Path, album: Path) -> None:
         "blind": False,
         "max_pixels": 50_000_000,
     }
-    assert config["pictures"] == frame
+    assert config["images"] == frame
     assert config["search"]["longest_source"] is None
     assert config["search"]["max_length"] > 3
     stamps = json.loads((captioner / "data.json").read_text())["files"]
@@ -231,7 +231,7 @@ def test_a_run_goes_on_with_pictures_of_the_size_it_knows(regard: Command, shown
     assert "data.images.height was 8 and is 16 now: 8 holds, the model sees pictures of that size" in done.err
     tuned = regard("train", *shown, "--from", "run", "--set", "training.updates=2", "--out", "tuned", "--threads", 1)
     assert "vocabulary: 280 pieces of run" in tuned.err
-    assert json.loads((tmp_path / "tuned" / "config.json").read_text())["pictures"]["height"] == 8
+    assert json.loads((tmp_path / "tuned" / "config.json").read_text())["images"]["height"] == 8
 
 
 def test_a_look_ahead(regard: Command, shown: list[str], tmp_path: Path) -> None:

@@ -69,22 +69,22 @@ def test_the_parts_are_the_line(translator: Translator, name: str) -> None:
     parts, _ = cut(translator, LINES[name])
     assert "".join(parts) == clean(LINES[name])
     assert all(part.strip() for part in parts)
-    assert all(len(translator._encode(part)) <= 2 * LONGEST for part in parts)
+    assert all(len(translator.encode(part)) <= 2 * LONGEST for part in parts)
 
 
 @pytest.mark.parametrize("name", LINES)
 def test_a_warning_says_what_is_not_cut_between_sentences(translator: Translator, name: str) -> None:
     parts, heard = cut(translator, LINES[name])
-    long = [part for part in parts if len(translator._encode(part)) > LONGEST]
+    long = [part for part in parts if len(translator.encode(part)) > LONGEST]
     assert sum("is translated whole" in each for each in heard) == len(long)
     if name in ("sentences", "sentences without spaces between", "quotes", "spaces", "brackets and spaces"):
-        assert [each for each in heard if "was cut" in each] == []
+        assert [each for each in heard if "was split" in each] == []
     elif name != "short":
-        (said,) = (each for each in heard if "was cut" in each)
+        (said,) = (each for each in heard if "was split" in each)
         place = "at spaces" if name == "one sentence" else "at spaces and inside words"
-        total = len(translator._encode(LINES[name]))
+        total = len(translator.encode(LINES[name]))
         assert said.startswith(
-            f"a sentence of {total} pieces is longer than any in training (12); it was cut {place} into {len(parts)} parts, "
+            f"a sentence of {total} tokens is longer than any in training (12); it was split {place} into {len(parts)} parts, "
         )
         assert said.endswith(f": {clean(LINES[name])[:40]}…")
 
@@ -92,8 +92,8 @@ def test_a_warning_says_what_is_not_cut_between_sentences(translator: Translator
 def test_words_are_cut_only_where_they_must_be(translator: Translator) -> None:
     parts, _ = cut(translator, LINES["one sentence"])
     assert all(part.endswith(" ") for part in parts[:-1])
-    assert all(len(translator._encode(part)) <= LONGEST for part in parts)
-    assert all(len(translator._encode(a + b.split(" ")[0])) > LONGEST for a, b in itertools.pairwise(parts)), (
+    assert all(len(translator.encode(part)) <= LONGEST for part in parts)
+    assert all(len(translator.encode(a + b.split(" ")[0])) > LONGEST for a, b in itertools.pairwise(parts)), (
         "each is as long as it may be"
     )
     parts, _ = cut(translator, LINES["a long word among others"])
@@ -103,13 +103,13 @@ def test_words_are_cut_only_where_they_must_be(translator: Translator) -> None:
 
 def test_a_sentence_up_to_twice_as_long_stays_whole(translator: Translator) -> None:
     line = "나는"
-    while len(translator._encode(line)) <= 2 * LONGEST:
+    while len(translator.encode(line)) <= 2 * LONGEST:
         parts, heard = cut(translator, line)
-        length = len(translator._encode(line))
+        length = len(translator.encode(line))
         assert parts == [line]
         assert len(heard) == (length > LONGEST)
         assert all(
-            f"a sentence of {length} pieces is longer than any in training (12); it is translated whole" in each
+            f"a sentence of {length} tokens is longer than any in training (12); it is translated whole" in each
             for each in heard
         )
         line += " 집에"
@@ -167,7 +167,7 @@ def test_a_line_of_a_hundred_thousand_characters(regard: Command, recurrent: Pat
     assert time.perf_counter() - began < 300, "a few seconds on a quiet machine"
     rows = [json.loads(row) for row in done.lines]
     assert rows[0]["text"] == rows[2]["text"]
-    (said,) = (each for each in done.warnings if "was cut" in each)
+    (said,) = (each for each in done.warnings if "was split" in each)
     parts = int(said.split(" into ")[1].split(" ")[0])
     assert parts > 100
     assert len(rows[1]["tokens"]) > parts

@@ -160,8 +160,8 @@ def load_settings(folder: Path) -> FolderSettings:
     if (version := values.get("format")) != FORMAT:
         version = "unknown" if version is None else version
         raise ModelFolderError(
-            f"{path}: written by another version of Regard (format {version}; this one reads {FORMAT}): train or export "
-            "it again"
+            f"{path}: written by another version of Regard (format {version}; this one reads {FORMAT}): train or "
+            "export it again"
         )
     return FolderSettings.parse(values, str(path))
 
@@ -179,7 +179,7 @@ def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
 
 
 def load_alignment(folder: Path) -> dict[str, Any] | None:
-    """Read the fields of the folder's `AlignmentChoice`; None if it has none or (with a warning) the file is damaged."""
+    """Read the folder's `AlignmentChoice` as a dict; None if it has none or, with a warning, if it is damaged."""
     path = folder / ALIGNMENT
     if not path.is_file():
         return None

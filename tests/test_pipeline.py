@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -18,11 +20,12 @@ from regard.attention import watch
 from regard.data.corpus import read_pairs
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS
-from regard.errors import LineWarning, RegardError, UsageError
+from regard.errors import LineWarning, ModelFolderError, RegardError, UsageError
 from regard.evaluation.validation import validation
+from regard.model_folder import CONFIG, WEIGHTS, load_tensors, named_weights, save_folder, save_tensors
 from regard.models import Batch
 from regard.pipeline import Translation, Translator, load
-from regard.search import ConstraintEncoder, Constraints, Hypothesis, LengthPenalty
+from regard.search import ConstraintEncoder, Constraints, Hypothesis, LengthPenalty, SearchOptions, SearchSettings
 from regard.search.rerank import Repetition
 
 
@@ -62,6 +65,26 @@ def test_asking_for_readings_changes_nothing_else(translator: Translator) -> Non
     assert all(found.readings is None and found.alignments is None for found in plain)
 
 
+@pytest.mark.parametrize("search", [{"beam": 1}, {"beam": 3}, {"sample": True, "seed": 2}])
+def test_a_trace_is_that_of_the_translations_own_search(translator: Translator, search: SearchOptions) -> None:
+    for line in SENTENCES:
+        translation, steps = translator.trace(line, **search)
+        assert replace(translation, readings=None) == translator.translate(line, **search)[0]
+        ids = [*translator.tokenizer.target.ids(translation.tokens), EOS]
+        for length, step in enumerate(steps[: len(ids)], 1):
+            prefixes = [(*step.prefixes[candidate.beam], candidate.token) for candidate in step.candidates]
+            assert tuple(ids[: length - 1]) in step.prefixes
+            assert tuple(ids[:length]) in prefixes or "sample" in search
+    with pytest.raises(UsageError, match="the line is empty"):
+        translator.trace("  ")
+
+
+def test_search_options_are_the_fields_of_the_search_settings() -> None:
+    fields = SearchSettings.model_fields
+    types = {name: field.annotation | None for name, field in fields.items()}  # type: ignore[operator]
+    assert get_type_hints(SearchOptions) == types
+
+
 def test_scores_can_be_computed_again(translator: Translator) -> None:
     for line, found in zip(SENTENCES, translator.translate(SENTENCES, nbest=3), strict=True):
         assert found.nbest[0].score == found.score
@@ -93,18 +116,24 @@ def test_alignments_name_words_that_are_there_if_there_is_attention(translator: 
 
 
 def test_saved_equals_loaded(translator: Translator, tmp_path: Path) -> None:
-    from regard.model_folder import WEIGHTS, named_weights, save_folder, save_tensors
-
     save_folder(tmp_path, translator.settings, translator.tokenizer)
     save_tensors(tmp_path / WEIGHTS, named_weights(translator.model))
     again = load(tmp_path)
     assert [t.score for t in again.translate(SENTENCES)] == [t.score for t in translator.translate(SENTENCES)]
 
 
-def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
-    from regard.errors import ModelFolderError
-    from regard.model_folder import WEIGHTS, load_tensors, save_tensors
+@pytest.mark.parametrize("version", [None, 0, 2])
+def test_a_folder_of_another_format_version_is_refused(tmp_path: Path, version: int | None) -> None:
+    path = folder(tmp_path) / CONFIG
+    values = json.loads(path.read_text(encoding="utf-8"))
+    assert values.pop("format") == 1
+    path.write_text(json.dumps(values if version is None else {"format": version, **values}), encoding="utf-8")
+    shown = "unknown" if version is None else version
+    with pytest.raises(ModelFolderError, match=rf"another version of Regard \(format {shown}; this one reads 1\)"):
+        load(tmp_path)
 
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     path = folder(tmp_path) / WEIGHTS
     tensors = load_tensors(path)
     tensors["decoder.output.bias"][3] = float("nan")

@@ -98,11 +98,13 @@ class BasePipeline:
         if required and required >= max_steps:
             phrases = ", ".join(map(repr, (constraints.prefix, *constraints.terms)[not constraints.prefix :]))
             raise UsageError(
-                f"{phrases}: {required} tokens are required, and a target may have at most {max_steps - 1} (max_length, "
-                "or the model's limit); raise max_length, or require less"
+                f"{phrases}: {required} tokens are required, and a target may have at most {max_steps - 1} "
+                "(max_length, or the model's limit); raise max_length, or require less"
             )
         number = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
-        return DecodeRequest(source, Task(index, max_steps, prefix, terms, encoder.encode_forbidden(constraints.forbid), number))
+        return DecodeRequest(
+            source, Task(index, max_steps, prefix, terms, encoder.encode_forbidden(constraints.forbid), number)
+        )
 
     def _decode(self, requests: Sequence[DecodeRequest], settings: SearchSettings) -> list[list[Hypothesis]]:
         """Decode, and rerank the hypotheses of each request."""

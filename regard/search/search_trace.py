@@ -13,7 +13,6 @@ from regard.search.beams import Beams, StepResult
 from regard.search.loop import DecodingModel, decode
 from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
-from regard.shapes import Tensor
 
 __all__ = ["Candidate", "Fate", "SearchStep", "trace_search"]
 
@@ -51,7 +50,7 @@ class _Recorder:
         open_rows = [row for row in range(beams.width) if beams.scores[0, row] > -float("inf")]
         prefixes = [beams.prefix_of(row) for row in open_rows]
         fates = _fates(beams, result)
-        logits = self.model.project(features[:, -1:] if isinstance(features, Tensor) else features)[:, -1]
+        logits = self.model.project(features)[:, -1]
         log_probs, tokens, eos_log_probs = top_tokens(logits, self.width, beams.suppressed)
         candidates = []
         for beam, row in enumerate(open_rows):

@@ -121,12 +121,12 @@ def test_names_of_nothing(regard: Command, captioner: Path, tmp_path: Path) -> N
 
 def test_models_of_the_other_kind(regard: Command, captioner: Path, recurrent: Path, album: Path, data: Path) -> None:
     picture, text = album / "images" / "00.png", data / "test.ko"
-    regard.fails("caption", recurrent, picture, status=2, because="reads text, not pictures; translate with it")
-    regard.fails("translate", captioner, text, status=2, because="reads pictures, not text; caption with it")
+    regard.fails("caption", recurrent, picture, status=2, because="reads text, not images; translate with it")
+    regard.fails("translate", captioner, text, status=2, because="reads images, not text; caption with it")
     given = ["--source", text, "--reference", data / "test.en"]
-    regard.fails("evaluate", captioner, *given, status=2, because="reads pictures, not text")
+    regard.fails("evaluate", captioner, *given, status=2, because="reads images, not text")
     given = ["--images", album / "images", "--captions", album / "valid.tsv"]
-    regard.fails("evaluate", recurrent, *given, status=2, because="reads text, not pictures")
+    regard.fails("evaluate", recurrent, *given, status=2, because="reads text, not images")
 
 
 def test_the_example_of_the_page_runs(captioner: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

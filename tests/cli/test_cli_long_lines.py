@@ -40,7 +40,9 @@ def cut(translator: Translator, line: str) -> tuple[list[str], list[str]]:
     """The parts of a line, and the warnings."""
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        return [part for part, _ in translator._cut(line, 0, NO_CONSTRAINTS)], [str(each.message) for each in heard]
+        return [segment.text for segment in translator._segments(line, 0, NO_CONSTRAINTS)], [
+            str(each.message) for each in heard
+        ]
 
 
 def translated(translator: Translator, line: str, **asked: bool | int) -> Translation:

@@ -115,7 +115,7 @@ def test_a_model_without_positions_has_none_to_draw(regard: Command) -> None:
         ([], 2, "there is nothing to translate: give a line of text"),
         ([LINE, "--beams", "2"], 2, "no such option: --beams"),
         ([LINE, "more"], 2, "more"),
-        (["나는 집에 간다. " * 30], 2, "the line is longer than any in training and was cut; show a shorter one"),
+        (["나는 집에 간다. " * 30], 2, "the line is longer than any in training and would be split"),
     ],
 )
 def test_what_cannot_be_shown(

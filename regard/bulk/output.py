@@ -90,8 +90,8 @@ class ResumableOutput:
                 self._lock(file)  # what is still being written must not be called stopped
             lines = _journal(self.journal)["mark"]["lines"]
             raise UsageError(
-                f"--output {self.output}: {self.path} holds lines 1 to {lines:,} of work that was stopped; add "
-                f"--resume to go on with it, or delete {self.path} to begin again"
+                f"`output={self.output}`: {self.path} holds lines 1 to {lines:,} of interrupted work; add "
+                f"`resume=True` to continue it, or delete {self.path} to begin again"
             )
         if resume and self.journal.exists():
             self._compare(_journal(self.journal)["conditions"])
@@ -111,8 +111,8 @@ class ResumableOutput:
         except BaseException as problem:
             self._close()
             if isinstance(problem, OSError):
-                why = f"cannot be written ({problem.strerror}); choose a file in a folder of yours"
-                raise UsageError(f"--output {self.output}: {why}") from None
+                why = f"cannot be written ({problem.strerror}); choose a file in a writable folder"
+                raise UsageError(f"`output={self.output}`: {why}") from None
             raise
         return self
 
@@ -182,8 +182,8 @@ class ResumableOutput:
             left -= len(data)
         if left or self._seen.hexdigest() != mark.seal:
             raise DataError(
-                f"{self.path}: damaged, or not what {self.journal.name} speaks of; delete both and begin again without "
-                "--resume"
+                f"{self.path}: damaged, or not what {self.journal.name} describes; delete both and begin again without "
+                "`resume=True`"
             )
         self._file.truncate(mark.written)
         self.mark = mark
@@ -197,8 +197,8 @@ class ResumableOutput:
         ]
         if changed:
             raise UsageError(
-                *(f"--resume: {each}" for each in changed),
-                f"what is in {self.path} was made otherwise: give the same again, or another --output",
+                *(f"`resume=True`: {each}" for each in changed),
+                f"{self.path} was written with other options, models or files: give the same again, or another `output=`",
             )
 
     def _lock(self, part: IO[bytes]) -> None:
@@ -212,7 +212,7 @@ class ResumableOutput:
         except BlockingIOError:
             self._close()
             raise UsageError(
-                f"--output {self.output}: another process is writing it; wait for that, or choose another file"
+                f"`output={self.output}`: another process is writing it; wait for it, or choose another file"
             ) from None
 
     def _note(self, mark: OutputMark) -> None:
@@ -240,7 +240,7 @@ def _journal(path: Path) -> dict[str, Any]:
             return dict(values)
     except (ValueError, KeyError, TypeError):
         pass
-    raise DataError(f"{path}: damaged, not a journal; delete it and begin again without --resume")
+    raise DataError(f"{path}: damaged, not a journal; delete it and begin again without `resume=True`")
 
 
 def _said(value: Any) -> str:

@@ -170,7 +170,7 @@ def _check(parity: Parity, precision: Precision) -> None:
     if parity.same < least or parity.same_by_beam < least - BEAM_LEEWAY:
         causes.append(f"fewer than {least:.0%} of the translations are the same")
     if causes:
-        why = "choose another --precision" if precision != "float32" else "this is a fault of Regard: please report it"
+        why = "choose another `precision=`" if precision != "float32" else "this is a fault of Regard: please report it"
         raise ExportError(
             *(f"the export does not translate as the model does: {c}" for c in causes), f"{parity}; {why}"
         )

@@ -189,7 +189,7 @@ def test_an_earlier_result_stays_until_the_next_is_whole(
 def test_work_that_was_stopped_is_not_thrown_away_unasked(
     regard: Command, run: Path, whole: bytes, stopped: Path
 ) -> None:
-    because = f"--output out: out.part holds lines 1 to {3 * CHUNK} of work that was stopped; add --resume"
+    because = f"--output out: out.part holds lines 1 to {3 * CHUNK} of interrupted work; add --resume"
     regard.fails(*_arguments(run, "long.ko", stopped), status=2, because=because)
     Path("out.part").unlink()
     assert _finished(*_arguments(run, "long.ko", stopped)) == ""
@@ -207,7 +207,7 @@ def test_other_options_are_refused_all_at_once(regard: Command, run: Path, stopp
         "--resume: option --beam: was 1, is 2",
         "--resume: option --format: was jsonl, is text",
         f"--resume: option --chunk: was {CHUNK}, is {CHUNK + 1}",
-        "what is in out.part was made otherwise: give the same again, or another --output",
+        "out.part was written with other options, models or files: give the same again, or another --output",
     ]
     regard.fails(*_arguments(run, "long.ko", stopped, *other), status=2, because=causes)
 
@@ -246,7 +246,7 @@ def test_a_damaged_part_is_not_built_upon(
     regard: Command, run: Path, stopped: Path, harm: Callable[[bytes], bytes]
 ) -> None:
     Path("out.part").write_bytes(harm(Path("out.part").read_bytes()))
-    because = "out.part: damaged, or not what out.part.json speaks of; delete both"
+    because = "out.part: damaged, or not what out.part.json describes; delete both"
     regard.fails(*_arguments(run, "long.ko", stopped, "--resume"), status=1, because=because)
 
 
@@ -273,7 +273,7 @@ def test_two_processes_do_not_write_one_file(regard: Command, run: Path, long: P
         done = regard.ended(*_arguments(run, long, output, "--resume"))
         assert (done.status, done.causes) == (
             2,
-            ["--output out: another process is writing it; wait for that, or choose another file"],
+            ["--output out: another process is writing it; wait for it, or choose another file"],
         )
         assert _left() == before
         command.send_signal(signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""Folders of small pictures with captions, good and bad."""
+"""Folders of small images with captions, good and bad."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ COLOURS = {"red": (220, 30, 30), "green": (20, 180, 40), "blue": (30, 40, 220), 
 
 
 def noise(size: tuple[int, int] = (12, 20), seed: int = 0) -> Image.Image:
-    """A picture of Y × X pixels, no two alike."""
+    """An image of Y × X pixels, no two alike."""
     return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8))
 
 
 def folder(path: Path, count: int = 12, size: tuple[int, int] = (12, 16), captions: int = 2) -> Path:
-    """A folder of `count` plain pictures, `captions.tsv` with as many captions of each, and `valid.tsv` of the last."""
+    """A folder of `count` plain images, `captions.tsv` with as many captions of each, and `valid.tsv` of the last."""
     (path / "images").mkdir(parents=True)
     rows = []
     for number in range(count):
@@ -24,7 +24,7 @@ def folder(path: Path, count: int = 12, size: tuple[int, int] = (12, 16), captio
         pixels = np.full((*size, 3), COLOURS[colour], dtype=np.uint8)
         pixels[:, : number % size[1]] //= 2
         Image.fromarray(pixels).save(path / "images" / name)
-        rows.append([f"{name}\ta {colour} picture {'again ' * k}.\n" for k in range(captions)])
+        rows.append([f"{name}\ta {colour} image {'again ' * k}.\n" for k in range(captions)])
     valid = max(1, count // 4)
     (path / "captions.tsv").write_text("".join(line for own in rows[:-valid] for line in own), encoding="utf-8")
     (path / "valid.tsv").write_text("".join(line for own in rows[-valid:] for line in own), encoding="utf-8")

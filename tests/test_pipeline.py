@@ -17,7 +17,7 @@ from sacrebleu import sentence_chrf
 from small import PAIRS, SENTENCES, folder
 
 from regard.attention import watch
-from regard.data.corpus import read_pairs
+from regard.data.corpus import PairFiles, read_corpus
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS
 from regard.errors import LineWarning, ModelFolderError, RegardError, UsageError
@@ -357,5 +357,5 @@ def test_a_look_of_training_does_not_warn_of_lines(tmp_path: Path, monkeypatch: 
     paths = [tmp_path / "valid.ko", tmp_path / "valid.en"]
     for path in paths:
         path.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
-    look = validation(read_pairs(*paths), writer.tokenizer, writer.settings, len(SENTENCES))
+    look = validation(read_corpus(PairFiles(*paths)), writer.tokenizer, writer.settings, len(SENTENCES))
     assert look(writer.model)["loss"] > 0  # a warning would be an error here

@@ -1,17 +1,15 @@
-"""Text and pictures for models: corpora, captions, vocabularies and batches."""
+"""Data for training: parallel corpora and captioned images, tokenizers, and batches.
+
+Data pass through this package in this order (`prepare.prepare_data` does it all): files (`text`, `caption_files`) are
+read as pairs and filtered (`pairs`, `corpus`; `streaming` if they exceed memory; `holdout` for validation); a
+`tokenizer` (`vocabulary`, `subword_sampling`) encodes them as `examples` in memory or in `shards`; `bucketing` puts
+examples of similar length into batches; `batching` and `mixture` give the stream of updates; `batch` makes tensors.
+Images go through `images`, `image_cache` and `augmentation`; `provenance` compares the data of a resumed run.
+"""
 
 from regard.data.batch import Example, TrainingBatch, collate, pad
 from regard.data.batching import BatchingSettings, BatchPlan, BatchSource, BatchStream, Position, Update
-from regard.data.corpus import (
-    Corpus,
-    CorpusReport,
-    CorpusSettings,
-    Pair,
-    overlap,
-    read_corpus,
-    read_pairs,
-    texts_sha256,
-)
+from regard.data.corpus import Corpus, CorpusReport, CorpusSettings, Pair
 from regard.data.mixture import Mixture
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.shards import Shards, write_shards
@@ -44,13 +42,9 @@ __all__ = [
     "Vocabulary",
     "clean",
     "collate",
-    "overlap",
     "pad",
     "prepare_data",
-    "read_corpus",
     "read_lines",
-    "read_pairs",
-    "texts_sha256",
     "write_lines",
     "write_shards",
 ]

@@ -1,4 +1,4 @@
-"""Examples, and a batch of them as tensors: sentence pairs, or pictures with their captions."""
+"""Training examples, and their batches as padded tensors: sentence pairs, or images with captions."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import numpy.typing as npt
 import torch
 
 from regard.data.images import SourcePixels
-from regard.data.pixels import pad_images
 from regard.data.vocabulary import BOS, PAD
 from regard.shapes import Bool, Float, Int, Tensor
 
-__all__ = ["Example", "IntArray", "Resample", "StoredExamples", "TrainingBatch", "collate", "pad"]
+__all__ = ["Example", "IntArray", "Resample", "StoredExamples", "TrainingBatch", "collate", "pad", "pad_images"]
 
 Resample = Callable[[Sequence[int], int], "list[Example]"]
+"""Makes the examples of some indices anew from a seed: other segmentations, other augmentations."""
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Example:
-    """One pair as ids: both end with EOS, neither begins with BOS. Or a picture, its first caption and `more` of them,
-    which are learnt together.
+    """A sentence pair as token ids: both sides end with EOS, neither begins with BOS. Or an image, its first caption,
+    and further captions that are learnt together with it.
 
-    `links` are places of pieces that belong together: source, target, source, target …; None where nobody knows any.
+    `links` is the word alignment as token positions: source, target, source, target …; None if there is none.
     """
 
     source: list[int] | SourcePixels
@@ -38,62 +38,63 @@ class Example:
 
     @property
     def source_ids(self) -> list[int]:
-        """The source of a pair of sentences."""
-        assert isinstance(self.source, list), "sentences are wanted, not pictures"
+        """The source of a sentence pair."""
+        assert isinstance(self.source, list), "the source is a sentence, not an image"
         return self.source
 
     @property
     def targets(self) -> tuple[list[int], ...]:
-        """All that is to be said of the source."""
+        """All targets of the source."""
         return (self.target, *self.extra_targets)
 
 
 class StoredExamples(Sequence[Example]):
-    """Examples kept elsewhere than in memory, whose lengths are known without reading them."""
+    """Examples on disk, whose lengths are known without reading them."""
 
     def lengths(self, indices: Sequence[int]) -> tuple[IntArray, IntArray]:
-        """The lengths of both sides of these examples, ends included."""
+        """Return the lengths of both sides of these examples, ends of sentence included."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class TrainingBatch:
-    """Sentence pairs, or pictures and their captions, as tensors: teacher forcing reads `target_in` and is to say
-    `target_out`. Of N = B·K targets row b·K + k is the k-th of source b.
+    """Batch of tensors for teacher forcing: the decoder reads `target_in` and has to predict `target_out`.
+
+    The sources are sentences or images. With K targets each, N = B·K, and row b·K + k is target k of source b.
     """
 
     source: Tensor  # ids (B, S) or pixels (B, C, Y, X)
     source_keep: Bool[Tensor, "B _"] | None  # None: nothing is padded
-    target_in: Int[Tensor, "N T"]  # BOS, then the target without its last piece
+    target_in: Int[Tensor, "N T"]  # BOS, then the target without its last token
     target_out: Int[Tensor, "N T"]
-    tokens: int  # target pieces to predict, ends included, padding not
-    indices: list[int]  # which examples these are
-    links: Float[Tensor, "N T S"] | None = None  # where each target piece should look; a row of nought: anywhere
+    tokens: int  # target tokens to predict: ends of sentence included, padding not
+    indices: list[int]  # of the examples in the corpus
+    links: Float[Tensor, "N T S"] | None = None  # guided alignment: where each target token should attend; 0: anywhere
 
     def to(self, device: torch.device | str) -> TrainingBatch:
-        """The same batch on another device."""
+        """Return the batch on another device."""
         keep = None if self.source_keep is None else self.source_keep.to(device)
         links = None if self.links is None else self.links.to(device)
         sides = (self.source.to(device), self.target_in.to(device), self.target_out.to(device))
         return replace(self, source=sides[0], source_keep=keep, target_in=sides[1], target_out=sides[2], links=links)
 
     def split(self, parts: int) -> list[TrainingBatch]:
-        """The same sentences in several batches, padded as they are here."""
-        rows = [range(len(self.indices))[i::parts] for i in range(min(parts, len(self.indices)))]
-        return [self._select_rows(list(some)) for some in rows]
+        """Split into several batches of the same width."""
+        count = len(self.indices)
+        return [self._select_rows(list(range(count)[start::parts])) for start in range(min(parts, count))]
 
     def _select_rows(self, rows: list[int]) -> TrainingBatch:
         keep = None if self.source_keep is None else self.source_keep[rows]
         K = len(self.target_out) // len(self.source)
         targets = [row * K + k for row in rows for k in range(K)]
         links = None if self.links is None else self.links[targets]
-        out, lines = self.target_out[targets], [self.indices[row] for row in rows]
+        out, indices = self.target_out[targets], [self.indices[row] for row in rows]
         tokens = int((out != PAD).sum())
-        return TrainingBatch(self.source[rows], keep, self.target_in[targets], out, tokens, lines, links)
+        return TrainingBatch(self.source[rows], keep, self.target_in[targets], out, tokens, indices, links)
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Bool[Tensor, "B S"] | None]:
-    """Rows of equal length, filled up with PAD, and what may be read of them (None: everything)."""
+    """Pad sequences of ids to equal length with PAD; also return the keep mask, or None if nothing is padded."""
     assert sequences, "a batch holds at least one sentence"
     lengths = np.array([len(sequence) for sequence in sequences])
     keep = np.arange(lengths.max()) < lengths[:, None]  # (B, S)
@@ -102,41 +103,64 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "B S"], Bool[Te
     return torch.from_numpy(ids), None if keep.all() else torch.from_numpy(keep)
 
 
+def pad_images(
+    images: Sequence[Float[Tensor, "C _ _"]],
+) -> tuple[Float[Tensor, "B C Y X"], Bool[Tensor, "B _"] | None]:
+    """Pad images (C, Y, X) of any sizes with zeros at the right and the bottom.
+
+    Also returns the keep mask of the pixels, row by row, (B, Y·X), or None if nothing is padded.
+    """
+    assert images, "a batch holds at least one image"
+    Y, X = (max(image.shape[side] for image in images) for side in (1, 2))
+    if all(image.shape[1:] == (Y, X) for image in images):
+        return torch.stack(list(images)), None
+    pixels = images[0].new_zeros(len(images), images[0].shape[0], Y, X)
+    keep = torch.zeros(len(images), Y, X, dtype=torch.bool, device=pixels.device)
+    for row, image in enumerate(images):
+        _, height, width = image.shape
+        pixels[row, :, :height, :width] = image
+        keep[row, :height, :width] = True
+    return pixels, keep.flatten(1)
+
+
 def collate(examples: Sequence[Example], indices: Sequence[int] | None = None) -> TrainingBatch:
-    """One batch of these examples; `lines` says which they are (default: 0, 1, 2 …)."""
+    """Collate examples into a batch; `indices` are theirs in the corpus (default: 0, 1, 2 …)."""
     source, keep = _pad_sources(examples)
     targets = [target for example in examples for target in example.targets]
     target_out, _ = pad(targets)
     target_in, _ = pad([[BOS, *target[:-1]] for target in targets])
-    numbers = range(len(examples)) if indices is None else indices
     links = _alignment_targets(examples, target_out.shape[1], source.shape[1])
-    return TrainingBatch(source, keep, target_in, target_out, sum(map(len, targets)), list(numbers), links)
+    numbers = list(range(len(examples)) if indices is None else indices)
+    return TrainingBatch(source, keep, target_in, target_out, sum(map(len, targets)), numbers, links)
 
 
 def _pad_sources(examples: Sequence[Example]) -> tuple[Tensor, Tensor | None]:
-    """Ids or pixels of one size, and which of them are real."""
+    """Pad ids or pixels to one size; also return the keep mask."""
     if isinstance(examples[0].source, SourcePixels):
         return pad_images(_image_tensors([e.source for e in examples if isinstance(e.source, SourcePixels)]))
     return pad([example.source_ids for example in examples])
 
 
-def _image_tensors(pictures: Sequence[SourcePixels]) -> list[Tensor]:
-    """What is seen of each, by several threads where there are cores to spare beside those that train."""
+def _image_tensors(images: Sequence[SourcePixels]) -> list[Tensor]:
+    """Augment the images, on several threads if there are more cores than training uses."""
     spare = min(8, (os.cpu_count() or 1) - 4)
     if spare < 2:
-        return [picture.tensor() for picture in pictures]
-    with ThreadPoolExecutor(spare, "pictures") as threads:
-        return list(threads.map(SourcePixels.tensor, pictures))
+        return [image.tensor() for image in images]
+    with ThreadPoolExecutor(spare, "images") as threads:
+        return list(threads.map(SourcePixels.tensor, images))
 
 
 def _alignment_targets(examples: Sequence[Example], T: int, S: int) -> Float[Tensor, "B T S"] | None:
-    """The links as shares: each target piece that has some spreads one over them. None where no example has any."""
+    """Return the alignment links as attention weights: each linked target token spreads 1 evenly over its links.
+
+    None if no example has any.
+    """
     if all(example.links is None for example in examples):
         return None
-    shares = np.zeros((len(examples), T, S), dtype=np.float32)
-    for example, share in zip(examples, shares, strict=True):
+    weights = np.zeros((len(examples), T, S), dtype=np.float32)
+    for example, rows in zip(examples, weights, strict=True):
         if example.links:
             sources, targets = np.frombuffer(example.links, dtype=np.intc).reshape(-1, 2).T
-            share[targets, sources] = 1
-    shares /= np.maximum(shares.sum(2, keepdims=True), 1)
-    return torch.from_numpy(shares)
+            rows[targets, sources] = 1
+    weights /= np.maximum(weights.sum(2, keepdims=True), 1)
+    return torch.from_numpy(weights)

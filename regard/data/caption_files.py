@@ -1,7 +1,4 @@
-"""Captions of the pictures of a folder, out of the files that people have: TSV, Flickr8k tokens, COCO JSON, JSONL.
-
-What kind a file is of is found out by looking into it.
-"""
+"""Caption files: TSV, Flickr8k tokens, COCO JSON and JSON lines, recognised by their content."""
 
 from __future__ import annotations
 
@@ -30,11 +27,11 @@ __all__ = [
     "report_uncaptioned",
 ]
 
-SHOWN = 20  # causes of one kind that are told
-MOST, SHARE = 1000, 20  # held out for validation: at most a thousand pictures, at most a twentieth
+SHOWN = 20  # causes of one kind that are listed
+MAX_IMAGES, FRACTION = 1000, 20  # held out for validation: at most a thousand images, at most a twentieth
 HEADERS = {"file", "filename", "file_name", "image", "image_name", "name", "picture"}
 
-Row = tuple[int, str, str]  # number of the line or annotation, name of the picture, caption
+Row = tuple[int, str, str]  # number of the line or annotation, name of the image, caption
 
 _SIDES = re.compile(
     r"\b(left|right)(most|wards?)?\b|\b(links|rechts|link|recht|linke[nrsm]?|rechte[nrsm]?|(linker|rechter)hand)\b"
@@ -46,12 +43,12 @@ _SIDES = re.compile(
     r"|왼|오른|좌측|우측|좌우|左|右|ซ้าย|ขวา|يسار|يمين|बाएँ|बाएं|दाएँ|दाएं",
     re.IGNORECASE,
 )
-"""Left and right, of German, Dutch, the Scandinavian, Romance and Slavonic languages and others; endings too."""
+"""Left and right in English, German, Dutch, the Scandinavian, Romance and Slavonic languages and others."""
 
 
 @dataclass(frozen=True)
 class CaptionedImage:
-    """A picture by the name of its file in the folder, and its captions, all clean."""
+    """An image by its file name in the folder, and its captions, cleaned."""
 
     file: str
     captions: tuple[str, ...]
@@ -59,40 +56,40 @@ class CaptionedImage:
 
 @dataclass
 class Problems:
-    """All that is wrong with some files, by kind: told together, or counted where it is to be skipped."""
+    """Collects all problems with some files, by kind: raised together, or counted if they are to be skipped."""
 
     skip: bool = False
     remedy: str = "data.images.skip_bad = true trains without what cannot be used"
     by_kind: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, kind: str, cause: str) -> None:
-        """One more. `kind` is what is counted, such as "pictures that cannot be read"."""
+        """Add a problem; `kind` is what is counted, such as "images that cannot be read"."""
         self.by_kind.setdefault(kind, []).append(cause)
 
     def check(self) -> None:
-        """Raise DataError with every cause, unless what is bad is to be skipped."""
+        """Raise DataError with every cause, unless they are to be skipped."""
         if self.by_kind and not self.skip:
-            causes = [line for found in self.by_kind.values() for line in _first([*dict.fromkeys(found)])]
-            raise DataError(*causes, self.remedy)
+            lines = [line for causes in self.by_kind.values() for line in _first([*dict.fromkeys(causes)])]
+            raise DataError(*lines, self.remedy)
 
     def lines(self) -> list[str]:
-        """What was skipped, for the report."""
-        found = []
+        """Return the report on what was skipped."""
+        lines = []
         for kind, causes in self.by_kind.items():
-            found.append(f"  skipped: {len(causes):,} {kind}")
-            found += [f"    {cause}" for cause in causes[:5]]
-            found += [f"    … and {len(causes) - 5:,} more"] if len(causes) > 5 else []
-        return found
+            lines.append(f"  skipped: {len(causes):,} {kind}")
+            lines += [f"    {cause}" for cause in causes[:5]]
+            lines += [f"    … and {len(causes) - 5:,} more"] if len(causes) > 5 else []
+        return lines
 
 
 @dataclass(frozen=True)
 class CaptionSet:
-    """Captioned pictures of a folder, and how they came about."""
+    """Captioned images of a folder, with the report on how they were read."""
 
     name: str  # "train", "valid" or "test"
     folder: Path
-    path: Path  # the file of captions
-    kind: str  # of that file, in words
+    path: Path  # the caption file
+    kind: str  # its format, in words
     images: tuple[CaptionedImage, ...]
     notes: tuple[str, ...] = ()
 
@@ -101,107 +98,108 @@ class CaptionSet:
 
     @property
     def paths(self) -> list[Path]:
-        """The file of each picture."""
-        return [self.folder / picture.file for picture in self.images]
+        """The file of each image."""
+        return [self.folder / image.file for image in self.images]
 
     @cached_property
     def captions(self) -> list[str]:
-        """All captions, picture by picture."""
-        return [caption for picture in self.images for caption in picture.captions]
+        """All captions, image by image."""
+        return [caption for image in self.images for caption in image.captions]
 
     @property
     def references(self) -> list[list[str]]:
-        """The captions of each picture."""
-        return [list(picture.captions) for picture in self.images]
+        """The captions of each image."""
+        return [list(image.captions) for image in self.images]
 
     def lines(self) -> list[str]:
-        """The report as a person reads it."""
-        counts = [len(picture.captions) for picture in self.images]
-        each = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-        said = (
-            f"{self.name}: {len(self):,} pictures of {self.folder} with {len(self.captions):,} captions, {each} each, "
+        """Return the report as lines of text."""
+        counts = [len(image.captions) for image in self.images]
+        spread = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+        summary = (
+            f"{self.name}: {len(self):,} images of {self.folder} with {len(self.captions):,} captions, {spread} each, "
             f"from {self.path} ({self.kind})"
         )
-        return [said, *(f"  {note}" for note in self.notes)]
+        return [summary, *(f"  {note}" for note in self.notes)]
 
     def select(self, keep: Callable[[int], bool], *notes: str) -> CaptionSet:
-        """Some of the pictures, by their numbers, and what is said about that."""
-        kept = tuple(picture for number, picture in enumerate(self.images) if keep(number))
+        """Return the images whose numbers are kept, with notes for the report."""
+        kept = tuple(image for number, image in enumerate(self.images) if keep(number))
         return replace(self, images=kept, notes=(*self.notes, *notes))
 
 
 def read_captions(
     path: Path, folder: Path, problems: Problems, name: str = "train", max_words: int | None = None
 ) -> CaptionSet:
-    """The captions in a file, by picture, in the order in which pictures come first. Captions of more than `longest`
-    words are left out and counted. What is wrong goes into `complaints`; DataError is raised for a file that cannot
-    be read at all.
+    """Read a caption file, grouped by image in the order of their first captions.
+
+    Captions of more than `max_words` words are dropped and counted. Problems are added to `problems`; DataError is
+    raised for a file that cannot be read at all.
     """
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; give the folder of the pictures with --images")
+        raise DataError(f"{folder}: no such folder; give the folder of the images with --images")
     lines, notes = _lines(path)
     kind, unit, rows = _rows(lines, path)
-    found: dict[str, list[str]] = {}
-    there, long = _FolderIndex(folder), list[int]()
-    for number, name, text in rows:
+    captions: dict[str, list[str]] = {}
+    index, long = _FolderIndex(folder), list[int]()
+    for number, image, text in rows:
         caption = clean(text)
-        file, cause = there.find(name)
+        file, cause = index.find(image)
         if cause:
-            problems.add("captions of pictures that are not there", f"{path}: {unit} {number}: {cause}")
+            problems.add("captions of images that do not exist", f"{path}: {unit} {number}: {cause}")
         elif not caption:
-            problems.add("captions with no text", f"{path}: {unit} {number}: the caption of {name} has no text")
+            problems.add("captions with no text", f"{path}: {unit} {number}: the caption of {image} has no text")
         elif max_words is not None and caption.count(" ") >= max_words:
             long.append(number)
         else:
-            found.setdefault(file, []).append(caption)
+            captions.setdefault(file, []).append(caption)
     if long:
         notes.append(
             f"left out: {len(long):,} captions of more than {max_words} words, the first in {unit} {long[0]} "
             "(data.max_length)"
         )
-    if long and not found and not problems.by_kind:
-        raise DataError(f"{path}: {notes[-1]}, and no other is there; set data.max_length higher")
-    if not found and not problems.by_kind:
-        raise DataError(f"{path}: there is no caption of a picture in it; each line holds a file, a tab and a caption")
-    pictures = tuple(CaptionedImage(name, tuple(captions)) for name, captions in found.items())
-    return CaptionSet(name, folder, path, kind, pictures, tuple(notes))
+    if long and not captions and not problems.by_kind:
+        raise DataError(f"{path}: {notes[-1]}, and there are no others; set data.max_length higher")
+    if not captions and not problems.by_kind:
+        raise DataError(f"{path}: there is no caption of an image in it; each line holds a file, a tab and a caption")
+    images = tuple(CaptionedImage(file, tuple(texts)) for file, texts in captions.items())
+    return CaptionSet(name, folder, path, kind, images, tuple(notes))
 
 
-def report_uncaptioned(albums: Sequence[CaptionSet]) -> list[str]:
-    """A sentence for each folder that holds pictures without a caption."""
-    said = []
-    for folder in dict.fromkeys(album.folder for album in albums):
-        used = {picture.file for album in albums if album.folder == folder for picture in album.images}
+def report_uncaptioned(caption_sets: Sequence[CaptionSet]) -> list[str]:
+    """Return a sentence for each folder that holds images without a caption."""
+    lines = []
+    for folder in dict.fromkeys(part.folder for part in caption_sets):
+        used = {image.file for part in caption_sets if part.folder == folder for image in part.images}
         names = {entry.name for entry in folder.iterdir() if entry.name.lower().endswith(SUFFIXES)}
         if rest := len(names - used):
-            said.append(f"{folder}: {rest:,} more pictures have no caption and are not used")
-    return said
+            lines.append(f"{folder}: {rest:,} more images have no caption and are not used")
+    return lines
 
 
-def hold_out_images(album: CaptionSet, seed: int) -> tuple[CaptionSet, CaptionSet]:
-    """Split off pictures for validation, as nobody gave any."""
-    if len(album) < 2:
+def hold_out_images(captions: CaptionSet, seed: int) -> tuple[CaptionSet, CaptionSet]:
+    """Split off images for validation."""
+    if len(captions) < 2:
         raise DataError(
-            f"{album.path}: has captions of {len(album)} picture only, and none is left to train on when some are held "
-            "out for validation; give more, or --valid-captions"
+            f"{captions.path}: has captions of {len(captions)} image only, and none is left to train on when some are "
+            "held out for validation; give more, or --valid-captions"
         )
-    most = min(MOST, max(1, len(album) // SHARE))
-    chosen = set(random.Random(seed).sample(range(len(album)), most))
-    note = f"no validation captions were given: {most:,} pictures were held out for it"
-    valid = replace(album.select(lambda number: number in chosen), name="valid", notes=())
-    return album.select(lambda number: number not in chosen, note), valid
+    count = min(MAX_IMAGES, max(1, len(captions) // FRACTION))
+    held_out = set(random.Random(seed).sample(range(len(captions)), count))
+    note = f"no validation captions were given: {count:,} images were held out for it"
+    valid = replace(captions.select(lambda number: number in held_out), name="valid", notes=())
+    return captions.select(lambda number: number not in held_out, note), valid
 
 
 def mentions_side(captions: Sequence[str]) -> bool:
-    """Whether a caption says left or right, in English, Korean or one of some twenty other languages."""
+    """Return whether a caption says left or right, in English, Korean or one of some twenty other languages."""
     return any(_SIDES.search(caption) for caption in captions)
 
 
 class _FolderIndex:
-    """Which pictures are in a folder; asked for each name once.
+    """Index of the file names in a folder; names are compared after Unicode normalisation.
 
-    A letter with an accent, or a syllable of Hangul, can be written in one code point or in several, and file systems
-    do it otherwise than people type: names that look the same are the same.
+    An accented letter, or a syllable of Hangul, can be written in one code point or in several, and file systems do it
+    differently from people.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -211,26 +209,26 @@ class _FolderIndex:
         self._guesses = 0
 
     def find(self, name: str) -> tuple[str, str]:
-        """The name as the folder has it, and what is wrong with it; nothing where it is that of a file."""
+        """Return the name as the folder has it, and what is wrong with it; empty if it is a file."""
         if name not in self._known:
-            self._known[name] = self._found(name)
+            self._known[name] = self._look_up(name)
         return self._known[name]
 
-    def _found(self, name: str) -> tuple[str, str]:
+    def _look_up(self, name: str) -> tuple[str, str]:
         parts = PurePosixPath(name.replace("\\", "/")).parts
         if not name or name.startswith(("/", "\\")) or ".." in parts or "\0" in name:
-            return name, f"{name!r} is no name of a file in {self.folder}; names are given as seen from that folder"
+            return name, f"{name!r} is not a file name in {self.folder}; names are relative to that folder"
         if "\\" not in name:  # ./a.jpg and b//c.jpg are a.jpg and b/c.jpg
             name = str(PurePosixPath(name))
         if len(parts) > 1:
             forms = (name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD")))
-            there = [form for form in forms if (self.folder / form).exists()]
+            matches = [form for form in forms if (self.folder / form).exists()]
         else:
             listed = self._listed.get(unicodedata.normalize("NFC", name))
-            there = [] if listed is None else [name if (self.folder / name).exists() else listed]
-        if there:
-            return there[0], ""
-        return name, f"there is no picture {name} in {self.folder}{self._nearest(name)}"
+            matches = [] if listed is None else [name if (self.folder / name).exists() else listed]
+        if matches:
+            return matches[0], ""
+        return name, f"there is no image {name} in {self.folder}{self._nearest(name)}"
 
     def _nearest(self, name: str) -> str:
         self._guesses += 1
@@ -249,18 +247,18 @@ def _lines(path: Path) -> tuple[list[str], list[str]]:
 
 
 def _rows(lines: list[str], path: Path) -> tuple[str, str, Iterator[Row]]:
-    """Of what kind a file is, what its entries are called, and the entries. Raises DataError, every cause at once."""
-    at, first = next(((n, line) for n, line in enumerate(lines, 1) if line.strip()), (1, ""))
+    """Return the format of a file, what its entries are called, and the entries. Raises DataError with all causes."""
+    start, first = next(((n, line) for n, line in enumerate(lines, 1) if line.strip()), (1, ""))
     whole = _json("\n".join(lines)) if first.lstrip()[:1] in ("{", "[") else None
-    # A picture may be called [1].jpg.
+    # An image may be called [1].jpg.
     if first.lstrip()[:1] in ("{", "[") and ("\t" not in first or whole is not None or _json(first) is not None):
         if isinstance(whole, dict) and {"images", "annotations"} <= whole.keys():
             return "COCO JSON", "annotation", iter(_coco(whole, path))
         return "JSON lines", "line", iter(_json_lines(lines, path))
     if "\t" not in first:
         raise DataError(
-            f"{path}: line {at} holds no tab ({first[:40]!r}); wanted lines of file, tab, caption; or name.jpg#0, tab, "
-            "caption (Flickr8k); or COCO JSON; or one JSON object a line with image and caption"
+            f"{path}: line {start} holds no tab ({first[:40]!r}); wanted lines of file, tab, caption; or name.jpg#0, "
+            "tab, caption (Flickr8k); or COCO JSON; or one JSON object a line with image and caption"
         )
     if re.match(r"[^\t]+#\d+\t", first):
         return "Flickr tokens", "line", iter(_tokens(lines, path))
@@ -268,6 +266,7 @@ def _rows(lines: list[str], path: Path) -> tuple[str, str, Iterator[Row]]:
 
 
 def _tabs(lines: Sequence[str], path: Path) -> list[Row]:
+    """Parse lines of file, tab, caption."""
     wrong, rows = [], list[Row]()
     for number, line in enumerate(lines, 1):
         sides = line.split("\t")
@@ -276,14 +275,14 @@ def _tabs(lines: Sequence[str], path: Path) -> list[Row]:
         if len(sides) == 2:
             rows.append((number, sides[0].strip(), sides[1]))
         elif line.strip():
-            wrong.append(f"{path}: line {number} does not hold exactly one tab, between file and caption; mend it")
+            wrong.append(f"{path}: line {number} does not hold exactly one tab, between file and caption; correct it")
     if wrong:
         raise DataError(*_first(wrong))
     return rows
 
 
 def _tokens(lines: Sequence[str], path: Path) -> list[Row]:
-    """Flickr8k.token.txt: `name.jpg#0`, a tab, the caption."""
+    """Parse Flickr8k.token.txt: `name.jpg#0`, a tab, the caption."""
     wrong, rows = [], list[Row]()
     for number, name, text in _tabs(lines, path):
         file, mark, count = name.rpartition("#")
@@ -297,13 +296,13 @@ def _tokens(lines: Sequence[str], path: Path) -> list[Row]:
 
 
 def _json_lines(lines: Sequence[str], path: Path) -> list[Row]:
-    """{"image": …, "caption": …} or {"image": …, "captions": […]}, one a line, and with other names of the keys."""
+    """Parse lines of {"image": …, "caption": …} or {"image": …, "captions": […]}, also with other names of the keys."""
     wrong, rows = [], list[Row]()
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         value = _json(line)
-        name, texts = _named(value) if isinstance(value, dict) else (None, None)
+        name, texts = _name_and_captions(value) if isinstance(value, dict) else (None, None)
         if name is None or texts is None:
             wrong.append(
                 f'{path}: line {number} is not as wanted: {{"image": "a.jpg", "caption": "…"}}, or "captions" with a '
@@ -316,8 +315,8 @@ def _json_lines(lines: Sequence[str], path: Path) -> list[Row]:
     return rows
 
 
-def _named(value: Mapping[str, Any]) -> tuple[str | None, list[str] | None]:
-    """The picture and the captions of an object; None where it has not what it should have."""
+def _name_and_captions(value: Mapping[str, Any]) -> tuple[str | None, list[str] | None]:
+    """Return the image and the captions of an object; None for what is missing."""
     name: Any = next((value[key] for key in ("image", *sorted(HEADERS)) if key in value), None)
     texts: Any = value["captions"] if "captions" in value else [value.get("caption", value.get("text"))]
     fine = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
@@ -325,33 +324,39 @@ def _named(value: Mapping[str, Any]) -> tuple[str | None, list[str] | None]:
 
 
 def _coco(value: Mapping[str, Any], path: Path) -> list[Row]:
-    """COCO: images with id and file_name, annotations with image_id and caption; numbered as they stand."""
+    """Parse COCO: images with id and file_name, annotations with image_id and caption, numbered in file order."""
     wrong, rows, names = [], list[Row](), dict[Any, str]()
-    for number, image in enumerate(_listed(value, "images", path), 1):
+    for number, image in enumerate(_list_of(value, "images", path), 1):
         if isinstance(image, dict) and isinstance(image.get("file_name"), str) and "id" in image:
             names[str(image["id"])] = image["file_name"]
         else:
             wrong.append(f"{path}: image {number} lacks id or file_name")
-    for number, note in enumerate(_listed(value, "annotations", path), 1):
-        if not isinstance(note, dict) or not isinstance(note.get("caption"), str) or "image_id" not in note:
+    for number, annotation in enumerate(_list_of(value, "annotations", path), 1):
+        if (
+            not isinstance(annotation, dict)
+            or not isinstance(annotation.get("caption"), str)
+            or "image_id" not in annotation
+        ):
             wrong.append(f"{path}: annotation {number} lacks image_id or caption")
-        elif str(note["image_id"]) not in names:
-            wrong.append(f"{path}: annotation {number} is of image {note['image_id']}, which is not among the images")
+        elif str(annotation["image_id"]) not in names:
+            wrong.append(
+                f"{path}: annotation {number} is of image {annotation['image_id']}, which is not among the images"
+            )
         else:
-            rows.append((number, names[str(note["image_id"])], note["caption"]))
+            rows.append((number, names[str(annotation["image_id"])], annotation["caption"]))
     if wrong:
         raise DataError(*_first(wrong))
     return rows
 
 
-def _listed(value: Mapping[str, Any], key: str, path: Path) -> list[Any]:
+def _list_of(value: Mapping[str, Any], key: str, path: Path) -> list[Any]:
     if not isinstance(value[key], list):
-        raise DataError(f"{path}: {key} is no list; wanted COCO JSON with lists of images and annotations")
+        raise DataError(f"{path}: {key} is not a list; wanted COCO JSON with lists of images and annotations")
     return list(value[key])
 
 
 def _json(text: str) -> Any:
-    """What the text says; None where it is not JSON."""
+    """Parse JSON; None if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

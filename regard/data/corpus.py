@@ -1,4 +1,4 @@
-"""Parallel text: which corpora there are, what is left out of them, and what is said about it."""
+"""Parallel corpora: settings, reading with filters, overlap between train and test, and the corpus report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Annotated, Literal, TypeVar
 import pydantic
 from pydantic import Field
 
-from regard.data.augmentation import ImageSettings
+from regard.data.images import ImageSettings
 from regard.data.pairs import (
     CorpusReport,
     Dropped,
@@ -44,38 +44,37 @@ __all__ = [
     "Pair",
     "PairFiles",
     "corpora_report",
-    "overlap",
-    "read_all",
+    "read_corpora",
     "read_corpus",
-    "read_files",
-    "read_pairs",
     "texts_sha256",
 ]
 
-EVALUATION = ("valid", "test")  # every other corpus is for training
+EVALUATION = ("valid", "test")  # names of corpora; all others are for training
 
 T = TypeVar("T")
 Read = Callable[[PairFiles, "Filters | None", str], T]
 
 
 class MixSettings(Settings):
-    """One more corpus to train on."""
+    """An additional training corpus."""
 
-    source: str | None = Field(None, description="In a table [[data.mix]]: file of sentences of one more corpus.")
+    source: str | None = Field(
+        None, description="In a table [[data.mix]]: file of source sentences of an additional corpus."
+    )
     target: str | None = Field(None, description="In [[data.mix]]: file of their translations.")
     pairs: str | None = Field(None, description="In [[data.mix]], instead of both: a TSV or JSONL file.")
     alignments: str | None = Field(None, description="In [[data.mix]]: file of word links of its pairs.")
     weight: float = Field(
         1.0,
-        description="In [[data.mix]]: how often a batch comes from here, beside the other weights; data.source has 1.",
+        description="In [[data.mix]]: how often batches come from it, relative to other weights; data.source has 1.",
     )
     name: str | None = Field(
-        None, description="In [[data.mix]]: what reports and RUN/shards call it; mix1, mix2 … if not given."
+        None, description="In [[data.mix]]: its name in reports and RUN/shards; mix1, mix2 … if not given."
     )
 
 
 class CorpusSettings(Settings):
-    """Where sentence pairs, or pictures and captions, come from, and which are left out of training."""
+    """Corpora of sentence pairs, or of images and captions, and the filters for training."""
 
     source: str | None = Field(None, description="File of training sentences, one per line; .gz is read too.")
     target: str | None = Field(None, description="File of their translations, line by line.")
@@ -83,10 +82,12 @@ class CorpusSettings(Settings):
     alignments: str | None = Field(
         None, description="File of word links of the training pairs, line by line: 0-0 1-2; see training.guided."
     )
-    valid_source: str | None = Field(None, description="Sentences on which training is watched.")
+    valid_source: str | None = Field(None, description="Source sentences to validate on.")
     valid_target: str | None = Field(None, description="Their translations.")
     valid_pairs: str | None = Field(None, description="Instead of both: a TSV or JSONL file.")
-    test_source: str | None = Field(None, description="Test sentences, read only to see whether training holds them.")
+    test_source: str | None = Field(
+        None, description="Test sentences, read only to report whether they are in the training data."
+    )
     test_target: str | None = Field(None, description="Their translations.")
     test_pairs: str | None = Field(None, description="Instead of both: a TSV or JSONL file.")
     max_length: int = Field(200, ge=1, description="Longest training sentence in words (ten characters also make one).")
@@ -99,16 +100,16 @@ class CorpusSettings(Settings):
     )
     shards: bool | Literal["auto"] = Field(
         "auto",
-        description="Keep training pairs as pieces in files under RUN/shards rather than in memory; auto: where their "
+        description="Keep training pairs as token ids in files under RUN/shards rather than in memory; auto: if their "
         "text is over a gigabyte, or over a 36th of the memory.",
     )
-    images: ImageSettings | None = Field(None, description="Instead of sentences: pictures and their captions.")
+    images: ImageSettings | None = Field(None, description="Instead of sentences: images and their captions.")
 
     @pydantic.model_validator(mode="after")
-    def _can_be_meant(self) -> CorpusSettings:
+    def _check_consistent(self) -> CorpusSettings:
         if self.images is not None:
             if self.paths != self.images.paths or self.mix or self.alignments is not None:
-                raise ValueError("images exclude source, target, pairs, alignments and mix; give pictures or sentences")
+                raise ValueError("images exclude source, target, pairs, alignments and mix; give images or sentences")
             return self
         problems = [_problem(prefix, *self.files(prefix)) for prefix in ("", "valid_", "test_")]
         if self.mix and self.source is None and self.target is None and self.pairs is None:
@@ -117,59 +118,59 @@ class CorpusSettings(Settings):
                 problems.append("alignments link the words of source and target, and there is only mix; give it there")
         problems += [problem for number, part in enumerate(self.mix, 1) for problem in _wrong_part(number, part)]
         problems += _wrong_names([name for name, _ in _parts(self)])
-        if found := [problem for problem in problems if problem]:
-            raise ValueError("; ".join(found))
+        if causes := [problem for problem in problems if problem]:
+            raise ValueError("; ".join(causes))
         return self
 
     def files(self, prefix: str) -> tuple[str | None, str | None, str | None]:
-        """The source, target and pairs file of training (prefix ""), "valid_" or "test_"."""
+        """Return the source, target and pairs file for a prefix: "" (training), "valid_" or "test_"."""
         source, target, pairs = (getattr(self, prefix + name) for name in ("source", "target", "pairs"))
         return source, target, pairs
 
     @property
     def paths(self) -> dict[str, Path]:
-        """Every file of text by corpus and role, such as "train.source"."""
-        named = {**self.training_files, **self.evaluation_files}
-        found = {f"{name}.{role}": path for name, files in named.items() for role, path in files.paths.items()}
-        return found | (self.images.paths if self.images is not None else {})
+        """All text files by corpus and role, such as "train.source"."""
+        corpora = {**self.training_files, **self.evaluation_files}
+        paths = {f"{name}.{role}": path for name, files in corpora.items() for role, path in files.paths.items()}
+        return paths | (self.images.paths if self.images is not None else {})
 
     @property
     def training_files(self) -> dict[str, PairFiles]:
-        """The training corpora by name: "train", then those of `mix`. None where there are pictures."""
+        """The files of the training corpora by name: "train", then those of `mix`. Empty for images."""
         if self.images is not None and self.files("") == (None, None, None):
             return {}
         return {name: PairFiles(part.source, part.target, part.pairs) for name, part in _parts(self)}
 
     @property
     def alignment_files(self) -> dict[str, str]:
-        """The files of word links of those training corpora that have one."""
+        """The word alignment files of those training corpora that have one."""
         return {name: part.alignments for name, part in _parts(self) if part.alignments is not None}
 
     def without_alignments(self) -> CorpusSettings:
-        """The same without any word links."""
+        """Return the settings without word alignments."""
         mix = tuple(part.with_values(alignments=None) for part in self.mix)
         return self.model_copy(update={"alignments": None, "mix": mix})
 
     @property
     def evaluation_files(self) -> dict[str, PairFiles]:
-        """The files of "valid" and "test" where they are given."""
-        found = {name: self.files(f"{name}_") for name in EVALUATION}
-        return {name: PairFiles(*files) for name, files in found.items() if any(files)}
+        """The files of "valid" and "test" as far as they are given."""
+        corpora = {name: self.files(f"{name}_") for name in EVALUATION}
+        return {name: PairFiles(*files) for name, files in corpora.items() if any(files)}
 
     @property
     def weights(self) -> dict[str, float]:
-        """How often a batch comes from each training corpus, beside the others."""
+        """Relative weights of the training corpora in the mixture."""
         return {name: part.weight for name, part in _parts(self)}
 
     @property
     def filters(self) -> Filters:
-        """What training leaves out."""
+        """The filters for training pairs."""
         return Filters(self.max_length, self.max_ratio, self.drop_duplicates)
 
 
 @dataclass(frozen=True)
 class CorpusFacts:
-    """What a model card says of a corpus: its pairs, and the SHA-256 of both sides, line by line."""
+    """Facts for the model card: the number of pairs, and the SHA-256 of both sides, line by line."""
 
     pairs: int
     source: str
@@ -178,19 +179,19 @@ class CorpusFacts:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentence pairs and how they came about."""
+    """Sentence pairs in memory, with the report on how they were read."""
 
     pairs: tuple[Pair, ...]
     report: CorpusReport
 
     @property
     def sources(self) -> list[str]:
-        """The sentences, in order."""
+        """The source sentences in order."""
         return [pair.source for pair in self.pairs]
 
     @property
     def targets(self) -> list[str]:
-        """Their translations, in order."""
+        """The translations in order."""
         return [pair.target for pair in self.pairs]
 
     def __len__(self) -> int:
@@ -200,38 +201,30 @@ class Corpus:
         return iter(self.pairs)
 
     def facts(self) -> CorpusFacts:
-        """What a model card says of it."""
+        """Return the facts for the model card."""
         digest = CorpusDigest()
         digest.update(self.pairs)
         return digest.facts()
 
-    def select(self, places: AbstractSet[int]) -> tuple[Pair, ...]:
-        """The pairs at these places, counted from 0."""
-        return tuple(pair for place, pair in enumerate(self.pairs) if place in places)
+    def select(self, indices: AbstractSet[int]) -> tuple[Pair, ...]:
+        """Return the pairs with these indices, counted from 0."""
+        return tuple(pair for index, pair in enumerate(self.pairs) if index in indices)
 
     def without(self, sources: AbstractSet[str], targets: AbstractSet[str]) -> Corpus:
-        """The pairs of which neither side is among these."""
+        """Return the corpus without the pairs that have one of these sources or targets."""
         pairs = tuple(pair for pair in self.pairs if pair.source not in sources and pair.target not in targets)
         return Corpus(pairs, replace(self.report, kept=len(pairs)))
 
 
-def read_corpus(settings: CorpusSettings) -> dict[str, Corpus]:
-    """The "train" pairs (and those of each corpus of the mix, by its name) and, where files are given, "valid" and
-    "test". Raises DataError with all causes at once.
-    """
-    train, others = read_all(settings, read_files)
-    return {**train, **others}
-
-
-def read_all(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T], dict[str, Corpus]]:
-    """The training corpora as `read` gives them, and the others. Raises DataError with all causes at once."""
+def read_corpora(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T], dict[str, Corpus]]:
+    """Read the training corpora with `read`, and "valid" and "test". Raises DataError with all causes at once."""
     train: dict[str, T] = {}
     others: dict[str, Corpus] = {}
     causes: list[str] = []
     for name, files in {**settings.training_files, **settings.evaluation_files}.items():
         try:
             if name in EVALUATION:
-                others[name] = read_files(files, None, name)
+                others[name] = read_corpus(files, None, name)
             else:
                 train[name] = read(files, settings.filters, name)
         except DataError as problem:
@@ -241,99 +234,81 @@ def read_all(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T], dic
     return train, others
 
 
-def read_files(files: PairFiles, filters: Filters | None = None, name: str = "train") -> Corpus:
-    """Sentence pairs in memory; without `filters` only empty ones are dropped."""
-    reader, sieve = PairReader(files), PairFilter(filters)
-    kept: list[Pair] = []
-    for some in chunks(Pair(clean(a), clean(b), line) for line, (a, b) in enumerate(reader, 1)):
-        kept += compress(some, sieve.keep_mask(some))
-    return Corpus(tuple(kept), sieve.report(name, reader))
-
-
-def read_pairs(
-    source: str | Path | None = None,
-    target: str | Path | None = None,
-    pairs: str | Path | None = None,
-    filters: Filters | None = None,
-    where: str = "train",
-) -> Corpus:
-    """Sentence pairs from two files, or from one TSV or JSONL file; without `filters` only empty ones are dropped."""
-    return read_files(PairFiles(source, target, pairs), filters, where)
+def read_corpus(files: PairFiles, filters: Filters | None = None, name: str = "train") -> Corpus:
+    """Read sentence pairs into memory; without `filters` only empty ones are dropped."""
+    reader, pair_filter = PairReader(files), PairFilter(filters)
+    pairs: list[Pair] = []
+    for chunk in chunks(Pair(clean(a), clean(b), line) for line, (a, b) in enumerate(reader, 1)):
+        pairs += compress(chunk, pair_filter.keep_mask(chunk))
+    return Corpus(tuple(pairs), pair_filter.report(name, reader))
 
 
 class CorpusDigest:
-    """Makes the facts of a corpus while its pairs go by once."""
+    """Computes the facts of a corpus in one pass over its pairs."""
 
     def __init__(self) -> None:
         self._pairs, self._source, self._target = 0, hashlib.sha256(), hashlib.sha256()
 
     def update(self, pairs: Iterable[Pair]) -> None:
-        """Pairs go by."""
+        """Add pairs."""
         for pair in pairs:
             self._pairs += 1
             self._source.update(_line(pair.source))
             self._target.update(_line(pair.target))
 
     def facts(self) -> CorpusFacts:
-        """What there is to say of all that went by."""
+        """Return the facts of all pairs so far."""
         return CorpusFacts(self._pairs, self._source.hexdigest(), self._target.hexdigest())
 
 
 class Overlap:
-    """Finds out how much of another corpus training has seen, while the training pairs go by once."""
+    """Measures how much of another corpus is in the training data, in one pass over the training pairs."""
 
     def __init__(self, other: Corpus) -> None:
         self.other = other
-        self._wanted = {(pair.source, pair.target) for pair in other.pairs}, {*other.sources}, {*other.targets}
-        self._found: tuple[set[tuple[str, str]], set[str], set[str]] = (set(), set(), set())
+        self._contents = {(pair.source, pair.target) for pair in other.pairs}, {*other.sources}, {*other.targets}
+        self._shared: tuple[set[tuple[str, str]], set[str], set[str]] = (set(), set(), set())
 
     def update(self, pairs: Iterable[Pair]) -> None:
-        """Training pairs go by."""
-        (whole, sources, targets), found = self._wanted, self._found
+        """Add training pairs."""
+        (whole, sources, targets), shared = self._contents, self._shared
         for pair in pairs:
             if pair.source in sources or pair.target in targets:
-                found[0].update({(pair.source, pair.target)} & whole)
-                found[1].update({pair.source} & sources)
-                found[2].update({pair.target} & targets)
+                shared[0].update({(pair.source, pair.target)} & whole)
+                shared[1].update({pair.source} & sources)
+                shared[2].update({pair.target} & targets)
 
     def lines(self, name: str) -> list[str]:
-        """Whole pairs, sources and targets that were seen, with first line numbers."""
-        whole, sources, targets = self._found
+        """Report the pairs, sources and targets that are in the training data, with their first line numbers."""
+        whole, sources, targets = self._shared
         pairs = self.other.pairs
-        found = {
+        lines_by_kind = {
             "pairs": [pair.line for pair in pairs if (pair.source, pair.target) in whole],
             "sources": [pair.line for pair in pairs if pair.source in sources],
             "targets": [pair.line for pair in pairs if pair.target in targets],
         }
-        if not any(found.values()):
+        if not any(lines_by_kind.values()):
             return [f"{name}: none of its {len(pairs):,} pairs shares a side with train"]
         return [
             f"{name}: {len(lines):,} of {len(pairs):,} {kind} are also in train{format_lines(lines)}"
-            for kind, lines in found.items()
+            for kind, lines in lines_by_kind.items()
         ]
 
 
-def overlap(train: Corpus, other: Corpus, name: str) -> list[str]:
-    """How much of another corpus training has already seen: whole pairs, sources, targets, with first line numbers."""
-    shared = Overlap(other)
-    shared.update(train.pairs)
-    return shared.lines(name)
-
-
 def corpora_report(corpora: Mapping[str, Corpus]) -> list[str]:
-    """The whole corpus report: each part, then what valid and test share with what is trained on."""
+    """Return the whole corpus report: each corpus, then what valid and test share with the training data."""
     lines = [line for corpus in corpora.values() for line in corpus.report.lines()]
     for name in corpora:
         if name in EVALUATION:
-            shared = Overlap(corpora[name])
-            for where, corpus in corpora.items():
-                shared.update(() if where in EVALUATION else corpus.pairs)
-            lines += shared.lines(name)
+            overlap = Overlap(corpora[name])
+            for other, corpus in corpora.items():
+                overlap.update(() if other in EVALUATION else corpus.pairs)
+            lines += overlap.lines(name)
     return lines
 
 
 def texts_sha256(texts: Iterable[str]) -> str:
-    """The SHA-256 of a text, line by line: which data a model was made from."""
+    """Return the SHA-256 of lines of text."""
     digest = hashlib.sha256()
     for text in texts:
         digest.update(_line(text))
@@ -345,20 +320,20 @@ def _line(text: str) -> bytes:
 
 
 def _problem(prefix: str, source: str | None, target: str | None, pairs: str | None) -> str | None:
-    """What is wrong with how a corpus is named, if anything."""
+    """Return what is wrong with the file settings of a corpus, if anything."""
     both, one = f"{prefix}source and {prefix}target", f"{prefix}pairs"
     if pairs is not None and (source is not None or target is not None):
         return f"{both} exclude {one}; give one or the other"
     if (source is None) != (target is None):
-        given, missing = ("source", "target") if target is None else ("target", "source")
-        return f"{prefix}{given} is given without {prefix}{missing}; give {both}"
+        present, missing = ("source", "target") if target is None else ("target", "source")
+        return f"{prefix}{present} is given without {prefix}{missing}; give {both}"
     if not prefix and source is None and pairs is None:
         return f"no training pairs; give {both}, or {one}"
     return None
 
 
 def _parts(settings: CorpusSettings) -> list[tuple[str, MixSettings]]:
-    """Every training corpus with its name."""
+    """Return every training corpus with its name."""
     source, target, pairs = settings.files("")
     main = MixSettings(source=source, target=target, pairs=pairs, alignments=settings.alignments)
     parts = [(part.name or f"mix{number}", part) for number, part in enumerate(settings.mix, 1)]
@@ -374,11 +349,11 @@ def _wrong_names(names: list[str]) -> list[str]:
 
 
 def _wrong_part(number: int, part: MixSettings) -> Iterator[str]:
-    """What is wrong with a corpus of the mix."""
+    """Yield what is wrong with a corpus of the mix."""
     where = f"mix {number}" + (f" ({part.name})" if part.name else "")
     if problem := _problem("", part.source, part.target, part.pairs):
         yield f"{where}: {problem}"
     if not (part.weight > 0 and math.isfinite(part.weight)):
-        yield f"{where}: weight {part.weight:g} is no positive number; give one above 0, or leave the corpus out"
+        yield f"{where}: weight {part.weight:g} is not a positive number; give one above 0, or leave the corpus out"
     if part.name is not None and not re.fullmatch(r"\w[\w.-]*", part.name):
         yield f"{where}: name {part.name!r} cannot name a folder; use letters, digits, points and hyphens"

@@ -1,4 +1,4 @@
-"""Sentence pairs as ids, once or cut into pieces anew in each epoch."""
+"""Encoding of sentence pairs as token ids, once or with a new segmentation in each epoch (subword regularisation)."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ __all__ = ["corpus_resampler", "encode_pairs", "stored_resampler"]
 def encode_pairs(
     sources: Sequence[str], targets: Sequence[str], tokenizer: Tokenizer, links: WordLinks | None = None
 ) -> list[Example]:
-    """Sentence pairs as ids, each side with its end of sentence; and the links of their words, taken to the pieces."""
-    found = _paired(tokenizer.source.encode_all(sources), tokenizer.target.encode_all(targets))
-    return found if links is None else _linked(found, links.rows, tokenizer)
+    """Encode sentence pairs as ids, each side with its EOS, and their word links as links between tokens."""
+    examples = _with_ends(tokenizer.source.encode_all(sources), tokenizer.target.encode_all(targets))
+    return examples if links is None else _with_links(examples, links.rows, tokenizer)
 
 
 def corpus_resampler(corpus: Corpus, tokenizer: Tokenizer, dropout: float, links: WordLinks | None = None) -> Resample:
-    """Gives lines of a corpus as ids, cut into pieces anew each time."""
+    """Make a function that encodes pairs of a corpus with a newly sampled segmentation."""
     sources, targets = corpus.sources, corpus.targets
 
-    def again(lines: Sequence[int], seed: int) -> list[Example]:
-        left, right = [sources[line] for line in lines], [targets[line] for line in lines]
-        found = _paired(*tokenizer.sample(left, right, dropout, seed))
-        return found if links is None else _linked(found, [links[line] for line in lines], tokenizer)
+    def resample(indices: Sequence[int], seed: int) -> list[Example]:
+        sides = [sources[index] for index in indices], [targets[index] for index in indices]
+        examples = _with_ends(*tokenizer.sample(*sides, dropout, seed))
+        return examples if links is None else _with_links(examples, [links[i] for i in indices], tokenizer)
 
-    return again
-
-
-def stored_resampler(kept: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Resample:
-    """The same where only the ids of the pairs are at hand: they are put together to text first."""
-
-    def again(lines: Sequence[int], seed: int) -> list[Example]:
-        pairs = [kept[line] for line in lines]
-        left = tokenizer.source.detokenised([pair.source_ids for pair in pairs])
-        right = tokenizer.target.detokenised([pair.target for pair in pairs])
-        return _paired(*tokenizer.sample(left, right, dropout, seed))
-
-    return again
+    return resample
 
 
-def _paired(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[Example]:
+def stored_resampler(stored: Sequence[Example], tokenizer: Tokenizer, dropout: float) -> Resample:
+    """Like `corpus_resampler`, if only ids are stored: they are detokenised first."""
+
+    def resample(indices: Sequence[int], seed: int) -> list[Example]:
+        pairs = [stored[index] for index in indices]
+        sources = tokenizer.source.detokenised([pair.source_ids for pair in pairs])
+        targets = tokenizer.target.detokenised([pair.target for pair in pairs])
+        return _with_ends(*tokenizer.sample(sources, targets, dropout, seed))
+
+    return resample
+
+
+def _with_ends(sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[Example]:
     return [Example([*source, EOS], [*target, EOS]) for source, target in zip(sources, targets, strict=True)]
 
 
-def _linked(pairs: Sequence[Example], links: Sequence[array[int]], tokenizer: Tokenizer) -> list[Example]:
-    sources, targets = [pair.source_ids for pair in pairs], [pair.target for pair in pairs]
-    pieces = token_links(links, sources, targets, tokenizer)
-    return [replace(pair, links=own) for pair, own in zip(pairs, pieces, strict=True)]
+def _with_links(examples: Sequence[Example], links: Sequence[array[int]], tokenizer: Tokenizer) -> list[Example]:
+    sources, targets = [example.source_ids for example in examples], [example.target for example in examples]
+    aligned = token_links(links, sources, targets, tokenizer)
+    return [replace(example, links=row) for example, row in zip(examples, aligned, strict=True)]

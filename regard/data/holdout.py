@@ -1,4 +1,4 @@
-"""Validation pairs taken from the training data where no other are given."""
+"""Held-out validation pairs, taken from the training data if none are given."""
 
 from __future__ import annotations
 
@@ -12,55 +12,48 @@ from regard.data.corpus import Corpus, CorpusReport, Pair
 from regard.data.streaming import FilteredCorpus
 from regard.errors import DataError
 
-__all__ = ["held_out_report", "hold_out", "hold_out_of"]
+__all__ = ["held_out_report", "hold_out"]
 
-MOST, SHARE = 1000, 20  # at most a thousand pairs, at most a twentieth of the data
+MAX_PAIRS, FRACTION = 1000, 20  # at most a thousand pairs, at most a twentieth of the data
 
 T = TypeVar("T", Corpus, FilteredCorpus)
 
 
-def hold_out(corpus: Corpus, seed: int) -> tuple[Corpus, Corpus]:
-    """Split off pairs for validation; training keeps no pair that shares a side with one of them."""
-    train, valid = hold_out_of({"train": corpus}, seed)
-    return train["train"], valid
+def hold_out(corpora: Mapping[str, T], seed: int) -> tuple[dict[str, T], Corpus]:
+    """Split off pairs for validation; training keeps no pair that shares a side with one of them.
 
-
-def hold_out_of(corpora: Mapping[str, T], seed: int) -> tuple[dict[str, T], Corpus]:
-    """The same for several corpora, as if they stood in one file one after another."""
+    Several corpora are treated as if they were one file after another.
+    """
     total = sum(len(corpus) for corpus in corpora.values())
-    most = min(MOST, max(1, total // SHARE))
-    chosen = random.Random(seed).sample(range(total), most)
-    picked: list[tuple[Pair, ...]] = []
+    count = min(MAX_PAIRS, max(1, total // FRACTION))
+    indices = random.Random(seed).sample(range(total), count)
+    held_out: list[tuple[Pair, ...]] = []
     start = 0
     for corpus in corpora.values():
-        picked.append(corpus.select({place - start for place in chosen if 0 <= place - start < len(corpus)}))
+        held_out.append(corpus.select({index - start for index in indices if 0 <= index - start < len(corpus)}))
         start += len(corpus)
-    valid = tuple(pair for pairs in picked for pair in pairs)
-    train = {name: _rest(some, valid, len(own)) for (name, some), own in zip(corpora.items(), picked, strict=True)}
-    return train, Corpus(valid, held_out_report([some.report.files for some in corpora.values()], len(valid)))
+    valid = tuple(chain.from_iterable(held_out))
+    train = {
+        name: _without(corpus, valid, len(pairs))
+        for (name, corpus), pairs in zip(corpora.items(), held_out, strict=True)
+    }
+    return train, Corpus(valid, held_out_report([corpus.report.files for corpus in corpora.values()], len(valid)))
 
 
 def held_out_report(files: Iterable[tuple[str, ...]], count: int) -> CorpusReport:
-    """What is said of so many pairs taken from these files."""
+    """Return the report on so many pairs held out of these files."""
     return CorpusReport("valid", tuple(chain.from_iterable(files)), count, count)
 
 
-def _rest(corpus: T, valid: tuple[Pair, ...], own: int) -> T:
-    """What training keeps of a corpus of which `own` pairs were held out."""
+def _without(corpus: T, valid: tuple[Pair, ...], held_out: int) -> T:
+    """Return what training keeps of a corpus from which `held_out` pairs were taken."""
     rest = corpus.without({pair.source for pair in valid}, {pair.target for pair in valid})
     if not len(rest):
-        raise DataError(_nothing_left(corpus.report, len(corpus)))
-    note = _note(own, len(corpus) - len(rest) - own)
+        raise DataError(
+            f"{' and '.join(corpus.report.files)}: of {len(corpus)} pairs none is left to train on when some are held "
+            "out for validation; give more pairs, or --valid-source and --valid-target"
+        )
+    shared = len(corpus) - len(rest) - held_out
+    also = f", and {shared:,} more that share a side with them left out" if shared else ""
+    note = f"no validation data was given: {held_out:,} pairs were held out for it{also}"
     return replace(rest, report=replace(rest.report, notes=(*corpus.report.notes, note)))
-
-
-def _nothing_left(report: CorpusReport, pairs: int) -> str:
-    return (
-        f"{' and '.join(report.files)}: of {pairs} pairs none is left to train on when some "
-        "are held out for validation; give more pairs, or --valid-source and --valid-target"
-    )
-
-
-def _note(held: int, beside: int) -> str:
-    also = f", and {beside:,} more that share a side with them left out" if beside else ""
-    return f"no validation data was given: {held:,} pairs were held out for it{also}"

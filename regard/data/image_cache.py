@@ -1,11 +1,12 @@
-"""Pictures decoded once: small collections in memory, larger ones in a file of a run folder that is mapped into memory.
+"""Cache of decoded images: small collections in memory, larger ones in a memory-mapped .npy file of the run folder.
 
-The folder holds `pixels` (all pictures one after another, uint8, row by row, red green blue) and `index.json`, which
-says how large each is, which could not be used and why, and what they were made of.
+The cache folder holds `pixels.npy` (all images one after another, uint8, row by row, RGB) and `index.json` with the
+size of each image, the images that cannot be used and why, and the cache key: what the cache was made from.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -21,29 +22,31 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from regard.atomic import write_bytes
+from regard.atomic import atomic_folder, write_text
 from regard.data.images import ImageSizeSettings, Pixels, load_pixels, read_bytes
 from regard.errors import DataError
 
 __all__ = ["ImageCache", "cached_images"]
 
-SMALL = 64_000_000  # bytes of pixels that are held in memory
-TOGETHER = 64  # pictures that wait, decoded, to be put down
-VERSION = 1
-INDEX, PIXELS = "index.json", "pixels"
+IN_MEMORY = 64_000_000  # bytes of pixels
+DECODED_AT_ONCE = 64  # images
+FORMAT, VERSION = "Regard image cache", 1
+INDEX, PIXELS = "index.json", "pixels.npy"
 
-Tell = Callable[[str], None]
+_CHUNK = 1 << 24  # bytes
+
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class ImageCache:
-    """Decoded pictures by number, the places of those that could not be used empty."""
+    """Decoded images by number; those that cannot be used have no pixels."""
 
-    pixels: Pixels = field(repr=False)  # of all, one after another
-    sizes: tuple[tuple[int, int], ...]  # rows and columns of each; (0, 0) of those that cannot be used
+    pixels: Pixels = field(repr=False)  # of all images, one after another
+    sizes: tuple[tuple[int, int], ...]  # rows and columns; (0, 0) for images that cannot be used
     problems: Mapping[int, str]  # why they cannot
-    digest: str  # SHA-256 of the files
-    file_bytes: int  # of the files, all together
+    digest: str  # SHA-256 over the files' SHA-256
+    file_bytes: int  # of all files together
 
     def __post_init__(self) -> None:
         ends = np.cumsum([0, *(3 * Y * X for Y, X in self.sizes)])
@@ -54,166 +57,183 @@ class ImageCache:
 
     def __getitem__(self, number: int) -> Pixels:
         start, end = self._ends[number : number + 2]  # type: ignore[attr-defined]
-        found: Pixels = self.pixels[start:end].reshape(*self.sizes[number], 3)
-        return found
+        image: Pixels = self.pixels[start:end].reshape(*self.sizes[number], 3)
+        return image
+
+
+@dataclass(frozen=True)
+class _Decoded:
+    """An image file, decoded; or without pixels, and why."""
+
+    pixels: Pixels | None
+    problem: str
+    digest: bytes
+    file_bytes: int
 
 
 def cached_images(
-    paths: Sequence[Path], frame: ImageSizeSettings, folder: Path | None = None, tell: Tell | None = None
+    paths: Sequence[Path], image_size: ImageSizeSettings, folder: Path | None = None, log: Log | None = None
 ) -> ImageCache:
-    """The pictures of these files as `frame` wants them. What is in `folder` is used again where it is whole and of the
-    same files (by name, size and time of change); else it is made anew. Nothing is raised for pictures that cannot be
-    used: see `problems`.
+    """Decode image files to `image_size`, or reuse the cache in `folder`.
+
+    The cache is reused if it is undamaged and of the same files (by name, size and modification time), else made anew.
+    Images that cannot be used raise nothing: see `problems`.
     """
-    made_of = _made_of(paths, frame)
+    cache_key = _cache_key(paths, image_size)
     if folder is not None and folder.exists():
         try:
-            return _reopened(folder, made_of)
+            return _reopen(folder, cache_key)
         except (OSError, ValueError, KeyError, TypeError) as problem:
-            if tell is not None:
-                tell(f"{folder}: {_why(problem)}; the pictures are decoded anew")
+            if log is not None:
+                log(f"{folder}: {_reason(problem)}; the images are decoded again")
         shutil.rmtree(folder, ignore_errors=True)
-    hung = _CacheWriter(folder)
-    for done, found in enumerate(_decoded(paths, frame), 1):
-        hung.add(*found)
-        if tell is not None and done % 10_000 == 0:
-            tell(f"{done:,} of {len(paths):,} pictures are decoded")
-    return hung.gallery(made_of)
+    with contextlib.ExitStack() as stack:
+        writer = _CacheWriter(folder, stack)
+        for count, image in enumerate(_decode_all(paths, image_size), 1):
+            writer.add(image)
+            if log is not None and count % 10_000 == 0:
+                log(f"{count:,} of {len(paths):,} images are decoded")
+        return writer.finish(cache_key)
 
 
 class _CacheWriter:
-    """Takes decoded pictures one by one, in memory as long as they are few."""
+    """Collects decoded images: in memory while they are few, then on disk."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder, self._file = folder, io.BytesIO()
-        self._on_disk: BinaryIO | None = None
+    def __init__(self, folder: Path | None, stack: contextlib.ExitStack) -> None:
+        self._folder, self._stack = folder, stack
+        self._file: BinaryIO = io.BytesIO()
+        self._temporary: Path | None = None  # the folder on disk
         self._sizes: list[tuple[int, int]] = []
         self._problems: dict[int, str] = {}
-        self._digest, self._bytes, self._sum, self._length = hashlib.sha256(), 0, 0, 0
+        self._digest, self._file_bytes, self._crc32, self._length, self._data_start = hashlib.sha256(), 0, 0, 0, 0
 
-    def add(self, pixels: Pixels | None, problem: str, digest: bytes, size: int) -> None:
-        """One more; without pixels, why."""
-        if pixels is None:
-            self._problems[len(self._sizes)] = problem
-        self._sizes.append((0, 0) if pixels is None else (pixels.shape[0], pixels.shape[1]))
-        self._digest.update(digest)
-        self._bytes += size
-        if pixels is not None:
-            data = pixels.tobytes()
-            self._length, self._sum = self._length + len(data), zlib.crc32(data, self._sum)
-            try:
-                (self._on_disk or self._file).write(data)
-            except OSError as problem:
-                assert self._folder is not None, "memory raises no such error"
-                raise _no_room(self._folder, problem) from None
-        if self._on_disk is None and self._folder is not None and self._length > SMALL:
-            self._spill()
+    def add(self, image: _Decoded) -> None:
+        """Append one image."""
+        self._digest.update(image.digest)
+        self._file_bytes += image.file_bytes
+        if image.pixels is None:
+            self._problems[len(self._sizes)] = image.problem
+            self._sizes.append((0, 0))
+            return
+        self._sizes.append((image.pixels.shape[0], image.pixels.shape[1]))
+        data = image.pixels.tobytes()
+        self._length, self._crc32 = self._length + len(data), zlib.crc32(data, self._crc32)
+        with self._disk_errors():
+            self._file.write(data)
+            if self._temporary is None and self._folder is not None and self._length > IN_MEMORY:
+                self._spill(self._folder)
 
-    def _spill(self) -> None:
-        """What was small so far goes on on the disk."""
-        assert self._folder is not None, "there is somewhere to put it"
-        try:
-            self._beside.mkdir(parents=True, exist_ok=True)
-            self._on_disk = (self._beside / PIXELS).open("wb")
-            self._on_disk.write(self._file.getbuffer())
-        except OSError as problem:
-            raise _no_room(self._folder, problem) from None
-        self._file = io.BytesIO()
+    def _spill(self, folder: Path) -> None:
+        """Move the pixels from memory to disk."""
+        assert isinstance(self._file, io.BytesIO), "the pixels are in memory"
+        buffer = self._file.getbuffer()
+        self._temporary = self._stack.enter_context(atomic_folder(folder))
+        self._file = self._stack.enter_context((self._temporary / PIXELS).open("wb"))
+        self._write_header()
+        self._data_start = self._file.tell()
+        self._file.write(buffer)
 
-    def gallery(self, made_of: Mapping[str, Any]) -> ImageCache:
-        """All of them; what is on the disk gets its name now."""
+    def _write_header(self) -> None:
+        """Write the .npy header; numpy pads it so that a longer array needs no more room."""
+        np.lib.format.write_array_header_1_0(
+            self._file, {"descr": "|u1", "fortran_order": False, "shape": (self._length,)}
+        )
+
+    def finish(self, cache_key: Mapping[str, Any]) -> ImageCache:
+        """Return the cache; on disk, complete its files and give the folder its name."""
         sizes, digest = tuple(self._sizes), self._digest.hexdigest()
-        if self._on_disk is None:
+        if self._temporary is None or self._folder is None:
+            assert isinstance(self._file, io.BytesIO), "the pixels are in memory"
             pixels = np.frombuffer(self._file.getbuffer(), dtype=np.uint8)
-            return ImageCache(pixels, sizes, self._problems, digest, self._bytes)
-        folder = self._folder
-        assert folder is not None, "there is a file"
+            return ImageCache(pixels, sizes, self._problems, digest, self._file_bytes)
         index = {
-            "format": "Regard pictures",
+            "format": FORMAT,
             "version": VERSION,
-            "made_of": dict(made_of),
+            "cache_key": dict(cache_key),
             "sizes": sizes,
             "problems": self._problems,
             "digest": digest,
-            "bytes": self._bytes,
-            "sum": self._sum,
+            "file_bytes": self._file_bytes,
+            "crc32": self._crc32,
         }
+        with self._disk_errors():
+            self._file.seek(0)
+            self._write_header()
+            assert self._file.tell() == self._data_start, "the header keeps its size"
+            write_text(self._temporary / INDEX, json.dumps(index))
+            self._stack.close()
+            pixels = _map_pixels(self._folder, self._length)
+        return ImageCache(pixels, sizes, self._problems, digest, self._file_bytes)
+
+    @contextlib.contextmanager
+    def _disk_errors(self) -> Iterator[None]:
         try:
-            self._on_disk.close()
-            write_bytes(self._beside / INDEX, json.dumps(index).encode())
-            os.replace(self._beside, folder)
+            yield
         except OSError as problem:
-            raise _no_room(folder, problem) from None
-        return ImageCache(_mapped(folder, self._length), sizes, self._problems, digest, self._bytes)
-
-    @property
-    def _beside(self) -> Path:
-        assert self._folder is not None, "there is somewhere to put it"
-        return self._folder.with_name(self._folder.name + ".partial")
+            raise DataError(
+                f"{self._folder}: the decoded images cannot be written ({problem.strerror}); make room, or choose "
+                "another --out"
+            ) from None
 
 
-def _reopened(folder: Path, made_of: Mapping[str, Any]) -> ImageCache:
-    """What an earlier start left; checked to the last byte. Raises ValueError, and what else damaged files lead to."""
+def _reopen(folder: Path, cache_key: Mapping[str, Any]) -> ImageCache:
+    """Open and check the cache of an earlier start. Raises ValueError, KeyError, TypeError or OSError if damaged."""
     index = json.loads((folder / INDEX).read_bytes())
-    if (index["format"], index["version"]) != ("Regard pictures", VERSION) or index["made_of"] != made_of:
-        raise ValueError("made of other pictures, or in another size")
+    if (index["format"], index["version"]) != (FORMAT, VERSION) or index["cache_key"] != cache_key:
+        raise ValueError("made from other images, or in another size")
     sizes = tuple((int(Y), int(X)) for Y, X in index["sizes"])
-    pixels = _mapped(folder, sum(3 * Y * X for Y, X in sizes))
-    found = 0
-    for start in range(0, len(pixels), 1 << 24):
-        found = zlib.crc32(pixels[start : start + (1 << 24)].data, found)
-    if found != index["sum"]:
+    pixels = _map_pixels(folder, sum(3 * Y * X for Y, X in sizes))
+    crc32 = 0
+    for start in range(0, len(pixels), _CHUNK):
+        crc32 = zlib.crc32(pixels[start : start + _CHUNK].data, crc32)
+    if crc32 != index["crc32"]:
         raise ValueError("damaged: its pixels do not match their checksum")
     problems = {int(number): str(problem) for number, problem in index["problems"].items()}
-    return ImageCache(pixels, sizes, problems, str(index["digest"]), int(index["bytes"]))
+    return ImageCache(pixels, sizes, problems, str(index["digest"]), int(index["file_bytes"]))
 
 
-def _mapped(folder: Path, length: int) -> Pixels:
-    pixels: Pixels = np.memmap(folder / PIXELS, dtype=np.uint8, mode="r")
-    if len(pixels) != length:
-        raise ValueError(f"damaged: {len(pixels):,} bytes of pixels, not {length:,}")
+def _map_pixels(folder: Path, length: int) -> Pixels:
+    try:
+        pixels: Pixels = np.load(folder / PIXELS, mmap_mode="r")
+    except (ValueError, EOFError) as problem:
+        raise ValueError(f"damaged: {PIXELS} cannot be opened ({problem})") from None
+    if pixels.dtype != np.uint8 or pixels.shape != (length,):
+        raise ValueError(f"damaged: pixels of shape {pixels.shape}, not ({length},)")
     return pixels
 
 
-def _made_of(paths: Sequence[Path], frame: ImageSizeSettings) -> dict[str, Any]:
-    """What decides what is in a gallery, as plain values; the files by a hash of their names, sizes and times."""
-    listed = hashlib.sha256()
+def _cache_key(paths: Sequence[Path], image_size: ImageSizeSettings) -> dict[str, Any]:
+    """Everything that determines the content of a cache; the files as a hash of their names, sizes and times."""
+    digest = hashlib.sha256()
     for path in paths:
         try:
-            about = path.stat()
-            listed.update(f"{path.name}\0{about.st_size}\0{about.st_mtime_ns}\n".encode("utf-8", "replace"))
+            status = path.stat()
+            digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "replace"))
         except OSError:
-            listed.update(f"{path.name}\0missing\n".encode("utf-8", "replace"))
-    return {"files": listed.hexdigest(), "frame": frame.model_dump()}
+            digest.update(f"{path.name}\0missing\n".encode("utf-8", "replace"))
+    return {"files": digest.hexdigest(), "image_size": image_size.model_dump()}
 
 
-def _decoded(paths: Sequence[Path], frame: ImageSizeSettings) -> Iterator[tuple[Pixels | None, str, bytes, int]]:
-    """Pixels or why there are none, the hash of the file and its bytes, in order; decoded by a few threads."""
+def _decode_all(paths: Sequence[Path], image_size: ImageSizeSettings) -> Iterator[_Decoded]:
+    """Decode the files in order, on a few threads."""
 
-    def decode(path: Path) -> tuple[Pixels | None, str, bytes, int]:
+    def decode(path: Path) -> _Decoded:
         try:
             data = read_bytes(path)
             digest = hashlib.sha256(data).digest()
-            return load_pixels(data, frame, str(path)), "", digest, len(data)
+            return _Decoded(load_pixels(data, image_size, str(path)), "", digest, len(data))
         except DataError as problem:
-            return None, problem.causes[0], b"-", 0
+            return _Decoded(None, problem.causes[0], b"-", 0)
 
-    rest = iter(paths)
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1), "pictures") as threads:
-        while some := list(islice(rest, TOGETHER)):
-            yield from threads.map(decode, some)
-
-
-def _no_room(folder: Path, problem: OSError) -> DataError:
-    return DataError(
-        f"{folder}: the decoded pictures cannot be written ({problem.strerror}); make room, or choose another --out"
-    )
+    remaining = iter(paths)
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1), "images") as threads:
+        while batch := list(islice(remaining, DECODED_AT_ONCE)):
+            yield from threads.map(decode, batch)
 
 
-def _why(problem: Exception) -> str:
-    """What is wrong with a folder of decoded pictures."""
+def _reason(problem: Exception) -> str:
+    """Say in a few words why a cache cannot be reused."""
     if isinstance(problem, OSError):
         return f"cannot be read ({problem.strerror})"
-    return (
-        str(problem) if isinstance(problem, ValueError) and not isinstance(problem, json.JSONDecodeError) else "damaged"
-    )
+    plain = isinstance(problem, ValueError) and not isinstance(problem, json.JSONDecodeError)
+    return str(problem) if plain else "damaged"

@@ -1,6 +1,6 @@
-"""Pictures out of files: opened whatever their kind, brought to the size a model sees, looked at anew in each epoch.
+"""Image files: decode JPEG, PNG, WebP, GIF and BMP, resize to what a model takes, and apply augmentation.
 
-Y rows and X columns of pixels; a picture in memory is (Y, X, 3), red, green and blue from 0 to 255.
+Y rows and X columns of pixels; an image in memory is (Y, X, 3), red, green and blue from 0 to 255.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import pydantic
 import torch
 from PIL import Image
 from PIL.BmpImagePlugin import BmpImageFile
@@ -31,6 +32,7 @@ from regard.shapes import Float, Tensor
 __all__ = [
     "SUFFIXES",
     "AugmentParams",
+    "ImageSettings",
     "ImageSizeSettings",
     "Pixels",
     "SourcePixels",
@@ -45,7 +47,7 @@ Size = tuple[int, int]  # rows, columns
 Box = tuple[int, int, int, int]  # top, left, bottom, right
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
-"""How the names of pictures end; what is in a file is found out by looking into it."""
+"""File name endings of images; the format of a file is recognised by its first bytes."""
 _KINDS: tuple[tuple[str, Callable[[bytes], bool], Callable[[io.BytesIO], Image.Image]], ...] = (
     ("JPEG", lambda start: start.startswith(b"\xff\xd8\xff"), lambda file: jpeg_factory(file)),
     ("PNG", lambda start: start.startswith(b"\x89PNG\r\n\x1a\n"), PngImageFile),
@@ -62,36 +64,35 @@ _TRANSPOSES = {
     7: (Image.Transpose.TRANSVERSE,),
     8: (Image.Transpose.ROTATE_90,),
 }
-"""How a picture is turned upright, by what its camera noted (EXIF tag 274)."""
+"""Transpositions that turn an image upright, by EXIF orientation (tag 274)."""
 _ORIENTATION = 0x0112
-BLANK = 128  # of pictures that are not to be seen
+BLANK = 128  # grey level of blank images
 _GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
 class ImageSizeSettings(Settings):
-    """How large a model sees pictures; it is kept with the model, so that every picture is treated alike."""
+    """Size of the images that a model takes; saved with the model, so that every image is treated alike."""
 
-    height: int = Field(160, ge=0, description="Rows of pixels that a picture is brought to; 0: as its width asks.")
+    height: int = Field(160, ge=0, description="Rows of pixels that images are resized to; 0: in proportion to width.")
     width: int = Field(
-        160, ge=0, description="Columns; 0: as its height asks. Both 0: each keeps its size, up to `largest`."
+        160, ge=0, description="Columns; 0: in proportion to height. Both 0: images keep their size, up to `max_side`."
     )
-    max_side: int = Field(512, ge=1, description="Where a side is left open: the longer side in pixels at most.")
+    max_side: int = Field(512, ge=1, description="Longest side in pixels if height or width is 0.")
     fit: Literal["stretch", "crop", "pad"] = Field(
         "stretch",
-        description="What is done to a picture of another shape: stretch it; cut off what is too much (at random in "
-        "training, else evenly); pad: keep it whole and its shape, so that one side is shorter.",
+        description="How an image of another aspect ratio is fitted: stretch it; crop what is too much (at random in "
+        "training, else evenly); pad: keep its aspect ratio, so that one side is shorter.",
     )
-    cell: int = Field(16, ge=1, description="Pixels a side of what counts as one entry, like a piece, in batches.")
+    cell: int = Field(16, ge=1, description="Side in pixels of a grid cell, which counts like a token in batches.")
     blank: bool = Field(
-        False,
-        description="All pixels grey: what captions alone teach, to compare with a captioner that sees.",
+        False, description="Make all pixels grey: the baseline that sees no image and learns from captions alone."
     )
     max_pixels: int = Field(
-        50_000_000, ge=1, description="A file with more pixels is refused before it is decoded: it may be a trap."
+        50_000_000, ge=1, description="Files with more pixels are refused before decoding (decompression bombs)."
     )
 
     def resized(self, size: Size) -> Size:
-        """The size that a picture of this size is brought to; for `crop` before it is cut."""
+        """Return the size that an image of this size is resized to; for `crop`, before it is cropped."""
         Y, X = size
         if self.height and self.width:
             sides = self.height / Y, self.width / X
@@ -99,21 +100,70 @@ class ImageSizeSettings(Settings):
                 return self.height, self.width
             scale = max(sides) if self.fit == "crop" else min(sides)
         else:
-            wanted = self.height / Y if self.height else self.width / X if self.width else 1.0
-            scale = min(wanted, self.max_side / max(Y, X))
+            scale = self.height / Y if self.height else self.width / X if self.width else 1.0
+            scale = min(scale, self.max_side / max(Y, X))
         return max(1, round(Y * scale)), max(1, round(X * scale))
 
     def cropped(self, size: Size) -> Size:
-        """The size that a model sees of a picture that was brought to `inner` size."""
-        cut = self.fit == "crop" and self.height and self.width
-        return (min(self.height, size[0]), min(self.width, size[1])) if cut else size
+        """Return the size that a model takes of an image that was resized to `size`."""
+        crops = self.fit == "crop" and self.height and self.width
+        return (min(self.height, size[0]), min(self.width, size[1])) if crops else size
+
+
+class ImageSettings(ImageSizeSettings):
+    """Images and captions to train on, and how images are augmented."""
+
+    folder: str | None = Field(None, description="Folder of the images; file names in the captions are relative to it.")
+    captions: str | None = Field(
+        None,
+        description="File of their captions: lines of file, tab, caption; Flickr8k tokens; COCO JSON; or JSON lines.",
+    )
+    valid_captions: str | None = Field(None, description="Captions to validate on.")
+    valid_folder: str | None = Field(None, description="Folder of their images, if it is another.")
+    skip_bad: bool = Field(
+        False, description="Skip and count images and captions that cannot be used, instead of refusing all."
+    )
+    captions_per_image: int = Field(
+        5, ge=1, description="Captions of an image that are learnt together, so that it is encoded once."
+    )
+    flip: bool | Literal["auto"] = Field(
+        "auto",
+        description="Mirror every second training image; auto: but not those whose captions say left or right, nor "
+        "any if the tokenizer (char or whitespace) says that the images show writing.",
+    )
+    random_crop: float = Field(
+        0.0, ge=0, lt=1, description="Crop up to this share of both sides of training images, at random."
+    )
+    colour_jitter: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Change brightness, contrast and saturation of training images by up to this share.",
+    )
+
+    @pydantic.model_validator(mode="after")
+    def _are_named(self) -> ImageSettings:
+        if self.folder is None or self.captions is None:
+            given, missing = ("folder", "captions") if self.captions is None else ("captions", "folder")
+            without = f"{given} is given without {missing}; " if self.folder != self.captions else ""
+            raise ValueError(f"{without}give folder and captions (--images and --captions)")
+        return self
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        """The caption files by corpus and role."""
+        paths = {"train.captions": self.captions, "valid.captions": self.valid_captions}
+        return {role: Path(path) for role, path in paths.items() if path is not None}
+
+    @property
+    def size_settings(self) -> ImageSizeSettings:
+        """The part that is saved with a model."""
+        return ImageSizeSettings(**{name: getattr(self, name) for name in ImageSizeSettings.model_fields})
 
 
 @dataclass(frozen=True)
 class AugmentParams:
-    """How a picture is looked at this once: the part that is cut out, mirrored or not, and how bright, rich in contrast
-    and colourful it is (1: as it is).
-    """
+    """Augmentation of one image: the crop box, mirrored or not, and brightness, contrast, saturation (1: unchanged)."""
 
     box: Box
     mirrored: bool = False
@@ -122,10 +172,10 @@ class AugmentParams:
 
 @dataclass(frozen=True, eq=False)
 class SourcePixels:
-    """One picture as a batch wants it; its length is that in cells, which count like pieces."""
+    """Source image with its augmentation; its length is the number of grid cells, which count like tokens."""
 
-    pixels: Pixels = field(repr=False)  # (Y, X, 3), as it is kept
-    size: Size  # as a model sees it
+    pixels: Pixels = field(repr=False)  # (Y, X, 3), before augmentation
+    size: Size  # that the model takes
     cell: int
     augment: AugmentParams
 
@@ -135,11 +185,11 @@ class SourcePixels:
 
     @property
     def grid(self) -> Size:
-        """Rows and columns of cells."""
+        """Rows and columns of grid cells."""
         return -(-self.size[0] // self.cell), -(-self.size[1] // self.cell)
 
     def tensor(self) -> Float[Tensor, "3 Y X"]:
-        """What a model sees, from 0 to 1."""
+        """Crop, resize, mirror and jitter; values from 0 to 1."""
         top, left, bottom, right = self.augment.box
         pixels: Pixels = self.pixels[top:bottom, left:right]
         if pixels.shape[:2] != self.size:
@@ -153,7 +203,7 @@ class SourcePixels:
 
 
 def source_pixels(pixels: Pixels, image_size: ImageSizeSettings) -> SourcePixels:
-    """A picture that was brought to size, looked at straight: of one that is to be cut, the middle."""
+    """Wrap a resized image without augmentation: cropped in the centre, if it is to be cropped."""
     (Y, X), (height, width) = pixels.shape[:2], image_size.cropped(pixels.shape[:2])
     top, left = (Y - height) // 2, (X - width) // 2
     return SourcePixels(
@@ -162,49 +212,49 @@ def source_pixels(pixels: Pixels, image_size: ImageSizeSettings) -> SourcePixels
 
 
 def read_bytes(path: Path) -> bytes:
-    """What is in a file of a picture. Raises DataError for one that is not there or empty."""
+    """Read an image file. Raises DataError if it is missing or empty."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file{did_you_mean(path)}") from None
     except IsADirectoryError:
-        raise DataError(f"{path}: is a folder; give a picture in it") from None
+        raise DataError(f"{path}: is a folder; give an image in it") from None
     except OSError as problem:
         raise DataError(f"{path}: cannot be read ({problem.strerror}); check the path and its permissions") from None
     if not data:
-        raise DataError(f"{path}: the file is empty (0 bytes); fetch the picture again")
+        raise DataError(f"{path}: the file is empty (0 bytes); fetch the image again")
     return data
 
 
 def load_pixels(
     source: str | Path | bytes | Image.Image, image_size: ImageSizeSettings, name: str | None = None
 ) -> Pixels:
-    """A picture as pixels of the size that `frame` asks for, (Y, X, 3). Raises DataError where it cannot be used."""
+    """Load an image as pixels of the size that `image_size` asks for, (Y, X, 3). Raises DataError if it is unusable."""
     if isinstance(source, (str, Path)):
         name, source = name or str(source), read_bytes(Path(source))
-    name = name or "the picture"
+    name = name or "the image"
     if isinstance(source, bytes):
         source = decode_image(source, name, image_size.max_pixels, (image_size.height, image_size.width))
     elif 0 in source.size:
-        raise DataError(f"{name}: has no pixels ({source.width} × {source.height}); give another picture")
+        raise DataError(f"{name}: has no pixels ({source.width} × {source.height}); give another image")
     else:
         source = _upright(source, name, source.format or "given")
     image = _to_rgb(source)
-    inner = image_size.resized((image.height, image.width))
-    if inner[0] * inner[1] > image_size.max_pixels:
+    size = image_size.resized((image.height, image.width))
+    if size[0] * size[1] > image_size.max_pixels:
         raise DataError(
-            f"{name}: {image.width:,} × {image.height:,} is so thin that it would be brought to {inner[1]:,} × "
-            f"{inner[0]:,} before it is cut; leave it out, or cut it yourself"
+            f"{name}: {image.width:,} × {image.height:,} is so thin that it would be resized to {size[1]:,} × "
+            f"{size[0]:,} before it is cropped; leave it out, or crop it yourself"
         )
-    pixels = _resize(image, inner)
+    pixels = _resize(image, size)
     return np.full_like(pixels, BLANK) if image_size.blank else pixels
 
 
 def decode_image(data: bytes, name: str, max_pixels: int, target_size: Size = (0, 0)) -> Image.Image:
-    """The picture in a file's bytes, decoded and upright. Raises DataError where there is none.
+    """Decode the bytes of an image file, and turn it upright. Raises DataError if that fails.
 
-    A file with more than `most` pixels is refused by what its header says. `wanted` rows and columns will do: a large
-    JPEG is decoded to a half, a quarter or an eighth where that is still more than twice as large.
+    A file whose header says more than `max_pixels` is refused. A large JPEG is decoded at a half, a quarter or an
+    eighth of its size if that is still more than twice the `target_size` (rows, columns).
     """
     kind, image = _open_header(data, name)
     if image.width * image.height > max_pixels:
@@ -214,8 +264,8 @@ def decode_image(data: bytes, name: str, max_pixels: int, target_size: Size = (0
         )
     if kind in ("GIF", "PNG", "WebP") and getattr(image, "n_frames", 1) > 1:
         raise DataError(
-            f"{name}: an animated {kind} of {getattr(image, 'n_frames', 2)} pictures, and nobody can know which is "
-            "meant; save one of them as PNG or JPEG"
+            f"{name}: an animated {kind} of {getattr(image, 'n_frames', 2)} frames, and it is unclear which one is "
+            "meant; save one frame as PNG or JPEG"
         )
     if kind == "JPEG" and all(target_size):
         image.draft(None, (2 * max(target_size), 2 * max(target_size)))
@@ -223,37 +273,39 @@ def decode_image(data: bytes, name: str, max_pixels: int, target_size: Size = (0
 
 
 def _upright(image: Image.Image, name: str, kind: str) -> Image.Image:
-    """The picture decoded, and turned as its camera noted."""
-    turns = _exif_transposes(image)
+    """Decode the image and apply its EXIF orientation."""
+    transposes = _exif_transposes(image)
     try:
         image.load()
-    except Exception as problem:  # decoders of damaged files raise whatever they like
-        raise DataError(f"{name}: a damaged {kind} picture ({_said(problem)}); fetch it again") from None
-    for turn in turns:
-        image = image.transpose(turn)
+    except Exception as problem:  # decoders raise exceptions of any class for damaged files
+        reason = str(problem).rstrip(".") or type(problem).__name__
+        raise DataError(f"{name}: a damaged {kind} image ({reason}); fetch it again") from None
+    for transpose in transposes:
+        image = image.transpose(transpose)
     return image
 
 
 def _open_header(data: bytes, name: str) -> tuple[str, Image.Image]:
-    """Of which kind a picture is, and its header. Pillow's classes themselves are called: its `open` has a limit of its
-    own for all threads of a program.
+    """Recognise the format and read the header.
+
+    Pillow's format classes are called directly: the pixel limit of its `open` is global to the process.
     """
     for kind, begins, read in _KINDS:
         if begins(data[:16]):
             try:
                 return kind, read(io.BytesIO(data))
-            except Exception:  # here too
-                raise DataError(f"{name}: a damaged {kind} picture (its header is broken); fetch it again") from None
-    raise DataError(f"{name}: {_describe_content(data)}, not a JPEG, PNG or WebP picture; give one, or convert it")
+            except Exception:  # as in `_upright`
+                raise DataError(f"{name}: a damaged {kind} image (its header is broken); fetch it again") from None
+    raise DataError(f"{name}: {_describe_content(data)}, not a JPEG, PNG or WebP image; give one, or convert it")
 
 
 def _describe_content(data: bytes) -> str:
-    """What a file is that is no picture we read."""
-    for start, what in ((b"%PDF", "a PDF document"), (b"II*\0", "a TIFF picture"), (b"MM\0*", "a TIFF picture")):
+    """Describe the content of a file that is no supported image."""
+    for start, kind in ((b"%PDF", "a PDF document"), (b"II*\0", "a TIFF image"), (b"MM\0*", "a TIFF image")):
         if data.startswith(start):
-            return what
+            return kind
     if data[4:8] == b"ftyp":
-        return "a HEIC or AVIF picture, or a film"
+        return "a HEIC or AVIF image, or a video"
     with suppress(UnicodeDecodeError):
         text = data[:200].decode("utf-8", "strict" if len(data) <= 200 else "ignore")
         if "\0" not in text and "\ufffd" not in text and sum(map(str.isprintable, text)) > 0.9 * len(text):
@@ -263,17 +315,17 @@ def _describe_content(data: bytes) -> str:
 
 
 def _exif_transposes(image: Image.Image) -> tuple[Image.Transpose, ...]:
-    with suppress(Exception):  # what a camera noted may be damaged where the picture is not
+    with suppress(Exception):  # EXIF data may be damaged although the image is not
         return _TRANSPOSES.get(image.getexif().get(_ORIENTATION, 1), ())
     return ()
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    """Red, green and blue, whatever it was: what can be seen through lies on white, 16 bits become 8."""
+    """Convert to RGB: transparency is blended with white, 16 bits become 8."""
     if image.mode.startswith("I") or image.mode == "F":
         values = np.asarray(image, dtype=np.float64)
-        most = 65535.0 if image.mode.startswith("I;16") or values.max(initial=0) > 255 else 255.0
-        image = Image.fromarray((values * (255 / most)).clip(0, 255).astype(np.uint8))
+        top = 65535.0 if image.mode.startswith("I;16") or values.max(initial=0) > 255 else 255.0
+        image = Image.fromarray((values * (255 / top)).clip(0, 255).astype(np.uint8))
     if image.has_transparency_data:
         image = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
@@ -287,17 +339,12 @@ def _resize(image: Image.Image, size: Size) -> Pixels:
 
 
 def _jitter_colours(
-    values: npt.NDArray[np.float32], light: float, contrast: float, colour: float
+    values: npt.NDArray[np.float32], brightness: float, contrast: float, saturation: float
 ) -> npt.NDArray[np.float32]:
-    """Brighter or darker, more or less contrast, more or less colour, still from 0 to 1."""
-    values = values * np.float32(light)
+    """Multiply brightness, contrast and saturation, and clip to 0 to 1."""
+    values = values * np.float32(brightness)
     grey = values @ _GREY
     mean = np.float32(grey.mean())
     grey = ((grey - mean) * np.float32(contrast) + mean)[..., None]
     values = (values - mean) * np.float32(contrast) + mean
-    return np.clip(grey + (values - grey) * np.float32(colour), 0, 1)
-
-
-def _said(problem: Exception) -> str:
-    """What a decoder said, without a point at its end."""
-    return str(problem).rstrip(".") or type(problem).__name__
+    return np.clip(grey + (values - grey) * np.float32(saturation), 0, 1)

@@ -1,4 +1,4 @@
-"""Sentence pairs out of files, one after another: read once, checked, and sieved, in memory for a few of them."""
+"""Reading and filtering of sentence pairs in one pass: length and ratio filters, and deduplication."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
     "format_lines",
 ]
 
-CHUNK = 1 << 14  # pairs that are sieved, cut into pieces and written at once; a multiple of eight
+CHUNK = 1 << 14  # pairs that are filtered, tokenised and written at once; a multiple of eight
 _EXAMPLES = 5  # excerpts per reason
 _NUMBERS = 20  # line numbers in one sentence
 _SHORT = 30  # characters of a longer side that may have any partner: "是" is "Yes, that is right."
-_DENSE = 10  # characters that count as a word where spaces are rare
+_DENSE = 10  # characters that count as a word if spaces are rare
 
 Row = tuple[str, str]
 T = TypeVar("T")
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Filters:
-    """Which training pairs are left out; the fields are explained in CorpusSettings."""
+    """Filters for training pairs; CorpusSettings documents the fields."""
 
     max_length: int = 200
     max_ratio: float = 9.0
@@ -52,7 +52,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class Pair:
-    """A sentence and its translation, both clean, and the line they stood on (counted from 1)."""
+    """A sentence and its translation, both cleaned, and their line number (counted from 1)."""
 
     source: str
     target: str
@@ -61,27 +61,27 @@ class Pair:
 
 @dataclass(frozen=True)
 class Dropped:
-    """How many pairs were left out for one reason, and the first of them."""
+    """Pairs that were dropped for one reason: their number, and the first of them."""
 
     count: int
-    lines: tuple[int, ...]  # numbers of the first
+    lines: tuple[int, ...]  # line numbers of the first
     examples: tuple[tuple[int, str], ...]  # fewer, each with an excerpt
 
 
 @dataclass(frozen=True)
 class CorpusReport:
-    """What happened to the pairs of one corpus."""
+    """Report on reading and filtering one corpus."""
 
-    name: str  # "train", "valid" or "test"
+    name: str  # "train", "valid", "test", or that of a corpus of the mix
     files: tuple[str, ...]
     read: int
     kept: int
     dropped: dict[str, Dropped] = field(default_factory=dict)  # by reason: empty, too long, odd length ratio, duplicate
-    duplicates: int = 0  # kept pairs that were there before
-    notes: tuple[str, ...] = ()  # byte-order marks and CRs that were taken off
+    duplicates: int = 0  # kept pairs that occurred before
+    notes: tuple[str, ...] = ()  # on byte-order marks and CRs that were removed
 
     def lines(self) -> list[str]:
-        """The report as a person reads it."""
+        """Return the report as lines of text."""
         lines = [f"{self.name}: {self.read:,} pairs read from {' and '.join(self.files)}, {self.kept:,} kept"]
         for reason, dropped in self.dropped.items():
             lines.append(f"  dropped, {reason}: {dropped.count:,}{format_lines(dropped.lines, dropped.count)}")
@@ -93,7 +93,7 @@ class CorpusReport:
 
 @dataclass(frozen=True)
 class PairFiles:
-    """Where the pairs of a corpus stand: in two files, or in one TSV or JSONL file."""
+    """The files of a corpus: two files of lines, or one TSV or JSONL file."""
 
     source: str | Path | None = None
     target: str | Path | None = None
@@ -101,7 +101,9 @@ class PairFiles:
 
     def __post_init__(self) -> None:
         if self.pairs is None and (self.source is None or self.target is None):
-            raise UsageError("pairs come from a source and a target file, or from one file of pairs; give either")
+            raise UsageError(
+                "pairs come from a source and a target file, or from one file of pairs; give one or the other"
+            )
 
     @property
     def paths(self) -> dict[str, Path]:
@@ -112,13 +114,15 @@ class PairFiles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The files as they were given."""
+        """The paths as they were given."""
         return (str(self.pairs),) if self.pairs is not None else (str(self.source), str(self.target))
 
 
 class PairReader:
-    """The raw pairs of some files, line by line. After the last one `count` says how many there were, and `notes` what
-    was mended; DataError is raised there with everything that is wrong with any of the files.
+    """Reads the raw pairs of a corpus line by line.
+
+    After the last pair, `count` is their number and `notes` says what was repaired. Everything that is wrong with any
+    of the files is raised there in one DataError.
     """
 
     def __init__(self, files: PairFiles) -> None:
@@ -135,8 +139,8 @@ class PairReader:
     def _read_two_files(self, source: LineReader, target: LineReader) -> Iterator[Row]:
         sides = iter(source), iter(target)
         yield from zip(*sides, strict=False)
-        for rest in sides:  # what is wrong further on
-            deque(rest, maxlen=0)
+        for side in sides:  # to find all that is wrong further on
+            deque(side, maxlen=0)
         if causes := source.causes + target.causes:
             raise DataError(*causes)
         if source.count != target.count:
@@ -150,34 +154,34 @@ class PairReader:
         parse = _parse_json if path.removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json")) else _parse_tsv
         wrong: dict[str, _Tally] = {}
         for number, line in enumerate(reader, 1):
-            found = parse(line) if line.strip() else ("", "")
-            if isinstance(found, str):
-                wrong.setdefault(found, _Tally()).add(number)
+            row = parse(line) if line.strip() else ("", "")
+            if isinstance(row, str):
+                wrong.setdefault(row, _Tally()).add(number)
             elif not wrong:
-                yield found
-        found_wrong = tuple(f"{path}: {some.count:,} lines {what}{some}" for what, some in wrong.items())
-        if causes := reader.causes or found_wrong:
+                yield row
+        bad_lines = tuple(f"{path}: {tally.count:,} lines {problem}{tally}" for problem, tally in wrong.items())
+        if causes := reader.causes or bad_lines:
             raise DataError(*causes)
 
 
 class PairFilter:
-    """Leaves out pairs that cannot help, in the order they come, and counts what happened to them."""
+    """Filters pairs by length and ratio, finds duplicates, and counts what was dropped and why."""
 
     def __init__(self, filters: Filters | None) -> None:
-        """Without `filters` only empty pairs are left out."""
+        """Without `filters` only empty pairs are dropped."""
         self._filters, self._seen = filters, SeenPairs()
         self._read = self._kept = self._repeated = 0
         self._dropped: dict[str, _Tally] = {}
 
     def keep_mask(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Which of the next pairs stay."""
+        """Return which of the next pairs are kept."""
         reasons = [_drop_reason(pair, self._filters) for pair in pairs]
         usable = [pair for pair, reason in zip(pairs, reasons, strict=True) if reason is None]
         new = iter(self._seen.first_seen(usable))
         drop = self._filters is not None and self._filters.drop_duplicates
-        for place, reason in enumerate(reasons):
+        for index, reason in enumerate(reasons):
             if reason is None and not next(new):
-                reasons[place] = "duplicate" if drop else None
+                reasons[index] = "duplicate" if drop else None
                 self._repeated += not drop
         for pair, reason in zip(pairs, reasons, strict=True):
             if reason is not None:
@@ -187,13 +191,13 @@ class PairFilter:
         return keep
 
     def report(self, name: str, reader: PairReader) -> CorpusReport:
-        """What was read and kept. Raises DataError where nothing was."""
+        """Return the report. Raises DataError if no pair was kept."""
         dropped = {
-            reason: Dropped(some.count, tuple(some.lines), tuple(some.examples))
-            for reason, some in self._dropped.items()
+            reason: Dropped(tally.count, tuple(tally.lines), tuple(tally.examples))
+            for reason, tally in self._dropped.items()
         }
         if not self._kept:
-            reasons = ", ".join(f"{some.count:,} {reason}" for reason, some in dropped.items())
+            reasons = ", ".join(f"{pairs.count:,} {reason}" for reason, pairs in dropped.items())
             raise DataError(
                 f"{' and '.join(reader.files.names)}: none of the {self._read:,} pairs can be used ({reasons}); "
                 "give sentences with their translations, or set max_length and max_ratio higher"
@@ -202,25 +206,25 @@ class PairFilter:
 
 
 class SeenPairs:
-    """Remembers which pairs there were by 64 bits of each: 8 bytes a pair, 16 for a moment now and then.
+    """Set of pairs for deduplication, by a hash of 64 bits: 8 bytes a pair, at times 16 while it grows.
 
-    Two different pairs are taken for equal with a chance of n² / 2⁶⁵: once in 3,700 corpora of 100 million pairs.
+    Two different pairs are taken for equal with a probability of n² / 2⁶⁵: once in 3,700 corpora of 100 million pairs.
     """
 
     def __init__(self) -> None:
         self._runs: list[npt.NDArray[np.uint64]] = []  # sorted; each more than twice as long as the next
 
     def first_seen(self, pairs: Sequence[Pair]) -> list[bool]:
-        """Whether each of the next pairs comes for the first time."""
+        """Return whether each of the next pairs occurs for the first time."""
         keys = np.array([_key(pair) for pair in pairs], dtype=np.uint64)
         new = np.zeros(len(keys), dtype=np.bool_)
         new[np.unique(keys, return_index=True)[1]] = True
         for run in self._runs:
-            places = np.minimum(np.searchsorted(run, keys), len(run) - 1)
-            new &= run[places] != keys
+            nearest = np.minimum(np.searchsorted(run, keys), len(run) - 1)
+            new &= run[nearest] != keys
         self._add(np.sort(keys[new]))
-        known: list[bool] = new.tolist()
-        return known
+        first: list[bool] = new.tolist()
+        return first
 
     def _add(self, run: npt.NDArray[np.uint64]) -> None:
         while self._runs and len(self._runs[-1]) <= 2 * len(run):
@@ -230,7 +234,7 @@ class SeenPairs:
 
 
 class _Tally:
-    """How many, and the first of them."""
+    """Number of bad lines, and the first of them."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -249,14 +253,14 @@ class _Tally:
 
 
 def chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """The items in lists of `CHUNK`, the last one shorter."""
-    rest = iter(items)
-    while some := list(islice(rest, CHUNK)):
-        yield some
+    """Yield the items in lists of `CHUNK`, the last one shorter."""
+    remaining = iter(items)
+    while chunk := list(islice(remaining, CHUNK)):
+        yield chunk
 
 
 def format_lines(lines: Sequence[int], count: int | None = None) -> str:
-    """The first line numbers in brackets; `count` says how many there are where `lines` is already cut."""
+    """Format the first line numbers in brackets; `count` is their number if `lines` is truncated."""
     if not lines:
         return ""
     total = len(lines) if count is None else count
@@ -270,15 +274,15 @@ def _key(pair: Pair) -> int:
 
 
 def _parse_tsv(line: str) -> Row | str:
-    """Both sides, or what is wrong."""
+    """Parse a line of TSV: both sides, or what is wrong with it."""
     sides = line.split("\t")
     if len(sides) != 2:
-        return "do not hold exactly one tab between source and target; mend them, or give two files"
+        return "do not hold exactly one tab between source and target; correct them, or give two files"
     return sides[0], sides[1]
 
 
 def _parse_json(line: str) -> Row | str:
-    """Both sides, or what is wrong."""
+    """Parse a line of JSON: both sides, or what is wrong with it."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -291,7 +295,7 @@ def _parse_json(line: str) -> Row | str:
 
 
 def _drop_reason(pair: Pair, filters: Filters | None) -> str | None:
-    """Why this pair is left out, if it is."""
+    """Return why this pair is dropped, or None."""
     if not pair.source or not pair.target:
         return "empty"
     if filters is None:

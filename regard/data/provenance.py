@@ -1,4 +1,4 @@
-"""What the data of a run were when it began: the hashes of its files, and the settings that decide what is read."""
+"""Data provenance: hashes of a run's data files and the settings that select from them, compared when it resumes."""
 
 from __future__ import annotations
 
@@ -9,80 +9,73 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from regard.atomic import file_sha256, write_bytes
+from regard.atomic import file_sha256, write_text
 from regard.data.corpus import CorpusSettings
 
 __all__ = ["DATA_FILE", "Fingerprints", "describe_changes", "differences", "fingerprint_files", "write_fingerprints"]
 
 DATA_FILE = "data.json"  # in a run folder
 
-_NAMES = ("folder", "captions", "valid_folder", "valid_captions")
+_PATHS = ("folder", "captions", "valid_folder", "valid_captions")  # settings that are compared by content
 
 Fingerprints = dict[str, dict[str, Any]]
 
 
 def fingerprint_files(data: CorpusSettings) -> Fingerprints:
-    """The size and the SHA-256 of each file, by corpus and role; one that cannot be read has none."""
+    """Return the size and the SHA-256 of each file by corpus and role; files that cannot be read are left out."""
     files = data.paths | {f"{name}.alignments": Path(path) for name, path in data.alignment_files.items()}
-    stamps: Fingerprints = {}
+    fingerprints: Fingerprints = {}
     for role, path in files.items():
         with suppress(OSError):
-            stamps[role] = {"path": str(path), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
-    return stamps
+            fingerprints[role] = {"path": str(path), "bytes": path.stat().st_size, "sha256": file_sha256(path)}
+    return fingerprints
 
 
-def write_fingerprints(data: CorpusSettings, stamps: Fingerprints, run: Path) -> None:
-    """Put down in the run folder what the run begins with."""
+def write_fingerprints(data: CorpusSettings, fingerprints: Fingerprints, run: Path) -> None:
+    """Record in the run folder what data the run starts with."""
     run.mkdir(parents=True, exist_ok=True)
-    values = {"version": 1, "settings": _choices(data), "files": stamps}
-    write_bytes(run / DATA_FILE, json.dumps(values, indent=1).encode())
+    values = {"version": 1, "settings": _selection(data), "files": fingerprints}
+    write_text(run / DATA_FILE, json.dumps(values, indent=1))
 
 
-def describe_changes(data: CorpusSettings, run: Path, stamps: Fingerprints | None = None) -> tuple[str, ...]:
-    """Sentences: in what the data are not those that the run in this folder began with; none where nobody knows."""
+def describe_changes(data: CorpusSettings, run: Path, fingerprints: Fingerprints | None = None) -> tuple[str, ...]:
+    """Describe how the data differ from those that the run started with; empty if unknown."""
     if not (run / DATA_FILE).exists():
         return ()
-    now = fingerprint_files(data) if stamps is None else stamps
+    new = fingerprint_files(data) if fingerprints is None else fingerprints
     try:
         before = json.loads((run / DATA_FILE).read_bytes())
-        old, settings = before["files"], _flat(before["settings"])
-        found = [_file_changed(key, old.get(key), now.get(key)) for key in {**old, **now}]
+        old, old_settings = before["files"], before["settings"]
+        sentences = [_describe_file(role, old.get(role), new.get(role)) for role in {**old, **new}]
+        settings = _selection(data)
+        sentences += [
+            f"data.{key} is {settings.get(key)!r} and was {old_settings.get(key)!r} when the run began"
+            for key in differences(old_settings, settings)
+        ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         return (f"{run / DATA_FILE}: damaged ({problem}); whether the data are those the run began with is not known",)
-    choices = _choices(data)
-    found += [
-        f"data.{key} is {choices.get(key)!r} and was {settings.get(key)!r} when the run began"
-        for key in differences(settings, choices)
-    ]
-    return tuple(sentence for sentence in found if sentence)
+    return tuple(sentence for sentence in sentences if sentence)
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """The dotted names of what is not the same in two tables of plain values."""
-    found: list[str] = []
-    for key in {**before, **now}:
-        old, new = before.get(key), now.get(key)
+def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Return the dotted names of the values that differ between two nested tables."""
+    names: list[str] = []
+    for key in {**before, **after}:
+        old, new = before.get(key), after.get(key)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            found += differences(old, new, f"{prefix}{key}.")
+            names += differences(old, new, f"{prefix}{key}.")
         elif old != new:
-            found.append(prefix + key)
-    return found
+            names.append(prefix + key)
+    return names
 
 
-def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by their dotted names; the weights of corpora were once a table of their own."""
-    weights = settings.get("weights") or {}
-    rest = {key: value for key, value in settings.items() if key != "weights"}
-    return {**rest, **{f"weights.{name}": weight for name, weight in weights.items()}}
-
-
-def _file_changed(role: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str | None:
-    """A sentence where a file is not what it was; the test files change nothing."""
+def _describe_file(role: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> str | None:
+    """Return a sentence if a file has changed; test files do not matter to a run."""
     if role.startswith("test.") or (old and new and old["sha256"] == new["sha256"]):
         return None
     if old is None or new is None:
-        there = old or new or {}
-        return f"{role}: {there['path']} was {'not there' if old is None else 'there'} when the run began"
+        known = old or new or {}
+        return f"{role}: {known['path']} was {'not there' if old is None else 'there'} when the run began"
     if old["path"] == new["path"]:
         return (
             f"{role}: {new['path']} has changed since the run began ({old['bytes']:,} bytes then, {new['bytes']:,} now)"
@@ -90,10 +83,10 @@ def _file_changed(role: str, old: Mapping[str, Any] | None, new: Mapping[str, An
     return f"{role}: {new['path']} is not what {old['path']} was when the run began"
 
 
-def _choices(data: CorpusSettings) -> dict[str, Any]:
-    """The settings that decide, beside the files, what is trained on."""
+def _selection(data: CorpusSettings) -> dict[str, Any]:
+    """Return the settings that decide, beside the files, what is trained on."""
     if data.images is not None:
-        chosen = data.images.model_dump(exclude=set(_NAMES))
-        return {"max_length": data.max_length, **{f"images.{key}": value for key, value in chosen.items()}}
+        values = data.images.model_dump(exclude=set(_PATHS))
+        return {"max_length": data.max_length, **{f"images.{key}": value for key, value in values.items()}}
     weights = {f"weights.{name}": weight for name, weight in data.weights.items()}
     return {**asdict(data.filters), **(weights if len(weights) > 1 else {})}

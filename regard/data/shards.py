@@ -1,17 +1,13 @@
-"""Shards: the pairs of a corpus as pieces in files, read through memory maps, so that memory holds what is in use.
+"""Shards: the token ids of a corpus in memory-mapped .npy files, so that memory holds only what is in use.
 
-A folder holds `00000.shard`, `00001.shard` … of equally many pairs each (the last one of fewer) and `index.json`, which
-says what they were made of. A shard is, little-endian: 64 bytes of header (magic, version, bytes of a piece, pairs,
-pieces of either side), where each source begins among all sources and where the last one ends (8 bytes each), the same
-for targets, the sources' pieces, the targets' pieces, ends of sentence included.
+A folder holds four arrays for each shard of equally many pairs (the last one has fewer): for either side,
+`00000.source_tokens.npy`, all tokens one after another with each EOS, and `00000.source_offsets.npy`, the positions at
+which each sentence begins and the last one ends. `index.json` says how many there are and from what they were made.
 """
 
 from __future__ import annotations
 
 import json
-import mmap
-import shutil
-import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +18,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from regard.atomic import write_bytes
-from regard.data.batch import Example, StoredExamples
+from regard.atomic import atomic_folder, write_text
+from regard.data.batch import Example, IntArray, StoredExamples
 from regard.data.pairs import Pair, chunks
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS, Vocabulary
@@ -32,183 +28,163 @@ from regard.errors import DataError
 __all__ = ["REMEDY", "ROWS", "Shards", "write_shards"]
 
 ROWS = 1 << 18  # pairs in a shard
-INDEX = "index.json"
-VERSION = 1
+FORMAT, VERSION, INDEX = "Regard shards", 1, "index.json"
 REMEDY = "; remove the folder, and train with --resume: it is made anew from the text"
 
-_MAGIC = b"RegardSh"
-_HEADER = struct.Struct("<8sIIQQQ24x")
-_PLACES = np.dtype("<i8")
-_READ = 1 << 20  # bytes
+_SIDES = ("source", "target")
+_CHUNK = 1 << 20  # bytes
 
 Array = npt.NDArray[Any]
-Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of a shard: its pieces, and where each sentence begins (and the last one ends)."""
+    """One side of a shard: its tokens, and where each sentence begins (and the last one ends)."""
 
-    places: Numbers
-    pieces: Array
+    offsets: IntArray
+    tokens: Array
 
     def row(self, number: int) -> list[int]:
-        ids: list[int] = self.pieces[self.places[number] : self.places[number + 1]].tolist()
+        ids: list[int] = self.tokens[self.offsets[number] : self.offsets[number + 1]].tolist()
         return ids
 
 
 class Shards(StoredExamples):
-    """The pairs of a folder of shards, as examples. Only what is asked for is read."""
+    """The pairs of a folder of shards as examples; they are read on demand."""
 
     def __init__(self, folder: Path, index: Mapping[str, Any]) -> None:
         """Use `Shards.open`."""
-        self.folder, self.made_of = folder, index["made_of"]
-        self.longest = int(index["longest_source"])  # pieces, the end of sentence included
+        self.folder, self.cache_key = folder, index["cache_key"]
+        self.longest_source = int(index["longest_source"])  # tokens, EOS included
         self._pairs, self._rows = int(index["pairs"]), int(index["rows"])
-        self._sides = [_sides(folder / shard["name"]) for shard in index["shards"]]
+        count = -(-self._pairs // self._rows)
+        self._shards = [tuple(_map_side(folder, number, side) for side in _SIDES) for number in range(count)]
 
     @classmethod
     def open(cls, folder: Path) -> Shards:
-        """Check a folder of shards to the last byte and map it into memory. Raises DataError where it is damaged."""
+        """Check the checksums of a folder of shards and map it into memory. Raises DataError if it is damaged."""
         try:
             index = json.loads((folder / INDEX).read_bytes())
-            if (index["format"], index["version"]) != ("Regard shards", VERSION):
+            if (index["format"], index["version"]) != (FORMAT, VERSION):
                 raise ValueError(f"not shards of version {VERSION}")
-            for shard in index["shards"]:
-                _check(folder / shard["name"], shard)
+            for entry in index["files"]:
+                _check(folder / entry["name"], entry)
             return cls(folder, index)
-        except (OSError, ValueError, KeyError, TypeError, struct.error) as problem:
+        except (OSError, ValueError, KeyError, TypeError) as problem:
             raise DataError(f"{folder}: damaged ({problem}){REMEDY}") from None
 
     def __len__(self) -> int:
         return self._pairs
 
     @overload
-    def __getitem__(self, line: int) -> Example: ...
+    def __getitem__(self, index: int) -> Example: ...
     @overload
-    def __getitem__(self, line: slice) -> list[Example]: ...
-    def __getitem__(self, line: int | slice) -> Example | list[Example]:
-        if isinstance(line, slice):
-            return [self[number] for number in range(*line.indices(self._pairs))]
-        shard, row = divmod(range(self._pairs)[line], self._rows)
-        source, target = self._sides[shard]
+    def __getitem__(self, index: slice) -> list[Example]: ...
+    def __getitem__(self, index: int | slice) -> Example | list[Example]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(self._pairs))]
+        shard, row = divmod(range(self._pairs)[index], self._rows)
+        source, target = self._shards[shard]
         return Example(source.row(row), target.row(row))
 
-    def lengths(self, lines: Sequence[int]) -> tuple[Numbers, Numbers]:
-        """The lengths of both sides of these pairs, ends included, without reading a piece."""
-        wanted = np.asarray(lines, dtype=np.int64)
-        found = np.empty((2, len(wanted)), dtype=np.int64)
-        shards, rows = np.divmod(wanted, self._rows)
+    def lengths(self, indices: Sequence[int]) -> tuple[IntArray, IntArray]:
+        """Return the lengths of both sides of these pairs, EOS included, without reading a token."""
+        shards, rows = np.divmod(np.asarray(indices, dtype=np.int64), self._rows)
+        lengths = np.empty((2, len(rows)), dtype=np.int64)
         for shard in np.unique(shards):
-            here = shards == shard
-            for side, sizes in zip(self._sides[shard], found, strict=True):
-                sizes[here] = side.places[rows[here] + 1] - side.places[rows[here]]
-        return found[0], found[1]
+            chosen = shards == shard
+            for side, sizes in zip(self._shards[shard], lengths, strict=True):
+                sizes[chosen] = side.offsets[rows[chosen] + 1] - side.offsets[rows[chosen]]
+        return lengths[0], lengths[1]
 
 
 def write_shards(
     folder: Path,
     pairs: Iterable[Pair],
     tokenizer: Tokenizer,
-    made_of: Mapping[str, Any] | None = None,
+    cache_key: Mapping[str, Any] | None = None,
     rows: int = ROWS,
 ) -> Shards:
-    """Cut pairs into pieces and write them as shards; what was in the folder is gone then.
+    """Tokenise pairs and write them as shards of `rows` pairs; replaces the folder when everything is written.
 
-    The folder gets its name when all is written: a reader never meets half of it. `made_of` is anything that JSON
-    holds; it is kept, to see later whether the shards still are those that are wanted.
+    `cache_key` is any JSON object that says what the shards are made from; it is stored, to decide about their reuse.
     """
-    beside = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(beside, ignore_errors=True)
+    dtype = np.min_scalar_type(max(len(tokenizer.source), len(tokenizer.target)) - 1).newbyteorder("<")
     try:
-        beside.mkdir(parents=True)
-        kind = np.min_scalar_type(max(len(tokenizer.source), len(tokenizer.target)) - 1).newbyteorder("<")
-        shards, total, longest = [], 0, 0
-        for number, some in enumerate(_cut(pairs, tokenizer, rows, kind)):
-            shards.append(_written(beside / f"{number:05}.shard", some))
-            total, longest = total + len(some[0].places) - 1, max(longest, int(np.diff(some[0].places).max()))
-        if not shards:
-            raise DataError(f"{folder}: there is no sentence pair to write; give at least one")
-        index = {"format": "Regard shards", "version": VERSION, "pairs": total, "rows": rows, "shards": shards}
-        index |= {"piece": kind.name, "longest_source": longest, "made_of": dict(made_of or {})}
-        write_bytes(beside / INDEX, json.dumps(index, indent=1).encode())
-        shutil.rmtree(folder, ignore_errors=True)
-        beside.rename(folder)
+        with atomic_folder(folder) as temporary:
+            files, total, longest = list[dict[str, Any]](), 0, 0
+            for number, shard in enumerate(_tokenise(pairs, tokenizer, rows, dtype)):
+                for name, side in zip(_SIDES, shard, strict=True):
+                    files.append(_save(temporary / f"{number:05}.{name}_offsets.npy", side.offsets.astype("<i8")))
+                    files.append(_save(temporary / f"{number:05}.{name}_tokens.npy", side.tokens))
+                lengths = np.diff(shard[0].offsets)
+                total, longest = total + len(lengths), max(longest, int(lengths.max()))
+            if not files:
+                raise DataError(f"{folder}: there is no sentence pair to write; give at least one")
+            index = {"format": FORMAT, "version": VERSION, "pairs": total, "rows": rows, "longest_source": longest}
+            index |= {"cache_key": dict(cache_key or {}), "files": files}
+            write_text(temporary / INDEX, json.dumps(index, indent=1))
     except OSError as problem:
-        shutil.rmtree(beside, ignore_errors=True)
         raise DataError(
-            f"{folder}: cannot be written ({problem.strerror}); make room, or choose another --out"
+            f"{folder}: cannot be written ({problem.strerror or problem}); make room, or choose another --out"
         ) from None
     return Shards.open(folder)
 
 
-def _cut(pairs: Iterable[Pair], tokenizer: Tokenizer, rows: int, kind: np.dtype[Any]) -> Iterator[tuple[_Side, _Side]]:
-    """Both sides of one shard after another."""
-    rest = iter(pairs)
-    vocabularies = (tokenizer.source, tokenizer.target)
-    while some := [
-        [_pieces(*side, kind) for side in zip(vocabularies, zip(*map(_texts, part), strict=True), strict=True)]
-        for part in chunks(islice(rest, rows))
+def _tokenise(
+    pairs: Iterable[Pair], tokenizer: Tokenizer, rows: int, dtype: np.dtype[Any]
+) -> Iterator[tuple[_Side, _Side]]:
+    """Yield both sides of one shard after another."""
+    remaining = iter(pairs)
+    while parts := [
+        (
+            _encode(tokenizer.source, [pair.source for pair in chunk], dtype),
+            _encode(tokenizer.target, [pair.target for pair in chunk], dtype),
+        )
+        for chunk in chunks(islice(remaining, rows))
     ]:
-        source, target = (_joined(parts) for parts in zip(*some, strict=True))
+        source, target = (_concatenate(sides) for sides in zip(*parts, strict=True))
         yield source, target
 
 
-def _texts(pair: Pair) -> tuple[str, str]:
-    return pair.source, pair.target
-
-
-def _pieces(vocabulary: Vocabulary, texts: Sequence[str], kind: np.dtype[Any]) -> _Side:
+def _encode(vocabulary: Vocabulary, texts: Sequence[str], dtype: np.dtype[Any]) -> _Side:
     ids = [[*row, EOS] for row in vocabulary.encode_all(texts)]
     lengths = np.array([0, *map(len, ids)], dtype=np.int64)
-    return _Side(np.cumsum(lengths), np.fromiter(chain.from_iterable(ids), kind, int(lengths.sum())))
+    return _Side(np.cumsum(lengths), np.fromiter(chain.from_iterable(ids), dtype, int(lengths.sum())))
 
 
-def _joined(parts: Sequence[_Side]) -> _Side:
-    starts = np.cumsum([0, *(len(part.pieces) for part in parts)])
-    places = [part.places[1:] + start for part, start in zip(parts, starts, strict=False)]
-    return _Side(np.concatenate([starts[:1], *places]), np.concatenate([part.pieces for part in parts]))
+def _concatenate(parts: Sequence[_Side]) -> _Side:
+    starts = np.cumsum([0, *(len(part.tokens) for part in parts)])
+    offsets = [part.offsets[1:] + start for part, start in zip(parts, starts, strict=False)]
+    return _Side(np.concatenate([starts[:1], *offsets]), np.concatenate([part.tokens for part in parts]))
 
 
-def _written(path: Path, sides: tuple[_Side, _Side]) -> dict[str, Any]:
-    """Write one shard; what the index says of it."""
-    source, target = sides
-    pairs, width = len(source.places) - 1, source.pieces.dtype.itemsize
-    parts = [_HEADER.pack(_MAGIC, VERSION, width, pairs, len(source.pieces), len(target.pieces))]
-    parts += [side.places.astype(_PLACES).tobytes() for side in sides] + [side.pieces.tobytes() for side in sides]
-    code = 0
-    with path.open("wb") as file:
-        for part in parts:
-            code = zlib.crc32(part, code)
-            file.write(part)
-    return {"name": path.name, "bytes": sum(map(len, parts)), "crc32": code}
+def _save(path: Path, array: Array) -> dict[str, Any]:
+    """Write an array and return its entry in the index."""
+    np.save(path, array, allow_pickle=False)
+    return {"name": path.name, "bytes": path.stat().st_size, "crc32": _crc32(path)}
 
 
-def _check(path: Path, shard: Mapping[str, Any]) -> None:
-    """Raise ValueError where a shard is not what was written."""
-    size, code = path.stat().st_size, 0
-    if size != shard["bytes"]:
-        raise ValueError(f"{path.name} holds {size:,} bytes where {shard['bytes']:,} were written")
-    with path.open("rb") as file:
-        while part := file.read(_READ):
-            code = zlib.crc32(part, code)
-    if code != shard["crc32"]:
+def _check(path: Path, entry: Mapping[str, Any]) -> None:
+    """Raise ValueError if a file is not what was written."""
+    size = path.stat().st_size
+    if size != entry["bytes"]:
+        raise ValueError(f"{path.name} holds {size:,} bytes where {entry['bytes']:,} were written")
+    if _crc32(path) != entry["crc32"]:
         raise ValueError(f"{path.name} is not what was written")
 
 
-def _sides(path: Path) -> tuple[_Side, _Side]:
+def _crc32(path: Path) -> int:
+    code = 0
     with path.open("rb") as file:
-        magic, version, width, pairs, *pieces = _HEADER.unpack(file.read(_HEADER.size))
-        if (magic, version) != (_MAGIC, VERSION):
-            raise ValueError(f"{path.name} is no shard of version {VERSION}")
-        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    places = _HEADER.size
-    ids = places + 2 * (pairs + 1) * _PLACES.itemsize
-    source, target = (
-        _Side(
-            np.frombuffer(data, _PLACES, pairs + 1, places + side * (pairs + 1) * _PLACES.itemsize),
-            np.frombuffer(data, f"<u{width}", pieces[side], ids + side * pieces[0] * width),
-        )
-        for side in (0, 1)
+        while data := file.read(_CHUNK):
+            code = zlib.crc32(data, code)
+    return code
+
+
+def _map_side(folder: Path, number: int, side: str) -> _Side:
+    offsets, tokens = (
+        np.load(folder / f"{number:05}.{side}_{array}.npy", mmap_mode="r").view(np.ndarray)
+        for array in ("offsets", "tokens")
     )
-    return source, target
+    return _Side(offsets, tokens)

@@ -1,4 +1,4 @@
-"""Corpora too long for memory: the text stays in its files, and only a bit for each line says whether it is kept."""
+"""Streaming corpora that exceed memory: the text stays in its files, with a bit for each line that is kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BitArray = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class FilteredCorpus:
-    """What a sieve left of some files. It goes over them again each time it is asked for pairs."""
+    """The pairs that a filter kept of some files; each iteration reads the files again."""
 
     files: PairFiles
     keep_bits: BitArray  # a bit for each line, eight in a byte
@@ -35,43 +35,44 @@ class FilteredCorpus:
         return (_pair(row) for row in self.rows())
 
     def rows(self) -> Iterator[tuple[int, str, str]]:
-        """Line, source and target of each pair, not clean yet: whoever needs few of them saves the time."""
+        """Yield line number, source and target of each pair, not cleaned yet, to save time if few are used."""
         reader = PairReader(self.files)
-        for some in chunks((line, a, b) for line, (a, b) in enumerate(reader, 1)):
-            begin = (some[0][0] - 1) // 8
-            bits = self.keep_bits[begin : begin + -(-len(some) // 8)]
-            yield from compress(some, np.unpackbits(bits, count=len(some)).tolist())
+        for chunk in chunks((line, source, target) for line, (source, target) in enumerate(reader, 1)):
+            start = (chunk[0][0] - 1) // 8
+            bits = self.keep_bits[start : start + -(-len(chunk) // 8)]
+            yield from compress(chunk, np.unpackbits(bits, count=len(chunk)).tolist())
         if reader.count != self.report.read:
             raise DataError(
                 f"{' and '.join(self.files.names)}: had {self.report.read:,} lines a moment ago and {reader.count:,} "
-                "now; let the files be while training begins"
+                "now; do not change the files while training starts"
             )
 
-    def select(self, places: AbstractSet[int]) -> tuple[Pair, ...]:
-        """The pairs at these places, counted from 0 among those kept."""
-        return tuple(_pair(row) for place, row in enumerate(self.rows()) if place in places)
+    def select(self, indices: AbstractSet[int]) -> tuple[Pair, ...]:
+        """Return the pairs with these indices, counted from 0 among those kept."""
+        return tuple(_pair(row) for index, row in enumerate(self.rows()) if index in indices)
 
     def without(self, sources: AbstractSet[str], targets: AbstractSet[str]) -> FilteredCorpus:
-        """The pairs of which neither side is among these."""
-        mask, kept = self.keep_bits.copy(), self.report.kept
+        """Return the corpus without the pairs that have one of these sources or targets."""
+        keep_bits, kept = self.keep_bits.copy(), self.report.kept
         for pair in self:
             if pair.source in sources or pair.target in targets:
                 byte, bit = divmod(pair.line - 1, 8)
-                mask[byte] &= 0xFF ^ (0x80 >> bit)
+                keep_bits[byte] &= 0xFF ^ (0x80 >> bit)
                 kept -= 1
-        return FilteredCorpus(self.files, mask, replace(self.report, kept=kept))
+        return FilteredCorpus(self.files, keep_bits, replace(self.report, kept=kept))
 
 
 def scan(files: PairFiles, filters: Filters | None = None, name: str = "train") -> FilteredCorpus:
-    """Like `read_files`, the same pairs and the same report, in memory for a few thousand pairs, a bit a line, and
-    eight bytes a pair to know duplicates.
+    """Filter a corpus in one pass: the same pairs and the same report as `read_corpus`.
+
+    Memory holds a few thousand pairs, a bit for each line, and eight bytes for each pair to find duplicates.
     """
-    reader, sieve = PairReader(files), PairFilter(filters)
+    reader, pair_filter = PairReader(files), PairFilter(filters)
     masks = [
-        np.packbits(np.array(sieve.keep_mask(some), dtype=np.bool_))
-        for some in chunks(Pair(clean(a), clean(b), line) for line, (a, b) in enumerate(reader, 1))
+        np.packbits(np.array(pair_filter.keep_mask(chunk), dtype=np.bool_))
+        for chunk in chunks(Pair(clean(a), clean(b), line) for line, (a, b) in enumerate(reader, 1))
     ]
-    report = sieve.report(name, reader)
+    report = pair_filter.report(name, reader)
     return FilteredCorpus(files, np.concatenate(masks), report)
 
 

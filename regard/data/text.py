@@ -1,4 +1,4 @@
-"""Lines of text, read and written so that line n stays line n."""
+"""Text files: read and write lines as UTF-8, gzipped or not, so that line n stays line n; NFC normalisation."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ CR_ALONE = "its lines end in CR alone, so it would be one line; save it with lin
 
 
 def clean(line: str) -> str:
-    """The line as every model sees it: NFC, each run of whitespace one space, none at the ends.
+    """Normalise a line for every model: NFC, each run of whitespace becomes one space, none at the ends.
 
-    Its words are therefore `line.split(" ")`; a no-break space cannot hide inside one. Halves of surrogate pairs,
-    which no file can hold but JSON can, become U+FFFD.
+    Its words are therefore `line.split(" ")`; no word contains a no-break space. Lone surrogates, which no file can
+    hold but JSON can, become U+FFFD.
     """
     return unicodedata.normalize("NFC", " ".join(_LONE_SURROGATE.sub("\ufffd", line).split()))
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """The raw lines of a file, and a sentence for each thing that was mended while reading."""
+    """The raw lines of a file, and a sentence for each repair while reading."""
 
     path: str
     lines: list[str]
@@ -53,16 +53,16 @@ class TextFile:
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """The raw lines of a UTF-8 file, gunzipped if its name ends in .gz.
+    """Read the raw lines of a UTF-8 file, gunzipped if its name ends in .gz.
 
-    Lines end at "\\n" only; one CR before it and a byte-order mark at the start are taken off.
+    Lines end at "\\n" only; one CR before it and a byte-order mark at the start are removed.
     Raises DataError for a file that is missing, empty, damaged, not UTF-8, or holds a NUL character.
     """
     return read_file(path).lines
 
 
 def read_files(paths: Iterable[str | Path]) -> list[TextFile]:
-    """Several files. Raises DataError with what is wrong with any of them."""
+    """Read several files. Raises DataError with what is wrong with any of them."""
     files: list[TextFile] = []
     causes: list[str] = []
     for path in paths:
@@ -76,7 +76,7 @@ def read_files(paths: Iterable[str | Path]) -> list[TextFile]:
 
 
 def read_file(path: str | Path) -> TextFile:
-    """Like `read_lines`, and says what was taken off."""
+    """Like `read_lines`, with notes on what was removed."""
     reader = LineReader(path)
     lines = list(reader)
     if reader.causes:
@@ -85,10 +85,10 @@ def read_file(path: str | Path) -> TextFile:
 
 
 class LineReader:
-    """The raw lines of a file, one after another; only one is held at a time.
+    """Reads the raw lines of a file one by one.
 
-    Nothing is raised while they come: afterwards `causes` says what is wrong with the file (lines are missing then),
-    so that several files can be read side by side and every cause be told at once; `notes` says what was mended.
+    Nothing is raised during iteration: afterwards `causes` says what is wrong with the file (lines are missing then),
+    so that several files can be read in parallel and all causes be raised at once; `notes` says what was repaired.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -105,7 +105,7 @@ class LineReader:
         except FileNotFoundError:
             self.causes = (f"{path}: no such file{did_you_mean(path)}",)
         except IsADirectoryError:
-            self.causes = (f"{path}: is a folder; give a file of text in it",)
+            self.causes = (f"{path}: is a folder; give a text file in it",)
         except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
             self.causes = (f"{path}: damaged, or not gzip at all ({problem}); fetch or compress it again",)
         except OSError as problem:
@@ -126,20 +126,20 @@ class LineReader:
             try:
                 line = raw.decode("utf-8").removesuffix("\n")
             except UnicodeDecodeError as problem:
-                place = f"(byte 0x{raw[problem.start]:02X}, the line's byte number {problem.start + 1})"
-                coding = coding or f"{self.path}: line {self.count} is not UTF-8 {place}{_looks_like(start)}"
+                byte = f"(byte 0x{raw[problem.start]:02X}, the line's byte number {problem.start + 1})"
+                coding = coding or f"{self.path}: line {self.count} is not UTF-8 {byte}{_looks_like(start)}"
             returns += raw.endswith((b"\r\n", b"\r"))
             if raw and not (alone or coding or nul):
                 yield line.removesuffix("\r")
         self.causes = tuple(cause for cause in (alone, coding, nul) if cause)
         if not self.count:
             self.causes = (f"{self.path}: the file is empty; give a file with one sentence per line",)
-        self.notes = (f"{self.path}: the byte-order mark before line 1 was taken off",) if marked else ()
-        self.notes += (f"{self.path}: {returns:,} lines end in CR LF; the CR was taken off",) if returns else ()
+        self.notes = (f"{self.path}: the byte-order mark before line 1 was removed",) if marked else ()
+        self.notes += (f"{self.path}: {returns:,} lines end in CR LF; the CR was removed",) if returns else ()
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
-    """Write one line each, gzipped if the name ends in .gz; the file appears whole or not at all."""
+    """Write lines of text atomically, gzipped if the name ends in .gz."""
     text = list(lines)
     assert not any("\n" in line for line in text), "a line that holds a line break would shift all lines after it"
     data = "".join(line + "\n" for line in text).encode("utf-8", "replace")
@@ -147,12 +147,12 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
 
 
 def has_cr_alone(first: bytes) -> bool:
-    """Whether the first line of a file is all of it, cut by CRs alone as the first Macintoshes did."""
+    """Return whether a file is a single line that contains CRs, as Mac OS 9 and older wrote."""
     return not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r")
 
 
 def did_you_mean(path: Path) -> str:
-    """The end of a sentence about a file that is not there: which one may be meant."""
+    """Return the end of a message about a missing file: a suggestion of which one may be meant."""
     try:
         names = sorted(entry.name for entry in path.parent.iterdir())
     except OSError:

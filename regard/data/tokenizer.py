@@ -1,4 +1,4 @@
-"""Sentences to pieces and back: SentencePiece vocabularies trained on the training side, kept in the model folder."""
+"""Tokenizer: SentencePiece vocabularies (BPE, unigram, char, whitespace), trained, saved and loaded."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from regard.settings import Settings
 
 __all__ = ["Tokenizer", "TokenizerSettings", "choose_size", "sampling_stride"]
 
-_MOST_LINES = 2_000_000
+_MAX_LINES = 2_000_000
 
 
 class TokenizerSettings(Settings):
-    """How text becomes pieces."""
+    """Settings of the tokenizer and of its training."""
 
     kind: Literal["unigram", "bpe", "char", "whitespace"] = Field(
         "bpe",
@@ -33,13 +33,14 @@ class TokenizerSettings(Settings):
         "formulas are written (unseen tokens are unknown). subword_dropout has no effect on these two.",
     )
     joint: bool = Field(True, description="One vocabulary for both sides, or one for each.")
-    size: int | None = Field(None, ge=5, description="Pieces in each vocabulary; chosen from the corpus if not given.")
-    byte_fallback: bool = Field(True, description="Spell characters never seen in training as bytes, not as unknown.")
+    size: int | None = Field(None, ge=5, description="Tokens in each vocabulary; chosen from the corpus if not given.")
+    byte_fallback: bool = Field(True, description="Encode characters never seen in training as bytes, not as unknown.")
     character_coverage: float = Field(
-        0.9999, gt=0, le=1, description="Share of the training text whose characters get pieces of their own."
+        0.9999, gt=0, le=1, description="Share of the training text whose characters get tokens of their own."
     )
     numbering: Literal["sentencepiece", "marian"] = Field(
-        "sentencepiece", description="Who numbers the pieces; marian: a list beside them, in models that were imported."
+        "sentencepiece",
+        description="Numbering of token ids; marian: by a table beside the vocabularies, in imported models.",
     )
 
 
@@ -48,45 +49,45 @@ class Tokenizer:
 
     def __init__(self, source: Vocabulary, target: Vocabulary, settings: TokenizerSettings) -> None:
         assert (source is target) == settings.joint or settings.numbering == "marian", (
-            "a joint tokenizer has one vocabulary, any other has two, unless a list numbers the pieces of both"
+            "a joint tokenizer has one vocabulary, any other has two, unless a table numbers the tokens of both"
         )
         self.source, self.target, self.settings = source, target, settings
 
     @classmethod
     def train(cls, sources: Sequence[str], targets: Sequence[str], settings: TokenizerSettings) -> Tokenizer:
-        """Learn the pieces from training text; the same text and settings give the same pieces, to the byte."""
+        """Learn a vocabulary from training text; the same text and settings give the same one, to the byte."""
         if settings.numbering != "sentencepiece":
             raise ConfigurationError(
-                "tokenizer.numbering = 'marian' is for models that were imported; leave it out to learn a vocabulary"
+                "tokenizer.numbering = 'marian' is for imported models; leave it out to learn a vocabulary"
             )
         if settings.joint:
-            both = vocabulary_of(
+            joint = vocabulary_of(
                 _train([*_sample_lines(sources), *_sample_lines(targets)], settings, "both sides together")
             )
-            return cls(both, both, settings)
+            return cls(joint, joint, settings)
         source = vocabulary_of(_train(_sample_lines(sources), settings, "the source side"))
         return cls(source, vocabulary_of(_train(_sample_lines(targets), settings, "the target side")), settings)
 
     def sample(
         self, sources: Sequence[str], targets: Sequence[str], dropout: float, seed: int
     ) -> tuple[list[list[int]], list[list[int]]]:
-        """The ids of both sides, each line cut in one of the ways its pieces allow; the seed decides which.
+        """Encode both sides with subword regularisation: the seed determines the segmentation of each line.
 
-        bpe: each merge is left out with probability `dropout` (Provilkov et al. 2020). unigram: a cut is drawn by its
-        probability to the power of 1 − `dropout` (Kudo 2018).
+        bpe: each merge is left out with probability `dropout` (BPE-dropout, Provilkov et al. 2020). unigram: a
+        segmentation is drawn with its probability to the power of 1 − `dropout` (Kudo 2018).
         """
         kind = self.settings.kind
-        if kind in ("char", "whitespace"):  # can be cut in one way only
+        if kind in ("char", "whitespace"):  # have only one segmentation
             return self.source.encode_all(sources), self.target.encode_all(targets)
-        left = self.source.sample_all(sources, kind, dropout, seed)
-        return left, self.target.sample_all(targets, kind, dropout, seed + 1)
+        ids = self.source.sample_all(sources, kind, dropout, seed)
+        return ids, self.target.sample_all(targets, kind, dropout, seed + 1)
 
     @property
     def fingerprint(self) -> str:
         """The SHA-256 of its vocabularies."""
         sides = (self.source, self.target)
-        listed = b"".join(side.table.text for side in sides if side.table is not None)
-        return hashlib.sha256(self.source.model + self.target.model + listed).hexdigest()
+        tables = b"".join(side.table.text for side in sides if side.table is not None)
+        return hashlib.sha256(self.source.model + self.target.model + tables).hexdigest()
 
     def save(self, folder: str | Path) -> None:
         """Write the vocabularies into a model folder."""
@@ -94,34 +95,34 @@ class Tokenizer:
         for name, side in zip(_model_names(self.settings), sides, strict=False):
             write_bytes(Path(folder) / name, side.model)
         for name, side in zip(_table_names(self.settings), sides, strict=False):
-            assert side.table is not None, "a list numbers the pieces"
+            assert side.table is not None, "a table numbers the tokens"
             write_bytes(Path(folder) / name, side.table.text)
 
     @classmethod
     def load(cls, folder: str | Path, settings: TokenizerSettings) -> Tokenizer:
-        """Read them back. Raises ModelFolderError when a file is missing or damaged."""
-        lists = [_load_table(Path(folder) / name) for name in _table_names(settings)]
+        """Read the vocabularies of a model folder. Raises ModelFolderError if a file is missing or damaged."""
+        tables = [_load_table(Path(folder) / name) for name in _table_names(settings)]
         paths = [Path(folder) / name for name in _model_names(settings)]
         vocabularies = [
-            _load(path, lists[min(side, len(lists) - 1)] if lists else None) for side, path in enumerate(paths)
+            _load(path, tables[min(side, len(tables) - 1)] if tables else None) for side, path in enumerate(paths)
         ]
         return cls(vocabularies[0], vocabularies[-1], settings)
 
 
 def choose_size(texts: Iterable[str], settings: TokenizerSettings) -> int:
-    """How many pieces suit a text: its alphabet and, above that, 50 · ∛(characters of text); at most 32,000 in all."""
-    seen: set[str] = set()
+    """Choose a vocabulary size for a text: its alphabet plus 50 · ∛(characters of text), at most 32,000 in all."""
+    characters: set[str] = set()
     length = 0
     for text in texts:
         length += len(text)
-        seen.update(text)
-    alphabet = len(seen) + 4 + 256 * settings.byte_fallback
+        characters.update(text)
+    alphabet = len(characters) + 4 + 256 * settings.byte_fallback
     return max(alphabet + 1, min(32_000, alphabet + round(50 * math.pow(length, 1 / 3))))
 
 
 def _model_names(settings: TokenizerSettings) -> tuple[str, ...]:
-    one = settings.joint and settings.numbering == "sentencepiece"
-    return ("joint.model",) if one else ("source.model", "target.model")
+    joint = settings.joint and settings.numbering == "sentencepiece"
+    return ("joint.model",) if joint else ("source.model", "target.model")
 
 
 def _table_names(settings: TokenizerSettings) -> tuple[str, ...]:
@@ -131,8 +132,8 @@ def _table_names(settings: TokenizerSettings) -> tuple[str, ...]:
 
 
 def sampling_stride(lines: int) -> int:
-    """Of so many lines, every how-manieth pieces are learnt from: spread evenly where the text is too long."""
-    return 1 + max(0, lines - 1) // _MOST_LINES
+    """Return the stride for sampling lines when training the vocabulary, if the text is too long."""
+    return 1 + max(0, lines - 1) // _MAX_LINES
 
 
 def _sample_lines(texts: Sequence[str]) -> Sequence[str]:
@@ -158,18 +159,18 @@ def _bytes(lines: Iterable[str]) -> Iterator[bytes]:
 
 
 def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any]:
-    tokens = settings.kind == "whitespace"
+    whitespace = settings.kind == "whitespace"
     return {
-        "model_type": "word" if tokens else settings.kind,
+        "model_type": "word" if whitespace else settings.kind,
         "vocab_size": settings.size or choose_size(lines, settings),
-        "hard_vocab_limit": settings.size is not None,  # a size we chose gives way to what the corpus allows
+        "hard_vocab_limit": settings.size is not None,  # a size that we chose may be lowered to what the corpus allows
         "use_all_vocab": settings.size is None and settings.kind in ("char", "whitespace"),
-        "byte_fallback": settings.byte_fallback and not tokens,
+        "byte_fallback": settings.byte_fallback and not whitespace,
         "character_coverage": settings.character_coverage,
-        "required_chars": "" if tokens else SPACE,  # however rare: spelt as bytes, it would not come back as a space
+        "required_chars": "" if whitespace else SPACE,  # however rare: as bytes it would not be decoded as a space
         "normalization_rule_name": "identity",  # `clean` normalises
         "max_sentence_length": 2**30,
-        "num_threads": 4,  # part of the result: sums of floats depend on how they are split
+        "num_threads": 4,  # affects the result: sums of floats depend on how they are split
         "minloglevel": 4,
         "unk_surface": "⁇",
         "pad_id": PAD,
@@ -180,16 +181,16 @@ def _options(lines: Sequence[str], settings: TokenizerSettings) -> dict[str, Any
 
 
 def _size_error(problem: str, settings: TokenizerSettings, side: str) -> DataError | ConfigurationError:
-    start = f"tokenizer.size: {settings.size:,} pieces are" if settings.size else "tokenizer:"
-    if most := re.search(r"value <= (\d+)", problem):
+    start = f"tokenizer.size: {settings.size:,} tokens are" if settings.size else "tokenizer:"
+    if largest := re.search(r"value <= (\d+)", problem):
         return ConfigurationError(
-            f"{start} more than the text of {side} can fill; the largest possible size is {int(most[1]):,}: "
-            f"set tokenizer.size to at most {most[1]}, or leave it out"
+            f"{start} more than the text of {side} can fill; the largest possible size is {int(largest[1]):,}: "
+            f"set tokenizer.size to at most {largest[1]}, or leave it out"
         )
-    if least := re.search(r"(\d+) vs (\d+)", problem):
+    if smallest := re.search(r"(\d+) vs (\d+)", problem):
         return ConfigurationError(
-            f"{start} fewer than the characters of {side} need; the smallest possible size is {int(least[2]):,}: "
-            f"set tokenizer.size to at least {least[2]}, lower tokenizer.character_coverage, or leave the size out"
+            f"{start} fewer than the characters of {side} need; the smallest possible size is {int(smallest[2]):,}: "
+            f"set tokenizer.size to at least {smallest[2]}, lower tokenizer.character_coverage, or leave the size out"
         )
     return DataError(f"{side}: SentencePiece could not learn a vocabulary ({problem.strip()}); check the text")
 
@@ -206,16 +207,16 @@ def _load_table(path: Path) -> PieceTable:
         raise ModelFolderError(f"{path}: damaged, {problem}; {_REMEDY}") from None
 
 
-def _load(path: Path, listing: PieceTable | None = None) -> Vocabulary:
+def _load(path: Path, table: PieceTable | None = None) -> Vocabulary:
     try:
         model = path.read_bytes()
         if not model:
             raise ModelFolderError(f"{path}: damaged, it is empty; {_REMEDY}")
-        found = vocabulary_of(model, listing)
+        vocabulary = vocabulary_of(model, table)
     except OSError as problem:
         raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {_REMEDY}") from None
     except RuntimeError:
         raise ModelFolderError(f"{path}: damaged, not a SentencePiece model; {_REMEDY}") from None
-    if len(found) <= EOS or found.tokens(range(4)) != [*SPECIAL]:
+    if len(vocabulary) <= EOS or vocabulary.tokens(range(4)) != [*SPECIAL]:
         raise ModelFolderError(f"{path}: damaged, or not a vocabulary that Regard made; {_REMEDY}")
-    return found
+    return vocabulary

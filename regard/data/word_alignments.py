@@ -1,4 +1,4 @@
-"""Links between words: read and written as alignment tools do, checked against the words, and taken to their pieces."""
+"""Word alignments in Pharaoh format (0-0 1-2): read, checked against the words, and mapped to subword tokens."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from regard.errors import DataError
 __all__ = ["Link", "WordLinks", "format_pharaoh", "read_gold", "read_pharaoh", "read_word_links", "token_links"]
 
 Link = tuple[int, int]  # source word, target word
-Flat: TypeAlias = "array[int]"  # source, target, source, target …: small, for there is one for each training pair
+FlatLinks: TypeAlias = "array[int]"  # source, target, source, target …: compact, as there is one per training pair
 _PAIR = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)
-_SHOWN = 5  # wrong lines that are told one by one
+_SHOWN = 5  # wrong lines that are reported one by one
 
 
 def format_pharaoh(links: Iterable[Link]) -> str:
-    """Links as `source-target` pairs, counted from 0, as alignment tools write them."""
+    """Format links in Pharaoh format: `source-target` pairs, counted from 0."""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
 def read_pharaoh(line: str) -> frozenset[Link]:
-    """The links of a line such as `0-0 1-2`. Raises ValueError for anything else."""
+    """Parse a line in Pharaoh format such as `0-0 1-2`. Raises ValueError for anything else."""
     sure, possible = read_gold(line)
     if sure != possible:
         raise ValueError(f"wanted pairs such as 0-0, got {line!r}")
@@ -36,80 +36,79 @@ def read_pharaoh(line: str) -> frozenset[Link]:
 
 
 def read_gold(line: str) -> tuple[frozenset[Link], frozenset[Link]]:
-    """The sure links of a line such as `0-0 1p2`, and all of them: `p` or `?` for `-` makes a link merely possible."""
+    """Parse a gold alignment such as `0-0 1p2`: the sure links, and all; `p` or `?` for `-` marks a possible link."""
     links: dict[str, set[Link]] = {"-": set(), "p": set(), "?": set()}
     for pair in line.split():
-        found = _PAIR.fullmatch(pair)
-        if not found:
-            raise ValueError(f"wanted pairs such as 0-0, or 0p0 where a link is merely possible; got {pair!r}")
-        links[found[2]].add((int(found[1]), int(found[3])))
+        match = _PAIR.fullmatch(pair)
+        if not match:
+            raise ValueError(f"wanted pairs such as 0-0, or 0p0 for a merely possible link; got {pair!r}")
+        links[match[2]].add((int(match[1]), int(match[3])))
     return frozenset(links["-"]), frozenset().union(*links.values())
 
 
 @dataclass(frozen=True)
 class WordLinks:
-    """The links of the pairs of a corpus, in their order."""
+    """The word alignments of the pairs of a corpus, in their order."""
 
-    rows: tuple[Flat, ...]
+    rows: tuple[FlatLinks, ...]
     report: str
 
-    def __getitem__(self, place: int) -> Flat:
-        return self.rows[place]
+    def __getitem__(self, index: int) -> FlatLinks:
+        return self.rows[index]
 
 
-def read_word_links(path: str, pairs: Sequence[Pair], lines: int, where: str) -> WordLinks:
-    """The links of these pairs out of a file that has a line for each of `lines`, those that were left out too.
+def read_word_links(path: str, pairs: Sequence[Pair], lines: int, name: str) -> WordLinks:
+    """Read the alignments of these pairs of corpus `name` from a file with one line for each of its `lines`.
 
-    A word with a sure link has only sure ones, any other those that are possible. Raises DataError with all causes.
+    A word with a sure link keeps only sure ones, any other its possible ones. Raises DataError with all causes.
     """
     reader = LineReader(path)
     wrong: list[tuple[int, str]] = []
-    wanted = {pair.line: place for place, pair in enumerate(pairs)}
-    found: dict[int, Flat] = {}
+    pair_of = {pair.line: pair for pair in pairs}
+    rows: dict[int, FlatLinks] = {}
     for number, line in enumerate(reader, 1):
         try:
             links = _for_training(*read_gold(line))
-            if number in wanted:
-                pair = pairs[wanted[number]]
+            if pair := pair_of.get(number):
                 check_links(links, pair.source, pair.target)
-                found[number] = array("i", (word for link in links for word in link))
+                rows[number] = array("i", (word for link in links for word in link))
         except ValueError as problem:
             wrong.append((number, str(problem)))
-    if causes := [*reader.causes, *_told(path, wrong), *_uneven(path, reader, lines, where)]:
+    if causes := [*reader.causes, *_describe_wrong(path, wrong), *_check_count(path, reader, lines, name)]:
         raise DataError(*causes)
-    rows = [found[pair.line] for pair in pairs]
-    total, without = sum(map(len, rows)) // 2, sum(not row for row in rows)
-    lack = f"; {without:,} pairs have none" if without else ""
-    return WordLinks(tuple(rows), f"{where}: {total:,} word links read from {path}{lack}")
+    ordered = tuple(rows[pair.line] for pair in pairs)
+    total, without = sum(map(len, ordered)) // 2, sum(not row for row in ordered)
+    note = f"; {without:,} pairs have none" if without else ""
+    return WordLinks(ordered, f"{name}: {total:,} word links read from {path}{note}")
 
 
 def token_links(
-    links: Iterable[Flat], sources: Iterable[Sequence[int]], targets: Iterable[Sequence[int]], tokenizer: Tokenizer
-) -> Iterator[Flat]:
-    """Links between words as links between pieces: each piece of one word with each piece of the other."""
+    links: Iterable[FlatLinks], sources: Iterable[Sequence[int]], targets: Iterable[Sequence[int]], tokenizer: Tokenizer
+) -> Iterator[FlatLinks]:
+    """Map links between words to links between tokens: each token of one word with each token of the other."""
     for words, source, target in zip(links, sources, targets, strict=True):
-        left, right = _places(tokenizer.source, source), _places(tokenizer.target, target)
+        left, right = _token_positions(tokenizer.source, source), _token_positions(tokenizer.target, target)
         pairs = zip(words[::2], words[1::2], strict=True)
         yield array(
-            "i", (piece for s, t in pairs for i in left.get(s, ()) for j in right.get(t, ()) for piece in (i, j))
+            "i", (token for s, t in pairs for i in left.get(s, ()) for j in right.get(t, ()) for token in (i, j))
         )
 
 
-def _places(vocabulary: Vocabulary, ids: Sequence[int]) -> dict[int, list[int]]:
-    """Where the pieces of each word stand."""
-    places: dict[int, list[int]] = {}
-    for place, word in enumerate(vocabulary.word_indices(vocabulary.tokens(ids))):
-        places.setdefault(word, []).append(place)
-    return places
+def _token_positions(vocabulary: Vocabulary, ids: Sequence[int]) -> dict[int, list[int]]:
+    """Return the positions of the tokens of each word."""
+    positions: dict[int, list[int]] = {}
+    for position, word in enumerate(vocabulary.word_indices(vocabulary.tokens(ids))):
+        positions.setdefault(word, []).append(position)
+    return positions
 
 
 def _for_training(sure: frozenset[Link], possible: frozenset[Link]) -> list[Link]:
-    certain = {target for _, target in sure}
-    return sorted(sure | {link for link in possible if link[1] not in certain})
+    linked = {target for _, target in sure}
+    return sorted(sure | {link for link in possible if link[1] not in linked})
 
 
 def check_links(links: Iterable[Link], source: str, target: str) -> None:
-    """Raise ValueError where a link names a word that is not there."""
+    """Raise ValueError if a link names a word that does not exist."""
     counts = len(source.split(" ")), len(target.split(" "))
     for link in links:
         for word, count, side in zip(link, counts, ("source", "target"), strict=True):
@@ -119,16 +118,16 @@ def check_links(links: Iterable[Link], source: str, target: str) -> None:
                 )
 
 
-def _told(path: str, wrong: Sequence[tuple[int, str]]) -> Iterator[str]:
-    """A sentence for each of the first wrong lines, and one for the others."""
+def _describe_wrong(path: str, wrong: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """Yield a sentence for each of the first wrong lines, and one for the others."""
     yield from (f"{path}, line {number}: {problem}" for number, problem in wrong[:_SHOWN])
     if rest := [number for number, _ in wrong[_SHOWN:]]:
         yield f"{path}: {len(rest):,} more such lines{format_lines(rest)}"
 
 
-def _uneven(path: str, reader: LineReader, lines: int, where: str) -> Iterator[str]:
+def _check_count(path: str, reader: LineReader, lines: int, name: str) -> Iterator[str]:
     if not reader.causes and reader.count != lines:
         yield (
-            f"{path} has {reader.count:,} lines but {where} has {lines:,} pairs; line n must link the words of pair n "
-            "(an empty line where none are linked)"
+            f"{path} has {reader.count:,} lines but {name} has {lines:,} pairs; line n must link the words of pair n "
+            "(an empty line if none are linked)"
         )

@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from regard.attention import Memory
-from regard.data.batch import pad
-from regard.data.pixels import pad_images
+from regard.data.batch import pad, pad_images
 from regard.data.vocabulary import EOS
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.shapes import Bool, Float, Int, Tensor

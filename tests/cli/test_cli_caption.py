@@ -49,7 +49,7 @@ def test_a_run_says_what_it_was_made_of(captioner: Path, album: Path) -> None:
     assert config["search"]["longest_source"] is None
     assert config["search"]["max_length"] > 3
     stamps = json.loads((captioner / "data.json").read_text())["files"]
-    assert set(stamps) == {"train.captions", "valid.captions", "train.pictures", "valid.pictures"}
+    assert set(stamps) == {"train.captions", "valid.captions", "train.images", "valid.images"}
     assert read_toml(captioner / "train.toml")["data"]["images"]["folder"] == str(album / "images")
 
 
@@ -259,13 +259,13 @@ def test_bad_data_is_refused_or_skipped(regard: Command, tmp_path: Path) -> None
         "training.updates=1",
     ]
     causes = [
-        *("line 3: the caption of c.png has no text", "line 4: there is no picture d.png"),
+        *("line 3: the caption of c.png has no text", "line 4: there is no image d.png"),
         *("b.png: the file is empty", "skip_bad = true"),
     ]
     regard.fails("train", *given, "--out", "run", status=1, because=causes)
     done = regard("train", *given, "--out", "run", "--set", "data.images.skip_bad=true")
-    assert "skipped: 2 pictures that cannot be read" in done.err
-    assert "train: 2 pictures of images with 3 captions" in done.err
+    assert "skipped: 2 images that cannot be read" in done.err
+    assert "train: 2 images of images with 3 captions" in done.err
 
 
 def test_data_and_model_must_fit(regard: Command, shown: list[str], corpus: list[str]) -> None:

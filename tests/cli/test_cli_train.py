@@ -54,7 +54,7 @@ def test_everything_that_is_wrong_is_said_at_once(regard: Command) -> None:
     regard.fails(
         *("train", *files, "--out", "run"),
         status=1,
-        because=["a.ko: line 1 is not UTF-8", "no.txt: no such file", "folder: is a folder; give a file of text in it"],
+        because=["a.ko: line 1 is not UTF-8", "no.txt: no such file", "folder: is a folder; give a text file in it"],
     )
 
 
@@ -110,8 +110,8 @@ def test_what_was_mended_and_left_out_is_said(regard: Command, data: Path) -> No
     assert "train: 63 pairs read from other.ko and other.en, 60 kept" in said
     assert "dropped, empty: 2 (lines 61, 63)" in said
     assert "dropped, too long: 1 (line 62)" in said
-    assert "other.ko: the byte-order mark before line 1 was taken off" in said
-    assert "other.ko: 63 lines end in CR LF; the CR was taken off" in said
+    assert "other.ko: the byte-order mark before line 1 was removed" in said
+    assert "other.ko: 63 lines end in CR LF; the CR was removed" in said
     assert done["other"].out == ""
     weights = [load_tensors(Path(name) / "model.safetensors") for name in ("plain", "other")]
     assert all(weights[0][name].equal(weights[1][name]) for name in weights[0]), "the mended text is the plain text"

@@ -51,11 +51,11 @@ def test_every_kind_of_file_says_the_same(tmp_path: Path, images: Path, kind: st
     path.write_text(KINDS[kind], encoding="utf-8")
     complaints = Problems()
     album = read_captions(path, images, complaints)
-    assert [(picture.file, picture.captions) for picture in album.images] == FOUND
+    assert [(image.file, image.captions) for image in album.images] == FOUND
     assert complaints.by_kind == {}
     assert album.captions == [text for _, texts in FOUND for text in texts]
     assert album.kind in kind or album.kind in ("file, tab, caption", "JSON lines")
-    assert "3 pictures" in album.lines()[0]
+    assert "3 images" in album.lines()[0]
     assert "4 captions, 1 to 2 each" in album.lines()[0]
 
 
@@ -72,10 +72,10 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, images: Path) -> N
     with pytest.raises(DataError) as refused:
         complaints.check()
     wanted = [
-        f"{path}: line 2: there is no picture B.png in {images}; did you mean b.png?",
+        f"{path}: line 2: there is no image B.png in {images}; did you mean b.png?",
         f"{path}: line 5: '../images/a.png' is no name of a file in {images}",
         f"{path}: line 6: '/etc/a.png' is no name",
-        f"{path}: line 7: there is no picture in/d.png in {images}",
+        f"{path}: line 7: there is no image in/d.png in {images}",
         f"{path}: line 4: the caption of b.png has no text",
         "data.images.skip_bad = true",
     ]
@@ -88,9 +88,9 @@ def test_what_is_wrong_can_be_skipped_and_is_counted(tmp_path: Path, images: Pat
     text = "a.png\tfine\n" + "".join(f"no{i}.png\tno\n" for i in range(9)) + "b.png\t \n"
     album, complaints = _read(tmp_path / "c.tsv", images, text, skip=True)
     complaints.check()
-    assert [picture.file for picture in album.images] == ["a.png"]
+    assert [image.file for image in album.images] == ["a.png"]
     lines = complaints.lines()
-    assert lines[0] == "  skipped: 9 captions of pictures that are not there"
+    assert lines[0] == "  skipped: 9 captions of images that do not exist"
     assert lines[6] == "    … and 4 more"
     assert lines[7] == "  skipped: 1 captions with no text"
 
@@ -117,7 +117,7 @@ def test_many_causes_of_a_kind_are_counted(tmp_path: Path, images: Path) -> None
             '{"images": [{"id": 1}], "annotations": [{"image_id": 2, "caption": "x"}, {"caption": "x"}]}',
             ["image 1 lacks", "annotation 1 is of image 2, which is not", "annotation 2 lacks"],
         ),
-        ("file\tcaption\n", ["there is no caption of a picture in it"]),
+        ("file\tcaption\n", ["there is no caption of an image in it"]),
         ("", ["the file is empty"]),
     ],
 )
@@ -133,22 +133,22 @@ def test_files_that_are_not_as_wanted(tmp_path: Path, images: Path, text: str, c
 @pytest.mark.parametrize("name", ["café.png", "사진 하나.png", "깊이/사진.png"])
 def test_names_that_look_the_same_are_the_same(tmp_path: Path, name: str, form: Literal["NFC", "NFD"]) -> None:
     there, told = unicodedata.normalize(form, name), unicodedata.normalize("NFD" if form == "NFC" else "NFC", name)
-    picture = tmp_path / "images" / there
-    picture.parent.mkdir(parents=True)
-    picture.touch()
+    image = tmp_path / "images" / there
+    image.parent.mkdir(parents=True)
+    image.touch()
     album, complaints = _read(tmp_path / "c.tsv", tmp_path / "images", f"{told}\tx\n{there}\ty\n")
     assert complaints.by_kind == {}
-    assert album.paths == [picture]
+    assert album.paths == [image]
     assert album.references == [["x", "y"]]
 
 
-def test_a_picture_may_be_called_like_json(tmp_path: Path) -> None:
+def test_an_image_may_be_called_like_json(tmp_path: Path) -> None:
     names = ["[001] a.png", "{b}.png"]
     for name in names:
         (tmp_path / name).touch()
     for order in (names, names[::-1]):
         album, _ = _read(tmp_path / "c.tsv", tmp_path, "".join(f"{name}\tx\n" for name in order))
-        assert [picture.file for picture in album.images] == order
+        assert [image.file for image in album.images] == order
         assert album.kind == "file, tab, caption"
 
 
@@ -161,17 +161,17 @@ def test_long_captions_are_left_out_of_training(tmp_path: Path, images: Path) ->
     path = tmp_path / "c.tsv"
     path.write_text("a.png\tone two three\na.png\tone two\nb.png\tone two three four\n", encoding="utf-8")
     album = read_captions(path, images, Problems(), max_words=2)
-    assert [(picture.file, picture.captions) for picture in album.images] == [("a.png", ("one two",))]
+    assert [(image.file, image.captions) for image in album.images] == [("a.png", ("one two",))]
     assert album.notes == ("left out: 2 captions of more than 2 words, the first in line 1 (data.max_length)",)
     with pytest.raises(DataError, match=r"left out: 3 captions of more than 1 words.*; set data.max_length higher"):
         read_captions(path, images, Problems(), max_words=1)
 
 
-def test_a_picture_has_one_name_however_it_is_written(tmp_path: Path, images: Path) -> None:
+def test_an_image_has_one_name_however_it_is_written(tmp_path: Path, images: Path) -> None:
     (images / "s").mkdir()
     shutil.copy(images / "a.png", images / "s" / "a.png")
     album, _ = _read(tmp_path / "c.tsv", images, "./a.png\tx\na.png\ty\ns//a.png\tz\n./s/a.png\tu\ns/a.png\tv\n")
-    assert [(picture.file, len(picture.captions)) for picture in album.images] == [("a.png", 2), ("s/a.png", 3)]
+    assert [(image.file, len(image.captions)) for image in album.images] == [("a.png", 2), ("s/a.png", 3)]
 
 
 @pytest.mark.parametrize(
@@ -200,5 +200,5 @@ def test_holding_out(tmp_path: Path, images: Path) -> None:
     assert (len(train), len(valid)) == (2, 1)
     assert {*train.paths, *valid.paths} == set(album.paths)
     assert hold_out_images(album, seed=3) == (train, valid)
-    with pytest.raises(DataError, match="1 picture only"):
+    with pytest.raises(DataError, match="1 image only"):
         hold_out_images(valid, seed=3)

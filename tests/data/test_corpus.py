@@ -14,11 +14,12 @@ from regard.data.corpus import (
     Corpus,
     CorpusSettings,
     Filters,
+    Overlap,
     Pair,
+    PairFiles,
     corpora_report,
-    overlap,
+    read_corpora,
     read_corpus,
-    read_pairs,
     texts_sha256,
 )
 from regard.data.text import clean, read_file, read_lines, write_lines
@@ -152,6 +153,21 @@ def as_tsv(sources: list[str], targets: list[str]) -> list[str]:
     return [f"{source}\t{target}" for source, target in zip(sources, targets, strict=True)]
 
 
+def read_pairs(
+    source: str | Path | None = None,
+    target: str | Path | None = None,
+    pairs: str | Path | None = None,
+    filters: Filters | None = None,
+    name: str = "train",
+) -> Corpus:
+    return read_corpus(PairFiles(source, target, pairs), filters, name)
+
+
+def read_all(settings: CorpusSettings) -> dict[str, Corpus]:
+    train, others = read_corpora(settings, read_corpus)
+    return {**train, **others}
+
+
 def as_jsonl(sources: list[str], targets: list[str]) -> list[str]:
     rows = zip(sources, targets, strict=True)
     return [json.dumps({"source": source, "target": target, "id": 7}) for source, target in rows]
@@ -237,7 +253,7 @@ def test_what_training_cannot_use_is_dropped_and_shown(tmp_path: Path) -> None:
 
 def test_filters_are_only_for_training(tmp_path: Path) -> None:
     sources, targets = ["w " * 300, "a", ""], ["w", "c" * 40, "b"]
-    corpus = read_pairs(*two_files(tmp_path, sources, targets), where="valid")
+    corpus = read_pairs(*two_files(tmp_path, sources, targets), name="valid")
     assert [pair.line for pair in corpus.pairs] == [1, 2]
     assert list(corpus.report.dropped) == ["empty"]
 
@@ -258,6 +274,12 @@ def test_nothing_left_is_an_error(tmp_path: Path) -> None:
 def test_pairs_need_files() -> None:
     with pytest.raises(UsageError):
         read_pairs(source="a")
+
+
+def overlap(train: Corpus, other: Corpus, name: str) -> list[str]:
+    shared = Overlap(other)
+    shared.update(train.pairs)
+    return shared.lines(name)
 
 
 def corpus_of(folder: Path, sources: list[str], targets: list[str]) -> Corpus:
@@ -283,7 +305,7 @@ def test_all_parts_of_a_corpus_are_read(tmp_path: Path) -> None:
     source, target = two_files(tmp_path, GERMAN, KOREAN)
     write_lines(tmp_path / "valid.tsv", as_tsv(GERMAN[:1], KOREAN[:1]))
     settings = CorpusSettings(source=source, target=target, valid_pairs=str(tmp_path / "valid.tsv"))
-    corpora = read_corpus(settings)
+    corpora = read_all(settings)
     assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "valid": 1}
     assert "valid: 1 of 1 pairs are also in train (line 1)" in corpora_report(corpora)
 
@@ -291,7 +313,7 @@ def test_all_parts_of_a_corpus_are_read(tmp_path: Path) -> None:
 def test_causes_of_all_parts_come_at_once(tmp_path: Path) -> None:
     settings = CorpusSettings(pairs=str(tmp_path / "a.tsv"), test_source="b", test_target="c", valid_pairs="d")
     with pytest.raises(DataError) as caught:
-        read_corpus(settings)
+        read_all(settings)
     assert len(caught.value.causes) == 4
 
 
@@ -304,7 +326,7 @@ def test_causes_of_all_parts_come_at_once(tmp_path: Path) -> None:
         ({"pairs": "c", "valid_target": "a"}, "valid_target is given without valid_source"),
         ({"pairs": "c", "valid_pairs": "b", "valid_target": "a"}, "valid_source and valid_target exclude valid_pairs"),
         ({"pairs": "c", "max_length": 0}, "max_length"),
-        ({"pairs": "c", "mix": [{"pairs": "d", "weight": 0.0}]}, "mix 1: weight 0 is no positive number"),
+        ({"pairs": "c", "mix": [{"pairs": "d", "weight": 0.0}]}, "mix 1: weight 0 is not a positive number"),
         ({"pairs": "c", "mix": [{"pairs": "d", "wieght": 1.0}]}, "did you mean 'mix.weight'?"),
         ({"mix": [{"source": "d"}]}, "mix 1: source is given without target"),
         ({"source": "d", "mix": [{"pairs": "d"}]}, "source is given without target"),
@@ -353,6 +375,6 @@ def test_a_mix_is_read_like_the_rest(tmp_path: Path) -> None:
     write_lines(tmp_path / "b.tsv", as_tsv(GERMAN[:2], KOREAN[:2]))
     write_lines(tmp_path / "t.tsv", as_tsv(GERMAN[1:], KOREAN[1:]))
     mix = {"mix": [{"pairs": str(tmp_path / "b.tsv"), "name": "news"}], "test_pairs": str(tmp_path / "t.tsv")}
-    corpora = read_corpus(CorpusSettings.parse({"source": source, "target": target, **mix}, "the test"))
+    corpora = read_all(CorpusSettings.parse({"source": source, "target": target, **mix}, "the test"))
     assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "news": 2, "test": 2}
     assert "test: 2 of 2 pairs are also in train (lines 1, 2)" in corpora_report(corpora)

@@ -1,4 +1,4 @@
-"""Pictures of every kind come out right, and what cannot be used is refused with a sentence that says why."""
+"""Images of every kind come out right, and what cannot be used is refused with a sentence that says why."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_kinds_without_loss_give_the_same_pixels(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_pixels(tmp_path / "named.jpg", WHOLE), np.asarray(image))
 
 
-def test_a_picture_with_a_jpeg_is_nearly_the_same(tmp_path: Path) -> None:
+def test_an_image_with_a_jpeg_is_nearly_the_same(tmp_path: Path) -> None:
     smooth = Image.fromarray(np.linspace(0, 255, 20 * 30 * 3).reshape(20, 30, 3).astype(np.uint8))
     smooth.save(tmp_path / "a.jpg", quality=95)
     assert np.abs(load_pixels(tmp_path / "a.jpg", WHOLE).astype(int) - np.asarray(smooth)).mean() < 3
@@ -43,7 +43,7 @@ def test_cameras_held_otherwise(tmp_path: Path, orientation: int) -> None:
     np.testing.assert_array_equal(load_pixels(tmp_path / "a.png", WHOLE), upright)
 
 
-def test_pictures_of_pillow_are_taken_too(tmp_path: Path) -> None:
+def test_images_of_pillow_are_taken_too(tmp_path: Path) -> None:
     about = Image.Exif()
     about[0x0112] = 6
     noise().save(tmp_path / "a.png", exif=about)
@@ -53,7 +53,7 @@ def test_pictures_of_pillow_are_taken_too(tmp_path: Path) -> None:
         load_pixels((tmp_path / "a.png").read_bytes(), WHOLE), load_pixels(tmp_path / "a.png", WHOLE)
     )
     _cut(tmp_path / "b.jpg", "JPEG", 0.7)
-    with Image.open(tmp_path / "b.jpg") as image, pytest.raises(DataError, match="the picture: a damaged JPEG picture"):
+    with Image.open(tmp_path / "b.jpg") as image, pytest.raises(DataError, match="the image: a damaged JPEG image"):
         load_pixels(image, WHOLE)
     with pytest.raises(DataError, match="has no pixels"):
         load_pixels(Image.new("RGB", (0, 3)), WHOLE)
@@ -109,26 +109,26 @@ def _cut(path: Path, kind: str, share: float) -> None:
 
 
 BAD = {
-    "truncated JPEG": (lambda p: _cut(p, "JPEG", 0.7), "a damaged JPEG picture"),
-    "truncated PNG": (lambda p: _cut(p, "PNG", 0.7), "a damaged PNG picture"),
-    "truncated WebP": (lambda p: _cut(p, "WEBP", 0.7), "a damaged WebP picture"),
+    "truncated JPEG": (lambda p: _cut(p, "JPEG", 0.7), "a damaged JPEG image"),
+    "truncated PNG": (lambda p: _cut(p, "PNG", 0.7), "a damaged PNG image"),
+    "truncated WebP": (lambda p: _cut(p, "WEBP", 0.7), "a damaged WebP image"),
     "a JPEG's first bytes": (lambda p: p.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"), "its header is broken"),
     "bomb": (lambda p: p.write_bytes(_header(30_000, 30_000)), "30,000 × 30,000 are 900,000,000 pixels"),
-    "text": (lambda p: p.write_text("Not a picture\nat all"), "text ('Not a picture'), not a JPEG, PNG or WebP"),
+    "text": (lambda p: p.write_text("Not an image\nat all"), "text ('Not an image'), not a JPEG, PNG or WebP"),
     "nothing": (lambda p: p.write_bytes(b""), "the file is empty (0 bytes)"),
     "noise": (lambda p: p.write_bytes(b"\x01\x02\x03\x04" * 9), "begins with the bytes 01 02 03 04"),
     "PDF": (lambda p: p.write_bytes(b"%PDF-1.7 ."), "a PDF document"),
     "HEIC": (lambda p: p.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0"), "HEIC"),
-    "animated GIF": (lambda p: _animated(p, "GIF"), "an animated GIF of 2 pictures"),
-    "animated PNG": (lambda p: _animated(p, "PNG"), "an animated PNG of 2 pictures"),
-    "animated WebP": (lambda p: _animated(p, "WEBP"), "an animated WebP of 2 pictures"),
+    "animated GIF": (lambda p: _animated(p, "GIF"), "an animated GIF of 2 frames"),
+    "animated PNG": (lambda p: _animated(p, "PNG"), "an animated PNG of 2 frames"),
+    "animated WebP": (lambda p: _animated(p, "WEBP"), "an animated WebP of 2 frames"),
     "folder": (lambda p: p.mkdir(), "is a folder"),
     "not there": (lambda p: p.with_name("a.jpeg").touch(), "no such file; did you mean"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_picture(tmp_path: Path, name: str) -> None:
+def test_what_is_no_image(tmp_path: Path, name: str) -> None:
     make, because = BAD[name]
     make(tmp_path / "a.jpg")
     with pytest.raises(DataError) as refused:
@@ -145,7 +145,7 @@ def test_what_is_too_large_is_a_setting(tmp_path: Path) -> None:
         load_pixels(tmp_path / "a.png", WHOLE.with_values(max_pixels=599))
     noise((1, 9000)).save(tmp_path / "thin.png")
     frame = WHOLE.with_values(height=160, width=160, fit="crop")
-    with pytest.raises(DataError, match="9,000 × 1 is so thin that it would be brought to 1,440,000 × 160 before"):
+    with pytest.raises(DataError, match="9,000 × 1 is so thin that it would be resized to 1,440,000 × 160 before"):
         load_pixels(tmp_path / "thin.png", frame)
 
 
@@ -164,11 +164,11 @@ def test_what_is_too_large_is_a_setting(tmp_path: Path) -> None:
 )
 def test_sizes(settings: dict[str, object], kept: tuple[int, int], seen: tuple[int, int]) -> None:
     frame = ImageSizeSettings.parse({**settings, "cell": 4}, "test")
-    picture = source_pixels(load_pixels(noise((20, 40)), frame), frame)
-    assert picture.pixels.shape == (*kept, 3)
-    assert picture.tensor().shape == (3, *seen)
-    assert picture.grid == (-(-seen[0] // 4), -(-seen[1] // 4))
-    assert len(picture) == picture.grid[0] * picture.grid[1]
+    image = source_pixels(load_pixels(noise((20, 40)), frame), frame)
+    assert image.pixels.shape == (*kept, 3)
+    assert image.tensor().shape == (3, *seen)
+    assert image.grid == (-(-seen[0] // 4), -(-seen[1] // 4))
+    assert len(image) == image.grid[0] * image.grid[1]
 
 
 def test_a_model_sees_the_pixels_from_zero_to_one() -> None:

@@ -1,8 +1,8 @@
-"""From a folder of pictures to batches: the same in memory and on disk, the same after a stop, never half written."""
+"""From a folder of images to batches: the same in memory and on disk, the same after a stop, never half written."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +10,12 @@ import pytest
 import torch
 from albums import folder, named, noise
 
-from regard.data import image_cache as galleries
-from regard.data.augmentation import ImageSettings
+from regard.data import image_cache
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.batching import BatchingSettings, Position
 from regard.data.corpus import CorpusSettings
 from regard.data.image_cache import cached_images
-from regard.data.images import ImageSizeSettings, SourcePixels
+from regard.data.images import ImageSettings, ImageSizeSettings, SourcePixels
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD
@@ -36,8 +35,8 @@ def _equal(one: TrainingBatch, other: TrainingBatch) -> bool:
     return same and one.indices == other.indices
 
 
-def test_batches_hold_pictures_and_all_their_captions(tmp_path: Path) -> None:
-    data = _prepared(named(folder(tmp_path, captions=3), together=3), tmp_path / "run")
+def test_batches_hold_images_and_all_their_captions(tmp_path: Path) -> None:
+    data = _prepared(named(folder(tmp_path, captions=3), captions_per_image=3), tmp_path / "run")
     assert (data.pairs, data.facts["train"].pairs, data.facts["valid"].pairs) == (27, 27, 9)
     seen = []
     for plan in data.batches.epoch(0):
@@ -51,7 +50,7 @@ def test_batches_hold_pictures_and_all_their_captions(tmp_path: Path) -> None:
         assert max(4, 3 * batch.target_out.shape[1]) * B <= 40 or B == 1
         for row, example in enumerate(plan.examples):
             told = [data.tokenizer.target.decode(ids) for ids in example.targets]
-            assert told == [f"a {told[0].split()[1]} picture {'again ' * k}." for k in range(3)]
+            assert told == [f"a {told[0].split()[1]} image {'again ' * k}." for k in range(3)]
             assert example.targets == tuple(
                 [i for i in batch.target_out[3 * row + k].tolist() if i != PAD] for k in range(3)
             )
@@ -61,13 +60,13 @@ def test_batches_hold_pictures_and_all_their_captions(tmp_path: Path) -> None:
 
 
 def test_captions_that_are_not_learnt_together(tmp_path: Path) -> None:
-    data = _prepared(named(folder(tmp_path, captions=3), together=2), tmp_path / "run")
+    data = _prepared(named(folder(tmp_path, captions=3), captions_per_image=2), tmp_path / "run")
     counts = sorted(len(example.targets) for plan in data.batches.epoch(0) for example in plan.examples)
     assert counts == [1] * 9 + [2] * 9
     assert all(len({len(example.targets) for example in plan.examples}) == 1 for plan in data.batches.epoch(0))
 
 
-def test_pictures_of_unequal_sizes_are_padded(tmp_path: Path) -> None:
+def test_images_of_unequal_sizes_are_padded(tmp_path: Path) -> None:
     path = folder(tmp_path, count=6)
     noise((20, 11)).save(path / "images" / "00.png")
     data = _prepared(named(path, height=0, width=0), tmp_path / "run")
@@ -87,14 +86,14 @@ def test_pictures_of_unequal_sizes_are_padded(tmp_path: Path) -> None:
 
 
 def test_several_threads_see_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    batches = _prepared(named(folder(tmp_path), cut=0.3, colour=0.2), tmp_path / "run").batches
+    batches = _prepared(named(folder(tmp_path), random_crop=0.3, colour_jitter=0.2), tmp_path / "run").batches
     alone = [plan.batch() for plan in batches.epoch(0)]
     monkeypatch.setattr("os.cpu_count", lambda: 16)
     assert all(_equal(a, plan.batch()) for a, plan in zip(alone, batches.epoch(0), strict=True))
 
 
-def test_pictures_change_with_epoch_and_seed_and_nothing_else(tmp_path: Path) -> None:
-    images = named(folder(tmp_path), flip=True, cut=0.3, colour=0.2)
+def test_images_change_with_epoch_and_seed_and_nothing_else(tmp_path: Path) -> None:
+    images = named(folder(tmp_path), flip=True, random_crop=0.3, colour_jitter=0.2)
     batches = _prepared(images, tmp_path / "run").batches
     first, again, next_ = (batches.epoch(n) for n in (0, 0, 1))
     assert all(_equal(a.batch(), b.batch()) for a, b in zip(first, again, strict=True))
@@ -105,7 +104,7 @@ def test_pictures_change_with_epoch_and_seed_and_nothing_else(tmp_path: Path) ->
     assert all(not torch.equal(by_line[0][i].source.tensor(), by_line[1][i].source.tensor()) for i in by_line[0])  # type: ignore[union-attr]
     stream = batches.updates()
     updates = [next(stream) for _ in range(12)]
-    resumed = batches.updates(Position.from_json(updates[4].after.to_json()))
+    resumed = batches.updates(Position.from_json(asdict(updates[4].after)))
     for update in updates[5:]:
         other = next(resumed)
         assert all(_equal(a.batch(), b.batch()) for a, b in zip(update.plans, other.plans, strict=True))
@@ -117,7 +116,7 @@ def test_mirrored_but_where_left_or_right_is_said(tmp_path: Path) -> None:
     (path / "captions.tsv").write_text(text)
     data = _prepared(named(path), tmp_path / "run")
     assert (
-        "  mirroring (data.images.flip): on, but for the 1 of 9 pictures of which a caption says left or right"
+        "  mirroring (data.images.flip): on, except for the 1 of 9 images with a caption that says left or right"
         in data.report
     )
     mirrored = {
@@ -131,13 +130,13 @@ def test_mirrored_but_where_left_or_right_is_said(tmp_path: Path) -> None:
     one = next(e for plan in data.batches.epoch(0) for e in plan.examples)
     assert isinstance(one.source, SourcePixels)
     straight, mirror = (
-        replace(one.source, look=replace(one.source.augment, mirrored=m)).tensor() for m in (False, True)
+        replace(one.source, augment=replace(one.source.augment, mirrored=m)).tensor() for m in (False, True)
     )
     assert torch.equal(straight.flip(2), mirror)
 
 
 @pytest.mark.parametrize(("kind", "flips"), [("char", False), ("whitespace", False), ("bpe", True)])
-def test_pictures_of_writing_are_not_mirrored(tmp_path: Path, kind: str, flips: bool) -> None:
+def test_images_of_writing_are_not_mirrored(tmp_path: Path, kind: str, flips: bool) -> None:
     data = CorpusSettings.parse({"images": named(folder(tmp_path))}, "test")
     tokenizer = TokenizerSettings.parse({"kind": kind, "size": 290 if kind == "bpe" else None}, "test")
     found = prepare_data(data, tokenizer, BATCHING, 7, tmp_path / "run")
@@ -176,7 +175,7 @@ def test_on_the_disk_as_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (path / "images" / "03.png").write_bytes(b"")
     before = cached_images(paths, frame, tmp_path / "kept")
     assert not (tmp_path / "kept").exists(), "small ones stay in memory"
-    monkeypatch.setattr(galleries, "SMALL", 200)
+    monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
     for told in (False, True, True):
         heard: list[str] = []
         found = cached_images(paths, frame, tmp_path / "kept", heard.append)
@@ -188,31 +187,33 @@ def test_on_the_disk_as_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not (tmp_path / "kept.partial").exists()
 
 
-@pytest.mark.parametrize("harm", ["pixel", "cut", "index", "no index", "another picture", "another size"])
-def test_damaged_or_other_pictures_are_decoded_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str) -> None:
-    monkeypatch.setattr(galleries, "SMALL", 200)
+@pytest.mark.parametrize("harm", ["pixel", "cut", "index", "no index", "another image", "another size"])
+def test_damaged_or_other_images_are_decoded_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str) -> None:
+    monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
     paths = sorted((folder(tmp_path, count=8) / "images").iterdir())
     frame, kept = ImageSizeSettings(height=6, width=5), tmp_path / "kept"
     first = cached_images(paths, frame, kept)
     whole = first.pixels.copy()
-    pixels, index = kept / "pixels", kept / "index.json"
+    pixels, index = kept / "pixels.npy", kept / "index.json"
     if harm == "pixel":
-        pixels.write_bytes(bytes([whole[0] ^ 1]) + pixels.read_bytes()[1:])
+        data = bytearray(pixels.read_bytes())
+        data[-1] ^= 1
+        pixels.write_bytes(data)
     elif harm == "cut":
         pixels.write_bytes(pixels.read_bytes()[:-1])
     elif harm == "index":
         index.write_text(index.read_text()[:-20])
     elif harm == "no index":
         index.unlink()
-    elif harm == "another picture":
+    elif harm == "another image":
         noise((12, 16)).save(paths[2])
     else:
         frame = ImageSizeSettings(height=5, width=6)
     heard: list[str] = []
     again = cached_images(paths, frame, kept, heard.append)
     assert len(heard) == 1
-    assert heard[0].endswith("the pictures are decoded anew")
-    assert np.array_equal(again.pixels, whole) == (harm not in ("another picture", "another size"))
+    assert heard[0].endswith("the images are decoded again")
+    assert np.array_equal(again.pixels, whole) == (harm not in ("another image", "another size"))
     assert np.array_equal(cached_images(paths, frame, kept).pixels, again.pixels)
 
 
@@ -225,7 +226,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(DataError) as refused:
         _prepared(named(path), tmp_path / "run")
     parts = [
-        "line 19: there is no picture no.png",
+        "line 19: there is no image no.png",
         "line 20: the caption of 04.png has no text",
         "00.png: the file is empty",
         "11.png: text ('text')",
@@ -236,28 +237,28 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     data = _prepared(named(path, skip_bad=True), tmp_path / "run")
     assert data.pairs == 16
     assert sum("skipped: " in line for line in data.report) == 3
-    assert "  skipped: 2 pictures that cannot be read" in data.report
+    assert "  skipped: 2 images that cannot be read" in data.report
 
 
-def test_other_pictures_than_the_run_began_with_are_told(tmp_path: Path) -> None:
+def test_other_images_than_the_run_began_with_are_told(tmp_path: Path) -> None:
     path = folder(tmp_path)
     data = _prepared(named(path), tmp_path / "run")
     assert _prepared(named(path), tmp_path / "run", data.tokenizer).changes == ()
     noise((12, 16)).save(path / "images" / "00.png")
     with (path / "valid.tsv").open("a") as file:
         file.write("11.png\tone more\n")
-    said = _prepared(named(path, colour=0.1), tmp_path / "run", data.tokenizer).changes
+    said = _prepared(named(path, colour_jitter=0.1), tmp_path / "run", data.tokenizer).changes
     assert len(said) == 3
     for sentence, part in zip(
-        said, ("valid.captions: ", "train.pictures: ", "data.images.colour_jitter is 0.1"), strict=True
+        said, ("valid.captions: ", "train.images: ", "data.images.colour_jitter is 0.1"), strict=True
     ):
         assert part in sentence
 
 
-def test_pictures_are_held_out(tmp_path: Path) -> None:
+def test_images_are_held_out(tmp_path: Path) -> None:
     images = named(folder(tmp_path))
     data = _prepared({**images, "valid_captions": None}, tmp_path / "run")
-    assert any("1 pictures were held out" in line for line in data.report)
+    assert any("1 images were held out" in line for line in data.report)
     assert (data.facts["train"].pairs, data.facts["valid"].pairs) == (16, 2)
 
 
@@ -296,7 +297,7 @@ def test_settings_that_cannot_be_meant(values: dict[str, object], because: str) 
         CorpusSettings.parse(values, "test")
 
 
-def test_splitting_keeps_captions_with_their_picture(tmp_path: Path) -> None:
+def test_splitting_keeps_captions_with_their_image(tmp_path: Path) -> None:
     data = _prepared(named(folder(tmp_path)), tmp_path / "run")
     examples = [example for plan in data.batches.epoch(0) for example in plan.examples][:5]
     batch = collate(examples)
@@ -336,8 +337,8 @@ def test_real_corpora(tmp_path: Path, name: str, images: dict[str, object], kind
     files = {"folder": str(path / "images"), "captions": str(path / "captions_val.tsv")}
     data = CorpusSettings.parse({"images": {**files, **images}}, "test")
     found = prepare_data(data, TokenizerSettings.parse({"kind": kind}, "test"), BatchingSettings(), 1, tmp_path)
-    captions, pictures = counts
+    captions, image_count = counts
     assert sum(facts.pairs for facts in found.facts.values()) == captions
-    assert f"{pictures - pictures // 20:,} pictures" in found.report[0]
+    assert f"{image_count - image_count // 20:,} images" in found.report[0]
     for plan in found.batches.epoch(0)[:3]:
         assert plan.batch().source.shape[1] == 3

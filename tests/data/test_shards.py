@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from material import corpus, sentences
@@ -46,11 +47,11 @@ def test_shards_are_the_examples(shards: Shards, text: Corpus, tokenizer: Tokeni
     source, target = shards.lengths(lines)
     assert source.tolist() == [len(lists[line].source) for line in lines]
     assert target.tolist() == [len(lists[line].target) for line in lines]
-    assert shards.longest == max(len(pair.source) for pair in lists)
+    assert shards.longest_source == max(len(pair.source) for pair in lists)
     with pytest.raises(IndexError):
         shards[250]
     again = Shards.open(shards.folder)
-    assert (list(again), again.made_of) == (lists, {"of": "text"})
+    assert (list(again), again.cache_key) == (lists, {"of": "text"})
 
 
 def test_the_same_batches(shards: Shards, text: Corpus, tokenizer: Tokenizer) -> None:
@@ -103,12 +104,12 @@ def test_nothing_to_write(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(("size", "kind"), [(340, "uint16"), (70_000, "uint32")])
-def test_pieces_take_no_more_room_than_they_need(tmp_path: Path, size: int, kind: str) -> None:
+@pytest.mark.parametrize(("size", "dtype"), [(340, "uint16"), (70_000, "uint32")])
+def test_tokens_take_no_more_bytes_than_they_need(tmp_path: Path, size: int, dtype: str) -> None:
     learnt = Tokenizer.train(*sentences(120), TokenizerSettings(size=340))
     learnt.source.__class__ = type("Wide", (type(learnt.source),), {"__len__": lambda _: size})
     write_shards(tmp_path / "train", corpus(20).pairs, learnt)
-    assert json.loads((tmp_path / "train" / "index.json").read_text())["piece"] == kind
+    assert np.load(tmp_path / "train" / "00000.target_tokens.npy").dtype == dtype
 
 
 # --- what can go wrong
@@ -123,7 +124,9 @@ def test_a_killed_writing_leaves_nothing_that_is_read(tmp_path: Path, text: Corp
     folder = tmp_path / "train"
     with pytest.raises(KeyboardInterrupt):
         write_shards(folder, _killed(text.pairs), tokenizer, rows=64)
-    assert (tmp_path / "train.partial" / "00000.shard").exists(), "it had begun"
+    assert not any(tmp_path.iterdir())
+    (tmp_path / "train.partial").mkdir()
+    (tmp_path / "train.partial" / "00000.source_tokens.npy").write_bytes(b"left by a process that was killed")
     with pytest.raises(DataError, match="damaged"):
         Shards.open(folder)
     whole = write_shards(folder, text.pairs, tokenizer, rows=64)
@@ -136,7 +139,7 @@ def test_a_killed_writing_leaves_nothing_that_is_read(tmp_path: Path, text: Corp
 @pytest.mark.parametrize("harm", ["cut", "grown", "flipped", "gone", "index cut", "other version", "index gone"])
 def test_damaged_files_are_found(tmp_path: Path, text: Corpus, tokenizer: Tokenizer, harm: str) -> None:
     folder = write_shards(tmp_path / "train", text.pairs, tokenizer, rows=64).folder
-    shard, index = folder / "00002.shard", folder / "index.json"
+    shard, index = folder / "00002.target_tokens.npy", folder / "index.json"
     data, values = shard.read_bytes(), json.loads(index.read_text())
     if harm in ("cut", "grown", "flipped"):
         changed = {"cut": data[:-2], "grown": data + b"\0", "flipped": data[:-9] + b"\x7f" + data[-8:]}
@@ -149,7 +152,7 @@ def test_damaged_files_are_found(tmp_path: Path, text: Corpus, tokenizer: Tokeni
         index.write_text(index.read_text()[:-30] if harm == "index cut" else json.dumps({**values, "version": 2}))
     with pytest.raises(DataError, match=r"train: damaged \(.*\); remove the folder") as caught:
         Shards.open(folder)
-    assert ("00002.shard" in str(caught.value)) == (harm in ("cut", "grown", "flipped", "gone"))
+    assert ("00002.target_tokens.npy" in str(caught.value)) == (harm in ("cut", "grown", "flipped", "gone"))
 
 
 def test_a_full_disk_is_explained(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:

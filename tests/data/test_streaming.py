@@ -11,8 +11,8 @@ from material import dirty, written
 
 from regard.atomic import replaceable
 from regard.data import pairs as pairs_module
-from regard.data.corpus import Filters, Pair, PairFiles, read_files
-from regard.data.holdout import hold_out_of
+from regard.data.corpus import Filters, Pair, PairFiles, read_corpus
+from regard.data.holdout import hold_out
 from regard.data.pairs import SeenPairs
 from regard.data.streaming import scan
 from regard.data.text import write_lines
@@ -42,7 +42,7 @@ def _files(folder: Path, form: str, suffix: str) -> PairFiles:
 @pytest.mark.parametrize("filters", [None, Filters(), Filters(max_length=5, drop_duplicates=True)])
 def test_a_stream_is_the_corpus(tmp_path: Path, form: str, suffix: str, filters: Filters | None) -> None:
     files = _files(tmp_path, form, suffix)
-    whole, kept = read_files(files, filters), scan(files, filters)
+    whole, kept = read_corpus(files, filters), scan(files, filters)
     assert tuple(kept) == whole.pairs
     assert (kept.report, len(kept)) == (whole.report, len(whole))
     assert kept.report.kept < kept.report.read == 200
@@ -52,7 +52,7 @@ def test_a_stream_is_the_corpus(tmp_path: Path, form: str, suffix: str, filters:
 
 def test_what_shares_a_side_goes(tmp_path: Path) -> None:
     files = PairFiles(**written(tmp_path, 200))
-    whole, kept = read_files(files, Filters()), scan(files, Filters())
+    whole, kept = read_corpus(files, Filters()), scan(files, Filters())
     away = {pair.source for pair in whole.pairs[:9]}, {pair.target for pair in whole.pairs[50:60]}
     assert tuple(kept.without(*away)) == whole.without(*away).pairs
     assert 0 < len(kept.without(*away)) < len(kept)
@@ -63,8 +63,8 @@ def test_what_shares_a_side_goes(tmp_path: Path) -> None:
 def test_the_same_pairs_are_held_out(tmp_path: Path, count: int) -> None:
     files = {str(seed): PairFiles(**written(tmp_path / str(seed), count + seed, seed)) for seed in (1, 2)}
     for only in (["1"], ["1", "2"]):
-        lists, valid = hold_out_of({name: read_files(files[name], Filters()) for name in only}, 5)
-        kept, held_out = hold_out_of({name: scan(files[name], Filters()) for name in only}, 5)
+        lists, valid = hold_out({name: read_corpus(files[name], Filters()) for name in only}, 5)
+        kept, held_out = hold_out({name: scan(files[name], Filters()) for name in only}, 5)
         assert held_out == valid
         assert {name: tuple(some) for name, some in kept.items()} == {name: some.pairs for name, some in lists.items()}
         assert [some.report for some in kept.values()] == [some.report for some in lists.values()]
@@ -89,7 +89,7 @@ def test_the_causes_are_the_same(tmp_path: Path, source: bytes, target: bytes) -
     (tmp_path / "a").write_bytes(source)
     (tmp_path / "b").write_bytes(target)
     causes = []
-    for read in (read_files, scan):
+    for read in (read_corpus, scan):
         with pytest.raises(DataError) as caught:
             read(PairFiles(tmp_path / "a", tmp_path / "b"))
         causes.append(caught.value.causes)

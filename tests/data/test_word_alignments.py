@@ -14,7 +14,8 @@ from regard.data.batch import Example, collate
 from regard.data.batching import BatchingSettings, BatchStream
 from regard.data.corpus import CorpusSettings, Pair
 from regard.data.mixture import Mixture
-from regard.data.prepare import PreparedData, describe_changes, prepare_data
+from regard.data.prepare import PreparedData, prepare_data
+from regard.data.provenance import describe_changes
 from regard.data.text import clean, read_lines, write_lines
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS

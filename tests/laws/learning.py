@@ -10,8 +10,7 @@ from torch import Tensor
 
 from laws.searching import greedy
 from regard.attention import Attention, watch
-from regard.data.batch import Example, TrainingBatch, collate, pad
-from regard.data.pixels import pad_images
+from regard.data.batch import Example, TrainingBatch, collate, pad, pad_images
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Model, ModelSettings, build
 from regard.search import LengthPenalty

@@ -14,8 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.batch import Example, TrainingBatch, collate, pad
-from regard.data.pixels import pad_images
+from regard.data.batch import Example, TrainingBatch, collate, pad, pad_images
 from regard.data.vocabulary import BOS, EOS
 from regard.models import DECODERS, ENCODERS, Batch, Model, ModelSettings, Source, State, build
 from regard.models.timm_encoder import TimmEncoderSettings

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.pixels import pad_images
+from regard.data.batch import pad_images
 from regard.layers.positions import GridPositions
 from regard.layers.resnet import STEMS, FrozenBatchNorm, GroupNorm, ResNetBackbone, strided
 

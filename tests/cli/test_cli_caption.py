@@ -42,7 +42,7 @@ def test_a_run_says_what_it_was_made_of(captioner: Path, album: Path) -> None:
         "max_side": 512,
         "fit": "stretch",
         "cell": 4,
-        "blind": False,
+        "blank": False,
         "max_pixels": 50_000_000,
     }
     assert config["images"] == frame

@@ -138,11 +138,11 @@ def test_what_was_mended_and_left_out_is_said(regard: Command, data: Path) -> No
         ("model.encoder.layerz=3", "layerz'; did you mean 'model.encoder.layers'?"),
         (
             "tokenizer.size=100000",
-            "tokenizer.size: 100,000 pieces are more than the text of both sides together can fill; the largest possible size is",
+            "tokenizer.size: 100,000 tokens are more than the text of both sides together can fill; the largest possible size is",
         ),
         (
             "tokenizer.size=20",
-            "tokenizer.size: 20 pieces are fewer than the characters of both sides together need; the smallest possible size is",
+            "tokenizer.size: 20 tokens are fewer than the characters of both sides together need; the smallest possible size is",
         ),
     ],
 )

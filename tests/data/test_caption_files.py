@@ -73,7 +73,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, images: Path) -> N
         complaints.check()
     wanted = [
         f"{path}: line 2: there is no image B.png in {images}; did you mean b.png?",
-        f"{path}: line 5: '../images/a.png' is no name of a file in {images}",
+        f"{path}: line 5: '../images/a.png' is not a file name in {images}",
         f"{path}: line 6: '/etc/a.png' is no name",
         f"{path}: line 7: there is no image in/d.png in {images}",
         f"{path}: line 4: the caption of b.png has no text",
@@ -112,7 +112,7 @@ def test_many_causes_of_a_kind_are_counted(tmp_path: Path, images: Path) -> None
         ("a.png#0\tx\na.png\ty\n", ["line 2 begins with 'a.png'"]),
         ('{"image": "a.png"}\n{"image": 3, "caption": "x"}\n', ["line 1 is not as wanted", "line 2 is not as wanted"]),
         ('{"image": "a.png", "captions": "x"}\n', ["line 1 is not as wanted"]),
-        ('{"images": [], "annotations": 3}', ["annotations is no list"]),
+        ('{"images": [], "annotations": 3}', ["annotations is not a list"]),
         (
             '{"images": [{"id": 1}], "annotations": [{"image_id": 2, "caption": "x"}, {"caption": "x"}]}',
             ["image 1 lacks", "annotation 1 is of image 2, which is not", "annotation 2 lacks"],

@@ -182,7 +182,7 @@ def test_a_foreign_model_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_an_impossible_size_names_the_possible_one(kind: str, capfd: pytest.CaptureFixture[str]) -> None:
     settings = TokenizerSettings.parse({"kind": kind, "joint": False, "size": 9000}, "test")
-    with pytest.raises(ConfigurationError, match=r"9,000 pieces are more than the text of the source side") as caught:
+    with pytest.raises(ConfigurationError, match=r"9,000 tokens are more than the text of the source side") as caught:
         Tokenizer.train(GERMAN, KOREAN, settings)
     largest = int(str(caught.value).split("at most ")[1].split(",")[0])
     fits = settings.with_values(size=largest)
@@ -196,7 +196,7 @@ def test_an_impossible_size_names_the_possible_one(kind: str, capfd: pytest.Capt
 @pytest.mark.parametrize("size", [5, 100, 270])
 def test_a_size_below_the_alphabet_names_the_smallest(kind: str, size: int) -> None:
     settings = TokenizerSettings.parse({"kind": kind, "size": size}, "test")
-    with pytest.raises(ConfigurationError, match=f"{size} pieces are fewer than") as caught:
+    with pytest.raises(ConfigurationError, match=f"{size} tokens are fewer than") as caught:
         Tokenizer.train(GERMAN, GERMAN, settings)
     smallest = int(str(caught.value).split("at least ")[1].split(",")[0])
     assert len(Tokenizer.train(GERMAN, GERMAN, settings.with_values(size=smallest)).source) == smallest

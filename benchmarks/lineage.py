@@ -1,6 +1,6 @@
-"""Speed of the models that led to the Transformer, beside the same ones written with torch.nn alone.
+"""Measure the speed of the models that led to the Transformer, beside the same models in plain torch.nn.
 
-`make bench-train` and `make bench-translate` end with these tables. README.md says what is measured.
+`make bench-train` and `make bench-translate` include these tables. README.md defines what is measured.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from models import PRESET
 from prepare import MissingData, prepare, test_files, training_files
-from runs import WORK, Run, ends_tidily, failure, in_rounds, names, noise, run_adapter, settings, table, whole
+from runs import WORK, Run, ends_tidily, failure, in_rounds, names, noise, run_adapter, settings, successful, table
 from shapes import LINEAGE
 from translators import FORCED
 
@@ -23,7 +23,7 @@ OURS, PLAIN = "Regard", "plain PyTorch"
 
 
 class System(NamedTuple):
-    """An adapter of peers/, and what it is asked for."""
+    """An adapter of peers/ and its options."""
 
     label: str
     adapter: str
@@ -50,7 +50,7 @@ SYSTEMS = {
 
 
 def main() -> int:
-    """Measure what the command line asks for and print the tables."""
+    """Run the measurements of the command line and print the tables."""
     options = _options()
     try:
         bench = Bench(options)
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 class Bench:
-    """The data, and the models that have been made for the runs to come."""
+    """The data, and the models made so far."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self._made = options, dict[str, Run]()
@@ -74,36 +74,36 @@ class Bench:
         self.lines = test_files(options.data)[0] if "translate" in options.tasks else None
 
     def measure(self, name: str) -> Run:
-        """One run of one system, named by task, model and system."""
+        """Run a system once; the name is task, model and system."""
         task, model, system = name.split()
         return self._train(name, model) if task == "train" else self._translate(name, model, system)
 
     def _train(self, name: str, model: str) -> Run:
         system = _system(name)
-        given = {"shape": model, "precision": system.precision, "data": self.data}
-        given |= {"work": WORK / "runs" / f"lineage-{system.adapter}-{system.precision}"}
-        return self._run(system.adapter, name, {**given, "seconds": self.options.seconds})
+        arguments = {"shape": model, "precision": system.precision, "data": self.data}
+        arguments |= {"work": WORK / "runs" / f"lineage-{system.adapter}-{system.precision}"}
+        return self._run(system.adapter, name, {**arguments, "seconds": self.options.seconds})
 
     def _translate(self, name: str, model: str, system: str) -> Run:
         chosen, folder = _system(name), WORK / "models" / f"lineage-{model}"
         if model not in self._made:
-            made = {"model": PRESET + model, "data": self.data, "lines": self.lines, "folder": folder}
-            self._made[model] = run_adapter("models", None, made, _log(f"make {model}"), self.options.threads, 600)
+            arguments = {"model": PRESET + model, "data": self.data, "lines": self.lines, "folder": folder}
+            self._made[model] = run_adapter("models", None, arguments, _log(f"make {model}"), self.options.threads, 600)
         if "error" in self._made[model]:
             return self._made[model]
-        given = {"model": model, "folder": folder, "source": folder / "source.txt", "precision": chosen.precision}
-        given |= {
+        arguments = {"model": model, "folder": folder, "source": folder / "source.txt", "precision": chosen.precision}
+        arguments |= {
             "beam": chosen.beam,
             "forced": FORCED,
             "whole": int(chosen.label != PLAIN),
-            "out": _out(model, system),
+            "out": _output_file(model, system),
         }
-        return self._run(chosen.adapter, name, {**given, "seconds": self.options.seconds})
+        return self._run(chosen.adapter, name, {**arguments, "seconds": self.options.seconds})
 
-    def _run(self, adapter: str, name: str, given: dict[str, Any]) -> Run:
+    def _run(self, adapter: str, name: str, arguments: dict[str, Any]) -> Run:
         threads = self.options.threads
-        given = {**given, "threads": threads}
-        return run_adapter(f"peers.{adapter}", None, given, _log(name), threads, self.options.timeout)
+        arguments = {**arguments, "threads": threads}
+        return run_adapter(f"peers.{adapter}", None, arguments, _log(name), threads, self.options.timeout)
 
 
 def _system(name: str) -> System:
@@ -115,8 +115,8 @@ def _log(name: str) -> Path:
     return WORK / "logs" / f"lineage-{name.replace(' ', '-')}.txt"
 
 
-def _out(model: str, system: str) -> Path:
-    """Where the translations of a system go."""
+def _output_file(model: str, system: str) -> Path:
+    """Return the file for the translations of a system."""
     return WORK / "translations" / f"lineage-{model}-{system}.txt"
 
 
@@ -129,22 +129,22 @@ def _line(run: Run) -> str:
 
 
 def _report(measured: dict[str, Any], task: str) -> str:
-    """The rows of each model, the fastest first, and Regard's speed over that of plain PyTorch."""
+    """Return the rows of each model, the fastest first, and Regard's speed over that of plain PyTorch."""
     speed = {"train": "tgt_tok_s", "translate": "sentences_s"}[task]
     heads = {
         "train": ("target tokens/s", "parameters"),
-        "translate": ("sentences/s", "p50 ms alone", "pieces as float32"),
+        "translate": ("sentences/s", "p50 ms alone", "tokens as float32"),
     }
     cells: list[tuple[str, ...]] = [("model", "system", "precision", *heads[task], "peak MB")]
     for model in measured["settings"]["models"]:
         rows = []
         for name, system in SYSTEMS[task].items():
-            if runs := whole(measured, f"{task} {model} {name}"):
-                middle = {field: median(run[field] for run in runs) for field in (speed, "peak_rss_mb")}
+            if runs := successful(measured, f"{task} {model} {name}"):
+                medians = {field: median(run[field] for run in runs) for field in (speed, "peak_rss_mb")}
                 star = " *" if any(run["disturbed"] for run in runs) else ""
-                more = (f"{runs[-1]['params']:,}",) if task == "train" else _more(runs, model, name)
-                row = (model, system.label + star, system.precision, f"{middle[speed]:,.0f}", *more)
-                rows.append((middle[speed], (*row, f"{middle['peak_rss_mb']:,.0f}")))
+                details = (f"{runs[-1]['params']:,}",) if task == "train" else _details(runs, model, name)
+                row = (model, system.label + star, system.precision, f"{medians[speed]:,.0f}", *details)
+                rows.append((medians[speed], (*row, f"{medians['peak_rss_mb']:,.0f}")))
         cells += [row for _, row in sorted(rows, key=lambda row: -row[0])]
     lines = [f"{OURS} / {PLAIN}, each at its best, {_ratios(measured, task, speed, max)}"]
     if task == "translate":
@@ -152,13 +152,13 @@ def _report(measured: dict[str, Any], task: str) -> str:
     return "\n".join([table(cells), "", *lines])
 
 
-def _more(runs: list[Run], model: str, system: str) -> tuple[str, str]:
-    """Milliseconds of a sentence alone, and how many sentences are those of Regard in float32 where all are greedy."""
+def _details(runs: list[Run], model: str, system: str) -> tuple[str, str]:
+    """Return milliseconds per sentence and, for greedy search, the share of sentences as Regard's in float32."""
     alone = f"{median(run['p50_ms'] for run in runs):,.2f}"
     if SYSTEMS["translate"][system].beam > 1:
         return alone, ""
-    wanted, found = (_sentences(_out(model, name)) for name in ("regard-float32", system))
-    same = sum(a == b for a, b in zip(wanted, found, strict=False)) / len(found) if wanted and found else None
+    ours, outputs = (_sentences(_output_file(model, name)) for name in ("regard-float32", system))
+    same = sum(a == b for a, b in zip(ours, outputs, strict=False)) / len(outputs) if ours and outputs else None
     return alone, "" if same is None else f"{same:.1%}"
 
 
@@ -167,18 +167,18 @@ def _sentences(file: Path) -> list[str]:
 
 
 def _ratios(measured: dict[str, Any], task: str, field: str, best: Any) -> str:
-    """What is better, of greedy systems, over what is worse: of each model, a name and a number."""
-    told = []
+    """Return, for each model, how many times better Regard is than plain PyTorch with greedy search."""
+    ratios = []
     for model in measured["settings"]["models"]:
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         for name, system in SYSTEMS[task].items():
-            if runs := whole(measured, f"{task} {model} {name}"):
-                middle = median(run[field] for run in runs)
-                found[system.label] = best(found.get(system.label, middle), middle)
-        both = OURS in found and PLAIN in found
-        ratio = found[OURS] / found[PLAIN] if both else 0.0
-        told.append(f"{model} {(ratio if best is max else 1 / ratio):.2f}" if both else f"{model} -")
-    return " ".join(told)
+            if runs := successful(measured, f"{task} {model} {name}"):
+                figure = median(run[field] for run in runs)
+                figures[system.label] = best(figures.get(system.label, figure), figure)
+        both = OURS in figures and PLAIN in figures
+        ratio = figures[OURS] / figures[PLAIN] if both else 0.0
+        ratios.append(f"{model} {(ratio if best is max else 1 / ratio):.2f}" if both else f"{model} -")
+    return " ".join(ratios)
 
 
 def _options() -> argparse.Namespace:

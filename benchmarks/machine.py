@@ -1,4 +1,4 @@
-"""What the machine can do, and what else it was doing. `python machine.py THREADS` prints its matrix rates."""
+"""Matrix rates of the machine, and the load of other processes. `python machine.py THREADS` prints the rates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROC = Path("/proc")
 
 
 class Clock(NamedTuple):
-    """Core-seconds so far: of the whole machine, and of this process with its children."""
+    """Core-seconds used so far by the whole machine, and by this process with its children."""
 
     machine: float
     own: float
@@ -24,7 +24,7 @@ class Clock(NamedTuple):
 
 
 def matrix_rate(precision: str, threads: int, size: int = 2048, tries: int = 12) -> float:
-    """Floating-point operations a second in the best of some square matrix products."""
+    """Return the floating-point operations per second of the fastest of several square matrix products."""
     import torch
 
     torch.set_num_threads(threads)
@@ -38,7 +38,7 @@ def matrix_rate(precision: str, threads: int, size: int = 2048, tries: int = 12)
 
 
 def clock() -> Clock | None:
-    """The clocks now; None where the system does not tell (it is read from /proc)."""
+    """Return the clocks now, read from /proc; None if the system has none."""
     try:
         # user, nice, system, (idle, waiting,) interrupts, soft interrupts, stolen
         fields = [int(x) for x in (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]]
@@ -51,7 +51,7 @@ def clock() -> Clock | None:
 
 
 def others(before: Clock | None, after: Clock | None) -> float | None:
-    """How many cores other processes used between the two."""
+    """Return the number of cores that other processes used between two clocks."""
     if before is None or after is None:
         return None
     used = (after.machine - before.machine) - (after.own - before.own)
@@ -59,30 +59,30 @@ def others(before: Clock | None, after: Clock | None) -> float | None:
 
 
 def peak_memory() -> int:
-    """The most memory this process ever held, in MB, with that of its living children."""
+    """Return the peak memory in MB of this process and its living children."""
     import resource
 
     unit = 1 if sys.platform == "darwin" else 1024  # Linux counts in KB
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    return (own + sum(_most_held(child) for child in children())) // 2**20
+    return (own + sum(_peak_of(child) for child in children())) // 2**20
 
 
 def children() -> Iterator[int]:
-    """The living children of this process: some systems read their data in another one."""
+    """Yield the living children of this process: some systems read their data in one."""
     for folder in PROC.glob("[0-9]*"):
         if _stat(int(folder.name))[1] == str(os.getpid()):
             yield int(folder.name)
 
 
 def _stat(process: int) -> list[str]:
-    """The fields of /proc/N/stat from the state on; zeros where the process has gone."""
+    """Return the fields of /proc/N/stat from the state on; zeros if the process has ended."""
     try:
         return (PROC / str(process) / "stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
         return ["0"] * 50
 
 
-def _most_held(process: int) -> int:
+def _peak_of(process: int) -> int:
     try:
         lines = (PROC / str(process) / "status").read_text().splitlines()
     except OSError:

@@ -1,6 +1,6 @@
-"""A file of a million lines: is memory flat, and does a killed and resumed translation equal an undisturbed one?
+"""Translate a million lines: is memory constant, and does a killed and resumed translation equal an uninterrupted one?
 
-`make bench-million`, or with the options below. Everything goes to .work/million/; the last line printed sums it up.
+`make bench-million`, or with the options below. All files are in .work/million/; the last line printed is the summary.
 """
 
 from __future__ import annotations
@@ -21,66 +21,68 @@ from machine import clock, others
 
 HERE = Path(__file__).resolve().parent
 WORK = HERE / ".work" / "million"
-LOOKS = {"1 %": 0.01, "25 %": 0.25, "50 %": 0.5, "75 %": 0.75}
-LAST = "100 %"  # the last look before the end
+MILESTONES = {"1 %": 0.01, "25 %": 0.25, "50 %": 0.5, "75 %": 0.75}
+LAST = "100 %"  # the last measurement before the end
 
 
 @dataclass
-class Watched:
-    """A translation that was watched while it ran."""
+class MonitoredRun:
+    """A translation whose memory was measured while it ran."""
 
     name: str
-    memory: dict[str, int] = field(default_factory=dict)  # bytes at each look
+    memory: dict[str, int] = field(default_factory=dict)  # bytes at each milestone
     peak: int = 0
-    lines: int = 0  # of those translated by it, the number
+    lines: int = 0  # translated by it
     seconds: float = 0.0
     others: float | None = None
-    killed: int | None = None  # at which line
+    killed: int | None = None  # line at which it was killed
 
     def row(self) -> str:
-        """One line of the table."""
-        looks = "".join(f"{_megabytes(self.memory.get(look)):>8}" for look in (*LOOKS, LAST))
+        """Format one line of the table."""
+        memory = "".join(f"{_megabytes(self.memory.get(point)):>8}" for point in (*MILESTONES, LAST))
         end = "end" if self.killed is None else f"{self.killed:,}"
         speed = self.lines / self.seconds if self.seconds else 0
         busy = "?" if self.others is None else f"{self.others:.2f}"
-        return f"{self.name:14}{looks}{_megabytes(self.peak):>8}{end:>12}{self.seconds:>9.0f}{speed:>9,.0f}{busy:>8}"
+        return f"{self.name:14}{memory}{_megabytes(self.peak):>8}{end:>12}{self.seconds:>9.0f}{speed:>9,.0f}{busy:>8}"
 
 
 def main() -> int:
-    """Translate without a stop, then with one, and compare."""
+    """Translate once without and once with an interruption, and compare."""
     options = _options()
     WORK.mkdir(parents=True, exist_ok=True)
     for old in WORK.glob("*.out*"):
         old.unlink()
     run = options.run or _trained(options.minutes)
     lines = _lines(options.corpus)
-    source = _repeated(lines, WORK / "in.txt", options.lines)
+    source = _sampled(lines, WORK / "in.txt", options.lines)
     compared = min(options.lines, options.compare or options.lines)
     if compared % options.chunk and compared < options.lines:
         sys.exit(f"--compare {compared}: must be a multiple of --chunk {options.chunk}, or the last batches differ")
-    prefix = source if compared == options.lines else _repeated(lines, WORK / "prefix.txt", compared)
+    prefix = source if compared == options.lines else _sampled(lines, WORK / "prefix.txt", compared)
     print(f"{options.lines:,} lines drawn from {len(lines):,}; the model is {run}")
-    whole = _watched("undisturbed", prefix, WORK / "whole.out", run, options, compared)
-    killed = _watched("killed", source, WORK / "hurt.out", run, options, options.lines, kill=options.lines // 2)
-    resumed = _watched("resumed", source, WORK / "hurt.out", run, options, options.lines)
-    print(_table([whole, killed, resumed]))
-    differing, count = _differing(WORK / "whole.out", WORK / "hurt.out", compared)
-    there = _count(WORK / "hurt.out")
-    grown = _growth(killed, resumed)
-    print(f"{count:,} lines compared with the undisturbed run, {differing:,} differ; {there:,} lines are there")
-    right = differing == 0 and count == compared and there == options.lines
-    equal = "yes" if right else "NO"
-    print(f"million: lines {there:,} · equal {equal} · memory at 100 % over memory at 1 % {grown:.3f}")
-    return 0 if right else 1
+    uninterrupted = _monitored("uninterrupted", prefix, WORK / "whole.out", run, options, compared)
+    killed = _monitored("killed", source, WORK / "killed.out", run, options, options.lines, kill=options.lines // 2)
+    resumed = _monitored("resumed", source, WORK / "killed.out", run, options, options.lines)
+    print(_table([uninterrupted, killed, resumed]))
+    differing, count = _differing(WORK / "whole.out", WORK / "killed.out", compared)
+    written = _count(WORK / "killed.out")
+    growth = _growth(killed, resumed)
+    print(f"{count:,} lines compared with the uninterrupted run, {differing:,} differ; {written:,} lines were written")
+    passed = differing == 0 and count == compared and written == options.lines
+    equal = "yes" if passed else "NO"
+    print(f"million: lines {written:,} · equal {equal} · memory at 100 % over memory at 1 % {growth:.3f}")
+    return 0 if passed else 1
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, help="a model; without it a tiny one is trained on the sample")
-    parser.add_argument("--minutes", type=float, default=3, help="how long it is trained")
-    parser.add_argument("--corpus", type=Path, help="lines to draw from; without it those of the sample")
+    parser.add_argument("--run", type=Path, help="a run folder; without it a tiny model is trained on the sample")
+    parser.add_argument("--minutes", type=float, default=3, help="training time of that model")
+    parser.add_argument("--corpus", type=Path, help="lines to sample from; without it those of the built-in sample")
     parser.add_argument("--lines", type=int, default=1_000_000)
-    parser.add_argument("--compare", type=int, help="compare so many lines only: the undisturbed run is shorter")
+    parser.add_argument(
+        "--compare", type=int, help="compare only this many lines: the uninterrupted run ends after them"
+    )
     parser.add_argument("--chunk", type=int, default=2000)
     parser.add_argument("--beam", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1)
@@ -89,7 +91,7 @@ def _options() -> argparse.Namespace:
 
 
 def _trained(minutes: float) -> Path:
-    """A tiny model of the sample."""
+    """Train a tiny model on the sample, unless it exists."""
     run = WORK / f"run-{minutes:g}"
     if not (run / "model.safetensors").exists():
         command = [sys.executable, "-m", "regard", "train", "--preset", "transformer-tiny", "--out", str(run)]
@@ -115,50 +117,50 @@ def _lines(corpus: Path | None) -> list[str]:
     return (corpus or _sample() / "train.ko").read_text(encoding="utf-8").splitlines()
 
 
-def _repeated(lines: list[str], path: Path, count: int) -> Path:
-    """So many lines drawn from these; a shorter file is the beginning of a longer one."""
-    chance = random.Random(1)
+def _sampled(lines: list[str], path: Path, count: int) -> Path:
+    """Write `count` lines sampled from these; a shorter file is a prefix of a longer one."""
+    generator = random.Random(1)
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"{chance.choice(lines)}\n" for _ in range(count))
+        file.writelines(f"{generator.choice(lines)}\n" for _ in range(count))
     return path
 
 
-def _watched(
+def _monitored(
     name: str, source: Path, output: Path, run: Path, options: argparse.Namespace, total: int, kill: int | None = None
-) -> Watched:
-    """Translate, looking at the memory every fifth of a second, and kill at a line."""
+) -> MonitoredRun:
+    """Translate, measuring the memory every fifth of a second; kill the process at line `kill`."""
     journal = output.with_name(output.name + ".part.json")
-    given = {"output": output, "beam": options.beam, "chunk": options.chunk, "workers": options.workers}
+    arguments = {"output": output, "beam": options.beam, "chunk": options.chunk, "workers": options.workers}
     command = [sys.executable, "-m", "regard", "translate", str(run), str(source), "--resume"]
-    command += [part for key, value in given.items() for part in (f"--{key}", str(value))]
-    found, first, before, began = Watched(name), _done(journal), clock(), time.monotonic()
+    command += [part for key, value in arguments.items() for part in (f"--{key}", str(value))]
+    result, first, before, began = MonitoredRun(name), _finished_lines(journal), clock(), time.monotonic()
     last = previous = 0
     latest, process = first, subprocess.Popen([*command, *options.options])
     while process.poll() is None:
-        now, memory = _done(journal), _memory(process.pid)
-        latest = now or latest
-        found.peak = max(found.peak, memory)
-        for look, share in LOOKS.items():
+        finished, memory = _finished_lines(journal), _memory(process.pid)
+        latest = finished or latest
+        result.peak = max(result.peak, memory)
+        for point, share in MILESTONES.items():
             if memory and first < share * total <= latest:
-                found.memory.setdefault(look, memory)
-        if memory and now > first:
-            last, previous = max(memory, previous), memory  # a process that is going already counts for nothing
+                result.memory.setdefault(point, memory)
+        if memory and finished > first:
+            last, previous = max(memory, previous), memory  # the larger of two: the process may be ending already
         if kill and latest >= kill:
             process.send_signal(signal.SIGKILL)
             process.wait()
-            found.killed = latest = _done(journal)
+            result.killed = latest = _finished_lines(journal)
             break
         time.sleep(0.2)
-    if found.killed is None and process.returncode:
+    if result.killed is None and process.returncode:
         sys.exit(f"the {name} run failed with status {process.returncode}")
     else:
-        found.memory[LAST] = last
-    found.seconds, found.others = time.monotonic() - began, others(before, clock())
-    found.lines = (total if found.killed is None else latest) - first
-    return found
+        result.memory[LAST] = last
+    result.seconds, result.others = time.monotonic() - began, others(before, clock())
+    result.lines = (total if result.killed is None else latest) - first
+    return result
 
 
-def _done(journal: Path) -> int:
+def _finished_lines(journal: Path) -> int:
     try:
         return int(json.loads(journal.read_text(encoding="utf-8"))["mark"]["lines"])
     except (OSError, ValueError):
@@ -166,18 +168,18 @@ def _done(journal: Path) -> int:
 
 
 def _memory(process: int) -> int:
-    """Bytes that a process and its children occupy; what they share counts once (PSS)."""
-    return sum(_occupied(each) for each in (process, *_children(process)))
+    """Return the bytes used by a process and its children; shared memory counts once (PSS)."""
+    return sum(_memory_alone(number) for number in (process, *_children(process)))
 
 
 def _children(process: int) -> list[int]:
     try:
-        return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+        return [int(number) for number in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
     except OSError:
         return []
 
 
-def _occupied(process: int) -> int:
+def _memory_alone(process: int) -> int:
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -185,9 +187,9 @@ def _occupied(process: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
 
 
-def _table(runs: list[Watched]) -> str:
-    looks = "".join(f"{look:>8}" for look in (*LOOKS, LAST))
-    head = f"{'MB at':14}{looks}{'peak':>8}{'until line':>12}{'seconds':>9}{'lines/s':>9}{'others':>8}"
+def _table(runs: list[MonitoredRun]) -> str:
+    points = "".join(f"{point:>8}" for point in (*MILESTONES, LAST))
+    head = f"{'MB at':14}{points}{'peak':>8}{'until line':>12}{'seconds':>9}{'lines/s':>9}{'others':>8}"
     return "\n".join(["", head, *(run.row() for run in runs), ""])
 
 
@@ -195,16 +197,17 @@ def _megabytes(size: int | None) -> str:
     return "" if size is None else f"{size / 1e6:,.0f}"
 
 
-def _growth(killed: Watched, resumed: Watched) -> float:
-    """From the first look of the run that was killed to the last of the run that went on."""
+def _growth(killed: MonitoredRun, resumed: MonitoredRun) -> float:
+    """Return the last memory of the resumed run over the first of the killed run."""
     first, last = killed.memory.get("1 %"), resumed.memory.get(LAST)
     return last / first if first and last else float("nan")
 
 
-def _differing(one: Path, other: Path, count: int) -> tuple[int, int]:
-    """How many of the first lines differ, and how many there are."""
-    with one.open("rb") as a, other.open("rb") as b:
-        pairs: Iterator[tuple[bytes | None, bytes | None]] = zip_longest(islice(a, count), islice(b, count))
+def _differing(expected: Path, actual: Path, count: int) -> tuple[int, int]:
+    """Return how many of the first lines of two files differ, and how many were compared."""
+    with expected.open("rb") as left_file, actual.open("rb") as right_file:
+        lines = islice(left_file, count), islice(right_file, count)
+        pairs: Iterator[tuple[bytes | None, bytes | None]] = zip_longest(*lines)
         differing = compared = 0
         for left, right in pairs:
             differing, compared = differing + (left != right), compared + 1

@@ -1,8 +1,8 @@
-"""Makes what is translated with: a Regard folder, the sentences as its pieces, and its export to CTranslate2.
+"""Make the models to translate with: a Regard folder, the tokenised sentences, and its export to CTranslate2.
 
 python models.py --model tiny --data .work/data --lines test.en --folder DIR [--run RUN]
 
-Runs in Regard's own environment. Without a run the weights are random and the vocabulary is that of prepare.py.
+It runs in Regard's own environment. Without a run the weights are random and the vocabulary is that of prepare.py.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from shapes import SHAPES
 __all__ = ["PRESET", "settings", "texts"]
 
 PRESET = "preset-"
-"""What stands before the name of a preset where a model is named."""
+"""Prefix of a model name that names a preset."""
 
 
 def settings(model: str) -> dict[str, Any]:
-    """The encoder and decoder of a model, as in a recipe."""
+    """Return the encoder and decoder settings of a model, as in a recipe."""
     from regard.training import preset
 
     if model in SHAPES:
@@ -42,18 +42,18 @@ def settings(model: str) -> dict[str, Any]:
 
 
 def texts(folder: Path, sentences: Sequence[Sequence[str]]) -> list[str]:
-    """What pieces say, by the vocabulary of a Regard folder."""
+    """Decode tokens to text with the target vocabulary of a Regard folder."""
     from regard.data.tokenizer import Tokenizer
     from regard.data.vocabulary import UNK
     from regard.model_folder import load_settings
 
     target = Tokenizer.load(folder, load_settings(folder).tokenizer).target
-    ids = {piece: i for i, piece in enumerate(target.tokens(range(len(target))))}
-    return [target.decode([ids.get(piece, UNK) for piece in pieces]) for pieces in sentences]
+    ids = {token: i for i, token in enumerate(target.tokens(range(len(target))))}
+    return [target.decode([ids.get(token, UNK) for token in tokens]) for tokens in sentences]
 
 
 def main() -> None:
-    """Make what is not there already from the same."""
+    """Make the folder, unless it was made from the same files and settings."""
     options = _options()
     made_from, stamp = _made_from(options), options.folder / "made-from.json"
     if not (stamp.is_file() and stamp.read_text() == made_from):
@@ -72,24 +72,24 @@ def _make(options: argparse.Namespace) -> None:
     if options.run is None:
         _random(options, folder)
     else:
-        kept = shutil.ignore_patterns("checkpoints", "exports", "*.part")
-        shutil.copytree(options.run, folder, ignore=kept)
+        ignored = shutil.ignore_patterns("checkpoints", "exports", "*.part")
+        shutil.copytree(options.run, folder, ignore=ignored)
     tokenizer = Tokenizer.load(folder, load_settings(folder).tokenizer)
     source, lines = tokenizer.source, _lines(options)
-    cut = [source.tokens(source.encode(line)) for line in lines]
-    (options.folder / "source.txt").write_text("".join(" ".join(pieces) + "\n" for pieces in cut), "utf-8")
-    (options.folder / "pieces.json").write_text(json.dumps(source.tokens(range(len(source)))), "utf-8")
+    tokenised = [source.tokens(source.encode(line)) for line in lines]
+    (options.folder / "source.txt").write_text("".join(" ".join(tokens) + "\n" for tokens in tokenised), "utf-8")
+    (options.folder / "tokens.json").write_text(json.dumps(source.tokens(range(len(source)))), "utf-8")
     if options.model in SHAPES:
         _export(folder, options.folder / "ctranslate2")
         if options.run is not None:
-            _offer(folder)
+            _cache_export(folder)
 
 
 def _export(folder: Path, out: Path) -> None:
-    """Write the model for CTranslate2, in float32: it makes of that what it is asked for when it loads it.
+    """Write the model for CTranslate2 in float32, which it converts to the requested type on loading.
 
-    Not by `regard export`, which compares outputs and refuses what differs: near ties do where weights are random, and
-    at natural length the tables say how many sentences are the same.
+    Not by `regard export`, which refuses models whose outputs differ: random weights give near ties, and at natural
+    length the tables say how many sentences are the same.
     """
     from regard.interchange.ctranslate2 import write
     from regard.model_folder import load_folder
@@ -99,7 +99,7 @@ def _export(folder: Path, out: Path) -> None:
 
 
 def _random(options: argparse.Namespace, folder: Path) -> None:
-    """A model folder as training would have written it before its first update."""
+    """Write a model folder as training would before its first update."""
     import torch
     from regard.data.tokenizer import Tokenizer, TokenizerSettings
     from regard.data.vocabulary import Vocabulary
@@ -119,8 +119,8 @@ def _random(options: argparse.Namespace, folder: Path) -> None:
     save_tensors(folder / WEIGHTS, named_weights(model))
 
 
-def _offer(folder: Path) -> None:
-    """Give the folder an export of its own, so that the engine `auto` has a choice."""
+def _cache_export(folder: Path) -> None:
+    """Put an export into the folder, so that the engine `auto` has a choice."""
     from regard.errors import RegardError
     from regard.interchange.ctranslate2 import cached_export
 
@@ -131,13 +131,13 @@ def _offer(folder: Path) -> None:
 
 
 def _made_from(options: argparse.Namespace) -> str:
-    """Changes when anything does that the folder is made from."""
+    """Return a fingerprint of all files and settings that the folder is made from."""
     parts = [Path(__file__), options.lines, options.data / "bpe.model"]
     if options.run is not None:
         parts += [options.run / "config.json", options.run / "model.safetensors"]
     hashes = [hashlib.sha256(part.read_bytes()).hexdigest() for part in parts]
-    asked = {"model": options.model, "settings": settings(options.model), "sentences": options.sentences}
-    return json.dumps({**asked, "from": hashes})
+    request = {"model": options.model, "settings": settings(options.model), "sentences": options.sentences}
+    return json.dumps({**request, "from": hashes})
 
 
 def _lines(options: argparse.Namespace) -> list[str]:
@@ -146,7 +146,7 @@ def _lines(options: argparse.Namespace) -> list[str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Makes what is translated with.")
+    parser = argparse.ArgumentParser(description="Make the models to translate with.")
     parser.add_argument("--model", required=True)
     parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--lines", required=True, type=Path)

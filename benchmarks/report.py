@@ -1,4 +1,4 @@
-"""Tables and ratios from what was measured. `python benchmarks/report.py` prints the last ones again."""
+"""Tables and ratios of the training benchmark. `python benchmarks/report.py` prints the last ones again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from systems import OURS, SYSTEMS, System
 __all__ = ["RESULTS", "report"]
 
 RESULTS = Path(__file__).resolve().parent / ".work" / "train.json"
-ALIKE = 0.05  # parameters further from Regard's than this are mentioned
+ALIKE = 0.05  # a larger relative difference in parameters is noted
 HEADS = (
     "system",
     "precision",
@@ -36,41 +36,41 @@ Measured = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """The runs of one system at one shape."""
+    """Runs of one system at one shape."""
 
     system: System
     shape: str
     runs: list[dict[str, Any]]
 
-    def middle(self, field: str) -> float:
-        """The median over the runs."""
+    def median_of(self, field: str) -> float:
+        """Return the median of a field over the runs."""
         return median(run[field] for run in self.runs)
 
     @property
     def speed(self) -> float:
-        """Target tokens a second that are not padding."""
-        return self.middle("tgt_tok_s")
+        """Target tokens per second, without padding."""
+        return self.median_of("tgt_tok_s")
 
     @property
     def disturbed(self) -> bool:
-        """Whether other processes used the processor in a run that is counted."""
+        """True if other processes used the processor in a run that counts."""
         return any(run["disturbed"] for run in self.runs)
 
 
 def report(measured: Measured) -> str:
-    """All tables, what went wrong, and the ratios, which end it."""
+    """Return all tables, the failures and, at the end, the ratios."""
     parts = [_table(measured, shape) for shape in SHAPES if _rows(measured, shape)]
     parts += [failures] if (failures := _failures(measured)) else []
     return "\n\n".join([*parts, _ratios(measured)])
 
 
 def _rows(measured: Measured, shape: str) -> dict[str, Row]:
-    """The rows of a table, the fastest first."""
+    """Return the rows of a table, the fastest first."""
     rows = {}
     for name, system in SYSTEMS.items():
         runs = [run for run in measured["runs"] if (run["system"], run["shape"]) == (name, shape)]
-        if whole := [run for run in runs if "error" not in run]:
-            rows[name] = Row(system, shape, whole)
+        if successful := [run for run in runs if "error" not in run]:
+            rows[name] = Row(system, shape, successful)
     return dict(sorted(rows.items(), key=lambda item: -item[1].speed))
 
 
@@ -80,16 +80,16 @@ def _table(measured: Measured, shape: str) -> str:
     cells = [HEADS, *(_cells(row, ours, measured["machine"]["matrix_rate"]) for row in rows.values())]
     notes = []
     if any(row.disturbed for row in rows.values()):
-        notes.append("\\* others used the processor in one of its runs, and again when it was repeated")
+        notes.append("\\* other processes used the processor in one of its runs, and again when it was repeated")
     if ours is not None:
-        notes += [note for row in rows.values() if (note := _parameters_apart(row, ours))]
+        notes += [note for row in rows.values() if (note := _parameter_note(row, ours))]
     return "\n".join([f"## {shape}", "", table(cells), *(["", *notes] if notes else [])])
 
 
 def _cells(row: Row, ours: Row | None, matrix_rate: dict[str, float]) -> tuple[str, ...]:
     speeds = [run["tgt_tok_s"] for run in row.runs]
     disturbance = [run["other_cores"] for run in row.runs if run["other_cores"] is not None]
-    flops = useful_flops(SHAPES[row.shape], row.middle("src_tok_s"), row.speed)
+    flops = useful_flops(SHAPES[row.shape], row.median_of("src_tok_s"), row.speed)
     precision = row.runs[-1]["precision"]
     return (
         row.system.label + (" *" if row.disturbed else ""),
@@ -97,27 +97,27 @@ def _cells(row: Row, ours: Row | None, matrix_rate: dict[str, float]) -> tuple[s
         f"{row.speed:,.0f}",
         f"{min(speeds):,.0f}–{max(speeds):,.0f}",
         f"{row.speed / ours.speed:.2f}" if ours else "",
-        f"{row.middle('pad_src'):.1%}, {row.middle('pad_tgt'):.1%}",
+        f"{row.median_of('pad_src'):.1%}, {row.median_of('pad_tgt'):.1%}",
         f"{row.runs[-1]['params']:,}",
         f"{flops / matrix_rate[precision]:.0%}" if flops else "",
-        f"{row.middle('peak_rss_mb'):,.0f}",
+        f"{row.median_of('peak_rss_mb'):,.0f}",
         f"{max(disturbance):.2f}" if disturbance else "unknown",
     )
 
 
-def _parameters_apart(row: Row, ours: Row) -> str | None:
-    apart = row.runs[-1]["params"] / ours.runs[-1]["params"] - 1
-    return f"{row.system.label}: {apart:+.1%} parameters beside Regard" if abs(apart) > ALIKE else None
+def _parameter_note(row: Row, ours: Row) -> str | None:
+    difference = row.runs[-1]["params"] / ours.runs[-1]["params"] - 1
+    return f"{row.system.label}: {difference:+.1%} parameters beside Regard" if abs(difference) > ALIKE else None
 
 
 def _failures(measured: Measured) -> str:
-    """Each system that failed at a shape, with the words of its last failure."""
+    """Return each system that failed at a shape, with its last error message."""
     failed = {(run["system"], run["shape"]): run["error"] for run in measured["runs"] if "error" in run}
     return "\n\n".join(f"{system} at {shape} failed:\n{error}" for (system, shape), error in failed.items())
 
 
 def _ratios(measured: Measured) -> str:
-    """Regard's speed over that of the fastest peer; at base of float32, and over transformers in bfloat16 apart."""
+    """Return Regard's speed over the fastest peer's; at base in float32, and apart over transformers in bfloat16."""
     tiny, base, gru = (_rows(measured, shape) for shape in ("tiny", "base", "gru"))
     single = {name: row for name, row in base.items() if row.system.precision == "float32" or name == OURS}
     half = {name: row for name, row in base.items() if name in (OURS, "hf-bfloat16")}

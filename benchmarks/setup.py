@@ -1,4 +1,4 @@
-"""Makes the environment of each peer under .envs/, with exactly the versions of peers/NAME.txt.
+"""Make the environment of each peer under .envs/, with exactly the versions of peers/NAME.txt.
 
 python benchmarks/setup.py            all of them
 python benchmarks/setup.py eole hf    these
@@ -25,17 +25,17 @@ TORCH = "torch==2.13.0"
 
 
 class SetupError(Exception):
-    """An environment could not be made; the words say which and why."""
+    """An environment could not be made; the message says which and why."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """What is particular about installing one peer."""
+    """Peculiarities of installing one peer."""
 
-    imports: str  # the module that must be there in the end
-    built_first: tuple[str, ...] = ()  # built from source before torch is there, each from the pins
-    building: tuple[str, ...] = ()  # what that takes
-    stubs: tuple[str, ...] = ()  # modules that are imported at start and used by nothing that is measured
+    imports: str  # the module that must be importable in the end
+    built_first: tuple[str, ...] = ()  # built from source before torch is installed, at the pinned versions
+    building: tuple[str, ...] = ()  # packages needed to build them
+    stubs: tuple[str, ...] = ()  # modules imported at start and unused by all measured code
 
 
 PEERS = {
@@ -45,18 +45,18 @@ PEERS = {
     "opennmt": Peer("onmt.bin.train", stubs=("fasttext", "spacy")),
     "eole": Peer("eole.bin.main", stubs=("fasttext",)),
     "joeynmt": Peer("joeynmt.training"),
-    # Its archive lacks the source of an extension that it builds only where it finds torch, and nothing needs.
+    # Its archive lacks the source of an extension that is built only if torch is installed, and that nothing needs.
     "fairseq": Peer("numpy", built_first=("fairseq",), building=("cython", "numpy", "setuptools", "wheel")),
 }
 
 
 def python_of(name: str) -> Path:
-    """The interpreter of a peer's environment."""
+    """Return the interpreter of a peer's environment."""
     return ENVIRONMENTS / name / "bin" / "python"
 
 
 def make(name: str) -> bool:
-    """Make the environment of a peer anew, unless it is there by the same pins. True where something was done."""
+    """Make the environment of a peer, unless it exists with the same pins. Return whether it was made."""
     stamp, recipe = ENVIRONMENTS / name / "ready", _recipe(name)
     if stamp.is_file() and stamp.read_text() == recipe:
         return False
@@ -68,14 +68,16 @@ def make(name: str) -> bool:
 
 
 def _interpreter(name: str) -> str:
-    """This Python where it is the one the pins are for, else one found by its name."""
+    """Return this Python if the pins are for it, else the one of their version on the PATH."""
     if sys.version_info[:2] == PYTHON:
         return sys.executable
-    wanted = ".".join(map(str, PYTHON))
-    found = shutil.which(f"python{wanted}")
-    if found is None:
-        raise SetupError(f"{name}: the pins are for Python {wanted}, and no python{wanted} is on the PATH; install it")
-    return found
+    version = ".".join(map(str, PYTHON))
+    interpreter = shutil.which(f"python{version}")
+    if interpreter is None:
+        raise SetupError(
+            f"{name}: the pins are for Python {version}; install python{version}, which is not on the PATH"
+        )
+    return interpreter
 
 
 def _install(name: str, peer: Peer) -> None:
@@ -84,9 +86,9 @@ def _install(name: str, peer: Peer) -> None:
         _pip(name, "-c", str(pins), *peer.building)
         _pip(name, "--no-deps", "--no-build-isolation", "-c", str(pins), *peer.built_first)
     if TORCH in pins.read_text().splitlines():
-        # By this very requirement and before all else: any other brings the CUDA libraries, gigabytes of them.
+        # With exactly this requirement, and first: any other installs gigabytes of CUDA libraries.
         _pip(name, "-c", str(pins), TORCH)
-    # The pins are whole, so nothing is resolved: several peers declare versions of torch that they do not need.
+    # The pins are complete, so nothing is resolved: several peers declare versions of torch that they do not need.
     _pip(name, "--no-deps", "-r", str(pins))
     packages = next((ENVIRONMENTS / name / "lib").glob("python*/site-packages"))
     for stub in peer.stubs:
@@ -102,21 +104,21 @@ def _pip(name: str, *words: str) -> None:
 
 
 def _run(name: str, command: list[str]) -> None:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=HERE)
-    if done.returncode:
-        last = [line for line in done.stdout.splitlines() if not line.startswith("WARNING")][-LINES_SHOWN:]
+    process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=HERE)
+    if process.returncode:
+        last = [line for line in process.stdout.splitlines() if not line.startswith("WARNING")][-LINES_SHOWN:]
         raise SetupError("\n    ".join([f"{name}: this failed: {' '.join(command)}", *last]))
 
 
 def _recipe(name: str) -> str:
-    """Changes when the pins or the way of installing do."""
+    """Return a fingerprint of the pins and the way of installing."""
     pins = (HERE / "peers" / f"{name}.txt").read_bytes()
     return hashlib.sha256(pins + repr(PEERS[name]).encode()).hexdigest()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make the environments that are named; 1 where one could not be made, after trying all."""
-    parser = argparse.ArgumentParser(description="Makes the environments of the systems Regard is measured against.")
+    """Make the named environments; return 1 if one could not be made, after trying all."""
+    parser = argparse.ArgumentParser(description="Make the environments of the systems Regard is compared with.")
     parser.add_argument("peers", nargs="*", metavar="PEER", help=f"of {', '.join(PEERS)}; all if none is named")
     names = parser.parse_args(arguments).peers or list(PEERS)
     if unknown := [name for name in names if name not in PEERS]:
@@ -125,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in names:
         print(f"{name}: …", end=" ", flush=True)
         try:
-            print("made" if make(name) else "there already")
+            print("made" if make(name) else "exists already")
         except SetupError as error:
             failed = 1
             print(f"failed\n{error}")

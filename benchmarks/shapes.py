@@ -1,4 +1,4 @@
-"""The models that are compared, and how much arithmetic a token of each costs."""
+"""The models that are compared, and the arithmetic that a token of each costs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 __all__ = ["LINEAGE", "SHAPES", "TOKENS", "VOCABULARY", "Shape", "useful_flops"]
 
 VOCABULARY = 8000
-"""Pieces of the joint vocabulary, the four special ones included."""
+"""Size of the joint vocabulary, with the four special tokens."""
 
 TOKENS = 4096
-"""The size of a batch, in each system's own counting."""
+"""Tokens in a batch, as each system counts them."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A model that every system builds as nearly alike as its settings allow."""
+    """A model that every system builds as similarly as its settings allow."""
 
     kind: str  # transformer, gru or convolutional
     layers: int  # of the encoder, and as many of the decoder
@@ -23,7 +23,7 @@ class Shape:
     feedforward: int
     heads: int
     dropout: float
-    warmup: int  # updates that are not measured: memory is claimed, caches fill
+    warmup: int  # updates that are not measured: memory is allocated, caches fill
 
 
 SHAPES = {
@@ -39,19 +39,19 @@ LINEAGE = {
     "rnn-luong": Shape("gru", layers=1, size=512, feedforward=0, heads=1, dropout=0.3, warmup=2),
     "conv": Shape("convolutional", layers=4, size=256, feedforward=0, heads=1, dropout=0.2, warmup=2),
 }
-"""Regard's presets of those names, which `lineage.py` compares with the same in plain PyTorch."""
+"""Regard's presets of these names, which `lineage.py` compares with the same models in plain PyTorch."""
 
 
 def useful_flops(shape: Shape, source_tokens: float, target_tokens: float) -> float | None:
-    """Arithmetic of training on so many tokens that are not padding; None for shapes it is not counted for.
+    """Return the arithmetic of training on this many tokens without padding; None if it is not known for the shape.
 
-    Counted are the products with weight matrices, forwards once and backwards twice. Attention's products of positions
-    with positions are left out: with sentences of fifteen pieces they are about 2 % at tiny and less at base.
+    It counts the products with weight matrices, once forward and twice backward. The products of attention between
+    positions are left out: with sentences of fifteen tokens they are about 2 % at tiny and less at base.
     """
     d, ff, layers = shape.size, shape.feedforward, shape.layers
-    if shape.kind == "gru":  # three gates of half the size from either end; keys; gates of piece, context and state
+    if shape.kind == "gru":  # three gates of half the size from either end; keys; gates of token, context and state
         encoder, memory = 2 * 3 * (d // 2) * (d + d // 2), d * d
-        decoder = 3 * d * 3 * d + d * d + 3 * d * d + d * VOCABULARY  # then the query, and what leads to the output
+        decoder = 3 * d * 3 * d + d * d + 3 * d * d + d * VOCABULARY  # then the query and the readout
         return 3 * 2 * (source_tokens * (encoder + memory) + target_tokens * decoder)
     if shape.kind != "transformer":
         return None

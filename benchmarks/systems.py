@@ -11,7 +11,7 @@ OURS = "regard"
 
 @dataclass(frozen=True)
 class System:
-    """An adapter of peers/, and what it is asked for."""
+    """An adapter of peers/ and its options."""
 
     label: str
     peer: str
@@ -20,7 +20,7 @@ class System:
 
     @property
     def ours(self) -> bool:
-        """Whether this is Regard itself, which lives in the interpreter that runs the benchmark."""
+        """True for Regard itself, which runs in the interpreter of the benchmark."""
         return self.peer == OURS
 
 
@@ -34,4 +34,4 @@ SYSTEMS = {
     "joeynmt": System("JoeyNMT", "joeynmt"),
     "fairseq": System("fairseq", "fairseq", recurrent=False),
 }
-"""In the order they run in the first round; the next round runs backwards, so that no one is always measured first."""
+"""In the order of the first round; the next round is reversed, so that no system is always measured first."""

@@ -1,7 +1,7 @@
-"""Training throughput of Regard and its peers on this machine: `make bench-train`, or with the options below.
+"""Measure the training throughput of Regard and its peers on this machine: `make bench-train`, or the options below.
 
 Every run is a process of its own. The systems take turns in rounds and the median of the rounds counts, so that a
-machine that slows down slows all of them. README.md says what is measured.
+machine that slows down slows all of them. README.md defines what is measured.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from systems import SYSTEMS, System
 
 
 def main() -> int:
-    """Measure what the command line asks for and print the tables."""
+    """Run the measurements of the command line and print the tables."""
     options = _options()
     try:
         files = training_files(options.data)
@@ -43,9 +43,9 @@ def main() -> int:
     data = prepare(files, WORK / "data")
     broken = environments(SYSTEMS[name].peer for name in options.systems if not SYSTEMS[name].ours)
     measured: dict[str, Any] = {"machine": matrix_rates(options.threads), "settings": settings(options), "runs": []}
-    for place, (number, shape, name) in enumerate(plan := list(_plan(options)), 1):
+    for index, (number, shape, name) in enumerate(plan := list(_plan(options)), 1):
         system = SYSTEMS[name]
-        print(f"{place}/{len(plan)}  round {number + 1}, {shape}, {name}: ", end="", flush=True)
+        print(f"{index}/{len(plan)}  round {number + 1}, {shape}, {name}: ", end="", flush=True)
         if system.peer in broken:
             run: Run = {"error": broken[system.peer]}
         else:
@@ -58,25 +58,25 @@ def main() -> int:
 
 
 def _plan(options: argparse.Namespace) -> Iterator[tuple[int, str, str]]:
-    """Round, shape and system of each run, every other round in the opposite order."""
+    """Yield round, shape and system of each run, every other round in reverse order."""
     for number in range(options.rounds):
         for shape in options.shapes:
-            there = [name for name in options.systems if SYSTEMS[name].recurrent or SHAPES[shape].kind != "gru"]
-            for name in there if number % 2 == 0 else reversed(there):
+            systems = [name for name in options.systems if SYSTEMS[name].recurrent or SHAPES[shape].kind != "gru"]
+            for name in systems if number % 2 == 0 else reversed(systems):
                 yield number, shape, name
 
 
 def _measure(system: System, shape: str, data: Path, options: argparse.Namespace) -> Run:
-    """One run of one system."""
+    """Run one system once."""
     name = f"{system.peer}-{system.precision}-{shape}"
-    given = {"shape": shape, "precision": system.precision, "data": data, "work": WORK / "runs" / name}
-    given |= {key: getattr(options, key) for key in ("threads", "seconds", "warmup")}
+    arguments = {"shape": shape, "precision": system.precision, "data": data, "work": WORK / "runs" / name}
+    arguments |= {key: getattr(options, key) for key in ("threads", "seconds", "warmup")}
     log, peer = WORK / "logs" / f"{name}.txt", None if system.ours else system.peer
-    return run_adapter(f"peers.{system.peer}", peer, given, log, options.threads, options.timeout)
+    return run_adapter(f"peers.{system.peer}", peer, arguments, log, options.threads, options.timeout)
 
 
 def _line(run: Run) -> str:
-    """What is said of a run as it ends."""
+    """Format the result of a run in one line."""
     if "error" in run:
         return failure(run)
     return f"{run['tgt_tok_s']:,.0f} target tokens/s over {run['updates']} updates{noise(run)}"

@@ -1,4 +1,4 @@
-"""What translates in `translate.py`: the models, and the systems that decode them."""
+"""The models of `translate.py`, and the systems that decode them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 __all__ = ["FORCED", "MODELS", "NATURAL", "TABLES", "TRANSLATORS", "Translator"]
 
 FORCED = 15
-"""Steps for every sentence where all have the same work: Multi30k's references have 14.3 pieces and an end."""
+"""Steps of every sentence at forced length: Multi30k's references have 14.3 tokens and an end of sentence."""
 
 NATURAL = 60
-"""The most pieces where the model decides, end of sentence included."""
+"""Longest target in tokens at natural length, end of sentence included."""
 
 MODELS = {
     "tiny": "Transformer, 4 + 4 layers of 128",
@@ -23,7 +23,7 @@ MODELS = {
 
 @dataclass(frozen=True)
 class Translator:
-    """An adapter of peers/, and what it is asked for."""
+    """An adapter of peers/ and its options."""
 
     label: str
     adapter: str
@@ -31,15 +31,15 @@ class Translator:
     precision: str = "float32"
     models: tuple[str, ...] = ("tiny", "base")
     engine: str = "native"  # of Regard
-    forced: bool = True  # whether it can be made to take so many steps
-    natural: bool = False  # whether it takes the weights of a run
-    quick: bool = False  # whether it is in --quick
-    whole: bool = False  # every sentence is translated, however long that takes
+    forced: bool = True  # can be made to take a given number of steps
+    natural: bool = False  # takes the weights of a run
+    quick: bool = False  # is part of --quick
+    whole: bool = False  # translates every sentence, however long it takes
     rounds: int | None = None  # at most
 
     @property
     def ours(self) -> bool:
-        """Whether this is the native engine of this checkout."""
+        """True for the native engine of this checkout."""
         return self.adapter == "regard_translate" and self.engine == "native"
 
 
@@ -68,7 +68,7 @@ TRANSLATORS = {
     "joeynmt": Translator("JoeyNMT", "joeynmt_translate", "joeynmt", rounds=1),
     "spine": Translator("Regard's first search", "spine_translate", models=("rnn",), rounds=1),
 }
-"""In the order they run in the first round; the next runs backwards. Slow ones run once."""
+"""In the order of the first round; the next is reversed. Slow systems run once."""
 
 TABLES = {"tiny": ("tiny", "hybrid-tiny"), "base": ("base", "hybrid-base"), "rnn": ("rnn",)}
-"""Which models are side by side in a table."""
+"""Models that share a table."""

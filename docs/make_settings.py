@@ -16,8 +16,8 @@ from regard.training import Recipe
 HEAD = """# Every setting of a recipe
 
 Set one with `--set key=value`, or write it into a TOML file: `regard train recipe.toml --out RUN`. The defaults are
-those of the classes; a preset changes some. If a table has a `kind`, its settings are those of that kind, named in brackets.
-A list is written as in TOML: `--set 'model.encoder.depths=[2, 2]'`; a switch is `true` or `false`.
+those of the classes; a preset changes some. If a table has a `kind`, its settings are those of that kind, named in
+brackets. A list is written as in TOML: `--set 'model.encoder.depths=[2, 2]'`; a switch is `true` or `false`.
 
 ```toml
 preset = "transformer-small"   # the starting point; everything else overrides it

@@ -1,4 +1,4 @@
-"""One adapter for each system that is measured, beside the exact versions it is measured with.
+"""One adapter for each measured system, beside the pinned versions of its packages.
 
-An adapter is run as `python -m peers.NAME` from the folder above, so that `import NAME` finds the installed system.
+Run an adapter as `python -m peers.NAME` from the folder above, so that `import NAME` finds the installed system.
 """

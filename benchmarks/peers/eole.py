@@ -1,4 +1,4 @@
-"""eole, by its own `eole train` command: Trainer._process_accumulated_batches is one update."""
+"""eole, through its own `eole train` command; Trainer._process_accumulated_batches is one update."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import sys
 from typing import Any
 
 from peers.observe import Options, start
-from peers.onmt_family import data_settings, training_settings, watch
+from peers.onmt_family import data_settings, record, training_settings
 from shapes import Shape
 
 
 def main() -> None:
-    """Train until the recorder has seen enough."""
+    """Train until the recorder ends the process."""
     options, recorder = start("eole")
     import yaml
     from eole.bin.main import main as command
@@ -19,7 +19,7 @@ def main() -> None:
     from eole.trainer import Trainer
 
     _bridge_of_both_directions(RNNEncoder)
-    watch(Trainer, "_process_accumulated_batches", recorder)
+    record(Trainer, "_process_accumulated_batches", recorder)
     config = options.work / "config.yaml"
     config.write_text(yaml.safe_dump(settings(options)))
     sys.argv = ["eole", "train", "-config", str(config)]
@@ -27,22 +27,24 @@ def main() -> None:
 
 
 def _bridge_of_both_directions(encoder: Any) -> None:
-    """eole's bridge is made for the last state of one direction, and fails as it is given those of both."""
-    made = encoder._build_bridge
-    encoder._build_bridge = lambda own, kind, size, layers: made(own, kind, size * (1 + own.bidirectional), layers)
+    """Double the size of eole's bridge, which is built for one direction and fails with the states of both."""
+    original = encoder._build_bridge
+    encoder._build_bridge = lambda self, kind, size, layers: original(
+        self, kind, size * (1 + self.bidirectional), layers
+    )
 
 
 def settings(options: Options) -> dict[str, Any]:
-    """The configuration of a run."""
+    """Return the configuration of a run."""
     recurrent = options.shape.kind == "gru"
     tied = {"share_embeddings": True, "share_decoder_embeddings": True}
-    start_values = {"param_init_method": "uniform", "param_init": 0.1} if recurrent else _xavier()
+    initialisation = {"param_init_method": "uniform", "param_init": 0.1} if recurrent else _xavier()
     return {
         **data_settings(options),
         "model": {**tied, **(_gru(options.shape) if recurrent else _transformer(options.shape))},
         "training": {
             **training_settings(options),
-            **start_values,
+            **initialisation,
             "model_path": str(options.work / "model"),
             "compute_dtype": "fp32",
         },
@@ -65,7 +67,7 @@ def _transformer(shape: Shape) -> dict[str, Any]:
 
 
 def _gru(shape: Shape) -> dict[str, Any]:
-    """Not `architecture: rnn`, whose encoder reads in one direction whatever is asked for."""
+    """Not `architecture: rnn`, whose encoder is always unidirectional."""
     return {
         "architecture": "custom",
         "layers": 1,

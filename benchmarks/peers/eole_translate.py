@@ -1,4 +1,4 @@
-"""eole, by its own inference engine, with a model of its own that was trained for one update."""
+"""eole, through its own inference engine, with its own model after one training update."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from peers.eole import settings
 from peers.onmt_family import ONE_UPDATE
-from peers.translating import BATCH, Pieces, Translate, TranslationOptions, as_training, measure, start, tell
+from peers.translating import BATCH, Tokens, Translate, TranslationOptions, as_training, measure, report, start
 
 
 def main() -> None:
@@ -25,11 +25,11 @@ def _make(options: TranslationOptions) -> None:
     import yaml
     from eole.bin.main import main as command
 
-    config, given = options.folder / "config.yaml", settings(as_training(options))
-    config.write_text(yaml.safe_dump({**given, "training": {**given["training"], **ONE_UPDATE}}))
+    config, values = options.folder / "config.yaml", settings(as_training(options))
+    config.write_text(yaml.safe_dump({**values, "training": {**values["training"], **ONE_UPDATE}}))
     sys.argv = ["eole", "train", "-config", str(config)]
     command()
-    tell({"made": str(options.folder / "model"), "other_cores": 0.0})
+    report({"made": str(options.folder / "model"), "other_cores": 0.0})
 
 
 def _translator(options: TranslationOptions) -> Translate:
@@ -50,8 +50,8 @@ def _translator(options: TranslationOptions) -> Translate:
     )
     engine = InferenceEnginePY(config)
 
-    def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
-        return [best[0].split() for best in engine.infer_list([" ".join(pieces) for pieces in sentences])[2]]
+    def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
+        return [best[0].split() for best in engine.infer_list([" ".join(tokens) for tokens in sentences])[2]]
 
     return translate
 

@@ -1,6 +1,6 @@
 """Hugging Face transformers: MarianMTModel in a plain PyTorch loop, in float32 or under bfloat16 autocast.
 
-The loop is ours, as the library has none for the command line.
+The loop is ours, as the library has no training command.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from shapes import VOCABULARY
 
 
 def main() -> None:
-    """Train until the recorder has seen enough."""
+    """Train until the recorder ends the process."""
     options, recorder = start("hf")
     import torch
 

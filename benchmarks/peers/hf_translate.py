@@ -1,7 +1,7 @@
-"""Hugging Face transformers, by `generate`, with the weights of a Regard folder.
+"""Hugging Face transformers, through `generate`, with the weights of a Regard folder.
 
-A Transformer that normalises before its sublayers is an M2M100 there, but for the waves of its positions, which are put
-in, and the bias of its output layer, which is added.
+A pre-norm Transformer is an M2M100 there, except for the table of sinusoidal positions, which is replaced, and the bias
+of the output layer, which is added.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from peers.translating import Pieces, Translate, TranslationOptions, by_length, measure, start
+from peers.translating import Tokens, Translate, TranslationOptions, by_length, measure, start
 from prepare import BOS, EOS, PAD, UNK
 
 POSITIONS = 512
@@ -31,7 +31,7 @@ NAMES = {
     "feedforward.narrow": "fc2",
     "norm": "layer_norm",
 }
-"""What each part is called here and there."""
+"""Names of the modules in Regard and in transformers."""
 
 
 def main() -> None:
@@ -47,18 +47,20 @@ def _translator(options: TranslationOptions) -> Translate:
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
-    model, pieces = _model(options), json.loads((options.folder / "pieces.json").read_text("utf-8"))
-    ids = {piece: i for i, piece in enumerate(pieces)}
+    model, tokens = _model(options), json.loads((options.folder / "tokens.json").read_text("utf-8"))
+    ids = {token: i for i, token in enumerate(tokens)}
     steps = {"max_new_tokens": options.longest} | ({"min_new_tokens": options.forced} if options.forced else {})
     ranking = {"length_penalty": 0.0} if options.beam > 1 else {}
 
     @torch.inference_mode()
-    def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
-        rows = [torch.tensor([*(ids.get(piece, UNK) for piece in sentence), EOS]) for sentence in sentences]
+    def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
+        rows = [torch.tensor([*(ids.get(token, UNK) for token in sentence), EOS]) for sentence in sentences]
         source = pad_sequence(rows, batch_first=True, padding_value=PAD)
         keep = source.ne(PAD).long()
-        found = model.generate(source, attention_mask=keep, num_beams=options.beam, do_sample=False, **ranking, **steps)
-        return [[pieces[i] for i in row[1:] if i not in (PAD, EOS)] for row in found.tolist()]
+        outputs = model.generate(
+            source, attention_mask=keep, num_beams=options.beam, do_sample=False, **ranking, **steps
+        )
+        return [[tokens[i] for i in row[1:] if i not in (PAD, EOS)] for row in outputs.tolist()]
 
     return lambda sentences: by_length(sentences, translate)
 
@@ -73,7 +75,7 @@ def _model(options: TranslationOptions) -> Any:
     bias = tensors["decoder.output.bias"]
     sides = {side: settings[side] for side in ("encoder", "decoder")}
     if any(side["norm"] != "pre" for side in sides.values()):
-        raise SystemExit("an M2M100 normalises before its sublayers, and this model after them")
+        raise SystemExit("an M2M100 is pre-norm, and this model post-norm")
     shape = {f"{name}_layers": side["layers"] for name, side in sides.items()}
     shape |= {f"{name}_attention_heads": side["heads"] for name, side in sides.items()}
     shape |= {f"{name}_ffn_dim": side["feedforward"] for name, side in sides.items()}
@@ -97,7 +99,7 @@ def _model(options: TranslationOptions) -> Any:
 
 
 def _fill(model: Any, tensors: dict[str, Any]) -> None:
-    """Put our weights in, each in its place, and our waves."""
+    """Copy our weights to the modules of the same role, and our position table."""
     import torch
 
     own = dict(model.model.named_parameters(remove_duplicate=False))
@@ -106,29 +108,29 @@ def _fill(model: Any, tensors: dict[str, Any]) -> None:
     with torch.no_grad():
         own["shared.weight"].copy_(shared)
         for name, tensor in tensors.items():
-            place = name
+            target = name
             for ours, theirs in NAMES.items():
-                if f".{ours}." in f".{place}":
-                    place = f".{place}".replace(f".{ours}.", f".{theirs}.")[1:]
+                if f".{ours}." in f".{target}":
+                    target = f".{target}".replace(f".{ours}.", f".{theirs}.")[1:]
                     break
-            if place in own:
-                own[place].copy_(tensor)
-                filled.add(place)
+            if target in own:
+                own[target].copy_(tensor)
+                filled.add(target)
         for side in (model.model.encoder, model.model.decoder):
-            side.embed_positions.weights.copy_(_waves(*side.embed_positions.weights.shape))
+            side.embed_positions.weights.copy_(_sinusoids(*side.embed_positions.weights.shape))
     missing = {name for name in own if "embed_tokens" not in name} - filled
-    assert not missing, f"nothing was put into {sorted(missing)}"
+    assert not missing, f"no weights for {sorted(missing)}"
 
 
-def _waves(positions: int, size: int) -> Any:
-    """Sines and cosines (Vaswani et al. 2017, section 3.5), the first position after the padding's."""
+def _sinusoids(positions: int, size: int) -> Any:
+    """Return sines and cosines (Vaswani et al. 2017, section 3.5); the first position follows that of the padding."""
     import torch
 
     steps = torch.exp(torch.arange(size // 2) * (-2 * torch.log(torch.tensor(10000.0)) / size))
     angles = (torch.arange(positions)[:, None] - 1 - PAD) * steps
-    waves = torch.cat([angles.sin(), angles.cos()], 1)
-    waves[PAD] = 0
-    return waves
+    table = torch.cat([angles.sin(), angles.cos()], 1)
+    table[PAD] = 0
+    return table
 
 
 if __name__ == "__main__":

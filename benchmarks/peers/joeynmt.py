@@ -1,7 +1,7 @@
-"""JoeyNMT, by its own `train` command: TrainManager._train_step is one update.
+"""JoeyNMT, through its own `train` command; TrainManager._train_step is one update.
 
-Its attention drops weights at the same rate as everything else; there is no setting for it. A batch of "4,096 tokens"
-counts padding and is not sorted by length.
+Its attention dropout has the rate of all dropout; there is no setting for it. A batch of "4,096 tokens" counts padding
+and is not sorted by length.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from peers.observe import Options, kept, start, trainable
-from prepare import pieces
+from peers.observe import Options, counts_of, start, trainable
+from prepare import ordinary_tokens
 from shapes import TOKENS, Shape
 
 SPECIALS = ["<unk>", "<pad>", "<s>", "</s>"]
@@ -18,20 +18,20 @@ ENDLESS = 10**9
 
 
 def main() -> None:
-    """Train until the recorder has seen enough."""
+    """Train until the recorder ends the process."""
     options, recorder = start("joeynmt")
     import yaml
     from joeynmt.training import TrainManager
 
-    own = TrainManager._train_step
+    original = TrainManager._train_step
 
-    def watched(self: Any, batch: Any) -> Any:
+    def recorded(self: Any, batch: Any) -> Any:
         recorder.params = recorder.params or trainable(self.model)
         recorder.boundary()
-        recorder.add(kept(batch.src_mask, batch.trg_mask))
-        return own(self, batch)
+        recorder.add(counts_of(batch.src_mask, batch.trg_mask))
+        return original(self, batch)
 
-    TrainManager._train_step = watched
+    TrainManager._train_step = recorded
     config = options.work / "config.yaml"
     config.write_text(yaml.safe_dump(settings(options)))
 
@@ -42,13 +42,13 @@ def main() -> None:
 
 
 def settings(options: Options) -> dict[str, Any]:
-    """The configuration of a run, beside the vocabulary that it names."""
+    """Return the configuration of a run, and write the vocabulary that it names."""
     vocabulary = options.work / "vocabulary.txt"
-    vocabulary.write_text("\n".join(SPECIALS + pieces(options.data)) + "\n", "utf-8")
+    vocabulary.write_text("\n".join(SPECIALS + ordinary_tokens(options.data)) + "\n", "utf-8")
     side = {"level": "word", "voc_file": str(vocabulary), "max_length": 200, "min_length": 1, "lowercase": False}
     names = ("unk", "pad", "bos", "eos")
-    specials = {f"{name}_token": piece for name, piece in zip(names, SPECIALS, strict=True)}
-    specials |= {f"{name}_id": place for place, name in enumerate(names)}
+    specials = {f"{name}_token": token for name, token in zip(names, SPECIALS, strict=True)}
+    specials |= {f"{name}_id": index for index, name in enumerate(names)}
     return {
         "name": "benchmark",
         "joeynmt_version": "2.3.0",
@@ -117,7 +117,7 @@ def _gru(shape: Shape) -> dict[str, Any]:
         "encoder": {
             **both,
             "bidirectional": True,
-            "hidden_size": shape.size // 2,  # here it is that of each direction
+            "hidden_size": shape.size // 2,  # of each direction
             "embeddings": dict(embeddings),
         },
         "decoder": {

@@ -1,4 +1,4 @@
-"""JoeyNMT, by the interface that it offers to Python, with a model of its own that was trained for one update."""
+"""JoeyNMT, through its Python interface, with its own model after one training update."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from peers.joeynmt import settings
 from peers.translating import (
     FEW_TOKENS,
-    Pieces,
+    Tokens,
     Translate,
     TranslationOptions,
     as_training,
     by_length,
     measure,
+    report,
     start,
-    tell,
 )
 
 
@@ -35,11 +35,11 @@ def _make(options: TranslationOptions) -> None:
     import yaml
     from joeynmt.__main__ import main as command
 
-    given, config = _short(settings(as_training(options))), options.folder / "train.yaml"
-    config.write_text(yaml.safe_dump(given))
+    values, config = _one_update(settings(as_training(options))), options.folder / "train.yaml"
+    config.write_text(yaml.safe_dump(values))
     sys.argv = ["joeynmt", "train", str(config), "--skip-test"]
     command()
-    tell({"made": given["model_dir"], "other_cores": 0.0})
+    report({"made": values["model_dir"], "other_cores": 0.0})
 
 
 def _translator(options: TranslationOptions) -> Translate:
@@ -50,19 +50,19 @@ def _translator(options: TranslationOptions) -> Translate:
     interface = TranslatorHubInterface(model, dataset, arguments)
     lengths = {"max_output_length": options.longest, "min_output_length": options.forced or 1}
 
-    def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
-        found = interface.translate(
-            [" ".join(pieces) for pieces in sentences], beam_size=options.beam, beam_alpha=1.0, **lengths
+    def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
+        texts = interface.translate(
+            [" ".join(tokens) for tokens in sentences], beam_size=options.beam, beam_alpha=1.0, **lengths
         )
-        return [text.split() for text in found]
+        return [text.split() for text in texts]
 
     return lambda sentences: by_length(sentences, translate)
 
 
-def _short(given: dict) -> dict:
-    """The same with one update."""
+def _one_update(values: dict) -> dict:
+    """Return the settings with a single update."""
     training = {"updates": 1, "batch_size": FEW_TOKENS, "epochs": 1}
-    return {**given, "training": {**given["training"], **training}}
+    return {**values, "training": {**values["training"], **training}}
 
 
 if __name__ == "__main__":

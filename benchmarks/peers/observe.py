@@ -1,7 +1,7 @@
-"""What all adapters share: their options, and a recorder that turns a system's own training loop into one figure.
+"""Options of the training adapters, and a recorder that measures the throughput of a system's own training loop.
 
-The loop is the system's own. The adapter wraps only what makes one update and tells the recorder where each begins
-and how many tokens it has; the recorder leaves the process once enough has been measured.
+The adapter wraps only the function that makes one update, and reports to the recorder when each update begins and how
+many tokens it has; the recorder ends the process after the measurement.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import Any, NoReturn
 from machine import clock, others, peak_memory
 from shapes import LINEAGE, SHAPES, Shape
 
-__all__ = ["Counts", "Options", "Recorder", "kept", "start", "trainable"]
+__all__ = ["Counts", "Options", "Recorder", "counts_of", "start", "trainable"]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to measure, and where."""
+    """What to measure, and in which folders."""
 
     peer: str
     name: str  # of the shape
     shape: Shape
     precision: str
     data: Path
-    work: Path  # empty, this run's own
+    work: Path  # an empty folder for this run
     threads: int
     warmup: int
     seconds: float
@@ -41,7 +41,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Counts:
-    """Positions of a batch: those with tokens to read or to predict, and all of them."""
+    """Positions of a batch: those with source or target tokens, and all with padding."""
 
     source: float
     source_all: float
@@ -50,29 +50,29 @@ class Counts:
 
 
 class Recorder:
-    """Told of every update, prints RESULT and leaves the process when warm-up and measurement are over."""
+    """Counts updates, prints RESULT and ends the process when warm-up and measurement are over."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self.params = 0
-        self._begun = 0
+        self._updates = 0
         self._counts: list[Counts] = []
         self._since = self._clock = None
 
     def boundary(self) -> None:
-        """Between two updates: time is measured from one boundary to another."""
+        """Mark the boundary between two updates; time is measured between boundaries."""
         now = time.perf_counter()
-        if self._begun == self.options.warmup:
+        if self._updates == self.options.warmup:
             self._since, self._clock = now, clock()
             self._counts.clear()
         elif self._since is not None:
-            spent = now - self._since
-            if spent >= self.options.seconds and len(self._counts) >= self.options.updates:
-                self._finish(spent)
-        self._begun += 1
+            elapsed = now - self._since
+            if elapsed >= self.options.seconds and len(self._counts) >= self.options.updates:
+                self._finish(elapsed)
+        self._updates += 1
 
     def add(self, counts: Counts) -> None:
-        """What the update has that began at the last boundary."""
+        """Add the counts of the update that began at the last boundary."""
         self._counts.append(counts)
 
     def _finish(self, seconds: float) -> NoReturn:
@@ -100,24 +100,24 @@ class Recorder:
 
 
 def start(peer: str) -> tuple[Options, Recorder]:
-    """Read the command line and set the threads. To be called before the system is imported."""
+    """Read the command line and set the threads; call this before importing the system."""
     options = _options(peer)
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(options.threads)))
     shutil.rmtree(options.work, ignore_errors=True)
     options.work.mkdir(parents=True)
-    import torch  # after the threads are set: it reads them when it is loaded
+    import torch  # after the threads are set, which it reads when it is loaded
 
     torch.set_num_threads(options.threads)
     return options, Recorder(options)
 
 
-def kept(source_keep: Any, target_keep: Any) -> Counts:
-    """The counts of a batch from two masks that are True at tokens."""
+def counts_of(source_keep: Any, target_keep: Any) -> Counts:
+    """Return the counts of a batch from two masks that are True at tokens."""
     return Counts(int(source_keep.sum()), source_keep.numel(), int(target_keep.sum()), target_keep.numel())
 
 
 def trainable(model: Any) -> int:
-    """How many numbers are learnt; shared ones count once, tables of fixed positions not at all."""
+    """Count the trainable parameters; shared ones count once, fixed position tables not at all."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
 
 
@@ -125,30 +125,30 @@ def _options(peer: str) -> Options:
     parser = argparse.ArgumentParser(prog=f"python -m peers.{peer}", description=f"Training throughput of {peer}.")
     parser.add_argument("--shape", required=True, choices=[*SHAPES, *LINEAGE])
     parser.add_argument("--precision", default="float32", choices=("float32", "bfloat16"))
-    parser.add_argument("--data", required=True, type=Path, help="the folder that prepare.py wrote")
-    parser.add_argument("--work", required=True, type=Path, help="a folder for this run alone; it is emptied first")
+    parser.add_argument("--data", required=True, type=Path, help="folder written by prepare.py")
+    parser.add_argument("--work", required=True, type=Path, help="folder for this run alone; it is emptied first")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--warmup", type=int, help="updates that are not measured")
     parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--updates", type=int, default=2, help="measure at least so many")
-    given = parser.parse_args()
-    shape = (SHAPES | LINEAGE)[given.shape]
+    parser.add_argument("--updates", type=int, default=2, help="measure at least this many")
+    arguments = parser.parse_args()
+    shape = (SHAPES | LINEAGE)[arguments.shape]
     return Options(
         peer=peer,
-        name=given.shape,
+        name=arguments.shape,
         shape=shape,
-        precision=given.precision,
-        data=given.data.resolve(),
-        work=given.work.resolve(),
-        threads=given.threads,
-        warmup=shape.warmup if given.warmup is None else given.warmup,
-        seconds=given.seconds,
-        updates=given.updates,
+        precision=arguments.precision,
+        data=arguments.data.resolve(),
+        work=arguments.work.resolve(),
+        threads=arguments.threads,
+        warmup=shape.warmup if arguments.warmup is None else arguments.warmup,
+        seconds=arguments.seconds,
+        updates=arguments.updates,
     )
 
 
 def _leave() -> NoReturn:
-    """End at once: nothing of the run is wanted, and the systems would write checkpoints or wait for their readers."""
+    """End at once: systems would otherwise write checkpoints or wait for their data workers."""
     for child in multiprocessing.active_children():
         child.kill()
     sys.stdout.flush()

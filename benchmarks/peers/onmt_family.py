@@ -1,4 +1,4 @@
-"""What the adapters of OpenNMT-py and eole share: eole grew out of OpenNMT-py, and its batches look the same."""
+"""Common parts of the adapters of OpenNMT-py and eole, its fork, which has the same batches."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from typing import Any
 
 from peers.observe import Counts, Options, Recorder, trainable
 from peers.translating import FEW_TOKENS
-from prepare import pieces
+from prepare import ordinary_tokens
 from shapes import TOKENS, VOCABULARY
 
-__all__ = ["ONE_UPDATE", "counts", "data_settings", "training_settings", "watch"]
+__all__ = ["ONE_UPDATE", "counts", "data_settings", "record", "training_settings"]
 
 ENDLESS = 10**6
 SPECIALS = ["<unk>", "<blank>", "<s>", "</s>"]
 ONE_UPDATE = {"train_steps": 1, "save_checkpoint_steps": 1, "batch_size": FEW_TOKENS}
-"""Settings that make a model to translate with."""
+"""Settings of a run that only makes a model to translate with."""
 
 
-def watch(trainer: type, update: str, recorder: Recorder) -> None:
-    """Have the recorder told whenever this trainer begins an update, which is its method of this name."""
-    own = getattr(trainer, update)
+def record(trainer: type, update: str, recorder: Recorder) -> None:
+    """Wrap the method `update` of a trainer, so that it reports every update to the recorder."""
+    original = getattr(trainer, update)
 
-    def watched(self: Any, batches: list[dict[str, Any]], *others: Any, **named: Any) -> Any:
+    def recorded(self: Any, batches: list[dict[str, Any]], *args: Any, **kwargs: Any) -> Any:
         recorder.params = recorder.params or trainable(self.model)
         recorder.boundary()
         for batch in batches:
             recorder.add(counts(batch, self.train_loss.padding_idx))
-        return own(self, batches, *others, **named)
+        return original(self, batches, *args, **kwargs)
 
-    setattr(trainer, update, watched)
+    setattr(trainer, update, recorded)
 
 
 def counts(batch: dict[str, Any], pad: int) -> Counts:
-    """The counts of one batch; a target's first piece is only read, so it is not among those predicted."""
+    """Return the counts of one batch; the first target token is only an input, so it is not counted as predicted."""
     source, target = batch["src"], batch["tgt"][:, 1:]
     tokens = int(batch["srclen"].sum()), int(target.ne(pad).sum())
     return Counts(tokens[0], source.numel(), tokens[1], target.numel())
 
 
 def data_settings(options: Options) -> dict[str, Any]:
-    """Where the sentences are, and a vocabulary written as both want it: a piece and its count on each line."""
+    """Return the data settings, and write the vocabulary in the format of both: a token and its count on each line."""
     vocabulary = options.work / "vocabulary.txt"
-    ranked = enumerate(SPECIALS + pieces(options.data))
-    vocabulary.write_text("".join(f"{piece}\t{ENDLESS - rank}\n" for rank, piece in ranked), "utf-8")
+    ranked = enumerate(SPECIALS + ordinary_tokens(options.data))
+    vocabulary.write_text("".join(f"{token}\t{ENDLESS - rank}\n" for rank, token in ranked), "utf-8")
     corpus = {"path_src": _path(options, "en"), "path_tgt": _path(options, "de"), "transforms": [], "weight": 1}
     return {
         "src_vocab": str(vocabulary),
@@ -60,7 +60,7 @@ def data_settings(options: Options) -> dict[str, Any]:
 
 
 def training_settings(options: Options) -> dict[str, Any]:
-    """One process, batches by tokens, Adam with a warmed-up rate, no validation and no checkpoint."""
+    """Return the training settings: one process, batches by tokens, Adam with warm-up, no validation, no checkpoint."""
     return {
         "world_size": 1,
         "gpu_ranks": [],

@@ -1,4 +1,4 @@
-"""OpenNMT-py, by its own `onmt_train` command: Trainer._gradient_accumulation is one update."""
+"""OpenNMT-py, through its own `onmt_train` command; Trainer._gradient_accumulation is one update."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import sys
 from typing import Any
 
 from peers.observe import Options, start
-from peers.onmt_family import data_settings, training_settings, watch
+from peers.onmt_family import data_settings, record, training_settings
 from shapes import Shape
 
 
 def main() -> None:
-    """Train until the recorder has seen enough."""
+    """Train until the recorder ends the process."""
     options, recorder = start("opennmt")
     import yaml
     from onmt.bin.train import main as command
     from onmt.trainer import Trainer
 
-    watch(Trainer, "_gradient_accumulation", recorder)
+    record(Trainer, "_gradient_accumulation", recorder)
     config = options.work / "config.yaml"
     config.write_text(yaml.safe_dump(settings(options)))
     sys.argv = ["onmt_train", "-config", str(config)]
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def settings(options: Options) -> dict[str, Any]:
-    """The configuration of a run."""
+    """Return the configuration of a run."""
     return {
         **data_settings(options),
         **training_settings(options),

@@ -1,4 +1,4 @@
-"""OpenNMT-py, by its own inference engine, with a model of its own that was trained for one update."""
+"""OpenNMT-py, through its own inference engine, with its own model after one training update."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from peers.onmt_family import ONE_UPDATE
 from peers.opennmt import settings
-from peers.translating import BATCH, Pieces, Translate, TranslationOptions, as_training, measure, start, tell
+from peers.translating import BATCH, Tokens, Translate, TranslationOptions, as_training, measure, report, start
 
-# The checkpoints that it saves it cannot load again under this torch otherwise.
+# Without this, it cannot load its own checkpoints with this torch.
 os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"
 
 
@@ -33,7 +33,7 @@ def _make(options: TranslationOptions) -> None:
     config.write_text(yaml.safe_dump({**settings(as_training(options)), **ONE_UPDATE}))
     sys.argv = ["onmt_train", "-config", str(config)]
     command()
-    tell({"made": str(next(options.folder.glob("model_step_*.pt"))), "other_cores": 0.0})
+    report({"made": str(next(options.folder.glob("model_step_*.pt"))), "other_cores": 0.0})
 
 
 def _translator(options: TranslationOptions) -> Translate:
@@ -43,16 +43,21 @@ def _translator(options: TranslationOptions) -> Translate:
 
     parser = ArgumentParser()
     onmt.opts.translate_opts(parser)
-    given = {"model": next(options.folder.glob("model_step_*.pt")), "src": "-", "beam_size": options.beam, "gpu": -1}
-    given |= {"batch_size": BATCH, "batch_type": "sents", "max_length": options.longest, "max_length_ratio": 0}
-    given |= {"min_length": options.forced or 0, "log_file": os.devnull}
-    found = parser.parse_args([word for name, value in given.items() for word in (f"-{name}", str(value))])
-    ArgumentParser.validate_translate_opts(found)
-    ArgumentParser._get_all_transform_translate(found)
-    engine = InferenceEnginePY(found)
+    arguments = {
+        "model": next(options.folder.glob("model_step_*.pt")),
+        "src": "-",
+        "beam_size": options.beam,
+        "gpu": -1,
+    }
+    arguments |= {"batch_size": BATCH, "batch_type": "sents", "max_length": options.longest, "max_length_ratio": 0}
+    arguments |= {"min_length": options.forced or 0, "log_file": os.devnull}
+    parsed = parser.parse_args([word for name, value in arguments.items() for word in (f"-{name}", str(value))])
+    ArgumentParser.validate_translate_opts(parsed)
+    ArgumentParser._get_all_transform_translate(parsed)
+    engine = InferenceEnginePY(parsed)
 
-    def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
-        return [best[0].split() for best in engine.infer_list([" ".join(pieces) for pieces in sentences])[1]]
+    def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
+        return [best[0].split() for best in engine.infer_list([" ".join(tokens) for tokens in sentences])[1]]
 
     return translate
 

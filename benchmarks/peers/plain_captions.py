@@ -1,4 +1,4 @@
-"""The same captioner as one would write it down with torch.nn alone: a loop over the steps, and greedy decoding."""
+"""The same captioner in plain torch.nn: a loop over the steps, and greedy decoding."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from statistics import median
 from typing import Any
 
-from scenes import BATCH, END, STEPS, VOCABULARY, Options, Watch, random_scenes, start, tell
+from scenes import BATCH, END, STEPS, VOCABULARY, Options, Recorder, random_scenes, report, start
 
 PAD, BOS = 0, 2
-SIZE, STATE, COMPARED, EMBEDDING, WIDTH, DROPPED = 256, 512, 256, 256, 32, 0.3
-TOGETHER = 64
-"""Pictures that are decoded side by side."""
+SIZE, STATE, ATTENTION, EMBEDDING, WIDTH, DROPOUT = 256, 512, 256, 256, 32, 0.3
+DECODING_BATCH = 64
+"""Images per batch in decoding."""
 
 
 def main() -> None:
@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def network() -> Any:
-    """A residual network of four stages, and an LSTM with gated additive attention."""
+    """Return a ResNet of four stages, and an LSTM with gated additive attention."""
     import torch
     from torch import nn
 
@@ -49,35 +49,35 @@ def network() -> Any:
             self.network = nn.Sequential(*stem, *stages)
             self.project, self.norm = nn.Linear(8 * WIDTH, SIZE), nn.LayerNorm(SIZE)
             self.rows, self.columns = (nn.Parameter(torch.randn(64, SIZE // 2) * 0.1) for _ in range(2))
-            self.embedding, self.dropout = nn.Embedding(VOCABULARY, EMBEDDING), nn.Dropout(DROPPED)
-            self.query, self.key = nn.Linear(STATE, COMPARED), nn.Linear(SIZE, COMPARED)
-            self.score, self.gate = nn.Linear(COMPARED, 1, bias=False), nn.Linear(STATE, 1)
+            self.embedding, self.dropout = nn.Embedding(VOCABULARY, EMBEDDING), nn.Dropout(DROPOUT)
+            self.query, self.key = nn.Linear(STATE, ATTENTION), nn.Linear(SIZE, ATTENTION)
+            self.score, self.gate = nn.Linear(ATTENTION, 1, bias=False), nn.Linear(STATE, 1)
             self.first = nn.ModuleList(nn.Linear(SIZE, STATE) for _ in range(2))
             self.cell = nn.LSTMCell(EMBEDDING + SIZE, STATE)
-            self.told = nn.Linear(STATE + SIZE + EMBEDDING, EMBEDDING)
+            self.readout = nn.Linear(STATE + SIZE + EMBEDDING, EMBEDDING)
             self.output = nn.Linear(EMBEDDING, VOCABULARY)
             self.output.weight = self.embedding.weight
 
-        def see(self, pixels: Any, times: int = 1) -> tuple[Any, Any, Any]:
-            """Cells, their keys, and the first states; each picture so many times."""
+        def encode(self, pixels: Any, times: int = 1) -> tuple[Any, Any, Any]:
+            """Return cells, keys and initial states, with each image repeated `times` times."""
             x = self.network((pixels - 0.45) / 0.225)
             Y, X = x.shape[2:]
-            places = [self.rows[:Y, None].expand(-1, X, -1), self.columns[None, :X].expand(Y, -1, -1)]
-            cells = self.norm(self.project(x.flatten(2).transpose(1, 2))) + torch.cat(places, -1).flatten(0, 1)
+            positions = [self.rows[:Y, None].expand(-1, X, -1), self.columns[None, :X].expand(Y, -1, -1)]
+            cells = self.norm(self.project(x.flatten(2).transpose(1, 2))) + torch.cat(positions, -1).flatten(0, 1)
             cells = self.dropout(cells).repeat_interleave(times, 0)
             mean = cells.mean(1)
             return cells, self.key(cells), tuple(torch.tanh(layer(mean)) for layer in self.first)
 
         def step(self, tokens: Any, cells: Any, keys: Any, states: Any) -> tuple[Any, Any]:
-            """One piece more."""
+            """Decode one token."""
             embedded = self.dropout(self.embedding(tokens))
             scores = self.score(torch.tanh(self.query(states[0])[:, None] + keys))
             context = (scores.softmax(1) * cells).sum(1) * torch.sigmoid(self.gate(states[0]))
             states = self.cell(torch.cat([embedded, context], -1), states)
-            return self.dropout(torch.tanh(self.told(torch.cat([states[0], context, embedded], -1)))), states
+            return self.dropout(torch.tanh(self.readout(torch.cat([states[0], context, embedded], -1)))), states
 
         def forward(self, pixels: Any, captions: Any) -> Any:
-            cells, keys, states = self.see(pixels, len(captions) // len(pixels))
+            cells, keys, states = self.encode(pixels, len(captions) // len(pixels))
             features = []
             for tokens in captions.unbind(1):
                 feature, states = self.step(tokens, cells, keys, states)
@@ -88,68 +88,68 @@ def network() -> Any:
 
 
 def train(options: Options) -> None:
-    """Train until the watch has seen enough."""
+    """Train until the recorder ends the process."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
-    pixels, captions = random_scenes(options.pictures)
-    model, seen = network(), torch.from_numpy(pixels)
-    watch = Watch(options, sum(parameter.numel() for parameter in model.parameters()))
+    pixels, captions = random_scenes(options.images)
+    model, images = network(), torch.from_numpy(pixels)
+    recorder = Recorder(options, sum(parameter.numel() for parameter in model.parameters()))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     criterion = torch.nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=0.1)
-    watch.boundary()
+    recorder.boundary()
     while True:
-        for rows in torch.randperm(len(seen)).split(BATCH):
+        for rows in torch.randperm(len(images)).split(BATCH):
             target = pad_sequence([torch.tensor(c) for row in rows for c in captions[row]], True, PAD)
-            given = torch.cat([torch.full((len(target), 1), BOS), target[:, :-1]], 1)
+            target_in = torch.cat([torch.full((len(target), 1), BOS), target[:, :-1]], 1)
             with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
-                logits = model(seen[rows].movedim(3, 1).float() / 255, given)
+                logits = model(images[rows].movedim(3, 1).float() / 255, target_in)
             loss = criterion(logits.float().flatten(0, 1), target.flatten())
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-            watch.add(len(rows), int((target != PAD).sum()))
-            watch.boundary()
+            recorder.add(len(rows), int((target != PAD).sum()))
+            recorder.boundary()
 
 
 def caption(options: Options) -> None:
-    """Greedily, so many pieces of each picture."""
+    """Decode STEPS tokens of each image greedily."""
     import torch
 
     from machine import clock
 
-    model, seen = network().eval(), torch.from_numpy(random_scenes(options.pictures)[0])
+    model, images = network().eval(), torch.from_numpy(random_scenes(options.images)[0])
 
     @torch.inference_mode()
-    def write(some: Any) -> Any:
+    def decode(batch: Any) -> Any:
         with torch.autocast("cpu", torch.bfloat16, enabled=options.precision == "bfloat16"):
-            cells, keys, states = model.see(some.movedim(3, 1).float() / 255)
-            tokens, found = torch.full((len(some),), BOS), []
+            cells, keys, states = model.encode(batch.movedim(3, 1).float() / 255)
+            tokens, outputs = torch.full((len(batch),), BOS), []
             for _ in range(STEPS):
                 feature, states = model.step(tokens, cells, keys, states)
                 logits = model.output(feature)
                 logits[:, : END + 1] = -torch.inf
                 tokens = logits.argmax(-1)
-                found.append(tokens)
-        return torch.stack(found, 1)
+                outputs.append(tokens)
+        return torch.stack(outputs, 1)
 
-    def all_of_them() -> None:
-        for some in seen.split(TOGETHER):
-            write(some)
+    def decode_all() -> None:
+        for batch in images.split(DECODING_BATCH):
+            decode(batch)
 
-    all_of_them()
+    decode_all()
     before, passes, alone = clock(), list[float](), list[float]()
     while sum(passes) < options.seconds / 2:
         began = time.perf_counter()
-        all_of_them()
+        decode_all()
         passes.append(time.perf_counter() - began)
     while sum(alone) < options.seconds / 2:
         began = time.perf_counter()
-        write(seen[len(alone) % len(seen)][None])
+        decode(images[len(alone) % len(images)][None])
         alone.append(time.perf_counter() - began)
-    speed = len(seen) / median(passes)
-    tell(speed, speed * STEPS, before, passes=len(passes), p50_ms=round(1000 * median(alone), 2))
+    speed = len(images) / median(passes)
+    report(speed, speed * STEPS, before, passes=len(passes), p50_ms=round(1000 * median(alone), 2))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from peers.translating import Pieces, Translate, TranslationOptions, by_length, measure, start
+from peers.translating import Tokens, Translate, TranslationOptions, by_length, measure, start
 from prepare import EOS, PAD, UNK
 
 
@@ -26,16 +26,16 @@ def _translator(options: TranslationOptions) -> Translate:
     from peers.plain_models import fill, for_decoding, plain, write
 
     steps = options.forced
-    assert steps is not None, "the plain one writes a number of pieces that is given"
-    pieces = json.loads((options.folder / "pieces.json").read_text("utf-8"))
-    ids, model = {piece: i for i, piece in enumerate(pieces)}, plain(options.model, len(pieces))
+    assert steps is not None, "the plain one writes a number of tokens that is given"
+    tokens = json.loads((options.folder / "tokens.json").read_text("utf-8"))
+    ids, model = {token: i for i, token in enumerate(tokens)}, plain(options.model, len(tokens))
     fill(model, options.model, load_file(options.folder / "regard" / "model.safetensors"))
     for_decoding(model, options.precision)
 
-    def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
-        rows = [torch.tensor([*(ids.get(piece, UNK) for piece in sentence), EOS]) for sentence in sentences]
+    def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
+        rows = [torch.tensor([*(ids.get(token, UNK) for token in sentence), EOS]) for sentence in sentences]
         source = pad_sequence(rows, batch_first=True, padding_value=PAD)
-        return [[pieces[i] for i in row] for row in write(model, source, source.ne(PAD), steps).tolist()]
+        return [[tokens[i] for i in row] for row in write(model, source, source.ne(PAD), steps).tolist()]
 
     return lambda sentences: by_length(sentences, translate)
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from peers.observe import Options, Recorder, kept, trainable
+from peers.observe import Options, Recorder, counts_of, trainable
 from prepare import PAD, read_ids
 from shapes import TOKENS
 
@@ -39,7 +39,7 @@ def loop(options: Options, recorder: Recorder, model: Any, first: int, logits: C
         recorder.boundary()
         source, target = (padded([side[i] for i in batch]) for side in (sources, targets))
         keep = source.ne(PAD)
-        recorder.add(kept(keep, target.ne(PAD)))
+        recorder.add(counts_of(keep, target.ne(PAD)))
         before = torch.cat([torch.full((len(batch), 1), first), target[:, :-1]], 1)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
             said = logits(source, keep, before)

@@ -1,4 +1,4 @@
-"""Regard, through its own Trainer, told of each update as its journal is."""
+"""Regard, through its own Trainer, whose reports of updates the recorder counts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from shapes import LINEAGE, TOKENS, VOCABULARY
 ENDLESS = 10**9
 
 RUN = {
-    "data": {"source": "train.en", "target": "train.de"},  # named only: the pieces are read from prepared files
+    "data": {"source": "train.en", "target": "train.de"},  # names only: the token ids are read from prepared files
     "batching": {"tokens": TOKENS},
     "training": {
         "optimizer": "adam",
         "label_smoothing": 0.1,
         "updates": ENDLESS,
         "validate_every": ENDLESS,
-        "log_every": 1,  # so that the journal tells of every update
+        "log_every": 1,  # report every update
     },
 }
-"""What is set beside the preset; everything else is Regard's default."""
+"""Settings beside the preset; everything else is Regard's default."""
 
 GRU = {
     "encoder": {"embedding": 512, "dropout": 0.2},
@@ -30,7 +30,7 @@ GRU = {
 
 
 def main() -> None:
-    """Train until the recorder has seen enough."""
+    """Train until the recorder ends the process."""
     options, recorder = start("regard")
     import torch
     from regard.data.batch import Example
@@ -46,22 +46,22 @@ def main() -> None:
     examples = [Example(source, target) for source, target in zip(sources, targets, strict=True)]
     batches = BatchStream(examples, recipe.batching, recipe.training.seed)
 
-    # The journal counts target tokens only: what belongs to them is taken from the whole epoch.
-    share = sum(map(len, sources)) / sum(map(len, targets))
+    # The journal counts target tokens only: source tokens and padding are in the proportion of the whole epoch.
+    source_ratio = sum(map(len, sources)) / sum(map(len, targets))
     source_pads, target_pads = batches.padding()
-    told = 0
+    total = 0
 
-    def say(event: str, values: dict[str, Any]) -> None:
-        nonlocal told
+    def report(event: str, values: dict[str, Any]) -> None:
+        nonlocal total
         if event != "train":
             return
-        target, told = values["tokens"] - told, values["tokens"]
-        source = target * share
+        target, total = values["tokens"] - total, values["tokens"]
+        source = target * source_ratio
         recorder.add(Counts(source, source / (1 - source_pads), target, target / (1 - target_pads)))
         recorder.boundary()
 
     recorder.boundary()
-    Trainer(model, batches, recipe, options.work, lambda _: {"chrf": 0.0}, say).run()
+    Trainer(model, batches, recipe, options.work, lambda _: {"chrf": 0.0}, report).run()
 
 
 def _recipe(options: Options) -> Any:

@@ -1,4 +1,4 @@
-"""Regard's captioner: trained by its own Trainer, decoded by the engine that `regard caption` uses."""
+"""Regard's captioner: trained by its own Trainer, decoded by the engine of `regard caption`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scenes import BATCH, CAPTIONS, STEPS, VOCABULARY, Options, Watch, random_scenes, start, tell
+from scenes import BATCH, CAPTIONS, STEPS, VOCABULARY, Options, Recorder, random_scenes, report, start
 
 ENDLESS = 10**9
 
@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def recipe(options: Options) -> Any:
-    """The preset, with what is set for a run without validation."""
+    """Return the recipe: the preset with the settings of a run without validation."""
     from regard.settings import merge
     from regard.training import Recipe, preset
 
@@ -34,34 +34,34 @@ def recipe(options: Options) -> Any:
 
 
 def train(options: Options) -> None:
-    """Train until the watch has seen enough."""
+    """Train until the recorder ends the process."""
     from regard.data.batch import Example
     from regard.data.batching import BatchStream
     from regard.data.images import ImageSizeSettings, source_pixels
     from regard.models import build, count_parameters
     from regard.training import Trainer
 
-    chosen, (pixels, captions) = recipe(options), random_scenes(options.pictures)
-    pictures = [source_pixels(some, ImageSizeSettings(height=0, width=0)) for some in pixels]
-    examples = [Example(picture, own[0], tuple(own[1:])) for picture, own in zip(pictures, captions, strict=True)]
+    chosen, (pixels, captions) = recipe(options), random_scenes(options.images)
+    images = [source_pixels(image, ImageSizeSettings(height=0, width=0)) for image in pixels]
+    examples = [Example(image, texts[0], tuple(texts[1:])) for image, texts in zip(images, captions, strict=True)]
     model = build(chosen.model, 0, VOCABULARY, False)
-    batches, watch, told = BatchStream(examples, chosen.batching, 1), Watch(options, count_parameters(model)), 0
-    each = sum(len(caption) for own in captions for caption in own) / len(captions)  # pieces of a picture's captions
+    batches, recorder, total = BatchStream(examples, chosen.batching, 1), Recorder(options, count_parameters(model)), 0
+    tokens_per_image = sum(len(caption) for texts in captions for caption in texts) / len(captions)
 
-    def say(event: str, values: dict[str, Any]) -> None:
-        nonlocal told
+    def on_event(event: str, values: dict[str, Any]) -> None:
+        nonlocal total
         if event == "train":
-            pieces, told = values["tokens"] - told, values["tokens"]
-            watch.add(pieces / each, pieces)
-            watch.boundary()
+            tokens, total = values["tokens"] - total, values["tokens"]
+            recorder.add(tokens / tokens_per_image, tokens)
+            recorder.boundary()
 
-    watch.boundary()
+    recorder.boundary()
     with tempfile.TemporaryDirectory() as folder:
-        Trainer(model, batches, chosen, Path(folder), lambda _: {"chrf": 0.0}, say).run()
+        Trainer(model, batches, chosen, Path(folder), lambda _: {"chrf": 0.0}, on_event).run()
 
 
 def caption(options: Options) -> None:
-    """Write captions of as many pieces of every picture, all pictures handed over at once, and one after another."""
+    """Decode STEPS tokens of every image: all images in one call, and one after another."""
     import torch
     from regard.data.vocabulary import BOS, EOS, PAD, UNK
     from regard.engine import DecodeRequest, Engine
@@ -73,26 +73,26 @@ def caption(options: Options) -> None:
     model = build(recipe(options).model, 0, VOCABULARY, False).eval()
     engine = Engine(model, "native", options.precision)  # type: ignore[arg-type]
     print(engine.describe())
-    pixels = torch.from_numpy(random_scenes(options.pictures)[0])
+    pixels = torch.from_numpy(random_scenes(options.images)[0])
     settings = SearchSettings(beam=options.beam, length_penalty=0.0)
     rules = (SuppressTokens((PAD, UNK, BOS, EOS)),)
 
-    def jobs(some: Any) -> list[DecodeRequest]:
-        seen = some.movedim(3, 1).float() / 255
-        return [DecodeRequest(picture, Task(name, STEPS)) for name, picture in enumerate(seen)]
+    def requests(batch: Any) -> list[DecodeRequest]:
+        images = batch.movedim(3, 1).float() / 255
+        return [DecodeRequest(image, Task(name, STEPS)) for name, image in enumerate(images)]
 
-    engine.decode(jobs(pixels), settings, rules)
+    engine.decode(requests(pixels), settings, rules)
     before, passes, alone = clock(), list[float](), list[float]()
     while sum(passes) < options.seconds / 2:
         began = time.perf_counter()
-        engine.decode(jobs(pixels), settings, rules)
+        engine.decode(requests(pixels), settings, rules)
         passes.append(time.perf_counter() - began)
     while sum(alone) < options.seconds / 2:
         began = time.perf_counter()
-        engine.decode(jobs(pixels[len(alone) % len(pixels)][None]), settings, rules)
+        engine.decode(requests(pixels[len(alone) % len(pixels)][None]), settings, rules)
         alone.append(time.perf_counter() - began)
     speed = len(pixels) / median(passes)
-    tell(speed, speed * STEPS, before, passes=len(passes), p50_ms=round(1000 * median(alone), 2))
+    report(speed, speed * STEPS, before, passes=len(passes), p50_ms=round(1000 * median(alone), 2))
 
 
 if __name__ == "__main__":

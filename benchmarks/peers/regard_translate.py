@@ -1,10 +1,10 @@
-"""Regard, by the engine that `regard translate` uses, with as many rows and threads as that finds best."""
+"""Regard, through the engine of `regard translate`, with the rows and threads that it finds best."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from peers.translating import END, Pieces, Translate, TranslationOptions, measure, start
+from peers.translating import END, Tokens, Translate, TranslationOptions, measure, start
 
 
 def main() -> None:
@@ -23,27 +23,27 @@ def _translator(options: TranslationOptions) -> Translate:
     from regard.search import SearchSettings, SuppressTokens, Task
 
     folder = options.folder / "regard"
-    found = load_folder(folder)
-    engine = Engine(found.model, options.engine, options.precision, folder)
+    model_folder = load_folder(folder)
+    engine = Engine(model_folder.model, options.engine, options.precision, folder)
     print(engine.describe())
     settings = SearchSettings(beam=options.beam, length_penalty=0.0)
-    # Where the end is forbidden, it is written with the last piece that a target may have and not before.
-    never = (PAD, UNK, BOS, EOS) if options.forced else (PAD, UNK, BOS)
-    sides = found.tokenizer.source, found.tokenizer.target
-    source, target = (side.tokens(range(len(side))) for side in sides)
-    ids = {piece: i for i, piece in enumerate(source)}
+    # If end of sentence is suppressed, the search adds it after the longest target, not before.
+    suppressed = (PAD, UNK, BOS, EOS) if options.forced else (PAD, UNK, BOS)
+    vocabularies = model_folder.tokenizer.source, model_folder.tokenizer.target
+    source, target = (vocabulary.tokens(range(len(vocabulary))) for vocabulary in vocabularies)
+    ids = {token: i for i, token in enumerate(source)}
 
     def longest(source: Sequence[int]) -> int:
-        # CTranslate2 is not taken for sentences of which anything is asked, so nothing is where it may be.
-        return (
-            options.longest if options.engine == "native" else settings.max_steps(len(source), found.model.max_target)
-        )
+        # The engine `auto` does not use CTranslate2 for sentences with a limit of their own, so they get none there.
+        if options.engine == "native":
+            return options.longest
+        return settings.max_steps(len(source), model_folder.model.max_target)
 
-    def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
-        sources = [[*(ids.get(piece, UNK) for piece in sentence), EOS] for sentence in sentences]
-        jobs = [DecodeRequest(source, Task(name, longest(source))) for name, source in enumerate(sources)]
+    def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
+        sources = [[*(ids.get(token, UNK) for token in sentence), EOS] for sentence in sentences]
+        requests = [DecodeRequest(source, Task(name, longest(source))) for name, source in enumerate(sources)]
         end = [END] if options.forced else []
-        results = engine.decode(jobs, settings, (SuppressTokens(never),))
+        results = engine.decode(requests, settings, (SuppressTokens(suppressed),))
         return [[*(target[i] for i in hypotheses[0].ids), *end] for hypotheses in results]
 
     return translate

@@ -1,6 +1,6 @@
-"""Regard as it searched at first, before there was an engine: the recurrent model with the weights of today's.
+"""Regard's first search, before there was an engine: the recurrent model with the weights of today's.
 
-Run with a checkout of that commit to import regard from; `translate.py` makes one.
+It imports regard from a checkout of that commit, which `translate.py` makes; the names are those of that commit.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from peers.translating import END, Pieces, Translate, TranslationOptions, measure, start
+from peers.translating import END, Tokens, Translate, TranslationOptions, measure, start
 
 
 def main() -> None:
@@ -28,34 +28,34 @@ def _translator(options: TranslationOptions) -> Translate:
     from regard.data.vocabulary import BOS, EOS, PAD, UNK
     from regard.models import Batch
     from regard.pipeline import BATCH_PIECES, _groups
-    from regard.search import LengthPenalty, SuppressTokens, beam, greedy
+    from regard.search import Forbid, LengthPenalty, beam, greedy
 
     kind = TokenizerSettings(byte_fallback=False)
     vocabulary = Tokenizer.load(options.folder / "regard", kind).source
-    pieces = vocabulary.tokens(range(len(vocabulary)))
-    ids = {piece: i for i, piece in enumerate(pieces)}
-    model, penalty = _model(options, len(pieces)), LengthPenalty(0.0)
-    rules = (SuppressTokens((PAD, UNK, BOS, EOS)),)
+    tokens = vocabulary.pieces(range(len(vocabulary)))
+    ids = {token: i for i, token in enumerate(tokens)}
+    model, penalty = _model(options, len(tokens)), LengthPenalty(0.0)
+    rules = (Forbid((PAD, UNK, BOS, EOS)),)
 
     @torch.inference_mode()
-    def together(rows: list[list[int]]) -> list[Any]:
+    def decode(rows: list[list[int]]) -> list[Any]:
         source, longest = model.encode(Batch(*pad(rows))), torch.full((len(rows),), options.longest)
         if options.beam == 1:
             return greedy(model, source, longest, penalty, rules)
-        return [found[0] for found in beam(model, source, longest, options.beam, penalty, rules)]
+        return [nbest[0] for nbest in beam(model, source, longest, options.beam, penalty, rules)]
 
-    def translate(sentences: Sequence[Pieces]) -> list[Pieces]:
-        rows = [[*(ids.get(piece, UNK) for piece in sentence), EOS] for sentence in sentences]
-        found = {}
+    def translate(sentences: Sequence[Tokens]) -> list[Tokens]:
+        rows = [[*(ids.get(token, UNK) for token in sentence), EOS] for sentence in sentences]
+        outputs = {}
         for group in _groups([len(row) for row in rows], BATCH_PIECES // options.beam):
-            found.update(zip(group, together([rows[i] for i in group]), strict=True))
-        return [[*(pieces[i] for i in found[place].ids), END] for place in range(len(rows))]
+            outputs.update(zip(group, decode([rows[i] for i in group]), strict=True))
+        return [[*(tokens[i] for i in outputs[index].ids), END] for index in range(len(rows))]
 
     return translate
 
 
 def _model(options: TranslationOptions, vocabulary: int) -> Any:
-    """The model of that time; the layers of its encoder were one module, and are one each now."""
+    """Return the model of that commit; its encoder layers were one module, and are one module each now."""
     import torch
     from regard.models import ModelSettings, build
     from regard.training import preset

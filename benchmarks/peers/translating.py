@@ -1,7 +1,7 @@
-"""What the adapters of translation share: their options, and the stopwatch.
+"""Options of the translation adapters, and the measurement of throughput and latency.
 
-An adapter builds a function from sentences of pieces to sentences of pieces; what turns pieces into numbers and back is
-in it and is measured. Loading is not.
+An adapter builds a function from tokenised sentences to tokenised translations; converting tokens to ids and back is
+part of it and is measured. Loading is not.
 """
 
 from __future__ import annotations
@@ -25,56 +25,56 @@ __all__ = [
     "BATCH",
     "END",
     "FEW_TOKENS",
-    "Pieces",
+    "Tokens",
     "Translate",
     "TranslationOptions",
     "as_training",
     "by_length",
     "measure",
     "read",
+    "report",
     "start",
-    "tell",
 ]
 
 BATCH = 64
-"""Sentences that systems without a choice of their own decode together."""
+"""Batch size of systems without a choice of their own."""
 END = "</s>"
 FEW_TOKENS = 512
-"""The size of the one batch that makes a model to translate with; what it says does not matter."""
-WARM_REQUESTS, LEAST_REQUESTS, MOST_REQUESTS = 5, 10, 100
+"""Batch size of the single update that makes a model to translate with; its output does not matter."""
+WARMUP_REQUESTS, MIN_REQUESTS, MAX_REQUESTS = 5, 10, 100
 
-Pieces = list[str]
-Translate = Callable[[Sequence[Pieces]], list[Pieces]]
+Tokens = list[str]
+Translate = Callable[[Sequence[Tokens]], list[Tokens]]
 
 
 @dataclass(frozen=True)
 class TranslationOptions:
-    """What to measure, and where."""
+    """What to measure, and in which folders."""
 
     model: str  # its name, as in translators.py
-    folder: Path  # what models.py made of it, or the peer's own model
+    folder: Path  # written by models.py, or the peer's own model
     source: Path
-    data: Path  # the folder that prepare.py wrote
+    data: Path  # folder written by prepare.py
     precision: str
     engine: str  # of Regard
     beam: int
-    forced: int | None  # steps of every sentence; None: the model decides
-    most: int  # pieces of the longest target where it does
+    forced: int | None  # steps of every sentence; None: natural length
+    max_length: int  # tokens of the longest target at natural length
     threads: int
-    seconds: float  # translate as many sentences as take so long …
+    seconds: float  # translate as many sentences as take this long …
     whole: bool  # … or all of them
-    out: Path | None  # where the translations go
-    setting: dict[str, Any]  # what was tried and found best before
+    out: Path | None  # file for the translations
+    setting: dict[str, Any]  # settings found best before
     task: str  # measure; try settings; make a model in `folder`
 
     @property
     def longest(self) -> int:
         """Steps of the longest target."""
-        return self.forced or self.most
+        return self.forced or self.max_length
 
 
 def start(name: str) -> TranslationOptions:
-    """Read the command line and set the threads. To be called before the system is imported."""
+    """Read the command line and set the threads; call this before importing the system."""
     options = _options(name)
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(options.threads)))
     return options
@@ -83,15 +83,15 @@ def start(name: str) -> TranslationOptions:
 def measure(
     options: TranslationOptions, translate: Translate, alone: Callable[[], Translate] | None = None
 ) -> NoReturn:
-    """Measure throughput, peak memory and latency, tell them, and end.
+    """Measure throughput, peak memory and latency, print them, and end the process.
 
-    `alone` makes what answers single requests, where that is not what translates many.
+    `alone` makes the function for single requests, if it is another than that for many.
     """
     sources = _sentences(options, translate)
     before, passes = clock(), []
     while not passes or sum(passes) < options.seconds / 2:
         began = time.perf_counter()
-        found = translate(sources)
+        outputs = translate(sources)
         passes.append(time.perf_counter() - began)
     peak = peak_memory()
     if alone is not None:
@@ -101,15 +101,15 @@ def measure(
     latencies = _latencies(translate, sources, options.seconds / 2)
     if options.out is not None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text("".join(" ".join(pieces) + "\n" for pieces in found), "utf-8")
-    tell(
+        options.out.write_text("".join(" ".join(tokens) + "\n" for tokens in outputs), "utf-8")
+    report(
         {
             "sentences": len(sources),
             "passes": len(passes),
             "sentences_s": round(len(sources) / median(passes), 2),
-            "pieces": round(fmean(map(len, found)), 2),
-            "fewest": min(map(len, found)),
-            "most": max(map(len, found)),
+            "tokens": round(fmean(map(len, outputs)), 2),
+            "shortest": min(map(len, outputs)),
+            "longest": max(map(len, outputs)),
             "p50_ms": round(_quantile(latencies, 0.5) * 1000, 3),
             "p95_ms": round(_quantile(latencies, 0.95) * 1000, 3),
             "requests": len(latencies),
@@ -120,12 +120,12 @@ def measure(
     )
 
 
-def _sentences(options: TranslationOptions, translate: Translate) -> list[Pieces]:
-    """The sentences to measure with, after some or all of them were translated once."""
+def _sentences(options: TranslationOptions, translate: Translate) -> list[Tokens]:
+    """Return the sentences to measure with, after translating some or all of them once as warm-up."""
     sources = read(options.source)
     translate(sources[:BATCH])
     if options.whole:
-        translate(sources)  # what a system finds out about large batches, it finds out now
+        translate(sources)  # systems that tune themselves on large batches do so now
         return sources
     began = time.perf_counter()
     translate(sources[:BATCH])
@@ -136,45 +136,45 @@ def _sentences(options: TranslationOptions, translate: Translate) -> list[Pieces
     return sources
 
 
-def _latencies(translate: Translate, sources: Sequence[Pieces], seconds: float) -> list[float]:
-    """Seconds of single requests one after another, shortest first."""
-    for source in sources[:WARM_REQUESTS]:
+def _latencies(translate: Translate, sources: Sequence[Tokens], seconds: float) -> list[float]:
+    """Return the seconds of single requests, measured one after another, in ascending order."""
+    for source in sources[:WARMUP_REQUESTS]:
         translate([source])
-    found: list[float] = []
-    while len(found) < LEAST_REQUESTS or (len(found) < MOST_REQUESTS and sum(found) < seconds):
+    latencies: list[float] = []
+    while len(latencies) < MIN_REQUESTS or (len(latencies) < MAX_REQUESTS and sum(latencies) < seconds):
         began = time.perf_counter()
-        translate([sources[len(found) % len(sources)]])
-        found.append(time.perf_counter() - began)
-    return sorted(found)
+        translate([sources[len(latencies) % len(sources)]])
+        latencies.append(time.perf_counter() - began)
+    return sorted(latencies)
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-def read(file: Path) -> list[Pieces]:
-    """Sentences as pieces."""
+def read(file: Path) -> list[Tokens]:
+    """Read tokenised sentences."""
     return [line.split(" ") for line in file.read_text("utf-8").removesuffix("\n").split("\n")]
 
 
-def by_length(sentences: Sequence[Pieces], translate: Translate, size: int = BATCH) -> list[Pieces]:
-    """Translate so many sentences of nearly the same length at a time; the order is that of the sentences."""
+def by_length(sentences: Sequence[Tokens], translate: Translate, size: int = BATCH) -> list[Tokens]:
+    """Translate in batches of `size` sentences of similar length; the outputs are in the order of the sentences."""
     order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
-    found: dict[int, Pieces] = {}
+    outputs: dict[int, Tokens] = {}
     for first in range(0, len(order), size):
-        some = order[first : first + size]
-        found.update(zip(some, translate([sentences[i] for i in some]), strict=True))
-    return [found[i] for i in range(len(sentences))]
+        batch = order[first : first + size]
+        outputs.update(zip(batch, translate([sentences[i] for i in batch]), strict=True))
+    return [outputs[i] for i in range(len(sentences))]
 
 
-def tell(result: dict[str, Any]) -> NoReturn:
-    """Print the result and end at once: nobody waits for threads that systems leave behind."""
+def report(result: dict[str, Any]) -> NoReturn:
+    """Print the result and end the process at once, without waiting for threads that systems leave behind."""
     print("RESULT " + json.dumps(result), flush=True)
     os._exit(0)
 
 
 def as_training(options: TranslationOptions) -> Options:
-    """What a training adapter is asked for, to make a model of the same shape."""
+    """Return the options of a training adapter that makes a model of the same shape."""
     return Options(
         peer="",
         name=options.model,
@@ -199,12 +199,12 @@ def _options(name: str) -> TranslationOptions:
     parser.add_argument("--engine", default="native")
     parser.add_argument("--beam", type=int, default=1)
     parser.add_argument("--forced", type=int)
-    parser.add_argument("--most", type=int, default=60)
+    parser.add_argument("--max-length", type=int, default=60)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--whole", type=int, default=0)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--setting", type=json.loads, default={})
     parser.add_argument("--task", default="measure", choices=("measure", "try", "make"))
-    given = parser.parse_args()
-    return TranslationOptions(**{**vars(given), "whole": bool(given.whole)})
+    arguments = parser.parse_args()
+    return TranslationOptions(**{**vars(arguments), "whole": bool(arguments.whole)})

@@ -55,7 +55,7 @@ def _translator(options: TranslationOptions) -> Translate:
 
 
 def _model(options: TranslationOptions, vocabulary: int) -> Any:
-    """Return the model of that commit; its encoder layers were one module, and are one module each now."""
+    """Return the model of that commit, where encoder layers were one module and attention was called `read`."""
     import torch
     from regard.models import ModelSettings, build
     from regard.training import preset
@@ -63,7 +63,10 @@ def _model(options: TranslationOptions, vocabulary: int) -> Any:
 
     model = build(ModelSettings.parse(preset("rnn-bahdanau")["model"], "preset"), vocabulary, vocabulary, True)
     tensors = load_file(options.folder / "regard" / "model.safetensors")
-    named = {re.sub(r"\.networks\.(\d+)\.(\w+?)_l0", r".network.\2_l\1", name): t for name, t in tensors.items()}
+    named = {
+        re.sub(r"\.networks\.(\d+)\.(\w+?)_l0", r".network.\2_l\1", name).replace(".cross_attention.", ".read."): tensor
+        for name, tensor in tensors.items()
+    }
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(named[name])

@@ -23,9 +23,8 @@ def main() -> None:
 
 def _translator(options: TranslationOptions) -> Translate:
     import torch
-    from regard.data.batch import pad
-    from regard.data.tokenizer import Tokenizer, TokenizerSettings
-    from regard.data.vocabulary import BOS, EOS, PAD, UNK
+    from regard.data.batching import pad
+    from regard.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerSettings
     from regard.models import Batch
     from regard.pipeline import BATCH_PIECES, _groups
     from regard.search import Forbid, LengthPenalty, beam, greedy

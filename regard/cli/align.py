@@ -111,17 +111,9 @@ class _Direction:
 
 def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[str], list[Gold] | None]:
     """Read sources, targets and gold links. Raises DataError, with all causes, if they do not belong together."""
-    from regard.data.text import clean, read_files
+    from regard.data.text import clean, read_parallel
 
-    names = [source, target, *([gold] if gold else [])]
-    files = [file.lines for file in read_files(names)]
-    uneven = [
-        f"{name} has {len(lines)} lines and {source} has {len(files[0])}; give files whose lines belong together"
-        for name, lines in zip(names, files, strict=True)
-        if len(lines) != len(files[0])
-    ]
-    if uneven:
-        raise DataError(*uneven)
+    files = read_parallel([source, target, *([gold] if gold else [])])
     sources, targets = ([clean(line) for line in lines] for lines in files[:2])
     empty = [str(n) for n, pair in enumerate(zip(sources, targets, strict=True), 1) if not all(pair)]
     if empty:

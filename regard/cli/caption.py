@@ -11,23 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regard.cli import options
 from regard.cli.app import app, setup_process, warn
-from regard.cli.options import (
-    Debug,
-    Device,
-    Engine,
-    Forbid,
-    Format,
-    NBest,
-    Precision,
-    Prefix,
-    Quiet,
-    Run,
-    Seed,
-    Threads,
-    With,
-    select_device,
-)
 from regard.cli.search_options import search_command, search_options
 from regard.errors import DataError, LineWarning
 
@@ -44,23 +29,23 @@ IMAGES_AT_ONCE = 64
 @app.command(cls=search_command(without=("coverage_penalty", "max_ratio", "max_extra")))
 def caption(
     context: typer.Context,
-    run: Run,
+    run: options.Run,
     images: Annotated[list[Path], typer.Argument(help="Images, or folders of them.")],
-    nbest: NBest = 1,
-    format: Format = "text",
+    nbest: options.NBest = 1,
+    format: options.Format = "text",
     regions: Annotated[
         bool, typer.Option("--regions", help="With jsonl: the region of the image that each word attends to most.")
     ] = False,
-    prefix: Prefix = "",
-    forbid: Forbid = None,
-    with_: With = None,
-    engine: Engine = "auto",
-    precision: Precision = "float32",
-    device: Device = "auto",
-    threads: Threads = None,
-    seed: Seed = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    prefix: options.Prefix = "",
+    forbid: options.Forbid = None,
+    with_: options.With = None,
+    engine: options.Engine = "auto",
+    precision: options.Precision = "float32",
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    seed: options.Seed = None,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Caption images.
 
@@ -72,13 +57,13 @@ def caption(
     from regard.search import Constraints
 
     files, runs = _files(images), [run, *(with_ or ())]
-    captioner = load_captioner(runs if len(runs) > 1 else run, select_device(device), engine, precision)
-    options = {"nbest": nbest, **search_options(context, seed), "readings": regions and format == "jsonl"}
-    options["constraints"] = Constraints(prefix, forbid=tuple(forbid or ()))
+    captioner = load_captioner(runs if len(runs) > 1 else run, options.select_device(device), engine, precision)
+    arguments = {"nbest": nbest, **search_options(context, seed), "readings": regions and format == "jsonl"}
+    arguments["constraints"] = Constraints(prefix, forbid=tuple(forbid or ()))
     causes = list[str]()
     for first in range(0, len(files), IMAGES_AT_ONCE):
         loaded = _load_images(files[first : first + IMAGES_AT_ONCE], captioner, causes)
-        for (file, _), result in zip(loaded, _captions(captioner, loaded, options), strict=True):
+        for (file, _), result in zip(loaded, _captions(captioner, loaded, arguments), strict=True):
             typer.echo(_json(file, result, regions) if format == "jsonl" else _text(file, result, nbest))
     if causes:
         raise DataError(*causes)
@@ -118,12 +103,12 @@ def _load_images(files: Sequence[Path], captioner: Captioner, causes: list[str])
 
 
 def _captions(
-    captioner: Captioner, images: Sequence[tuple[Path, SourcePixels]], options: dict[str, Any]
+    captioner: Captioner, images: Sequence[tuple[Path, SourcePixels]], arguments: dict[str, Any]
 ) -> list[Caption]:
     """Caption loaded images; warnings name the file."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LineWarning)
-        captions = captioner.caption([pixels for _, pixels in images], **options)
+        captions = captioner.caption([pixels for _, pixels in images], **arguments)
     for warning in caught:
         file = f"{images[warning.message.index][0]}: " if isinstance(warning.message, LineWarning) else ""
         warn(f"{file}{warning.message}")

@@ -13,7 +13,7 @@ import typer
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Run, Seed, Threads, select_device
 from regard.cli.search_options import search_command, search_options
-from regard.errors import DataError, UsageError
+from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.evaluation.length_buckets import Bucket
@@ -162,16 +162,9 @@ def _print_buckets(buckets: list[Bucket]) -> None:
 
 def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[list[str]]]:
     """Read files that correspond line by line; references are normalised to Unicode NFC, as the outputs are."""
-    from regard.data.text import read_files
+    from regard.data.text import read_parallel
 
-    sources, *references = (file.lines for file in read_files([source, *reference]))
-    uneven = [
-        f"{path} has {len(lines)} lines and {source} has {len(sources)}; give files whose lines belong together"
-        for path, lines in zip(reference, references, strict=True)
-        if len(lines) != len(sources)
-    ]
-    if uneven:
-        raise DataError(*uneven)
+    sources, *references = read_parallel([source, *reference])
     composed = [[unicodedata.normalize("NFC", line) for line in lines] for lines in references]
     for path, lines, before in zip(reference, composed, references, strict=True):
         if changed := sum(map(str.__ne__, lines, before)):

@@ -12,23 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from regard.cli import options
 from regard.cli.app import app, say, setup_process, warn
-from regard.cli.options import (
-    Debug,
-    Device,
-    Engine,
-    Forbid,
-    Format,
-    NBest,
-    Precision,
-    Prefix,
-    Quiet,
-    Run,
-    Seed,
-    Threads,
-    With,
-    select_device,
-)
 from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
 from regard.errors import DataError, LineWarning, UsageError
@@ -57,28 +42,28 @@ WorkerCount = Annotated[int, typer.Option("--workers", min=1, max=1024, help="Nu
 @app.command(cls=search_command())
 def translate(
     context: typer.Context,
-    run: Run,
+    run: options.Run,
     file: Annotated[str, typer.Argument(help="Lines to translate; - is standard input.")] = "-",
-    nbest: NBest = 1,
-    format: Format = "text",
+    nbest: options.NBest = 1,
+    format: options.Format = "text",
     alignments: Annotated[bool, typer.Option("--alignments", help="Add word links as source-target.")] = False,
-    prefix: Prefix = "",
+    prefix: options.Prefix = "",
     term: Annotated[list[str] | None, typer.Option(help="A word that must appear; may be repeated.")] = None,
-    forbid: Forbid = None,
-    with_: With = None,
+    forbid: options.Forbid = None,
+    with_: options.With = None,
     input: InputFormat = "text",
     stream: Stream = False,
     output: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
     resume: Resume = False,
     chunk: Chunk = 2000,
     workers: WorkerCount = 1,
-    engine: Engine = "auto",
-    precision: Precision = "float32",
-    device: Device = "auto",
-    threads: Threads = None,
-    seed: Seed = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    engine: options.Engine = "auto",
+    precision: options.Precision = "float32",
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    seed: options.Seed = None,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
 ) -> None:
     """Translate a file or standard input, line by line.
 
@@ -90,7 +75,8 @@ def translate(
     from regard.pipeline import load_translator
     from regard.search import Constraints
 
-    device, engine, search = select_device(device), _engine(engine, workers, run), search_options(context, seed)
+    device, engine = options.select_device(device), _engine(engine, workers, run)
+    search = search_options(context, seed)
     if workers > 1 and device != "cpu":
         raise UsageError(f"--workers {workers}: processes share the CPU only; give --device cpu, or one worker")
     lines, runs = Lines(file), [run, *(with_ or ())]
@@ -103,9 +89,9 @@ def translate(
         _refuse_to_stream(context, search)
         _stream(make(), lines, run, constraints, search)
         return
-    options = {"nbest": nbest, "alignments": alignments, **search}
-    translator = ChunkTranslator(lines.name, OutputFormat(format == "jsonl", nbest), options, parser)
-    conditions = {**options, "prefix": prefix, "term": list(constraints.terms), "forbid": list(constraints.forbid)}
+    arguments = {"nbest": nbest, "alignments": alignments, **search}
+    translator = ChunkTranslator(lines.name, OutputFormat(format == "jsonl", nbest), arguments, parser)
+    conditions = {**arguments, "prefix": prefix, "term": list(constraints.terms), "forbid": list(constraints.forbid)}
     conditions |= {"input": input, "format": format, "chunk": chunk}
     conditions |= {"engine": engine, "precision": precision, "device": device}
     with (
@@ -136,7 +122,7 @@ def _translate_chunks(
         report(chunk.end)
 
 
-def _engine(engine: Engine, workers: int, run: Path) -> Engine:
+def _engine(engine: options.Engine, workers: int, run: Path) -> options.Engine:
     """Return the engine to load: several processes that measured for themselves could choose different ones."""
     return "native" if engine == "auto" and (workers > 1 or not (run / "exports").is_dir()) else engine
 
@@ -234,8 +220,8 @@ def _open_output(
     files = fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
         files |= {f"{name} of model {number}": digest for name, digest in fingerprints(other).items()}
-    options = {f"--{name.replace('_', '-')}": value for name, value in conditions.items()}
-    with ResumableOutput(output, {"option": options, "file": files}).open(resume) as part:
+    flags = {f"--{name.replace('_', '-')}": value for name, value in conditions.items()}
+    with ResumableOutput(output, {"option": flags, "file": files}).open(resume) as part:
         if resume:
             done = part.mark.lines
             say(f"continuing after line {done:,}" if done else "nothing to resume: starting at line 1")

@@ -136,7 +136,7 @@ def read_captions(
     raised for a file that cannot be read at all.
     """
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; give the folder of the images with --images")
+        raise DataError(f"{folder}: no such folder; give the folder of the images with `images=`")
     lines, notes = _lines(path)
     kind, unit, rows = _rows(lines, path)
     captions: dict[str, list[str]] = {}
@@ -181,7 +181,7 @@ def hold_out_images(captions: CaptionSet, seed: int) -> tuple[CaptionSet, Captio
     if len(captions) < 2:
         raise DataError(
             f"{captions.path}: has captions of {len(captions)} image only, and none is left to train on when some are "
-            "held out for validation; give more, or --valid-captions"
+            "held out for validation; give more, or `valid_captions=`"
         )
     count = min(MAX_IMAGES, max(1, len(captions) // FRACTION))
     held_out = set(random.Random(seed).sample(range(len(captions)), count))

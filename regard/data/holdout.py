@@ -51,7 +51,7 @@ def _without(corpus: T, valid: tuple[Pair, ...], held_out: int) -> T:
     if not len(rest):
         raise DataError(
             f"{' and '.join(corpus.report.files)}: of {len(corpus)} pairs none is left to train on when some are held "
-            "out for validation; give more pairs, or --valid-source and --valid-target"
+            "out for validation; give more pairs, or `valid_source=` and `valid_target=`"
         )
     shared = len(corpus) - len(rest) - held_out
     also = f", and {shared:,} more that share a side with them left out" if shared else ""

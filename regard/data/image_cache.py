@@ -172,7 +172,7 @@ class _CacheWriter:
         except OSError as problem:
             raise DataError(
                 f"{self._folder}: the decoded images cannot be written ({problem.strerror}); make room, or choose "
-                "another --out"
+                "another `out=`"
             ) from None
 
 

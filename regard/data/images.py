@@ -146,7 +146,7 @@ class ImageSettings(ImageSizeSettings):
         if self.folder is None or self.captions is None:
             given, missing = ("folder", "captions") if self.captions is None else ("captions", "folder")
             without = f"{given} is given without {missing}; " if self.folder != self.captions else ""
-            raise ValueError(f"{without}give folder and captions (--images and --captions)")
+            raise ValueError(f"{without}give folder and captions (`images=` and `captions=`)")
         return self
 
     @property

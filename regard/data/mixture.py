@@ -48,7 +48,7 @@ class Mixture(BatchSource):
         if len(positions) != len(self.streams):
             raise ConfigurationError(
                 f"data.mix: the run has positions in {len(positions)} corpora and the recipe has {len(self.streams)}; "
-                "give those it began with, or train anew with another --out"
+                "give those it began with, or train anew with another `out=`"
             )
         plans = [stream.plans(start) for stream, start in zip(self.streams, positions, strict=True)]
         number = position.batch

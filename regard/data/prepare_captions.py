@@ -96,7 +96,7 @@ def read_caption_corpus(
     captions: Path, folder: Path, image_size: ImageSizeSettings, skip_bad: bool, log: Log
 ) -> CaptionCorpus:
     """Read and decode captioned images for evaluation, in memory."""
-    problems = Problems(skip_bad, "--skip-bad goes on without what cannot be used")
+    problems = Problems(skip_bad, "`skip_bad=True` leaves out what cannot be used")
     caption_set = read_captions(captions, folder, problems, "test")
     cache = cached_images(caption_set.paths, image_size)
     _add_problems(problems, caption_set, cache)

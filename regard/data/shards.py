@@ -29,7 +29,7 @@ __all__ = ["REMEDY", "ROWS", "Shards", "write_shards"]
 
 ROWS = 1 << 18  # pairs in a shard
 FORMAT, VERSION, INDEX = "Regard shards", 1, "index.json"
-REMEDY = "; remove the folder, and train with --resume: it is made anew from the text"
+REMEDY = "; remove the folder, and train with `resume=True`: it is made anew from the text"
 
 _SIDES = ("source", "target")
 _CHUNK = 1 << 20  # bytes
@@ -126,7 +126,7 @@ def write_shards(
             write_text(temporary / INDEX, json.dumps(index, indent=1))
     except OSError as problem:
         raise DataError(
-            f"{folder}: cannot be written ({problem.strerror or problem}); make room, or choose another --out"
+            f"{folder}: cannot be written ({problem.strerror or problem}); make room, or choose another `out=`"
         ) from None
     return Shards.open(folder)
 

@@ -7,7 +7,7 @@ import gzip
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ __all__ = [
     "read_file",
     "read_files",
     "read_lines",
+    "read_parallel",
     "write_lines",
 ]
 
@@ -72,6 +73,18 @@ def read_files(paths: Iterable[str | Path]) -> list[TextFile]:
             causes += problem.causes
     if causes:
         raise DataError(*causes)
+    return files
+
+
+def read_parallel(paths: Sequence[str | Path]) -> list[list[str]]:
+    """Read files that correspond line by line. Raises DataError, with all causes, if their lengths differ."""
+    files = [file.lines for file in read_files(paths)]
+    if uneven := [
+        f"{path} has {len(lines)} lines and {paths[0]} has {len(files[0])}; give files whose lines belong together"
+        for path, lines in zip(paths, files, strict=True)
+        if len(lines) != len(files[0])
+    ]:
+        raise DataError(*uneven)
     return files
 
 

@@ -19,7 +19,7 @@ __all__ = [
     "VOCABULARY",
     "Options",
     "Recorder",
-    "random_scenes",
+    "random_captioned_images",
     "report",
     "start",
 ]
@@ -68,7 +68,7 @@ def start(name: str) -> Options:
     return options
 
 
-def random_scenes(count: int) -> tuple[Any, list[list[list[int]]]]:
+def random_captioned_images(count: int) -> tuple[Any, list[list[list[int]]]]:
     """Return pixels (count, Y, X, 3) in bytes, and the captions of each image as token ids, ends included."""
     import numpy as np
 

@@ -7,7 +7,7 @@ import time
 from statistics import median
 from typing import Any
 
-from scenes import BATCH, END, STEPS, VOCABULARY, Options, Recorder, random_scenes, report, start
+from scenes import BATCH, END, STEPS, VOCABULARY, Options, Recorder, random_captioned_images, report, start
 
 PAD, BOS = 0, 2
 SIZE, STATE, ATTENTION, EMBEDDING, WIDTH, DROPOUT = 256, 512, 256, 256, 32, 0.3
@@ -92,7 +92,7 @@ def train(options: Options) -> None:
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
-    pixels, captions = random_scenes(options.images)
+    pixels, captions = random_captioned_images(options.images)
     model, images = network(), torch.from_numpy(pixels)
     recorder = Recorder(options, sum(parameter.numel() for parameter in model.parameters()))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
@@ -119,7 +119,7 @@ def caption(options: Options) -> None:
 
     from machine import clock
 
-    model, images = network().eval(), torch.from_numpy(random_scenes(options.images)[0])
+    model, images = network().eval(), torch.from_numpy(random_captioned_images(options.images)[0])
 
     @torch.inference_mode()
     def decode(batch: Any) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scenes import BATCH, CAPTIONS, STEPS, VOCABULARY, Options, Recorder, random_scenes, report, start
+from scenes import BATCH, CAPTIONS, STEPS, VOCABULARY, Options, Recorder, random_captioned_images, report, start
 
 ENDLESS = 10**9
 
@@ -41,7 +41,7 @@ def train(options: Options) -> None:
     from regard.models import build, count_parameters
     from regard.training import Trainer
 
-    chosen, (pixels, captions) = recipe(options), random_scenes(options.images)
+    chosen, (pixels, captions) = recipe(options), random_captioned_images(options.images)
     images = [source_pixels(image, ImageSizeSettings(height=0, width=0)) for image in pixels]
     examples = [Example(image, texts[0], tuple(texts[1:])) for image, texts in zip(images, captions, strict=True)]
     model = build(chosen.model, 0, VOCABULARY, False)
@@ -73,7 +73,7 @@ def caption(options: Options) -> None:
     model = build(recipe(options).model, 0, VOCABULARY, False).eval()
     engine = Engine(model, "native", options.precision)  # type: ignore[arg-type]
     print(engine.describe())
-    pixels = torch.from_numpy(random_scenes(options.images)[0])
+    pixels = torch.from_numpy(random_captioned_images(options.images)[0])
     settings = SearchSettings(beam=options.beam, length_penalty=0.0)
     rules = (SuppressTokens((PAD, UNK, BOS, EOS)),)
 

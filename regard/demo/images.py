@@ -14,7 +14,7 @@ from regard.demo.training import Output, train_model
 if TYPE_CHECKING:
     from regard.evaluation.pointing import Map, Pointing, Region
     from regard.pipeline import AlignmentChoice, Caption, Captioner
-    from regard.samples.images import Captioned, PictureSample
+    from regard.samples.images import CaptionedScene, ImageSample
     from regard.training import Recipe
 
 __all__ = ["Judgement", "demo_images", "demo_recipe", "judge"]
@@ -42,9 +42,9 @@ def demo_images(out: Path, language: str, device: str, seed: int, output: Output
     The last two lines printed are the share of true captions, and of nouns whose attention points at what they name.
     Returns whether both suffice.
     """
-    from regard.samples.images import pictures
+    from regard.samples.images import image_sample
 
-    start, data, sample = time.perf_counter(), out / "data", pictures()
+    start, data, sample = time.perf_counter(), out / "data", image_sample()
     sizes = ", ".join(f"{len(scenes):,} to {name}" for name, scenes in sample.splits.items())
     if not (data / "test.regions.jsonl").is_file():  # the last that is written
         sample.write(data)
@@ -97,7 +97,9 @@ def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
     return Recipe.parse(merge(preset("caption-transformer"), changes), "the demonstration")
 
 
-def _with_best_head(folder: Path, device: str, scenes: Sequence[Captioned], data: Path, language: str) -> Captioner:
+def _with_best_head(
+    folder: Path, device: str, scenes: Sequence[CaptionedScene], data: Path, language: str
+) -> Captioner:
     """Choose the head whose attention points best on these scenes, store the choice, and load the captioner."""
     from regard.model_folder import save_alignment
     from regard.pipeline import load_captioner
@@ -107,11 +109,11 @@ def _with_best_head(folder: Path, device: str, scenes: Sequence[Captioned], data
     return load_captioner(folder, device)
 
 
-def _caption(captioner: Captioner, scenes: Sequence[Captioned], data: Path) -> list[Caption]:
+def _caption(captioner: Captioner, scenes: Sequence[CaptionedScene], data: Path) -> list[Caption]:
     return captioner.caption([data / "images" / scene.file for scene in scenes], readings=True)
 
 
-def _best_head(captions: Sequence[Caption], scenes: Sequence[Captioned], language: str) -> AlignmentChoice:
+def _best_head(captions: Sequence[Caption], scenes: Sequence[CaptionedScene], language: str) -> AlignmentChoice:
     """Return the layer and head (or mean of heads) whose attention maps point best; of equals the first."""
     from regard.pipeline import AlignmentChoice
 
@@ -126,33 +128,35 @@ def _best_head(captions: Sequence[Caption], scenes: Sequence[Captioned], languag
 
 
 def judge(
-    captions: Sequence[Caption], scenes: Sequence[Captioned], language: str, choice: AlignmentChoice
+    captions: Sequence[Caption], scenes: Sequence[CaptionedScene], language: str, choice: AlignmentChoice
 ) -> Judgement:
     """Judge which captions state exactly the facts of their scenes, and whether their nouns point at what they name."""
     from regard.evaluation.pointing import pointing_game
     from regard.samples.images import LANGUAGES
 
     pairs = list(zip(captions, scenes, strict=True))
-    true = tuple(LANGUAGES[language].is_true(caption.text, scene.scene.meaning) for caption, scene in pairs)
+    true = tuple(LANGUAGES[language].states_exactly(caption.text, scene.scene.meaning) for caption, scene in pairs)
     nouns = [noun for caption, scene in pairs for noun in _nouns(caption, scene, language, choice)]
     readings = captions[0].readings if captions else None  # the images have one size, so all grids are alike
     cells = (0.5,) if readings is None else (readings.cell_centre, readings.cell_extent)
     return Judgement(true, pointing_game([weights for weights, _ in nouns], [region for _, region in nouns], *cells))
 
 
-def _nouns(caption: Caption, scene: Captioned, language: str, choice: AlignmentChoice) -> Iterator[tuple[Map, Region]]:
+def _nouns(
+    caption: Caption, scene: CaptionedScene, language: str, choice: AlignmentChoice
+) -> Iterator[tuple[Map, Region]]:
     """Yield the attention map and the true region of each noun that names something in the scene."""
     from regard.samples.images import LANGUAGES
 
     assert caption.readings is not None, "readings were requested"
-    for named in LANGUAGES[language].named(caption.text):
+    for named in LANGUAGES[language].mentions(caption.text):
         for number, thing in enumerate(scene.scene.meaning.things):
             if (thing.shape, thing.colour) == (named.thing.shape, named.thing.colour):
                 yield caption.readings.image_map(named.word, choice.layer, choice.head), scene.scene.mask(number)
                 break
 
 
-def _report(captioner: Captioner, sample: PictureSample, data: Path, language: str, output: Output) -> Judgement:
+def _report(captioner: Captioner, sample: ImageSample, data: Path, language: str, output: Output) -> Judgement:
     """Print the results on scenes like those in training and on unseen combinations; return the judgement of these."""
     choice = captioner.choice
     assert choice is not None, "the choice was just made"
@@ -172,7 +176,7 @@ def _report(captioner: Captioner, sample: PictureSample, data: Path, language: s
     return judgement
 
 
-def _by_combination(scenes: Sequence[Captioned], true: Sequence[bool]) -> Iterator[tuple[str, float, int]]:
+def _by_combination(scenes: Sequence[CaptionedScene], true: Sequence[bool]) -> Iterator[tuple[str, float, int]]:
     """Yield the share of true captions, and the number of scenes, for each kind of unseen combination."""
     from regard.samples.images import UNSEEN
 

@@ -1,4 +1,8 @@
-"""Data that ships with Regard: a Korean–English corpus made by a grammar, and the tasks of copying and reversing."""
+"""Generators of sample data: a Korean–English corpus from a grammar, copy and reverse tasks, and captioned images.
+
+A sentence is drawn as a `derivation` (`grammar`, `draft`, `tenses` over `lexicon` and `verbs`) and realised in both
+languages (`korean`, `english`, `realisation`), so that its word alignment is known. `images` does the same for images.
+"""
 
 from __future__ import annotations
 

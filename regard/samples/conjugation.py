@@ -1,4 +1,4 @@
-"""Korean verbs: from a stem and an ending to the word, with every irregular class that the lexicon needs.
+"""Korean conjugation: from a stem and an ending to the word, with every irregular class of the lexicon.
 
 Endings come in three kinds. Those that begin with a consonant follow the stem as it is (먹고). Those that begin
 with 으 lose it after a vowel or ㄹ (먹으면, 가면, 만들면). Those that begin with 아/어 follow vowel harmony and
@@ -35,7 +35,7 @@ class Stem:
 
     `kind` is "regular", or the irregular class: ㄷ (듣다, 들어요), ㅂ (돕다, 도와요), ㅅ (짓다, 지어요),
     르 (부르다, 불러요), 하 (공부하다, 공부해요). Stems in ㄹ and in ㅡ need no class: all of them change alike.
-    A `static` stem says a state, and is plain without -는-: 있다, not 있는다.
+    A `static` stem denotes a state, and takes no -는- in the plain style: 있다, not 있는다.
     """
 
     text: str
@@ -44,7 +44,7 @@ class Stem:
 
 
 def conjugate(stem: Stem, ending: str, past: bool = False) -> str:
-    """The word that a stem makes with one of ENDINGS: 다 is plain style (간다, 먹는다), 요 polite style (가요)."""
+    """Conjugate a stem with one of ENDINGS: 다 is plain style (간다, 먹는다), 요 polite style (가요)."""
     if past:
         return _past(add_final(_infinitive(stem), "ㅆ"), ending)
     if ending == "다":
@@ -59,7 +59,7 @@ def conjugate(stem: Stem, ending: str, past: bool = False) -> str:
 
 
 def _past(text: str, ending: str) -> str:
-    """A past stem such as 먹었 or 갔: harmony is over, so that the polite ending is always -어요."""
+    """Conjugate a past stem such as 먹었 or 갔: no vowel harmony any more, so the polite ending is always -어요."""
     return text + {"요": "어요"}.get(ending, ending)
 
 
@@ -72,7 +72,7 @@ def _plain(stem: Stem) -> str:
 
 
 def _linked(stem: Stem, ending: str) -> str:
-    """을, 은 and 으면: the 으 is lost after a vowel and after ㄹ, but not where an irregular consonant stood."""
+    """Add 을, 은 or 으면: 으 is lost after a vowel and after ㄹ, but not in place of an irregular consonant."""
     if stem.kind == "ㄷ":
         return add_final(stem.text, "ㄹ") + ending
     if stem.kind == "ㅅ":
@@ -84,7 +84,7 @@ def _linked(stem: Stem, ending: str) -> str:
 
 
 def _infinitive(stem: Stem) -> str:
-    """The stem with 아 or 어, contracted: 먹어, 가, 와, 마셔, 해."""
+    """Return the stem with 아 or 어, contracted: 먹어, 가, 와, 마셔, 해."""
     text = stem.text
     if stem.kind == "하":
         return text[:-1] + "해"

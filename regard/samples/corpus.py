@@ -1,4 +1,4 @@
-"""The Korean–English corpus: which sentences are drawn for which split."""
+"""The Korean–English sample corpus: its splits, and the sentences drawn for each."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from regard.errors import UsageError
 from regard.samples.derivation import Clause, Frame, Sentence
 from regard.samples.grammar import SHORTEST, Combination, Grammar
 from regard.samples.lexicon import PLACES, THINGS, I, by_name
-from regard.samples.pairs import AlignedPair, Sample
+from regard.samples.pairs import AlignedPair, Sample, checked_sizes
 from regard.samples.realisation import realise
-from regard.samples.sizes import checked_sizes
 from regard.samples.verbs import VERBS, Verb
 
 __all__ = ["SIZES", "held_out", "korean_english"]
 
 SIZES = {"train": 24_000, "valid": 500, "test": 500, "recombination": 500, "length": 500}
 SHORT = 12
-TAIL = 20  # a long sentence is this much longer than SHORT, on average and before `longest` cuts
-WELL_COVERED = 10_000  # from this many training pairs on, a recombination must consist of words that occur in training
+TAIL = 20  # mean number of words by which long sentences exceed SHORT, before the limit `longest`
+WELL_COVERED = 10_000  # with this many training pairs, recombinations consist of words that occur in training
 TRIES = 1000
 
 Draw = Callable[[], Sentence | None]
@@ -29,65 +28,66 @@ Draw = Callable[[], Sentence | None]
 def korean_english(
     seed: int = 1, sizes: Mapping[str, int] | None = None, short: float = 0.75, longest: int = 80
 ) -> Sample:
-    """Korean sentences, their English translations and gold word alignments, drawn from a grammar.
+    """Generate Korean sentences, their English translations and gold word alignments from a grammar.
 
     Each side determines the other, so that a right translation is unique. No sentence, of either language, occurs
     twice in the corpus. `sizes` replaces some of SIZES. The splits:
 
         train          begins with 나는 집에 간다 = I go home, and 나는 빵을 먹고 있었다 = I was eating bread
         valid, test    drawn like train
-        recombination  sentences with a verb and an object that never meet in the other splits (see `held_out`),
+        recombination  sentences with a verb and an object that are never combined in other splits (see `held_out`),
                        though every word of them occurs in train (if train has 10,000 pairs or more)
         length         all lengths from 2 to `longest` equally often
 
     Length is counted in English words; Korean has about seven tenths as many. A share `short` of the sentences has
     2 to 12 of them, the others more, up to `longest`.
     """
-    wanted = checked_sizes(SIZES, sizes)
+    split_sizes = checked_sizes(SIZES, sizes)
     _check(short, longest)
-    drawing = _Drawing(seed, short, longest)
-    # Small splits first: of the shortest sentences there are few, and training could take them all.
-    splits = {name: drawing.split(name, wanted[name]) for name in ("length", "valid", "test", "train", "recombination")}
+    sampler = _Sampler(seed, short, longest)
+    # Small splits first: there are few of the shortest sentences, and training could take them all.
+    order = ("length", "valid", "test", "train", "recombination")
+    splits = {name: sampler.split(name, split_sizes[name]) for name in order}
     return Sample({name: splits[name] for name in SIZES})
 
 
 def held_out(seed: int = 1) -> tuple[Combination, ...]:
-    """The verbs and objects that meet in "recombination" only: one in ten of all, chosen by the seed.
+    """Return the verbs and objects that are combined in "recombination" only: a tenth of all, chosen by the seed.
 
     Each verb keeps three quarters of its objects, the first among them, and each object some other verb.
     """
     rng = Random(f"{seed} held out")
     pairs = [(verb, noun) for verb in VERBS for noun in verb.objects]
-    most = len(pairs) // 10
+    count = len(pairs) // 10
     rng.shuffle(pairs)
     uses, lost = Counter(noun for _, noun in pairs), Counter[Verb]()
     held: list[Combination] = []
     for verb, noun in pairs:
         spare = 4 * (lost[verb] + 1) <= len(verb.objects) and noun is not verb.objects[0] and uses[noun] > 1
-        if spare and len(held) < most:
+        if spare and len(held) < count:
             held.append((verb, noun))
             lost[verb] += 1
             uses[noun] -= 1
     return tuple(held)
 
 
-class _Drawing:
-    """Draws split after split, and remembers every sentence so that none comes twice."""
+class _Sampler:
+    """Draws the splits one after another, and remembers every sentence so that none occurs twice."""
 
     def __init__(self, seed: int, short: float, longest: int) -> None:
         self.seed, self.short, self.longest = seed, short, longest
         self.held = held_out(seed)
-        self.first = [realise(sentence) for sentence in _promised()]
+        self.first = [realise(sentence) for sentence in _first_sentences()]
         self.seen = {side for pair in self.first for side in (pair.source, pair.target)}
         self.known: set[str] = set()
 
     def split(self, name: str, size: int) -> tuple[AlignedPair, ...]:
-        """So many pairs, drawn in the way of the split."""
+        """Draw the pairs of a split."""
         rng = Random(f"{self.seed} {name}")
         grammar = Grammar(rng, self.held)
         pairs = self.first[:size] if name == "train" else []
         for number in range(len(pairs), size):
-            pair = self._new(self._way(name, number, rng, grammar))
+            pair = self._draw_new(self._drawer(name, number, rng, grammar))
             if pair is None:
                 raise UsageError(
                     f"sizes: {name} has {size} pairs, but after {number} no new one was found; ask for fewer"
@@ -97,7 +97,7 @@ class _Drawing:
             self.known = set(_words(pairs))
         return tuple(pairs)
 
-    def _way(self, name: str, number: int, rng: Random, grammar: Grammar) -> Draw:
+    def _drawer(self, name: str, number: int, rng: Random, grammar: Grammar) -> Draw:
         if name == "length":
             words = SHORTEST + number % (self.longest - SHORTEST + 1)
             return lambda: grammar.sentence(words)
@@ -105,7 +105,7 @@ class _Drawing:
             return lambda: grammar.sentence(self._length(rng), rng.choice(self.held))
         return lambda: grammar.sentence(self._length(rng))
 
-    def _new(self, draw: Draw) -> AlignedPair | None:
+    def _draw_new(self, draw: Draw) -> AlignedPair | None:
         for _ in range(TRIES):
             sentence = draw()
             pair = realise(sentence) if sentence else None
@@ -119,7 +119,7 @@ class _Drawing:
         return new and (not self.known or self.known.issuperset(_words([pair])))
 
     def _length(self, rng: Random) -> int:
-        """Mostly short, else in a tail that gets thinner."""
+        """Draw a length: mostly short, else from an exponential tail."""
         if self.longest <= SHORT or rng.random() < self.short:
             return round(rng.triangular(SHORTEST, min(SHORT, self.longest), min(6, self.longest)))
         words = self.longest + 1
@@ -128,8 +128,8 @@ class _Drawing:
         return words
 
 
-def _promised() -> list[Sentence]:
-    """I go home; I was eating bread."""
+def _first_sentences() -> list[Sentence]:
+    """Return the first sentences of the training split: I go home; I was eating bread."""
     verbs = {verb.english: verb for verb in VERBS}
     (home,), bread = by_name(PLACES, "home"), by_name(THINGS, "bread")
     go = Clause(Frame("present"), verbs["go"], (I,), place=home)
@@ -138,7 +138,7 @@ def _promised() -> list[Sentence]:
 
 
 def _words(pairs: Iterable[AlignedPair]) -> list[str]:
-    """The words of both sides without their commas; a capital at the start is no word of its own."""
+    """Return the words of both sides without their commas."""
     words = []
     for pair in pairs:
         words += [word.rstrip(",") for word in f"{pair.source} {pair.target}".split()]

@@ -1,4 +1,4 @@
-"""What a sentence says before it is Korean or English: clauses in a row, each leading into the next.
+"""Derivation of a sentence, common to Korean and English: a sequence of clauses and connectives.
 
 Korean and English have their clauses in the same order, so a sentence is realised clause by clause, and no link leaves
 its clause.
@@ -17,7 +17,7 @@ __all__ = ["Clause", "Frame", "Sentence", "Word", "fixed"]
 
 
 class Word(NamedTuple):
-    """A word of the surface, and the parts of the derivation that it realises: two words that share one are linked."""
+    """A surface word, and the parts of the derivation that it realises: words that share one are linked."""
 
     text: str
     realises: tuple[str, ...]
@@ -32,13 +32,13 @@ class Frame(NamedTuple):
 
     @property
     def time(self) -> str:
-        """What a time word must fit: the tense, and for the present whether it is a habit or going on."""
+        """The kind of time expression that fits: the tense; for the present, "habit" or "ongoing"."""
         return self.tense if self.tense != "present" else "ongoing" if self.progressive else "habit"
 
 
 @dataclass(frozen=True)
 class Clause:
-    """Who does what to whom, where, how and when. `place` is a goal for verbs of motion."""
+    """A clause: who does what to whom, where, how and when. `place` is a goal for verbs of motion."""
 
     frame: Frame
     verb: Verb
@@ -54,7 +54,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class Sentence:
-    """Clauses, with a connective between each and the next; polite when someone is addressed."""
+    """Clauses with a connective between each and the next; polite if someone is addressed."""
 
     clauses: tuple[Clause, ...]
     connectives: tuple[Connective, ...] = ()
@@ -68,7 +68,7 @@ class Sentence:
 def fixed(
     entry: Adverb | Time | Vocative | None, role: str, language: Literal["korean", "english"]
 ) -> tuple[Word, ...]:
-    """A fixed expression in one language. Where both have as many words, the words correspond one by one."""
+    """Return a fixed expression in one language; with equally many words in both, they are linked one by one."""
     if entry is None:
         return ()
     korean, english = entry.korean.split(), entry.english.split()

@@ -1,4 +1,4 @@
-"""A clause in English: agreement, tense, do-support, articles, spelling."""
+"""English clauses: agreement, tense, do-support, articles, spelling."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ DO = {
 }
 
 
-def clause(said: Clause, connective: Connective | None) -> list[Word]:
-    """Subject, verb, object, recipient or goal, then how, by what means, with whom, where and when."""
-    words = [*phrase(said.subject, "subject"), *predicate(said.verb, said.frame, agreement(said.subject))]
-    if said.objects:
-        words += phrase(said.objects, "object", said.verb.preposition)
-    if said.recipient:
-        words += phrase((said.recipient,), "recipient", "to")
-    if said.place and said.verb.goal != "never":
-        words += phrase((said.place,), "place", "to" if said.place.article else "")
-    words += [*fixed(said.adverb, "adverb", "english"), *_circumstances(said)]
-    return _joined(words, connective) if connective else words
+def clause(content: Clause, connective: Connective | None) -> list[Word]:
+    """Realise a clause: subject, verb, object, recipient or goal, manner, means, companion, place, time."""
+    words = [*phrase(content.subject, "subject"), *predicate(content.verb, content.frame, agreement(content.subject))]
+    if content.objects:
+        words += phrase(content.objects, "object", content.verb.preposition)
+    if content.recipient:
+        words += phrase((content.recipient,), "recipient", "to")
+    if content.place and content.verb.goal != "never":
+        words += phrase((content.place,), "place", "to" if content.place.article else "")
+    words += [*fixed(content.adverb, "adverb", "english"), *_circumstances(content)]
+    return _with_connective(words, connective) if connective else words
 
 
-def _circumstances(said: Clause) -> list[Word]:
+def _circumstances(content: Clause) -> list[Word]:
     words: list[Word] = []
-    if said.means:
-        words += phrase((said.means,), "means", "by")
-    if said.companion:
-        words += phrase((said.companion,), "companion", "with")
-    if said.place and said.verb.goal == "never":
-        words += phrase((said.place,), "place", said.place.preposition)
-    return [*words, *fixed(said.time, "time", "english")]
+    if content.means:
+        words += phrase((content.means,), "means", "by")
+    if content.companion:
+        words += phrase((content.companion,), "companion", "with")
+    if content.place and content.verb.goal == "never":
+        words += phrase((content.place,), "place", content.place.preposition)
+    return [*words, *fixed(content.time, "time", "english")]
 
 
-def _joined(words: list[Word], connective: Connective) -> list[Word]:
-    """The clause with what leads on: "When …," before a main clause, "…, and" after one."""
+def _with_connective(words: list[Word], connective: Connective) -> list[Word]:
+    """Add the connective: "When …," before a main clause, "…, and" after one."""
     joint = Word(connective.english, ("connective",))
     words = [*words[:-1], words[-1]._replace(text=words[-1].text + ",")]
     return [joint, *words] if connective.subordinate else [*words, joint]
@@ -56,7 +56,7 @@ def _joined(words: list[Word], connective: Connective) -> list[Word]:
 
 @cache
 def phrase(nouns: tuple[Noun, ...], role: str, preposition: str = "") -> tuple[Word, ...]:
-    """One noun or two with articles and a preposition, such as "to the school"."""
+    """Realise one noun or two with articles and a preposition, such as "to the school"."""
     words = [Word(preposition, (role,))] if preposition else []
     for number, noun in enumerate(nouns):
         if number:
@@ -67,7 +67,7 @@ def phrase(nouns: tuple[Noun, ...], role: str, preposition: str = "") -> tuple[W
 
 
 def agreement(subject: tuple[Noun, ...]) -> str:
-    """How the verb agrees with a subject: "first" (am), "singular" (is) or "plural" (are)."""
+    """Return the agreement of the verb with a subject: "first" (am), "singular" (is) or "plural" (are)."""
     if len(subject) > 1 or subject[0].english in PLURAL:
         return "plural"
     return "first" if subject[0].english == "I" else "singular"
@@ -75,7 +75,7 @@ def agreement(subject: tuple[Noun, ...]) -> str:
 
 @cache
 def predicate(verb: Verb, frame: Frame, agrees: str) -> tuple[Word, ...]:
-    """The verb group: eats, ate, is eating, will not eat, did not eat."""
+    """Realise the verb group: eats, ate, is eating, will not eat, did not eat."""
     tense, progressive, negative = frame
     words = []
     if tense == "future":
@@ -95,14 +95,14 @@ def predicate(verb: Verb, frame: Frame, agrees: str) -> tuple[Word, ...]:
 
 
 def third_person(base: str) -> str:
-    """He goes, watches, studies, plays."""
+    """Form the third person singular: goes, watches, studies, plays."""
     if re.search("(s|x|z|ch|sh|o)$", base):
         return base + "es"
     return re.sub("([^aeiou])y$", r"\1ie", base) + "s"
 
 
 def participle(base: str) -> str:
-    """Eating, writing, running. One syllable with one vowel and one consonant doubles that consonant."""
+    """Form the present participle: eating, writing, running; one short syllable doubles its last consonant."""
     if re.fullmatch("[^aeiou]*[aeiou][^aeiouwxy]", base):
         return base + base[-1] + "ing"
     return re.sub("([^e])e$", r"\1", base) + "ing"

@@ -1,7 +1,7 @@
-"""Drawing whole sentences of exactly as many words as asked for.
+"""Grammar that draws sentences of an exact number of English words.
 
-Every clause costs its English words, every connective and vocative one more. So the words of a sentence are shared out
-among its clauses first, and then each clause is drawn to its share.
+Every connective and vocative costs one word. So the words of a sentence are first distributed among its clauses, and
+then each clause is drawn with its share.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ TEMPORAL = ("when", "after", "before", "while")
 
 
 class Grammar:
-    """Draws sentences without the combinations `held_out`, unless one is asked for."""
+    """Draws sentences without the combinations `held_out`, unless one is requested."""
 
     def __init__(self, rng: Random, held_out: Collection[Combination] = ()) -> None:
         self.rng = rng
-        barred = set(held_out)
-        self.objects = {verb: [noun for noun in verb.objects if (verb, noun) not in barred] for verb in VERBS}
+        excluded = set(held_out)
+        self.objects = {verb: [noun for noun in verb.objects if (verb, noun) not in excluded] for verb in VERBS}
 
     def sentence(self, words: int, combination: Combination | None = None) -> Sentence | None:
-        """A sentence of exactly this many English words; a `combination` occurs in its longest clause.
+        """Draw a sentence of exactly this many English words, with `combination` in its longest clause.
 
-        None when none was found: few words do not hold every combination.
+        None if none was found: not every combination fits into few words.
         """
         assert words >= SHORTEST, f"no sentence has fewer than {SHORTEST} words"
         for _ in range(ATTEMPTS):
@@ -45,39 +45,43 @@ class Grammar:
         return None
 
     def _attempt(self, words: int, combination: Combination | None) -> Sentence | None:
-        """None when some clause found no way to have its share of words in its frame."""
+        """Draw a sentence; None if a clause cannot be drawn with its share of words and its frame."""
         rng = self.rng
         vocative = rng.choice(VOCATIVES) if words > SHORTEST and rng.random() < 0.2 else None
         shares = _shares(rng, words - (vocative is not None))
         connectives = _connectives(rng, len(shares) - 1)
         longest = shares.index(max(shares))
         clauses: list[Clause] = []
-        leading: Connective | None = None
+        previous: Connective | None = None
         for i, frame in enumerate(frames(rng, connectives, shares)):
-            own = connectives[i] if i < len(connectives) else None
-            setting = Setting(shares[i], frame, vocative, _dated(leading, own), clauses[-1] if clauses else None)
-            clause = self._clause(setting, own, combination if i == longest else None)
+            connective = connectives[i] if i < len(connectives) else None
+            setting = Setting(
+                shares[i], frame, vocative, _may_have_time(previous, connective), clauses[-1] if clauses else None
+            )
+            clause = self._clause(setting, connective, combination if i == longest else None)
             if clause is None:
                 return None
             clauses.append(clause)
-            leading = own
+            previous = connective
         return Sentence(tuple(clauses), tuple(connectives), vocative)
 
-    def _clause(self, setting: Setting, own: Connective | None, combination: Combination | None) -> Clause | None:
-        stative = not setting.frame.progressive and not (own and own.timeless)
+    def _clause(
+        self, setting: Setting, connective: Connective | None, combination: Combination | None
+    ) -> Clause | None:
+        stative = not setting.frame.progressive and not (connective and connective.timeless)
         for _ in range(TRIES):
             verb = combination[0] if combination else self.rng.choice(VERBS)
-            if (verb.stative and not stative) or (setting.before and verb is setting.before.verb):
+            if (verb.stative and not stative) or (setting.previous and verb is setting.previous.verb):
                 continue
-            things = [combination[1]] if combination else self.objects[verb]
-            clause = Draft(self.rng, verb, things, setting).finish()
+            objects = [combination[1]] if combination else self.objects[verb]
+            clause = Draft(self.rng, verb, objects, setting).finish()
             if clause:
                 return clause
         return None
 
 
 def _shares(rng: Random, words: int) -> list[int]:
-    """The words of each clause, one word apart for the connective."""
+    """Draw the number of words of each clause; one word between two is the connective."""
     shares: list[int] = []
     while words > 4 and not (words <= LONGEST_CLAUSE and rng.random() < 0.55):
         longest = min(words - 3, 12)
@@ -87,7 +91,7 @@ def _shares(rng: Random, words: int) -> list[int]:
 
 
 def _connectives(rng: Random, count: int) -> list[Connective]:
-    """What stands between the clauses; a subordinate clause is followed by its main clause."""
+    """Draw the connectives; a subordinate clause is followed by its main clause."""
     drawn: list[Connective] = []
     for _ in range(count):
         free = not (drawn and drawn[-1].subordinate)
@@ -96,8 +100,8 @@ def _connectives(rng: Random, count: int) -> list[Connective]:
     return drawn
 
 
-def _dated(leading: Connective | None, own: Connective | None) -> bool:
-    """Whether a clause may say when: not if it is subordinate, nor if a subordinate clause says when already."""
-    if own and own.subordinate:
+def _may_have_time(previous: Connective | None, connective: Connective | None) -> bool:
+    """Return whether a clause may have a time: not a subordinate one, nor one after a temporal clause."""
+    if connective and connective.subordinate:
         return False
-    return leading is None or leading.english not in TEMPORAL
+    return previous is None or previous.english not in TEMPORAL

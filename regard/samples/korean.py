@@ -1,4 +1,4 @@
-"""A clause in Korean: particles, verb endings, politeness."""
+"""Korean clauses: particles, verb endings, politeness."""
 
 from __future__ import annotations
 
@@ -21,26 +21,30 @@ FUTURE = {"다": "것이다", "요": "거예요"}
 FUTURE_STEM = {False: "것이", True: "거"}
 
 
-def clause(said: Clause, connective: Connective | None, polite: bool) -> list[Word]:
-    """Subject, time, companion, means, scene or goal, recipient, object, manner, verb."""
+def clause(content: Clause, connective: Connective | None, polite: bool) -> list[Word]:
+    """Realise a clause: subject, time, companion, means, place or goal, recipient, object, manner, verb."""
     marked = "subject" if connective and connective.subordinate else "topic"
-    words = [*phrase(said.subject, "subject", marked, polite), *fixed(said.time, "time", "korean")]
-    if said.companion:
-        words += [*phrase((said.companion,), "companion", "with", polite), Word("함께", ("companion",))]
-    if said.means:
-        words += phrase((said.means,), "means", "means")
-    if said.place:
-        words += phrase((said.place,), "place", "at" if said.verb.goal == "never" else "to")
-    if said.recipient:
-        words += phrase((said.recipient,), "recipient", "for", polite)
-    if said.objects:
-        words += phrase(said.objects, "object", "object", polite)
-    return [*words, *fixed(said.adverb, "adverb", "korean"), *predicate(said.verb, said.frame, connective, polite)]
+    words = [*phrase(content.subject, "subject", marked, polite), *fixed(content.time, "time", "korean")]
+    if content.companion:
+        words += [*phrase((content.companion,), "companion", "with", polite), Word("함께", ("companion",))]
+    if content.means:
+        words += phrase((content.means,), "means", "means")
+    if content.place:
+        words += phrase((content.place,), "place", "at" if content.verb.goal == "never" else "to")
+    if content.recipient:
+        words += phrase((content.recipient,), "recipient", "for", polite)
+    if content.objects:
+        words += phrase(content.objects, "object", "object", polite)
+    return [
+        *words,
+        *fixed(content.adverb, "adverb", "korean"),
+        *predicate(content.verb, content.frame, connective, polite),
+    ]
 
 
 @cache
 def phrase(nouns: tuple[Noun, ...], role: str, marked: str, polite: bool = False) -> tuple[Word, ...]:
-    """One noun, or two of which the first has 와/과; the last bears the particle that marks the role."""
+    """Realise one noun, or two joined by 와/과; the last bears the particle that marks the role."""
     *first, last = [POLITE.get(noun.korean, noun.korean) if polite else noun.korean for noun in nouns]
     if marked == "subject":
         last = BEFORE_GA.get(last, last)
@@ -50,7 +54,7 @@ def phrase(nouns: tuple[Noun, ...], role: str, marked: str, polite: bool = False
 
 @cache
 def predicate(verb: Verb, frame: Frame, connective: Connective | None, polite: bool) -> tuple[Word, ...]:
-    """The verb group and the connective: 먹는다, 먹고 있었다, 먹지 않을 것이다, 먹었기 때문에."""
+    """Realise the verb group and the connective: 먹는다, 먹고 있었다, 먹지 않을 것이다, 먹었기 때문에."""
     ending = connective.ending if connective else "요" if polite else "다"
     if connective and connective.timeless:
         words = [Word(conjugate(verb.stem, ending), ("verb", "tense", "aspect"))]
@@ -64,7 +68,7 @@ def predicate(verb: Verb, frame: Frame, connective: Connective | None, polite: b
 
 
 def _group(stem: Stem, frame: Frame, ending: str, polite: bool) -> list[Word]:
-    """The verb, then 있다, 않다 and 것이다 as the frame asks: each gives the one before it an ending."""
+    """Return the verb, then 있다, 않다 and 것이다 as the frame requires: each governs the ending before it."""
     words, part = [], "verb"
     if frame.progressive:
         words.append(Word(conjugate(stem, "고"), (part,)))

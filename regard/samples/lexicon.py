@@ -1,7 +1,7 @@
-"""The words of the Korean–English grammar, verbs apart.
+"""Lexicon of the Korean–English grammar, except verbs.
 
-Each English word of a role has one Korean word in that role, and the other way round; an article belongs to its noun.
-So neither side leaves the other a choice.
+Each English word of a role has one Korean word in that role, and vice versa; an article belongs to its noun. So each
+side determines the other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-# eq=False: an entry is equal to itself alone, and so is quick to look up.
+# eq=False: entries are compared and hashed by identity, which is fast.
 @dataclass(frozen=True, eq=False)
 class Noun:
     """A person, thing or place with the article it always has; a place also has its preposition."""
@@ -48,7 +48,7 @@ class Noun:
 
 @dataclass(frozen=True, eq=False)
 class Adverb:
-    """How something is done."""
+    """An adverb of manner."""
 
     english: str
     korean: str
@@ -56,7 +56,7 @@ class Adverb:
 
 @dataclass(frozen=True, eq=False)
 class Time:
-    """When something is done; `fits` are the tenses it goes with (`habit`: simple present, `ongoing`: progressive)."""
+    """A time expression; `fits` are the tenses it goes with (`habit`: simple present, `ongoing`: progressive)."""
 
     english: str
     korean: str
@@ -65,7 +65,7 @@ class Time:
 
 @dataclass(frozen=True, eq=False)
 class Vocative:
-    """Someone addressed, which makes the sentence polite. `bars` is the noun not spoken of in that sentence."""
+    """Someone addressed, which makes the sentence polite. `bars` is the noun that such a sentence does not mention."""
 
     english: str
     korean: str
@@ -74,10 +74,10 @@ class Vocative:
 
 @dataclass(frozen=True, eq=False)
 class Connective:
-    """What leads from one clause to the next: a word in English, an ending of the verb and perhaps a noun in Korean.
+    """A conjunction between clauses: a word in English, a verb ending and perhaps a noun in Korean.
 
-    Before a `timeless` one Korean shows no tense, and English takes that of the clause that follows.
-    `weight` is how often it is drawn among its kind.
+    Before a `timeless` one Korean marks no tense, and English takes that of the following clause.
+    `weight` is its relative frequency among its kind.
     """
 
     english: str
@@ -89,7 +89,7 @@ class Connective:
 
 
 def by_name(nouns: tuple[Noun, ...], names: str) -> tuple[Noun, ...]:
-    """The nouns of these English names, written in a row; "post_office" is the post office."""
+    """Return the nouns of these English names, separated by spaces; "post_office" is the post office."""
     known = {noun.english.replace(" ", "_"): noun for noun in nouns}
     return tuple(known[name] for name in names.split())
 

@@ -1,18 +1,22 @@
-"""Sentence pairs with their word alignment, and a corpus of them in splits."""
+"""Sentence pairs with gold word alignments, and a corpus of them in train, valid and test splits."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from regard.data.text import write_lines
+from regard.data.word_alignments import format_pharaoh
+from regard.errors import UsageError
 
-__all__ = ["AlignedPair", "Sample"]
+__all__ = ["AlignedPair", "Sample", "checked_sizes"]
 
 
 @dataclass(frozen=True)
 class AlignedPair:
-    """A sentence, its translation, and which words correspond.
+    """A sentence, its translation, and their word alignment.
 
     `links` holds sorted pairs (source word, target word), counting the words between spaces from 0.
     """
@@ -22,7 +26,7 @@ class AlignedPair:
     links: tuple[tuple[int, int], ...]
 
     def reversed(self) -> AlignedPair:
-        """The same pair from the other side."""
+        """Return the pair for translating the other way."""
         return AlignedPair(self.target, self.source, tuple(sorted((target, source) for source, target in self.links)))
 
 
@@ -33,7 +37,7 @@ class Sample:
     splits: dict[str, tuple[AlignedPair, ...]]
 
     def reversed(self) -> Sample:
-        """The corpus for translating the other way."""
+        """Return the corpus for translating the other way."""
         return Sample({name: tuple(pair.reversed() for pair in pairs) for name, pairs in self.splits.items()})
 
     def write(self, folder: Path, source: str, target: str) -> None:
@@ -43,4 +47,19 @@ class Sample:
         for name, pairs in self.splits.items():
             write_lines(folder / f"{name}.{source}", (pair.source for pair in pairs))
             write_lines(folder / f"{name}.{target}", (pair.target for pair in pairs))
-            write_lines(folder / f"{name}.align", (" ".join(f"{i}-{j}" for i, j in pair.links) for pair in pairs))
+            write_lines(folder / f"{name}.align", (format_pharaoh(pair.links) for pair in pairs))
+
+
+def checked_sizes(defaults: Mapping[str, int], sizes: Mapping[str, int] | None) -> dict[str, int]:
+    """Return the sizes of all splits; raise UsageError for unknown splits and negative sizes."""
+    causes = []
+    for name, size in (sizes or {}).items():
+        if name not in defaults:
+            near = difflib.get_close_matches(name, defaults, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(defaults)}"
+            causes.append(f"sizes: unknown split {name!r}; {hint}")
+        elif size < 0:
+            causes.append(f"sizes: {name} wanted 0 or more, got {size}")
+    if causes:
+        raise UsageError(*causes)
+    return {**defaults, **(sizes or {})}

@@ -1,4 +1,4 @@
-"""From a derivation to its two sentences and the links between their words."""
+"""Realisation of a derivation as a Korean and an English sentence with their word alignment."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ Words = list[Word]
 
 
 def realise(sentence: Sentence) -> AlignedPair:
-    """The Korean sentence, the English one, and links between words that realise the same part of the derivation."""
+    """Realise both sentences, and link the words that realise the same part of the derivation."""
     source: Words = []
     target: Words = []
     links: list[tuple[int, int]] = []
-    for here, there in _segments(sentence):
-        links += [(i + len(source), j + len(target)) for i, j in _links(here, there)]
-        source += here
-        target += there
+    for korean_words, english_words in _segments(sentence):
+        links += [(i + len(source), j + len(target)) for i, j in _links(korean_words, english_words)]
+        source += korean_words
+        target += english_words
     text = " ".join(word.text for word in target)
     return AlignedPair(" ".join(word.text for word in source), text[0].upper() + text[1:], tuple(sorted(links)))
 
 
 def _segments(sentence: Sentence) -> list[tuple[Words, Words]]:
-    """Korean and English of whoever is addressed, then of each clause."""
+    """Return the Korean and English words of the vocative, then of each clause."""
     polite = sentence.vocative is not None
     segments = [_address(sentence.vocative)] if sentence.vocative else []
     for clause, connective in zip(sentence.clauses, (*sentence.connectives, None), strict=True):
@@ -44,10 +44,10 @@ def _with_comma(words: tuple[Word, ...]) -> Words:
     return [*words[:-1], words[-1]._replace(text=words[-1].text + ",")]
 
 
-def _links(here: Words, there: Words) -> set[tuple[int, int]]:
-    """The pairs of positions whose words share a part of the derivation."""
-    places = defaultdict(list)
-    for j, word in enumerate(there):
+def _links(source: Words, target: Words) -> set[tuple[int, int]]:
+    """Return the pairs of positions whose words share a part of the derivation."""
+    positions = defaultdict(list)
+    for j, word in enumerate(target):
         for part in word.realises:
-            places[part].append(j)
-    return {(i, j) for i, word in enumerate(here) for part in word.realises for j in places.get(part, ())}
+            positions[part].append(j)
+    return {(i, j) for i, word in enumerate(source) for part in word.realises for j in positions.get(part, ())}

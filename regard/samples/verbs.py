@@ -1,4 +1,4 @@
-"""The verbs of the Korean–English grammar, each with the objects, places and adverbs that make sense with it."""
+"""Verbs of the Korean–English grammar, each with the objects, places and adverbs that it can take."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["VERBS", "Verb"]
 
 @dataclass(frozen=True, eq=False)
 class Verb:
-    """A verb and what it may be said of. With a `goal` its place is where one goes (에), else where it happens (에서).
+    """A verb with what it can take. With a `goal` its place is where one goes (에), else where it happens (에서).
 
-    `goal` and `recipient` are "always", "perhaps" or "never" there. A `stative` verb has no progressive, and
-    one done `alone` no companion. The first object is the one it has most often, which is never held out.
+    `goal` and `recipient` are "always", "perhaps" or "never" present. A `stative` verb has no progressive, and
+    one done `alone` no companion. The first object is its most typical one, which is never held out.
     """
 
     english: str
@@ -32,7 +32,7 @@ class Verb:
 
     @property
     def personal(self) -> bool:
-        """Whether it is done to people."""
+        """True if its objects are people."""
         return self.objects == PEOPLE
 
 
@@ -47,7 +47,7 @@ def verb(
     stative: bool = False,
     alone: bool = False,
 ) -> Verb:
-    """An entry in words: "wait/waited for" with its past and preposition, "돕/ㅂ" with its irregular class."""
+    """Make an entry: "wait/waited for" has its past and preposition, "돕/ㅂ" its irregular class."""
     forms, _, preposition = english.partition(" ")
     base, _, past = forms.partition("/")
     stem, _, kind = korean.partition("/")

@@ -74,7 +74,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, images: Path) -> N
     wanted = [
         f"{path}: line 2: there is no image B.png in {images}; did you mean b.png?",
         f"{path}: line 5: '../images/a.png' is not a file name in {images}",
-        f"{path}: line 6: '/etc/a.png' is no name",
+        f"{path}: line 6: '/etc/a.png' is not a file name",
         f"{path}: line 7: there is no image in/d.png in {images}",
         f"{path}: line 4: the caption of b.png has no text",
         "data.images.skip_bad = true",

@@ -13,7 +13,7 @@ import pytest
 from regard.attention.alignment import Readings
 from regard.demo.images import demo_recipe, judge
 from regard.pipeline import AlignmentChoice, Caption
-from regard.samples.images import Captioned, pictures
+from regard.samples.images import CaptionedScene, image_sample
 from regard.samples.images.scene import SIDE
 
 GRID = (9, 9)
@@ -43,7 +43,7 @@ def _caption(text: str, looked: dict[int, tuple[int, int]]) -> Caption:
     return Caption(text, words, -1.0, read)
 
 
-def _looking_right(each: Captioned, number: int, language: str) -> Caption:
+def _looking_right(each: CaptionedScene, number: int, language: str) -> Caption:
     """A gold caption whose nouns look at the middles of what they name."""
     caption, looked = each.captions[language][number], {}
     for word, thing in caption.nouns:
@@ -55,7 +55,7 @@ def _looking_right(each: Captioned, number: int, language: str) -> Caption:
 
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_gold_captions_are_true_and_point_where_they_look(language: str) -> None:
-    scenes = pictures(0, 0, 40, seed=2).splits["test"]
+    scenes = image_sample(0, 0, 40, seed=2).splits["test"]
     apart = [each for each in scenes if each.scene.meaning.relation != "inside"]  # there a middle is not the frame
     found = judge([_looking_right(each, 1, language) for each in apart], apart, language, READ)
     assert found.share == 1
@@ -65,7 +65,7 @@ def test_gold_captions_are_true_and_point_where_they_look(language: str) -> None
 
 
 def test_captions_of_others_are_neither_true_nor_pointing() -> None:
-    scenes = pictures(0, 0, 30, seed=2).splits["test"]
+    scenes = image_sample(0, 0, 30, seed=2).splits["test"]
     wrong = judge([_caption("three green cows", {}) for _ in scenes], scenes, "en", READ)
     assert (wrong.share, wrong.pointing.words) == (0, 0)
     blind = judge([_caption(each.captions["en"][0].text, {}) for each in scenes], scenes, "en", READ)

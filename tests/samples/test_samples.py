@@ -1,7 +1,7 @@
-"""The Korean–English corpus is right in both languages, each side determines the other, and its splits keep apart.
+"""The Korean–English corpus is correct in both languages, each side determines the other, its splits are disjoint.
 
-Run as a script, this file draws the large samples: without the checks of every call that the tests switch on, and under
-another PYTHONHASHSEED, on which nothing may depend.
+Run as a script, this file draws the large samples: without the type checks of every call, and with another
+PYTHONHASHSEED, on which nothing may depend.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ SMALL = {"train": 300, "valid": 20, "test": 20, "recombination": 20, "length": 4
 
 
 def draw(folder: Path) -> None:
-    """What the tests look at, written to a folder: the corpus, a small one, and sentences drawn without any choice."""
+    """Write the data of the tests to a folder: the corpus, a small one, and sentences drawn without selection."""
     korean_english(3, SMALL).write(folder / "small", "ko", "en")
     korean_english().write(folder / "corpus", "ko", "en")
     grammars = [Grammar(random.Random(seed)) for seed in range(25)]
@@ -156,7 +156,7 @@ def draw(folder: Path) -> None:
 
 
 def read(folder: Path) -> Sample:
-    """A sample from its files."""
+    """Read a sample from its files."""
     splits = {}
     for name in SIZES:
         files = [(folder / f"{name}.{ending}").read_bytes().decode() for ending in ("ko", "en", "align")]
@@ -193,7 +193,7 @@ def noun(name: str):
 
 
 def gloss(pair: AlignedPair) -> list[tuple[str, str]]:
-    """The links as words."""
+    """Return the links as words."""
     source, target = pair.source.split(), pair.target.split()
     return [(source[i], target[j]) for i, j in pair.links]
 
@@ -205,8 +205,8 @@ def gloss(pair: AlignedPair) -> list[tuple[str, str]]:
 def test_conjugation_agrees_with_the_table(row: str) -> None:
     text, *forms = row.split()
     stem = next(verb.stem for verb in VERBS if verb.stem.text == text)
-    made = [conjugate(stem, column.removeprefix("었") or column, column.startswith("었")) for column in COLUMNS]
-    assert made == forms
+    conjugated = [conjugate(stem, column.removeprefix("었") or column, column.startswith("었")) for column in COLUMNS]
+    assert conjugated == forms
 
 
 def test_the_conjugation_table_has_every_verb() -> None:
@@ -214,7 +214,7 @@ def test_the_conjugation_table_has_every_verb() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "ending", "past", "wanted"),
+    ("text", "kind", "ending", "past", "expected"),
     [
         ("굽", "ㅂ", "요", False, "구워요"),
         ("굽", "ㅂ", "으면", False, "구우면"),
@@ -227,15 +227,15 @@ def test_the_conjugation_table_has_every_verb() -> None:
         ("흐르", "르", "다", True, "흘렀다"),
     ],
 )
-def test_conjugation_beyond_the_lexicon(text: str, kind: str, ending: str, past: bool, wanted: str) -> None:
-    assert conjugate(Stem(text, kind), ending, past) == wanted
+def test_conjugation_beyond_the_lexicon(text: str, kind: str, ending: str, past: bool, expected: str) -> None:
+    assert conjugate(Stem(text, kind), ending, past) == expected
 
 
 def test_english_verbs_agree_with_the_table() -> None:
     rows = [row.split() for line in ENGLISH.strip().splitlines() for row in line.split(" · ")]
     table = {base: (third, past, participle) for base, third, past, participle in rows}
-    made = {v.english: (english.third_person(v.english), v.past, english.participle(v.english)) for v in VERBS}
-    assert made == table
+    forms = {v.english: (english.third_person(v.english), v.past, english.participle(v.english)) for v in VERBS}
+    assert forms == table
 
 
 @pytest.mark.parametrize("frame", GROUPS)
@@ -243,19 +243,19 @@ def test_verb_groups(frame: Frame) -> None:
     def text(words) -> str:
         return " ".join(word.text for word in words)
 
-    eat, joint = lexeme("eat"), COORDINATING[0]
-    made = [text(korean.predicate(eat, frame, led, polite)) for led in (None, joint) for polite in (False, True)]
-    assert (*made, text(english.predicate(eat, frame, "plural"))) == GROUPS[frame]
+    eat, connective = lexeme("eat"), COORDINATING[0]
+    forms = [text(korean.predicate(eat, frame, c, polite)) for c in (None, connective) for polite in (False, True)]
+    assert (*forms, text(english.predicate(eat, frame, "plural"))) == GROUPS[frame]
 
 
-def test_syllables_come_apart_and_together() -> None:
+def test_syllables_are_decomposed_and_composed() -> None:
     for letters in itertools.product(INITIALS, VOWELS, FINALS):
         assert decompose(syllable(*letters)) == letters
     assert (syllable("ㅎ", "ㅏ", "ㄴ"), final("한글"), final("나")) == ("한", "ㄹ", "")
 
 
 @pytest.mark.parametrize(
-    ("word", "role", "wanted"),
+    ("word", "role", "expected"),
     [
         ("민지", "topic", "민지는"),
         ("학생", "topic", "학생은"),
@@ -274,8 +274,8 @@ def test_syllables_come_apart_and_together() -> None:
         ("수진", "for", "수진에게"),
     ],
 )
-def test_particles_follow_the_final_consonant(word: str, role: str, wanted: str) -> None:
-    assert particle(word, role) == wanted
+def test_particles_follow_the_final_consonant(word: str, role: str, expected: str) -> None:
+    assert particle(word, role) == expected
 
 
 def test_pronouns_change_before_ga_and_in_polite_speech() -> None:
@@ -292,7 +292,7 @@ def test_pronouns_change_before_ga_and_in_polite_speech() -> None:
 # --- Whole sentences, written by hand ---
 
 
-def test_the_two_promised_sentences_with_their_links(corpus: Sample) -> None:
+def test_the_first_two_sentences_with_their_links(corpus: Sample) -> None:
     home, bread = corpus.splits["train"][:2]
     assert home == AlignedPair("나는 집에 간다", "I go home", ((0, 0), (1, 2), (2, 1)))
     assert bread == AlignedPair("나는 빵을 먹고 있었다", "I was eating bread", ((0, 0), (1, 3), (2, 2), (3, 1)))
@@ -325,7 +325,7 @@ def test_a_subordinate_clause_in_polite_speech() -> None:
     ]
 
 
-def test_joined_clauses_with_everything_in_them() -> None:
+def test_coordinate_clauses_with_all_parts() -> None:
     gave = Clause(
         Frame("past"),
         lexeme("give"),
@@ -393,9 +393,9 @@ def test_entries_of_the_lexicon_determine_each_other() -> None:
         assert (entry.article == "an") == (entry.english[0] in "aeiou" and entry.article in ("a", "an"))
 
 
-def test_the_same_stem_never_takes_the_same_object() -> None:
-    said = Counter((verb.stem.text, noun) for verb in VERBS for noun in verb.objects or [None])
-    assert max(said.values()) == 1
+def test_no_two_verbs_share_a_stem_and_an_object() -> None:
+    uses = Counter((verb.stem.text, noun) for verb in VERBS for noun in verb.objects or [None])
+    assert max(uses.values()) == 1
 
 
 # --- The corpus ---
@@ -406,12 +406,12 @@ def test_sizes_and_lengths(corpus: Sample) -> None:
     lengths = [len(pair.target.split()) for pair in corpus.splits["train"]]
     assert (min(lengths), max(lengths)) == (2, 80)
     assert 0.73 < sum(length <= 12 for length in lengths) / len(lengths) < 0.77
-    dialled = Counter(len(pair.target.split()) for pair in corpus.splits["length"])
-    assert sorted(dialled) == list(range(2, 81))
-    assert set(dialled.values()) <= {6, 7}
+    counts = Counter(len(pair.target.split()) for pair in corpus.splits["length"])
+    assert sorted(counts) == list(range(2, 81))
+    assert set(counts.values()) <= {6, 7}
 
 
-def test_no_sentence_comes_twice_on_either_side(corpus: Sample) -> None:
+def test_no_sentence_occurs_twice_on_either_side(corpus: Sample) -> None:
     pairs = [pair for split in corpus.splits.values() for pair in split]
     assert len({pair.source for pair in pairs}) == len({pair.target for pair in pairs}) == len(pairs)
 
@@ -424,18 +424,18 @@ def test_every_word_is_linked_and_every_link_is_a_word(corpus: Sample) -> None:
 
 
 def combinations(pair: AlignedPair, forms: dict[str, set[str]], objects: dict[str, str]) -> set[tuple[str, str]]:
-    """Stems and Korean nouns that meet in a sentence, read off its words: an object stands before its verb."""
-    words, found = pair.source.split(), set()
+    """Return the stems and Korean nouns combined in a sentence, from its words: an object stands before its verb."""
+    words, pairs = pair.source.split(), set()
     adverbs = {adverb.korean for adverb in ADVERBS}
     for i, word in enumerate(words):
         if word in objects and word[-1] in "을를":
             verb = words[i + 2] if words[i + 1] in adverbs else words[i + 1]
             pair_of_objects = [word, words[i - 1]] if words[i - 1][-1] in "와과" else [word]
-            found |= {(stem, objects[it]) for it in pair_of_objects if it in objects for stem in forms[verb]}
-    return found
+            pairs |= {(stem, objects[it]) for it in pair_of_objects if it in objects for stem in forms[verb]}
+    return pairs
 
 
-def test_recombinations_never_meet_in_training(corpus: Sample) -> None:
+def test_recombinations_do_not_occur_in_training(corpus: Sample) -> None:
     forms: dict[str, set[str]] = {}
     for row in CONJUGATION.strip().splitlines():
         for form in row.split()[1:]:
@@ -447,11 +447,11 @@ def test_recombinations_never_meet_in_training(corpus: Sample) -> None:
                 objects[korean.phrase((thing,), "object", role, polite)[0].text] = thing.korean
     held = {(verb.stem.text, noun.korean) for verb, noun in held_out()}
     assert len(held) > 20
-    met = {name: [combinations(pair, forms, objects) for pair in pairs] for name, pairs in corpus.splits.items()}
+    occurring = {name: [combinations(pair, forms, objects) for pair in pairs] for name, pairs in corpus.splits.items()}
     for name in ("train", "valid", "test", "length"):
-        assert not held & set().union(*met[name]), name
-    assert all(held & found for found in met["recombination"])
-    known = set().union(*met["train"])
+        assert not held & set().union(*occurring[name]), name
+    assert all(held & pairs for pairs in occurring["recombination"])
+    known = set().union(*occurring["train"])
     assert {noun for _, noun in held} <= {noun for _, noun in known}
     assert {stem for stem, _ in held} <= {stem for stem, _ in known}
 
@@ -478,7 +478,7 @@ def test_the_seed_fixes_everything(drawn: Path, small: Sample) -> None:
     assert held_out(3) == held_out(3) != held_out(4)
 
 
-def test_length_can_be_dialled() -> None:
+def test_lengths_can_be_set() -> None:
     few = dict.fromkeys(SIZES, 0)
     sample = korean_english(1, {**few, "train": 200, "length": 18}, short=0.5, longest=10)
     assert max(len(pair.target.split()) for pair in sample.splits["train"]) <= 10
@@ -510,7 +510,7 @@ def test_written_files_hold_the_corpus(tmp_path: Path, small: Sample) -> None:
         ({"longest": 1}, ["2 or more"]),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(arguments, words: list[str]) -> None:
+def test_impossible_samples_are_refused(arguments, words: list[str]) -> None:
     with pytest.raises(UsageError) as refusal:
         korean_english(1, **arguments)
     assert all(word in str(refusal.value) for word in words)
@@ -544,7 +544,7 @@ def test_copying_and_reversing(task) -> None:
         ({"sizes": {"recombination": 4}}, "unknown split 'recombination'"),
     ],
 )
-def test_tasks_that_cannot_be_drawn_are_refused(arguments, words: str) -> None:
+def test_impossible_tasks_are_refused(arguments, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         copy_task(1, **arguments)
 

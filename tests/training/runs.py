@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from regard.samples import korean_english
-from regard.samples.images import pictures
+from regard.samples.images import image_sample
 from regard.training.journal import read
 
 __all__ = ["SIDES", "arguments", "command", "corpus", "finished", "last_losses", "torchrun", "weights_of"]
@@ -32,7 +32,7 @@ SEEING = {"resnet", "vit", "timm"}
 
 def corpus(folder: Path) -> Path:
     """Files of a few hundred Korean and English sentences, and a few pictures with captions."""
-    pictures(40, 8, 1).write(folder)
+    image_sample(40, 8, 1).write(folder)
     sizes = {"train": 200, "valid": 8, "test": 0, "recombination": 0, "length": 0}
     korean_english(sizes=sizes, short=1.0).write(folder, "ko", "en")
     return folder

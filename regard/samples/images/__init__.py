@@ -1,9 +1,9 @@
-"""Pictures drawn by code, with captions in English and Korean, the facts they state, and where each noun is."""
+"""Sample images of coloured shapes, with English and Korean captions, the facts they state, and noun regions."""
 
-from regard.samples.images.corpus import LANGUAGES, UNSEEN, Captioned, PictureSample, pictures
+from regard.samples.images.corpus import LANGUAGES, UNSEEN, CaptionedScene, ImageSample, image_sample
 from regard.samples.images.drawing import draw
 from regard.samples.images.scene import SIDE, Box, Meaning, Scene, Thing
-from regard.samples.images.wording import Caption, Language, Named
+from regard.samples.images.wording import Caption, Language, Mention
 
 __all__ = [
     "LANGUAGES",
@@ -11,13 +11,13 @@ __all__ = [
     "UNSEEN",
     "Box",
     "Caption",
-    "Captioned",
+    "CaptionedScene",
+    "ImageSample",
     "Language",
     "Meaning",
-    "Named",
-    "PictureSample",
+    "Mention",
     "Scene",
     "Thing",
     "draw",
-    "pictures",
+    "image_sample",
 ]

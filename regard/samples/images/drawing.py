@@ -1,4 +1,4 @@
-"""Scenes as pictures: shapes with smooth edges on light backgrounds that vary a little."""
+"""Drawing of scenes: anti-aliased shapes on light backgrounds that vary a little."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regard.samples.images.scene import SIDE, Box, Scene
 
 __all__ = ["draw"]
 
-FINER = 4  # times as large, then reduced, for smooth edges
+OVERSAMPLING = 4  # factor by which images are drawn larger and then reduced, for smooth edges
 INKS = {
     "red": (216, 36, 40),
     "orange": (247, 134, 18),
@@ -24,24 +24,24 @@ INKS = {
     "pink": (244, 136, 190),
     "black": (28, 28, 32),
 }
-SHADE = 12  # how far a colour may be from that of its name, of 255
+SHADE = 12  # largest deviation of a channel from the named colour, of 255
 Point = tuple[float, float]
 
 
 def draw(scene: Scene) -> Image.Image:
-    """The picture of a scene; the same for the same scene."""
-    rng = Random(scene.look)
-    image = _background(rng).resize((SIDE * FINER, SIDE * FINER))
+    """Draw the image of a scene; the same for the same scene."""
+    rng = Random(scene.style_seed)
+    image = _background(rng).resize((SIDE * OVERSAMPLING, SIDE * OVERSAMPLING))
     pen = ImageDraw.Draw(image)
-    for number, thing in reversed(list(enumerate(scene.meaning.things))):  # what is inside comes last
-        ink = _shade(INKS[thing.colour], rng)
+    for number, thing in reversed(list(enumerate(scene.meaning.things))):  # an inner thing is drawn last
+        ink = _vary_colour(INKS[thing.colour], rng)
         for box in scene.boxes[number]:
             _draw_shape(pen, thing.shape, box, ink)
-    return image.reduce(FINER)
+    return image.reduce(OVERSAMPLING)
 
 
 def _background(rng: Random) -> Image.Image:
-    """A light tint, a little lighter towards one corner, a little rough."""
+    """Draw a light tint with a slight gradient and slight noise."""
     tint = np.array([rng.uniform(222, 246) for _ in range(3)])
     slope_x, slope_y = rng.uniform(-6, 6), rng.uniform(-6, 6)
     along = np.linspace(-1, 1, SIDE)
@@ -51,13 +51,13 @@ def _background(rng: Random) -> Image.Image:
     return Image.fromarray(np.rint(pixels.clip(0, 255)).astype(np.uint8))
 
 
-def _shade(ink: tuple[int, int, int], rng: Random) -> tuple[int, int, int]:
+def _vary_colour(ink: tuple[int, int, int], rng: Random) -> tuple[int, int, int]:
     red, green, blue = (min(255, max(0, channel + rng.randint(-SHADE, SHADE))) for channel in ink)
     return red, green, blue
 
 
 def _draw_shape(pen: ImageDraw.ImageDraw, shape: str, box: Box, ink: tuple[int, int, int]) -> None:
-    left, top, right, bottom = (side * FINER for side in box)
+    left, top, right, bottom = (side * OVERSAMPLING for side in box)
     if shape == "circle":
         pen.ellipse((left, top, right - 1, bottom - 1), ink)
         return
@@ -67,7 +67,7 @@ def _draw_shape(pen: ImageDraw.ImageDraw, shape: str, box: Box, ink: tuple[int, 
 
 @cache
 def _outline(shape: str) -> tuple[Point, ...]:
-    """The corners of a shape, stretched to fill a box from 0 to 1."""
+    """Return the corners of a shape, stretched to fill a box from 0 to 1."""
     points = {"square": _square, "triangle": _triangle, "star": _star, "cross": _cross, "heart": _heart}[shape]()
     (x0, x1), (y0, y1) = ((min(axis), max(axis)) for axis in zip(*points, strict=True))
     return tuple(((x - x0) / (x1 - x0), (y - y0) / (y1 - y0)) for x, y in points)
@@ -82,7 +82,7 @@ def _triangle() -> list[Point]:
 
 
 def _star() -> list[Point]:
-    """Five points, the first one up."""
+    """Return a five-pointed star, one point up."""
     turns = [(0.4 if n % 2 else 1.0, math.pi * n / 5) for n in range(10)]
     return [(reach * math.sin(turn), -reach * math.cos(turn)) for reach, turn in turns]
 
@@ -94,10 +94,10 @@ def _cross() -> list[Point]:
 
 
 def _heart() -> list[Point]:
-    """The curve of the sine cubed."""
-    found = []
+    """Return a heart, the curve x = 16 sin³ t."""
+    points = []
     for n in range(60):
         turn = 2 * math.pi * n / 60
         y = 13 * math.cos(turn) - 5 * math.cos(2 * turn) - 2 * math.cos(3 * turn) - math.cos(4 * turn)
-        found.append((16 * math.sin(turn) ** 3, -y))
-    return found
+        points.append((16 * math.sin(turn) ** 3, -y))
+    return points

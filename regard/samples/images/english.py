@@ -1,4 +1,4 @@
-"""Captions in English."""
+"""English captions of the image sample."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PATTERN = re.compile(
 
 
 def _phrase(thing: Thing, _role: str) -> tuple[list[str], int]:
-    """A thing with its article, or how many there are."""
+    """Return the words of a thing with its article or number, and the index of the noun."""
     words = [*([thing.size] if thing.size else []), thing.colour]
     if thing.count > 1:
         words = [COUNTS[thing.count], *words, PLURALS[thing.shape]]

@@ -1,4 +1,4 @@
-"""Captions in Korean: particles after consonants and vowels, numbers of their own, and a counter."""
+"""Korean captions of the image sample: particles, native numerals, and a counter."""
 
 from __future__ import annotations
 
@@ -82,7 +82,10 @@ PATTERN = re.compile(
 
 
 def _phrase(thing: Thing, role: str) -> tuple[list[str], int]:
-    """A thing with the particle of its role on its last word; one that is "counted", before its number."""
+    """Return the words of a thing and the index of its noun.
+
+    The particle of its role is on the last word, or before the number for the role "counted".
+    """
     words = [*([SIZES[thing.size]] if thing.size else []), COLOURS[thing.colour], SHAPES[thing.shape]]
     noun = len(words) - 1
     if role == "counted":

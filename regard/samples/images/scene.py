@@ -1,4 +1,4 @@
-"""What a picture of the sample shows: things of a shape, a colour, a size and a number, and where they are.
+"""Scenes of the image sample: things of a shape, colour, size and number, and their positions.
 
 Positions are in pixels from the top left corner.
 """
@@ -26,9 +26,9 @@ Fact = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Thing:
-    """Things of one kind, as a caption names them: "a small red circle", "three green stars" with a count of 3.
+    """One or several things of one kind, as a caption names them: "a small red circle", "three green stars".
 
-    One alone has a size, unless it lies inside another or has another inside it; several have none.
+    A single one has a size, unless it is inside another or contains another; several have none.
     """
 
     shape: str
@@ -39,9 +39,9 @@ class Thing:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a caption says, whatever its wording and its language.
+    """The meaning of a caption, independent of wording and language.
 
-    Two things stand in a relation, the first to the second; one thing alone is at a place; several alone are anywhere.
+    Either the first of two things is in a relation to the second, or one thing is at a place, or several are anywhere.
     """
 
     things: tuple[Thing, ...]
@@ -49,13 +49,13 @@ class Meaning:
     place: str | None = None
 
     def facts(self) -> frozenset[Fact]:
-        """The same as single facts: what is there, how they stand, and where it is."""
-        found: set[Fact] = {("there is", thing) for thing in self.things}
+        """Return the meaning as single facts: things, relation and place."""
+        facts: set[Fact] = {("there is", thing) for thing in self.things}
         if self.relation:
-            found.add((self.relation, *self.things))
+            facts.add((self.relation, *self.things))
         if self.place:
-            found.add(("at", self.place))
-        return frozenset(found)
+            facts.add(("at", self.place))
+        return frozenset(facts)
 
 
 class Box(NamedTuple):
@@ -67,7 +67,7 @@ class Box(NamedTuple):
     bottom: int
 
     def meets(self, other: Box, gap: int = 0) -> bool:
-        """Whether they overlap, or come nearer than `gap` pixels."""
+        """Return whether two boxes overlap, or are closer than `gap` pixels."""
         across = self.left < other.right + gap and other.left < self.right + gap
         return across and self.top < other.bottom + gap and other.top < self.bottom + gap
 
@@ -78,10 +78,10 @@ class Scene:
 
     meaning: Meaning
     boxes: tuple[tuple[Box, ...], ...]  # of each of the meaning's things
-    look: int = 0
+    style_seed: int = 0
 
     def region(self, thing: int) -> tuple[Box, ...]:
-        """Where the thing of this number is: its boxes; of one with another inside it, the frame round that other."""
+        """Return the boxes of a thing by number; of one that contains another, the frame around the other."""
         if self.meaning.relation != "inside" or thing == 0:
             return self.boxes[thing]
         (outer,), (inner,) = self.boxes[1], self.boxes[0]
@@ -93,21 +93,23 @@ class Scene:
         )
 
     def mask(self, thing: int) -> npt.NDArray[np.bool_]:
-        """The same as pixels (Y, X)."""
+        """Return the region of a thing as a mask of pixels (Y, X)."""
         return mask(self.region(thing))
 
     def combinations(self) -> Iterator[Fact]:
-        """What may never have been seen together: colour and shape of a thing with its role in a relation, its place or
-        its number, such as ("first left", "red", "circle")."""
-        said = self.meaning
-        for number, thing in enumerate(said.things):
-            stands = f"{('first', 'second')[number]} {said.relation}" if said.relation else said.place or thing.count
-            yield stands, thing.colour, thing.shape
+        """Yield the combinations of a thing's role, place or number with its colour and shape.
+
+        For example ("first left", "red", "circle").
+        """
+        relation = self.meaning.relation
+        for number, thing in enumerate(self.meaning.things):
+            role = f"{('first', 'second')[number]} {relation}" if relation else self.meaning.place or thing.count
+            yield role, thing.colour, thing.shape
 
 
 def mask(boxes: tuple[Box, ...]) -> npt.NDArray[np.bool_]:
-    """Boxes as pixels (Y, X) of a picture of the sample."""
-    found = np.zeros((SIDE, SIDE), bool)
+    """Return boxes as a mask of pixels (Y, X)."""
+    pixels = np.zeros((SIDE, SIDE), bool)
     for left, top, right, bottom in boxes:
-        found[top:bottom, left:right] = True
-    return found
+        pixels[top:bottom, left:right] = True
+    return pixels

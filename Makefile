@@ -3,13 +3,13 @@ BIN := .venv/bin
 
 .PHONY: demo test slow check fix clean bench-train bench-translate bench-million
 
-demo: .venv/ready  ## everything set up, and the main job done on the sample that ships with the package
+demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
 
-test: .venv/ready  ## the tests that take minutes at most
+test: .venv/ready  ## the default tests, which take minutes
 	$(BIN)/pytest -n 2
 
-slow: .venv/ready  ## the others
+slow: .venv/ready  ## the slow tests
 	$(BIN)/pytest -n 2 -m slow
 
 check: .venv/ready  ## format, lint, types, floors
@@ -22,18 +22,18 @@ fix: .venv/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench-train: .venv/ready  ## how fast training is beside other toolkits; DATA: the folder with multi30k/ in it
+bench-train: .venv/ready  ## training speed beside other toolkits; DATA: the folder that holds multi30k/
 	$(BIN)/python benchmarks/captions.py --tasks train
 	$(BIN)/python benchmarks/lineage.py --tasks train $(if $(DATA),--data "$(DATA)")
 	$(BIN)/python benchmarks/train.py $(if $(DATA),--data "$(DATA)")
 
-bench-translate: .venv/ready  ## how fast translation is beside others; DATA as above, RUN_TINY, RUN_BASE: trained models
+bench-translate: .venv/ready  ## decoding speed beside other toolkits; DATA as above, RUN_TINY, RUN_BASE: trained models
 	$(BIN)/python benchmarks/translate.py $(if $(DATA),--data "$(DATA)") $(if $(QUICK),--quick) \
 	  $(if $(RUN_TINY),--run-tiny "$(RUN_TINY)") $(if $(RUN_BASE),--run-base "$(RUN_BASE)") $(OPTIONS)
 	$(BIN)/python benchmarks/captions.py --tasks caption $(if $(QUICK),--rounds 1)
 	$(BIN)/python benchmarks/lineage.py --tasks translate $(if $(DATA),--data "$(DATA)") $(if $(QUICK),--rounds 1)
 
-bench-million: .venv/ready  ## a million lines: flat memory, killed and resumed; OPTIONS: see benchmarks/million.py --help
+bench-million: .venv/ready  ## a million lines: constant memory, killed and resumed; OPTIONS: see benchmarks/million.py --help
 	$(BIN)/python benchmarks/million.py $(OPTIONS)
 
 .venv/ready: pyproject.toml constraints.txt

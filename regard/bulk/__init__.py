@@ -1,4 +1,9 @@
-"""Files of any length: translated chunk by chunk, by one process or several, into a file that can be gone on with."""
+"""Bulk translation: files of any length, in chunks, by one or several worker processes, into a resumable output.
+
+`Lines` (a file or standard input) → `chunks` → `LineParser` (texts and constraints) → `ChunkTranslator`, run by
+`InProcess` or `Workers` → `OutputFormat` (text or JSON lines) → `ResumableOutput`, whose `OutputMark` says how far the
+work has come; `remaining` skips the chunks that are done.
+"""
 
 from regard.bulk.chunk_translator import ChunkResult, ChunkTranslator, unknown_script
 from regard.bulk.chunks import Chunk, Lines, chunks, remaining

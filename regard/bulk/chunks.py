@@ -1,4 +1,4 @@
-"""Lines in chunks, cut at fixed line numbers: no batch crosses a cut, so work can begin again at any of them."""
+"""Lines in chunks at fixed line numbers: no batch crosses a chunk's border, so work can resume at any of them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Chunk", "Lines", "chunks", "remaining"]
 
 @dataclass(frozen=True)
 class Chunk:
-    """Neighbouring lines that are translated together."""
+    """Consecutive lines that are translated together."""
 
     number: int  # counted from 0
     start: int  # the number of its first line, counted from 1
     lines: tuple[str, ...]
-    digest: str  # SHA-256 of all lines up to its last, so that a changed file is known when work goes on
+    digest: str  # SHA-256 of all lines up to its last, so that a changed file is noticed when work resumes
 
     @property
     def end(self) -> int:
@@ -32,30 +32,30 @@ class Chunk:
 
 
 def chunks(lines: Iterable[str], size: int) -> Iterator[Chunk]:
-    """All lines, `size` at a time; the last chunk may be shorter."""
-    stream, seen, number = iter(lines), hashlib.sha256(), 0
-    while some := tuple(islice(stream, size)):
-        seen.update("".join(line + "\n" for line in some).encode())
-        yield Chunk(number, number * size + 1, some, seen.hexdigest())
+    """Group lines into chunks of `size`; the last may be shorter."""
+    stream, digest, number = iter(lines), hashlib.sha256(), 0
+    while group := tuple(islice(stream, size)):
+        digest.update("".join(line + "\n" for line in group).encode())
+        yield Chunk(number, number * size + 1, group, digest.hexdigest())
         number += 1
 
 
 def remaining(all_chunks: Iterable[Chunk], mark: OutputMark, name: str) -> Iterator[Chunk]:
-    """The chunks after those that are done. Raises DataError where these were made from other lines."""
+    """Skip the chunks that are done. Raises DataError if they were made from other lines."""
     if not mark.chunks:
         return iter(all_chunks)
     stream = iter(all_chunks)
     last = next(islice(stream, mark.chunks - 1, None), None)
     if last is None or (last.end, last.digest) != (mark.lines, mark.digest):
         raise DataError(
-            f"{name}: lines 1 to {mark.lines:,}, which are translated already, are not what they were; give the "
-            "file as it was, or translate into another file"
+            f"{name}: lines 1 to {mark.lines:,} are translated already, and have changed since; give the file as it "
+            "was, or translate into another file"
         )
     return stream
 
 
 class Lines:
-    """The lines of a text file, or of standard input where it is called -; they are never all in memory."""
+    """The lines of a text file, or of standard input if its name is -; never all of them in memory."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -63,8 +63,9 @@ class Lines:
         self.typed = file == "-" and sys.stdin.isatty()  # by a person, who waits for an answer to each line
 
     def checked(self, check: Callable[[Chunk], object] = lambda _: None) -> int | None:
-        """How many there are, known by reading them all once, so that what is wrong with line 900,000 is told before
-        hours of work; None for what can be read only once. Raises DataError, and what `check` raises of some lines.
+        """Read all lines once and count them, so that an error in line 900,000 is reported before hours of work.
+
+        Returns None for what can be read only once. Raises DataError, and what `check` raises of some chunk.
         """
         if self.file == "-" or Path(self.file).is_fifo() or Path(self.file).is_char_device():
             return None
@@ -75,7 +76,7 @@ class Lines:
         return total
 
     def __iter__(self) -> Iterator[str]:
-        return _typed() if self.file == "-" else self._read()
+        return _standard_input() if self.file == "-" else self._read()
 
     def _read(self) -> Iterator[str]:
         reader = LineReader(self.file)
@@ -84,8 +85,8 @@ class Lines:
             raise DataError(*reader.causes)
 
 
-def _typed() -> Iterator[str]:
-    """Lines of standard input, each as soon as it is there."""
+def _standard_input() -> Iterator[str]:
+    """Yield each line of standard input as soon as it arrives. Raises DataError for a line that is not text."""
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")

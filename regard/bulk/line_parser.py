@@ -1,4 +1,4 @@
-"""What the lines of a file ask for: as plain text all the same, as JSON lines each what it says."""
+"""Parse input lines into texts and constraints: plain text, or JSON lines with constraints of their own."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from regard.bulk.chunks import Chunk
 from regard.errors import DataError
 from regard.search import NO_CONSTRAINTS, ConstraintEncoder, Constraints, contradictions
 
-__all__ = ["PLAINLY", "LineParser"]
+__all__ = ["PLAIN_TEXT", "LineParser"]
 
 _KEYS = {"text": "a text", "prefix": "a text", "terms": "a list of texts", "forbid": "a list of texts"}
 
 
 @dataclass(frozen=True)
 class LineParser:
-    """What is asked of every line of a file; lines of JSON may ask for more: {"text": …, "terms": [ … ]}. With the
-    `wording` of a model, what it cannot write is told too.
+    """Parses lines; `constraints` hold for all, and JSON lines may add to them: {"text": …, "terms": [ … ]}.
+
+    With the `encoder` of a model, constraints that it cannot fulfil are errors too.
     """
 
     constraints: Constraints = NO_CONSTRAINTS
@@ -27,16 +28,16 @@ class LineParser:
     encoder: ConstraintEncoder | None = None
 
     def __call__(self, chunk: Chunk) -> tuple[list[str], Constraints | list[Constraints]]:
-        """The texts to translate, and what is asked of each. Raises DataError with all that cannot be read."""
+        """Return the texts to translate and their constraints. Raises DataError with all causes."""
         if not self.jsonl:
             return list(chunk.lines), self.constraints
-        read = [self._read(line, f"{self.name}, line {n}") for n, line in enumerate(chunk.lines, chunk.start)]
-        if causes := [cause for found, _, _ in read for cause in found]:
+        parsed = [self._parse(line, f"{self.name}, line {n}") for n, line in enumerate(chunk.lines, chunk.start)]
+        if causes := [cause for line_causes, _, _ in parsed for cause in line_causes]:
             raise DataError(*causes)
-        return [text for _, text, _ in read], [wish for _, _, wish in read]
+        return [text for _, text, _ in parsed], [constraints for _, _, constraints in parsed]
 
-    def _read(self, line: str, where: str) -> tuple[list[str], str, Constraints]:
-        """What is wrong with a line of JSON, its text, and its wish."""
+    def _parse(self, line: str, where: str) -> tuple[list[str], str, Constraints]:
+        """Return the errors in a line of JSON, its text, and its constraints."""
         if not line.strip():
             return [], "", self.constraints
         try:
@@ -49,20 +50,20 @@ class LineParser:
         causes += [
             f"{where}: {key}: wanted {_KEYS[key]}, got {value!r}"
             for key, value in values.items()
-            if key in _KEYS and not _fits(key, value)
+            if key in _KEYS and not _has_type(key, value)
         ]
         if causes:
             return causes, "", self.constraints
         terms, forbid = ((*getattr(self.constraints, key), *values.get(key, ())) for key in ("terms", "forbid"))
-        wish = Constraints(values.get("prefix", self.constraints.prefix), terms, forbid)
+        constraints = Constraints(values.get("prefix", self.constraints.prefix), terms, forbid)
         check = contradictions if self.encoder is None else self.encoder.check
-        return check(wish, f"{where}: "), values["text"], wish
+        return check(constraints, f"{where}: "), values["text"], constraints
 
 
-PLAINLY = LineParser()
+PLAIN_TEXT = LineParser()
 
 
-def _fits(key: str, value: Any) -> bool:
+def _has_type(key: str, value: Any) -> bool:
     if _KEYS[key] == "a text":
         return isinstance(value, str)
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -1,55 +1,51 @@
-"""How translations are written down: plain lines for people, JSON lines for programs."""
+"""Format translations and captions: text lines for people, JSON lines for programs."""
 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any
 
 from regard.data.word_alignments import format_pharaoh
-from regard.pipeline import Translation
+from regard.pipeline import Caption, Translation
 
 __all__ = ["OutputFormat"]
 
 
 @dataclass(frozen=True)
 class OutputFormat:
-    """One line a translation, or one a hypothesis where plain lines hold several."""
+    """Formats one result: one line of text, or with `nbest` a line for each hypothesis; or one JSON object."""
 
     jsonl: bool = False
     nbest: int = 1
 
-    def __call__(self, number: int, translation: Translation) -> str:
-        """What is written for line `number`, with the line break."""
-        return _jsonl(number, translation) if self.jsonl else _text(number, translation, self.nbest)
+    def __call__(self, label: int | str, result: Translation | Caption) -> str:
+        """Return the lines of a result, with their line breaks. `label`: a translation's line number, or a file."""
+        if self.jsonl:
+            return json.dumps(_json_object(label, result), ensure_ascii=False) + "\n"
+        if self.nbest > 1:
+            return "".join(f"{label}\t{h.score:.4f}\t{_text(h)}\n" for h in result.nbest or (result,))
+        return f"{_text(result)}\n" if isinstance(label, int) else f"{label}\t{_text(result)}\n"
 
 
-def _text(number: int, translation: Translation, nbest: int) -> str:
-    lines = []
-    for each in (translation.nbest or (translation,)) if nbest > 1 else (translation,):
-        place = f"{number}\t{each.score:.4f}\t" if nbest > 1 else ""
-        links = f"\t{format_pharaoh(each.alignments)}" if each.alignments is not None else ""
-        lines.append(f"{place}{each.text}{links}\n")
-    return "".join(lines)
+def _text(result: Translation | Caption) -> str:
+    if isinstance(result, Translation) and result.alignments is not None:
+        return f"{result.text}\t{format_pharaoh(result.alignments)}"
+    return result.text
 
 
-def _jsonl(number: int, translation: Translation) -> str:
-    nbest = [_values(each) for each in translation.nbest]
-    values = {"line": number, **_values(translation), "nbest": nbest, "repeats": _repeats(translation)}
-    return json.dumps(values, ensure_ascii=False) + "\n"
+def _json_object(label: int | str, result: Translation | Caption) -> dict[str, Any]:
+    # A file name that is not UTF-8 is no JSON text either.
+    key = {"line": label} if isinstance(label, int) else {"file": os.fsencode(label).decode("utf-8", "replace")}
+    values = {**key, **_hypothesis(result), "nbest": [_hypothesis(hypothesis) for hypothesis in result.nbest]}
+    values["repetition"] = result.repetition and dict(zip(("text", "times"), result.repetition, strict=True))
+    if isinstance(result, Caption) and result.readings is not None:
+        words = zip(result.readings.target_text, result.regions, strict=False)
+        values["regions"] = [{"word": word, "box": [round(side, 4) for side in box]} for word, box in words]
+    return values
 
 
-def _values(translation: Translation) -> dict[str, Any]:
-    return {
-        "text": translation.text,
-        "score": round(translation.score, 6),
-        "tokens": translation.tokens,
-        "alignments": translation.alignments,
-    }
-
-
-def _repeats(translation: Translation) -> dict[str, Any] | None:
-    if translation.repetition is None:
-        return None
-    text, times = translation.repetition
-    return {"text": text, "times": times}
+def _hypothesis(result: Translation | Caption) -> dict[str, Any]:
+    values: dict[str, Any] = {"text": result.text, "score": round(result.score, 6), "tokens": result.tokens}
+    return {**values, "alignments": result.alignments} if isinstance(result, Translation) else values

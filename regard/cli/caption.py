@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,6 +51,7 @@ def caption(
     cannot be used are reported at the end, after the captions of all others.
     """
     setup_process(threads, quiet, debug, seed)
+    from regard.bulk import OutputFormat
     from regard.pipeline import load_captioner
     from regard.search import Constraints
 
@@ -60,11 +59,11 @@ def caption(
     captioner = load_captioner(runs if len(runs) > 1 else run, options.select_device(device), engine, precision)
     arguments = {"nbest": nbest, **search_options(context, seed), "readings": regions and format == "jsonl"}
     arguments["constraints"] = Constraints(prefix, forbid=tuple(forbid or ()))
-    causes = list[str]()
+    output, causes = OutputFormat(format == "jsonl", nbest), list[str]()
     for first in range(0, len(files), IMAGES_AT_ONCE):
         loaded = _load_images(files[first : first + IMAGES_AT_ONCE], captioner, causes)
         for (file, _), result in zip(loaded, _captions(captioner, loaded, arguments), strict=True):
-            typer.echo(_json(file, result, regions) if format == "jsonl" else _text(file, result, nbest))
+            typer.echo(output(str(file), result), nl=False)
     if causes:
         raise DataError(*causes)
 
@@ -113,28 +112,3 @@ def _captions(
         file = f"{images[warning.message.index][0]}: " if isinstance(warning.message, LineWarning) else ""
         warn(f"{file}{warning.message}")
     return captions
-
-
-def _text(file: Path, caption: Caption, nbest: int) -> str:
-    if nbest == 1:
-        return f"{file}\t{caption.text}"
-    return "\n".join(f"{file}\t{hypothesis.score:.4f}\t{hypothesis.text}" for hypothesis in caption.nbest)
-
-
-def _json(file: Path, caption: Caption, regions: bool) -> str:
-    values = {
-        "file": os.fsencode(file).decode("utf-8", "replace"),
-        **_values(caption),
-        "nbest": [_values(hypothesis) for hypothesis in caption.nbest],
-    }
-    if caption.repetition is not None:
-        values["repeats"] = {"text": caption.repetition[0], "times": caption.repetition[1]}
-    if regions:
-        assert caption.readings is not None, "readings were requested"
-        words = zip(caption.readings.target_text, caption.regions, strict=False)
-        values["regions"] = [{"word": word, "box": [round(side, 4) for side in box]} for word, box in words]
-    return json.dumps(values, ensure_ascii=False)
-
-
-def _values(caption: Caption) -> dict[str, Any]:
-    return {"text": caption.text, "score": round(caption.score, 6), "tokens": caption.tokens}

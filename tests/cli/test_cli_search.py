@@ -126,9 +126,9 @@ def test_a_translation_that_runs_away_is_told(regard: Command, transformer: Path
     options = ["--beam", 1, "--min-length", 120, "--no-repeat-ngram", 0, "--format", "jsonl"]
     done = regard("translate", transformer, *options, stdin=b"\n" + line + b"\n")
     empty, row = map(json.loads, done.lines)
-    assert empty["repeats"] is None
-    assert row["repeats"]["times"] >= 5, "so small a model has nothing to say at such length"
-    assert row["repeats"]["text"] in row["text"]
+    assert empty["repetition"] is None
+    assert row["repetition"]["times"] >= 5, "so small a model has nothing to say at such length"
+    assert row["repetition"]["text"] in row["text"]
     assert len(done.warnings) == 1
     assert done.warnings[0].startswith("standard input, line 2: the translation repeats ")
     streamed = regard("translate", transformer, "--stream", "--min-length", 120, stdin=b"\n" + line + b"\n")

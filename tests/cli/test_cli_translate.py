@@ -65,7 +65,7 @@ def test_json_says_the_same_as_text(regard: Command, model: Path, korean: bytes)
     text = regard("translate", model, "--alignments", stdin=korean).lines
     lines = regard("translate", model, "--alignments", "--format", "jsonl", stdin=korean).lines
     rows = [json.loads(line) for line in lines]
-    assert [list(row) for row in rows] == [["line", "text", "score", "tokens", "alignments", "nbest", "repeats"]] * 5
+    assert [list(row) for row in rows] == [["line", "text", "score", "tokens", "alignments", "nbest", "repetition"]] * 5
     assert [row["line"] for row in rows] == [1, 2, 3, 4, 5]
     told = ["\t".join([row["text"], " ".join(f"{s}-{t}" for s, t in sorted(row["alignments"]))]) for row in rows]
     assert told == text
@@ -78,7 +78,7 @@ def test_json_says_the_same_as_text(regard: Command, model: Path, korean: bytes)
         "tokens": [],
         "alignments": [],
         "nbest": [],
-        "repeats": None,
+        "repetition": None,
     }
     assert {
         json.loads(line)["alignments"] for line in regard("translate", model, "--format", "jsonl", stdin=korean).lines

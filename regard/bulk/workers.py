@@ -1,4 +1,4 @@
-"""Several processes translate chunks side by side; they share the weights, and results come in the order of lines."""
+"""Worker processes that translate chunks in parallel: they share the weights, and results keep the order of lines."""
 
 from __future__ import annotations
 
@@ -22,54 +22,54 @@ from regard.pipeline import Translator
 
 __all__ = ["InProcess", "Workers"]
 
-AHEAD = 2
-"""So many chunks for each worker may be under way or wait for their turn to be written."""
+MAX_PENDING = 2
+"""Chunks per worker that may be in translation, or wait for their turn to be written."""
 
 
 class InProcess:
-    """This process does the work; it is used as `Workers` are."""
+    """Translates in this process; has the interface of `Workers`."""
 
-    def __init__(self, work: ChunkTranslator, make: Callable[[], Translator]) -> None:
-        self._work, self._translator = work, make()
+    def __init__(self, translate: ChunkTranslator, make: Callable[[], Translator]) -> None:
+        self._translate, self._translator = translate, make()
 
     def __enter__(self) -> InProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """There is nothing to end."""
+        """Do nothing: there is no process to end."""
 
     def results(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, ChunkResult]]:
-        """Each chunk with its results, in order."""
-        return ((chunk, self._work(self._translator, chunk)) for chunk in chunks)
+        """Yield each chunk with its result, in order."""
+        return ((chunk, self._translate(self._translator, chunk)) for chunk in chunks)
 
 
 class Workers:
-    """Processes that each translate one chunk at a time. Use it in a `with` block: leaving it ends them.
+    """Worker processes that each translate one chunk at a time. Use it in a `with` block: leaving it ends them.
 
-    On Linux they are copies of this process, made after `make` was called here: the weights are there once. Until then
-    this process must have computed with one thread only, since a copy has none of the others. Elsewhere each worker
-    calls `make`.
+    On Linux they are forked after `make` was called here, so that the weights are in memory once. Until then this
+    process must have computed with one thread only, since a fork has none of the others. Elsewhere each worker calls
+    `make`.
     """
 
-    def __init__(self, work: ChunkTranslator, make: Callable[[], Translator], count: int, threads: int) -> None:
-        self._work, self._make, self._count, self._threads = work, make, count, threads
+    def __init__(self, translate: ChunkTranslator, make: Callable[[], Translator], count: int, threads: int) -> None:
+        self._translate, self._make, self._count, self._threads = translate, make, count, threads
         self._processes: dict[Connection, BaseProcess] = {}
 
     def __enter__(self) -> Workers:
-        copies = sys.platform == "linux"
-        context: Any = multiprocessing.get_context("fork" if copies else "spawn")
-        make = _Made(self._make()) if copies else self._make
+        forks = sys.platform == "linux"
+        context: Any = multiprocessing.get_context("fork" if forks else "spawn")
+        make = _Loaded(self._make()) if forks else self._make
         for number in range(1, self._count + 1):
-            ours, theirs = context.Pipe()
-            # A copy has our ends of the pipes too. Only when it has closed them does it notice that we are gone.
-            inherited = [*self._processes, ours] if copies else []
-            task = (theirs, inherited, make, self._work, self._threads)
-            process = context.Process(target=_serve, args=task, name=f"worker {number}", daemon=True)
+            parent_end, worker_end = context.Pipe()
+            # A fork inherits the parent's ends of the pipes. It must close them to notice when the parent is gone.
+            inherited = [*self._processes, parent_end] if forks else []
+            arguments = (worker_end, inherited, make, self._translate, self._threads)
+            process = context.Process(target=_serve, args=arguments, name=f"worker {number}", daemon=True)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of copying with threads: ours are idle
+                warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads: they are idle
                 process.start()
-            theirs.close()
-            self._processes[ours] = process
+            worker_end.close()
+            self._processes[parent_end] = process
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -80,56 +80,56 @@ class Workers:
             process.join()
 
     def results(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, ChunkResult]]:
-        """Each chunk with its results, in order. Raises WorkerError when a process dies, and what happens in one."""
+        """Yield each chunk with its result, in order. Raises WorkerError if a worker dies, and what a worker raised."""
         stream = _Stream(chunks)
         idle, busy = [*self._processes], dict[Connection, Chunk]()
         order, done = deque[Chunk](), dict[int, ChunkResult]()
         while True:
-            while idle and len(order) < AHEAD * self._count and (chunk := stream.next()):
-                self._hand(idle[-1], chunk)
+            while idle and len(order) < MAX_PENDING * self._count and (chunk := stream.next()):
+                self._send(idle[-1], chunk)
                 busy[idle.pop()] = chunk
                 order.append(chunk)
             if not order:
                 return stream.end()
             for connection in wait(list(busy)):
-                assert isinstance(connection, Connection), "what was waited for comes back"
+                assert isinstance(connection, Connection), "wait returns the connections it was given"
                 chunk = busy[connection]
-                done[chunk.number] = self._taken(connection, chunk)
+                done[chunk.number] = self._receive(connection, chunk)
                 del busy[connection]
                 idle.append(connection)
             while order and order[0].number in done:
                 chunk = order.popleft()
                 yield chunk, done.pop(chunk.number)
 
-    def _hand(self, connection: Connection, chunk: Chunk) -> None:
+    def _send(self, connection: Connection, chunk: Chunk) -> None:
         try:
             connection.send(chunk)
         except OSError:
             raise self._death(connection, chunk) from None
 
-    def _taken(self, connection: Connection, chunk: Chunk) -> ChunkResult:
+    def _receive(self, connection: Connection, chunk: Chunk) -> ChunkResult:
         try:
             answer = connection.recv()
         except (EOFError, OSError):
             raise self._death(connection, chunk) from None
         if isinstance(answer, ChunkResult):
             return answer
-        problem, where = answer
-        raise problem from _InWorker(where)
+        problem, traceback_text = answer
+        raise problem from _WorkerTraceback(traceback_text)
 
     def _death(self, connection: Connection, chunk: Chunk) -> WorkerError:
         process = self._processes[connection]
         process.join()
         code = process.exitcode or 0
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-        memory = "; if nobody did that, memory ran out: take fewer workers" if code == -9 else ""
+        outcome = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        memory = "; unless somebody killed it, memory ran out: use fewer workers" if code == -9 else ""
         return WorkerError(
-            f"{process.name} (process {process.pid}) {how} at lines {chunk.start:,} to {chunk.end:,}{memory}"
+            f"{process.name} (process {process.pid}) {outcome} at lines {chunk.start:,} to {chunk.end:,}{memory}"
         )
 
 
 class _Stream:
-    """Chunks as they are read. What is wrong with one is told when those before it are done."""
+    """Reads chunks; an error in reading is raised only when the chunks before it are done."""
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
         self._chunks = iter(chunks)
@@ -147,12 +147,12 @@ class _Stream:
             raise self._problem
 
 
-class _InWorker(Exception):
-    """Where in another process an error came from."""
+class _WorkerTraceback(Exception):
+    """The traceback of an error in a worker, shown as its cause."""
 
 
-class _Made:
-    """A translator that is there already, its weights prepared."""
+class _Loaded:
+    """Returns a translator that is loaded already, its weights packed for the engine."""
 
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
@@ -166,14 +166,14 @@ def _serve(
     connection: Connection,
     inherited: list[Connection],
     make: Callable[[], Translator],
-    work: ChunkTranslator,
+    translate: ChunkTranslator,
     threads: int,
 ) -> None:
-    """The life of a worker: chunks in, results out, until the other end of the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes, and the first one ends the others
+    """Run a worker: receive chunks and send results until the parent closes its end of the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent ends its workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for other in inherited:
-        other.close()
+    for parent_end in inherited:
+        parent_end.close()
     torch.set_num_threads(threads)
     try:
         translator: Translator | None = None
@@ -181,14 +181,14 @@ def _serve(
             chunk = connection.recv()
             try:
                 translator = translator or make()
-                connection.send(work(translator, chunk))
+                connection.send(translate(translator, chunk))
             except Exception as problem:
-                told = problem if isinstance(problem, (RegardError, OSError)) else _plain(problem)
-                connection.send((told, traceback.format_exc()))
+                sendable = problem if isinstance(problem, (RegardError, OSError)) else _sendable(problem)
+                connection.send((sendable, traceback.format_exc()))
     except (EOFError, ConnectionError):
         return
 
 
-def _plain(problem: Exception) -> Exception:
-    """The same in words: not every exception can be sent from process to process."""
+def _sendable(problem: Exception) -> Exception:
+    """Describe an exception in one that can be pickled, as not every exception can."""
     return RuntimeError(f"{type(problem).__name__}: {problem}")

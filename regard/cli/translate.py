@@ -100,7 +100,7 @@ def translate(
         LineReporter(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as report,
     ):
         _translate_chunks(pool, lines, sink, 1 if lines.typed else chunk, report)
-        if sink.mark.strange and not sink.mark.known:
+        if sink.mark.unknown and not sink.mark.known:
             sink.discard()
             raise _unknown_script(lines, run)
         sink.finish()
@@ -118,7 +118,7 @@ def _translate_chunks(
 
     for chunk, result in pool.results(remaining(chunks(lines, size), sink.mark, lines.name)):
         report.warn(*result.notes)
-        sink.add(result.text, sink.mark.after(chunk.end, chunk.digest, result.known, result.strange))
+        sink.add(result.text, sink.mark.after(chunk.end, chunk.digest, result.known, result.unknown))
         report(chunk.end)
 
 

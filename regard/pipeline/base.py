@@ -99,7 +99,7 @@ class BasePipeline:
             phrases = ", ".join(map(repr, (constraints.prefix, *constraints.terms)[not constraints.prefix :]))
             raise UsageError(
                 f"{phrases}: {required} tokens are required, and a target may have at most {max_steps - 1} "
-                "(max_length, or the model's limit); raise max_length, or require less"
+                "(`max_length`, or the model's limit); raise it, or require less"
             )
         number = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
         return DecodeRequest(
@@ -146,11 +146,11 @@ class BasePipeline:
     ) -> None:
         """Warn if output number `index` (`kind`: translation or caption) repeats itself or lacks a required term."""
         if repetition is not None:
-            message = "the {} repeats {!r} {} times and is probably wrong; no_repeat_ngram = 4 forbids that"
+            message = "the {} repeats {!r} {} times and is probably wrong; `no_repeat_ngram=4` prevents that"
             warnings.warn(LineWarning(index, message.format(kind, *repetition)), stacklevel=4)
         if not best.complete:
             terms = ", ".join(map(repr, constraints.terms))
-            message = f"the {kind} lacks a required term ({terms}); a wider beam or a larger max_extra may find room"
+            message = f"the {kind} lacks a required term ({terms}); a larger `beam` or `max_extra` may find room"
             warnings.warn(LineWarning(index, message), stacklevel=4)
 
 

@@ -23,8 +23,8 @@ class Echo(Translator):
 
     def __init__(self, weights: int = 0) -> None:
         self.weights = torch.ones(weights)
-        self.engine = SimpleNamespace(ready=lambda: None)  # type: ignore[assignment]
-        self.tokenizer = SimpleNamespace(source=SimpleNamespace(unknown=lambda _: 0.0))  # type: ignore[assignment]
+        self.engine = SimpleNamespace(warm_up=lambda: None)  # type: ignore[assignment]
+        self.tokenizer = SimpleNamespace(source=SimpleNamespace(unknown_share=lambda _: 0.0))  # type: ignore[assignment]
 
     def translate(self, texts: str | Sequence[str], *_: Any, **__: Any) -> list[Translation]:
         return [Translation(text, tuple(text.split()), 0.0) for text in texts]
@@ -40,7 +40,7 @@ def _peak(folder: Path, count: int) -> int:
     assert lines.checked() == count
     with ResumableOutput(folder / "out", {}).open(False) as part, InProcess(work, Echo) as alone:
         for chunk, done in alone.results(chunks(lines, 200)):
-            part.add(done.text, part.mark.after(chunk.end, chunk.digest, done.known, done.strange))
+            part.add(done.text, part.mark.after(chunk.end, chunk.digest, done.known, done.unknown))
         part.finish()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

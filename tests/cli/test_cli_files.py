@@ -235,7 +235,7 @@ CHANGES: dict[str, Callable[[list[bytes]], list[bytes]]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_other_lines_are_refused(regard: Command, run: Path, long: Path, stopped: Path, change: str) -> None:
     Path("long.ko").write_bytes(b"".join(CHANGES[change](long.read_bytes().splitlines(keepends=True))))
-    because = f"long.ko: lines 1 to {3 * CHUNK}, which are translated already, are not what they were; give the file"
+    because = f"long.ko: lines 1 to {3 * CHUNK} are translated already, and have changed since; give the file"
     regard.fails(*_arguments(run, "long.ko", stopped, "--resume"), status=1, because=because)
 
 
@@ -250,7 +250,10 @@ def test_a_damaged_part_is_not_built_upon(
     regard.fails(*_arguments(run, "long.ko", stopped, "--resume"), status=1, because=because)
 
 
-@pytest.mark.parametrize("journal", ["", "{", "[]", '{"mark": {"chunk": 1}, "conditions": {}}'])
+@pytest.mark.parametrize(
+    "journal",
+    ["", "{", "[]", '{"mark": {"chunk": 1}, "conditions": {}}', '{"format": 2, "mark": {}, "conditions": {}}'],
+)
 def test_a_damaged_journal_is_told(regard: Command, run: Path, stopped: Path, journal: str) -> None:
     Path("out.part.json").write_text(journal)
     because = "out.part.json: damaged, not a journal; delete it and begin again without --resume"
@@ -330,7 +333,7 @@ def test_a_worker_that_dies_is_told_and_nothing_is_lost(regard: Command, run: Pa
         said = command.stderr.read()
         assert command.wait() == 1
     assert "was ended by SIGKILL at lines " in said
-    assert "; if nobody did that, memory ran out: take fewer workers\n" in said
+    assert "; unless somebody killed it, memory ran out: use fewer workers\n" in said
     assert f"out.part holds lines 1 to {_mark(output).lines}; the same command with --resume" in said
     _finished(*_arguments(run, long, output, "--workers", 2, "--resume"))
     assert output.read_bytes() == whole
@@ -361,7 +364,7 @@ def _runs(process: int) -> bool:
 
 
 def test_what_goes_wrong_in_a_worker_is_told_as_ever(regard: Command, run: Path, long: Path) -> None:
-    because = "nbest: 4 best of a beam of 3: ask for 1 to 3, or widen the beam"
+    because = "nbest: wanted 1 to 3 (the beam), got 4; lower it, or widen the beam"
     regard.fails("translate", run, long, "--nbest", 4, "--workers", 2, "--output", "out", status=2, because=because)
     lines = long.read_bytes().splitlines(keepends=True)[: 2 * CHUNK]
     done = regard.ended(
@@ -382,15 +385,15 @@ def test_warnings_name_the_line_in_the_file(regard: Command, run: Path, workers:
     done = regard("translate", run, "file", "--chunk", 3, "--beam", 1, "--workers", workers)
     assert all(each.startswith("file, line ") for each in done.warnings)
     (long,) = (each for each in done.warnings if "a sentence of " in each)
-    (strange,) = (each for each in done.warnings if "most characters" in each)
+    (note,) = (each for each in done.warnings if "most characters" in each)
     assert long.startswith("file, line 5: a sentence of ")
-    assert strange.startswith("file, line 8: most characters were never seen")
+    assert note.startswith("file, line 8: most characters were never seen")
 
 
-def test_what_was_strange_before_the_stop_counts(regard: Command, run: Path) -> None:
+def test_unknown_lines_before_the_interruption_count(regard: Command, run: Path) -> None:
     foreign = "我们今天去公园吧\n" * 4
     regard.ended(*_arguments(run, "-", "out", "--chunk", 2), stdin=foreign.encode() + b"\xff")
-    assert (_mark(Path("out")).known, _mark(Path("out")).strange) == (0, 4)
+    assert (_mark(Path("out")).known, _mark(Path("out")).unknown) == (0, 4)
     done = regard.ended(*_arguments(run, "-", "out", "--chunk", 2, "--resume"), stdin=foreign.encode())
     assert done.causes[0].startswith("standard input: no line is in a script")
     assert _left() == []

@@ -307,7 +307,7 @@ def test_where_no_line_is_known_the_command_fails(regard: Command, transformer: 
     ("options", "because"),
     [
         (["--nbest", "4"], "nbest: wanted 1 to 3 (the beam), got 4; lower it, or widen the beam"),
-        (["--nbest", "2", "--beam", "1"], "nbest: 2 best of a beam of 1"),
+        (["--nbest", "2", "--beam", "1"], "nbest: wanted 1 to 1 (the beam), got 2"),
         (["--nbest", "0"], "--nbest"),
         (["--beam", "0"], "--beam"),
         (["--beam", "wide"], "--beam"),

@@ -15,6 +15,7 @@ from regard.errors import RegardError
 if TYPE_CHECKING:
     from regard.attention.watch import watch
     from regard.pipeline import Caption, Captioner, Translation, Translator, load
+    from regard.run import Run, train
     from regard.training.recipe import presets
 
 __version__ = "0.1.0"
@@ -22,21 +23,25 @@ __all__ = [
     "Caption",
     "Captioner",
     "RegardError",
+    "Run",
     "Translation",
     "Translator",
     "__version__",
     "load",
     "presets",
+    "train",
     "watch",
 ]
 
 _MODULES = {
     "Caption": "regard.pipeline",
     "Captioner": "regard.pipeline",
+    "Run": "regard.run",
     "Translation": "regard.pipeline",
     "Translator": "regard.pipeline",
     "load": "regard.pipeline",
     "presets": "regard.training.recipe",
+    "train": "regard.run",
     "watch": "regard.attention.watch",
 }
 

@@ -1,195 +1,310 @@
-"""One run, from its recipe to its model folder: the data, the model, the training, and what is said meanwhile."""
+"""Train a model: from a recipe and data files to a run folder, reporting events and printing nothing.
+
+`train` is the training application; the command `regard train` and the demonstrations call it too.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import Any
 
-import typer
+import torch
 
-from regard.cli.app import say
-from regard.cli.train_config import longest_of
+import regard
+from regard.data.batching import BatchSource
+from regard.data.prepare import PreparedData, prepare_data
+from regard.data.tokenizer import Tokenizer
 from regard.errors import UsageError
+from regard.evaluation.validation import validation
+from regard.model_folder import CONFIG, WEIGHTS, FolderSettings, load_settings, load_tensors, load_weights, save_folder
+from regard.models import Model, build, count_parameters, load_pretrained, select_device
+from regard.pipeline import load
+from regard.settings import read_toml
+from regard.training import Outcome, Recipe, Trainer, World, model_card
+from regard.training.budget import choose
+from regard.training.checkpoint import has_checkpoint
+from regard.training.compose import TrainRequest, check_parent, data_table, length_setting, parent_of
+from regard.training.distributed import join_processes
+from regard.training.guided import Guide
+from regard.training.journal import Report, read
+from regard.training.recipe_diff import reconcile
+from regard.training.run_lock import lock_run
+from regard.training.run_report import report_run
+from regard.training.script_check import check_scripts
+from regard.training.tensorboard_log import with_tensorboard
 
-if TYPE_CHECKING:
-    from regard.data.batching import BatchSource
-    from regard.data.prepare import PreparedData
-    from regard.data.tokenizer import Tokenizer
-    from regard.model_folder import FolderSettings
-    from regard.models import Model
-    from regard.training import Outcome, Recipe, World
-
-__all__ = ["RunMode", "report_dry_run", "run"]
+__all__ = ["Run", "dry_run", "train", "train_request"]
 
 
 @dataclass(frozen=True)
-class RunMode:
-    """How a run begins: anew, where it stopped (`resume`), or with the largest of several `sizes` that a time budget
-    suffices for.
+class Run:
+    """A run that has ended: its folder, the recipe as it was run, and how it ended."""
+
+    folder: Path
+    recipe: Recipe
+    outcome: Outcome
+
+    @property
+    def journal(self) -> list[dict[str, Any]]:
+        """The events of the run, in order: "train" with losses and speed, "valid" with scores, and so on."""
+        return read(self.folder / "journal.jsonl")
+
+    @property
+    def best(self) -> dict[str, float]:
+        """Loss and scores of the best validation, whose weights are in the folder; empty before the first."""
+        update = self.outcome.progress.best_update
+        valid = [event for event in self.journal if event["event"] == "valid" and event["update"] == update]
+        scores = ("loss", "chrf", "bleu", "cider")
+        return {name: valid[-1][name] for name in scores if name in valid[-1]} if valid else {}
+
+    def load(self, device: str = "cpu") -> Any:
+        """A Translator, or a Captioner, with the best weights."""
+        return load(self.folder, device)
+
+
+def train(
+    recipe: Recipe | str | Path | None = None,
+    *,
+    out: str | Path,
+    source: str | Path | None = None,
+    target: str | Path | None = None,
+    valid_source: str | Path | None = None,
+    valid_target: str | Path | None = None,
+    pairs: str | Path | None = None,
+    valid_pairs: str | Path | None = None,
+    alignments: str | Path | None = None,
+    images: str | Path | None = None,
+    captions: str | Path | None = None,
+    valid_captions: str | Path | None = None,
+    preset: str | None = None,
+    parent: str | Path | None = None,
+    settings: Mapping[str, object] | None = None,
+    seed: int | None = None,
+    budget: str | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    threads: int | None = None,
+    report: Report | None = None,
+) -> Run:
+    """Train a model into the folder `out`, until its updates are done, patience ends, or Ctrl-C stops it.
+
+    recipe    a Recipe, or a TOML file with a whole one or part of one; data files and settings are put on top
+    source …  training and validation files; without validation files some pairs are held out
+    preset    the name of a starting point (`regard.presets()`)
+    parent    a run whose weights and vocabulary this one begins with: fine-tuning
+    settings  any settings by dotted name: {"training.updates": 500}
+    budget    a time such as "30m": chooses the model size (unless it is given) and the updates
+    resume    continue the run in `out` from its last checkpoint
+    report    called with the name and the values of each event: "message", "train", "valid", "end" …
+
+    Raises UsageError if `out` holds another run or the arguments exclude each other, ConfigurationError for settings,
+    DataError for data files, TrainingError if training cannot continue.
     """
-
-    resume: bool = False
-    sizes: dict[str, Recipe] = field(default_factory=dict)
-
-
-def run(
-    recipe: Recipe, out: Path, start: RunMode | None = None, device: str = "cpu", world: World | None = None
-) -> Outcome:
-    """Train by this recipe in this folder. Raises UsageError where a run is there that is not to be resumed, and where
-    another process is training in it.
-    """
-    from regard.training import World
-    from regard.training.run_lock import lock_run
-
-    start, world = start or RunMode(), world or World()
-    recipe.model.check(recipe.tokenizer.joint)
-    if not start.resume:
-        _check_parent(recipe)
-    if world.is_main:
-        _check_folder(out, start.resume)
-    with lock_run(out) if world.is_main else nullcontext():
-        world.barrier()
-        return _trained(recipe, out, start, device, world)
-
-
-def _trained(recipe: Recipe, out: Path, start: RunMode, device: str, world: World) -> Outcome:
-    import torch
-
-    from regard.cli.progress import TrainReporter
-    from regard.evaluation.validation import validation
-    from regard.models import count_parameters
-    from regard.training import Trainer, model_card
-    from regard.training.checkpoint import there
-    from regard.training.tensorboard_log import listeners
-
-    if start.resume:
-        recipe = _reconciled(recipe, out)
-    recipe = recipe.resolved(device, world.size)
-    _check_guided(recipe)
-    goes_on = start.resume and there(out)
-    recipe, settings, data = _prepared(recipe, out, start, device, world)
-    torch.manual_seed(recipe.training.seed)
-    tokenizer, batches = data.tokenizer, data.batches
-    model = _model(recipe, tokenizer, begun=goes_on).to(device)
-    say(f"model: {count_parameters(model):,} weights · {recipe.training.precision} on {device}{_processes(world)}")
-    say(_about(batches, recipe))
-    watched = validation(data.valid, tokenizer, settings, recipe.training.validate_with)
-    with TrainReporter() as teller:
-        tell = listeners(teller, out, recipe.training.tensorboard and world.is_main)
-        trainer = Trainer(model, batches, recipe, out, watched, tell, world)
-        if start.resume:
-            if not trainer.resume():
-                say("there is no checkpoint yet: starting from the beginning")
-            if world.is_main:
-                recipe.write(out / "train.toml")
-        if world.is_main:
-            world.begun()  # all that was asked for is in the folder now, and nothing of the run in its journal yet
-            trainer.journal.write("machine", **_machine(device), processes=world.size)
-        outcome = trainer.run()
-    if world.is_main:
-        model_card.write(out, trainer.recipe, data.facts, outcome)
-    return outcome
-
-
-def _prepared(
-    recipe: Recipe, out: Path, start: RunMode, device: str, world: World
-) -> tuple[Recipe, FolderSettings, PreparedData]:
-    """The data of a run, its recipe with nothing left open, and what its folder holds from the start.
-
-    The first process makes vocabulary, shards and folder; the others wait, and read them.
-    """
-    from regard.model_folder import CONFIG, load_settings
-    from regard.settings import read_toml
-    from regard.training import Recipe
-
-    begun = start.resume and (out / CONFIG).exists()
-    world.barrier()  # until all have looked, before the first one writes
-    if world.is_main:
-        data = _data(recipe, out, begun)
-        if start.sizes:
-            recipe = _within_budget(recipe, start.sizes, data, device, world.size)
-        settings = load_settings(out) if begun else _folder(recipe, data, out)
-    world.barrier()
-    if not world.is_main:
-        settings = load_settings(out)
-        if not begun:
-            recipe = Recipe.parse(read_toml(out / "train.toml"), str(out / "train.toml"))
-        data = _data(recipe, out, True)
-    return recipe, settings, data
-
-
-def _data(recipe: Recipe, out: Path, begun: bool) -> PreparedData:
-    """Read the corpora and make batches of them, with the run's vocabulary, the other run's, or one made now."""
-    from regard.data.prepare import prepare_data
-    from regard.data.tokenizer import Tokenizer
-    from regard.model_folder import load_settings
-    from regard.training.script_check import check_scripts
-
-    parent = None if begun else _parent(recipe)
-    given: Tokenizer | None = None
-    if begun or parent is not None:
-        given = Tokenizer.load(parent or out, load_settings(parent or out).tokenizer)
-
-    def look(sources: Sequence[str], targets: Sequence[str]) -> None:
-        if given is not None and parent is not None:
-            if sources:
-                check_scripts(sources, given.source, "the source side")
-            check_scripts(targets, given.target, "the target side")
-
-    batching, seed = recipe.batching, recipe.training.seed
-    wanted = recipe.data if recipe.training.guided else recipe.data.without_alignments()
-    data = prepare_data(wanted, given or recipe.tokenizer, batching, seed, out, log=say, inspect=look)
-    say(*data.report, *data.changes)
-    if not begun:
-        sizes = f"{len(data.tokenizer.source):,}"
-        sizes += "" if recipe.tokenizer.joint else f" + {len(data.tokenizer.target):,}"
-        say(f"vocabulary: {sizes} pieces{f' of {parent}' if parent else ''}")
-    return data
-
-
-def _about(batches: BatchSource, recipe: Recipe) -> str:
-    source, target = batches.padding()
-    together = f" in {batches.per_update} batches each" if batches.per_update > 1 else ""
-    updates = math.ceil(batches.epoch_stats.batches / batches.per_update)
-    entries, sides = "pieces a side", ("the source", "the target")
-    if recipe.data.images is not None:
-        entries, sides = "cells of pictures or pieces of captions", ("the pictures", "the captions")
-    return (
-        f"updates: {updates:,} an epoch of at most {recipe.batching.tokens:,} {entries}{together}, "
-        f"padding {source:.1%} of {sides[0]} and {target:.1%} of {sides[1]}"
+    request = TrainRequest(
+        recipe=recipe if isinstance(recipe, Recipe) or recipe is None else Path(recipe),
+        preset=preset,
+        parent=None if parent is None else Path(parent),
+        data=data_table(
+            source=source,
+            target=target,
+            valid_source=valid_source,
+            valid_target=valid_target,
+            pairs=pairs,
+            valid_pairs=valid_pairs,
+            alignments=alignments,
+            images=images,
+            captions=captions,
+            valid_captions=valid_captions,
+        ),
+        settings=settings or {},
+        seed=seed,
+        budget=budget,
+        resume=resume,
     )
+    return train_request(request, Path(out), device, threads, report)
 
 
-def _processes(world: World) -> str:
-    return f" in {world.size} processes{', weights split over them' * world.sharded}" if world.size > 1 else ""
+def train_request(
+    request: TrainRequest,
+    out: Path,
+    device: str = "auto",
+    threads: int | None = None,
+    report: Report | None = None,
+) -> Run:
+    """`train` with its arguments as one object."""
+    with _threads(threads), join_processes(select_device(device), threads) as (world, local_device):
+        if world.restarted:  # the recipe, and all that was asked for when the run began, is in its folder
+            request = TrainRequest(resume=True)
+        request.check()
+        recipe = request.compose(out)
+        sizes = request.sizes(recipe)
+        world = world.split(bool(recipe.training.sharded))
+        session = _Session(out, request.resume, sizes, local_device, world, report if world.is_main else None)
+        return session.run(recipe)
 
 
-def _reconciled(recipe: Recipe, out: Path) -> Recipe:
-    """The recipe that a run goes on with; what differs from the one it began with is told."""
-    from regard.settings import read_toml
-    from regard.training import Recipe
-    from regard.training.recipe_diff import reconcile
+def dry_run(request: TrainRequest, device: str = "auto", report: Report | None = None) -> list[str]:
+    """Lines that describe a run without training it: model, memory, time, other runtimes. Writes nothing."""
+    request.check(dry_run=True)
+    recipe = request.compose()
+    sizes, device = request.sizes(recipe), select_device(device)
+    recipe.model.check(recipe.tokenizer.joint)
+    check_parent(recipe)
+    recipe = recipe.resolved(device)
+    with TemporaryDirectory() as folder:
+        session = _Session(Path(folder), False, sizes, device, World(), report)
+        session.say(*_describe_guide(recipe))
+        data = session.read_data(recipe, started=False)
+        recipe = session.within_budget(recipe, data)
+        torch.manual_seed(recipe.training.seed)
+        model = _build_model(recipe, data.tokenizer).to(device)
+        session.say(_describe_batches(data.batches, recipe))
+        return list(report_run(model, recipe, data.batches, device))
 
-    path = out / "train.toml"
-    recipe, said = reconcile(Recipe.parse(read_toml(path), str(path)), recipe)
-    say(*said)
-    return recipe
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """Compute with so many threads as long as the block runs."""
+    before = torch.get_num_threads()
+    if count is not None:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
-def _folder(recipe: Recipe, data: PreparedData, out: Path) -> FolderSettings:
-    """Write what stays the same through a run; `config.json` comes last."""
-    from regard.model_folder import FolderSettings, load_settings, save_folder
+@dataclass(frozen=True)
+class _Session:
+    """One call of `train`: where it writes, how it begins, who computes, and who is told."""
 
-    images, parent = recipe.data.images, _parent(recipe)
-    frame = None if images is None else images.size_settings
-    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=recipe.search, images=frame)
-    name, longest = longest_of(settings), data.longest_source
-    if parent is not None:  # it has not forgotten those
+    out: Path
+    resume: bool
+    sizes: Mapping[str, Recipe]  # that a time budget chooses from
+    device: str
+    world: World
+    report: Report | None
+
+    def say(self, *lines: str) -> None:
+        """Report messages that are no events of the journal."""
+        for line in lines:
+            if self.report is not None:
+                self.report("message", {"text": line})
+
+    def run(self, recipe: Recipe) -> Run:
+        """Train by this recipe. Raises UsageError if the folder holds another run or another process trains in it."""
+        recipe.model.check(recipe.tokenizer.joint)
+        if not self.resume:
+            check_parent(recipe)
+        if self.world.is_main:
+            _check_folder(self.out, self.resume)
+        with lock_run(self.out) if self.world.is_main else nullcontext():
+            self.world.barrier()
+            return self._train(recipe)
+
+    def _train(self, recipe: Recipe) -> Run:
+        if self.resume:
+            path = self.out / "train.toml"
+            recipe, differences = reconcile(Recipe.parse(read_toml(path), str(path)), recipe)
+            self.say(*differences)
+        recipe = recipe.resolved(self.device, self.world.size)
+        self.say(*_describe_guide(recipe))
+        has_weights = self.resume and has_checkpoint(self.out)
+        recipe, settings, data = self._prepare(recipe)
+        torch.manual_seed(recipe.training.seed)
+        model = _build_model(recipe, data.tokenizer, has_weights).to(self.device)
+        self.say(
+            f"model: {count_parameters(model):,} weights · {recipe.training.precision} on {self.device}"
+            f"{_describe_processes(self.world)}",
+            _describe_batches(data.batches, recipe),
+        )
+        validate = validation(data.valid, data.tokenizer, settings, recipe.training.validate_with)
+        report = with_tensorboard(self.report, self.out, recipe.training.tensorboard and self.world.is_main)
+        trainer = Trainer(model, data.batches, recipe, self.out, validate, report, self.world)
+        if self.resume:
+            if not trainer.resume():
+                self.say("there is no checkpoint yet: starting from the beginning")
+            if self.world.is_main:
+                recipe.write(self.out / "train.toml")
+        if self.world.is_main:
+            self.world.mark_started()  # the folder now has the whole request, and the journal nothing of this start yet
+            trainer.journal.write("machine", **_machine(self.device), processes=self.world.size)
+        outcome = trainer.run()
+        if self.world.is_main:
+            model_card.write(self.out, trainer.recipe, data.facts, outcome)
+        return Run(self.out, trainer.recipe, outcome)
+
+    def _prepare(self, recipe: Recipe) -> tuple[Recipe, FolderSettings, PreparedData]:
+        """The recipe with nothing left open, the settings of the model folder, and the data.
+
+        The main process makes vocabulary, shards and folder; the others wait and then read them.
+        """
+        started = self.resume and (self.out / CONFIG).exists()
+        self.world.barrier()  # until all have looked, before the main process writes
+        if self.world.is_main:
+            data = self.read_data(recipe, started)
+            recipe = self.within_budget(recipe, data)
+            settings = load_settings(self.out) if started else _make_folder(recipe, data, self.out)
+        self.world.barrier()
+        if not self.world.is_main:
+            settings = load_settings(self.out)
+            if not started:
+                recipe = Recipe.parse(read_toml(self.out / "train.toml"), str(self.out / "train.toml"))
+            data = self.read_data(recipe, started=True)
+        return recipe, settings, data
+
+    def read_data(self, recipe: Recipe, started: bool) -> PreparedData:
+        """Read the corpora and make batches, with the vocabulary of this run or of its parent, or a new one."""
+        parent = None if started else parent_of(recipe)
+        tokenizer: Tokenizer | None = None
+        if started or parent is not None:
+            tokenizer = Tokenizer.load(parent or self.out, load_settings(parent or self.out).tokenizer)
+
+        def inspect(sources: Sequence[str], targets: Sequence[str]) -> None:
+            if tokenizer is not None and parent is not None:
+                if sources:
+                    check_scripts(sources, tokenizer.source, "the source side")
+                check_scripts(targets, tokenizer.target, "the target side")
+
+        batching, seed = recipe.batching, recipe.training.seed
+        settings = recipe.data if recipe.training.guided else recipe.data.without_alignments()
+        data = prepare_data(
+            settings, tokenizer or recipe.tokenizer, batching, seed, self.out, log=self.say, inspect=inspect
+        )
+        self.say(*data.report, *data.changes)
+        if not started:
+            sizes = f"{len(data.tokenizer.source):,}"
+            sizes += "" if recipe.tokenizer.joint else f" + {len(data.tokenizer.target):,}"
+            self.say(f"vocabulary: {sizes} tokens{f' of {parent}' if parent else ''}")
+        return data
+
+    def within_budget(self, recipe: Recipe, data: PreparedData) -> Recipe:
+        """The recipe with the size, updates and warm-up that a time budget allows; unchanged without one."""
+        if not self.sizes:
+            return recipe
+        assert recipe.training.minutes is not None, "a budget is a number of minutes"
+        processes = self.world.size
+        vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
+        resolved = {name: size.resolved(self.device, processes) for name, size in self.sizes.items()}
+        choice = choose(recipe.training.minutes, resolved, data.batches, vocabularies, self.device, processes)
+        self.say(*choice.report)
+        return choice.recipe
+
+
+def _make_folder(recipe: Recipe, data: PreparedData, out: Path) -> FolderSettings:
+    """Write the files that stay the same through a run; `config.json` comes last."""
+    images, parent = recipe.data.images, parent_of(recipe)
+    image_size = None if images is None else images.size_settings
+    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=recipe.search, images=image_size)
+    name, longest = length_setting(settings), data.longest_source
+    if parent is not None:  # its weights have learnt its longest sentences
         longest = max(longest, getattr(load_settings(parent).search, name) or 0)
     if not getattr(recipe.search, name):
         settings = settings.with_values(search=recipe.search.with_values(**{name: longest}))
@@ -199,18 +314,11 @@ def _folder(recipe: Recipe, data: PreparedData, out: Path) -> FolderSettings:
     return settings
 
 
-def _parent(recipe: Recipe) -> Path | None:
-    return None if recipe.training.parent is None else Path(recipe.training.parent)
-
-
-def _model(recipe: Recipe, tokenizer: Tokenizer, begun: bool = False) -> Model:
-    """The model as a run begins with it; where it has begun, the weights come from its checkpoint."""
-    from regard.model_folder import WEIGHTS, load_tensors, load_weights
-    from regard.models import build, load_pretrained
-
+def _build_model(recipe: Recipe, tokenizer: Tokenizer, has_weights: bool = False) -> Model:
+    """The model with the weights that a run begins with; if it has a checkpoint, the weights come from there later."""
     model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
-    parent = _parent(recipe)
-    if begun:
+    parent = parent_of(recipe)
+    if has_weights:
         return model
     if parent is not None:
         load_weights(model, load_tensors(parent / WEIGHTS), parent / WEIGHTS)
@@ -219,118 +327,48 @@ def _model(recipe: Recipe, tokenizer: Tokenizer, begun: bool = False) -> Model:
     return model
 
 
-def _check_parent(recipe: Recipe) -> None:
-    """Raise UsageError, with all causes, where this is another vocabulary or another shape than those of the run whose
-    vocabulary and weights are kept.
-    """
-    from regard.data.tokenizer import Tokenizer
-    from regard.model_folder import WEIGHTS, load_settings, load_tensors
-    from regard.models import build
-
-    parent = _parent(recipe)
-    if parent is None:
-        return
-    kept = load_settings(parent)
-    asked, own = recipe.tokenizer.model_dump(), kept.tokenizer.model_dump()
-    causes = [
-        f"tokenizer.{name} = {asked[name]!r}: with --from the vocabulary of {parent} is kept ({own[name]!r}); leave it "
-        "out"
-        for name in (own if asked["kind"] == own["kind"] else ["kind"])  # another kind knows nothing of the rest
-        if asked[name] != own[name]
-    ]
-    if not causes:
-        import torch
-
-        tokenizer = Tokenizer.load(parent, kept.tokenizer)
-        with torch.device("meta"):
-            model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
-        wanted = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
-        there = {name: tuple(weight.shape) for name, weight in load_tensors(parent / WEIGHTS).items()}
-        others = [name for name in sorted({*wanted, *there}) if wanted.get(name) != there.get(name)]
-        if others:
-            causes.append(
-                f"with --from the weights of {parent} are kept, and this model has others (such as {others[0]}: "
-                f"{there.get(others[0], 'none')} there, {wanted.get(others[0], 'none')} here); leave out what changes "
-                "the model's shape, or train without --from"
-            )
-    if causes:
-        raise UsageError(*causes)
+def _describe_batches(batches: BatchSource, recipe: Recipe) -> str:
+    source, target = batches.padding()
+    micro_batches = f" in {batches.per_update} micro-batches each" if batches.per_update > 1 else ""
+    updates = math.ceil(batches.epoch_stats.batches / batches.per_update)
+    entries, sides = "tokens a side", ("the source", "the target")
+    if recipe.data.images is not None:
+        entries, sides = "image cells or caption tokens", ("the images", "the captions")
+    return (
+        f"updates: {updates:,} an epoch of at most {recipe.batching.tokens:,} {entries}{micro_batches}, "
+        f"padding {source:.1%} of {sides[0]} and {target:.1%} of {sides[1]}"
+    )
 
 
-def _check_guided(recipe: Recipe) -> None:
-    """Say which head is guided, if any. Raises ConfigurationError for one that this model lacks."""
-    import torch
+def _describe_processes(world: World) -> str:
+    return f" in {world.size} processes{', weights split over them' * world.sharded}" if world.size > 1 else ""
 
-    from regard.models import build
-    from regard.training.guided import Guide
 
+def _describe_guide(recipe: Recipe) -> Iterator[str]:
+    """Lines about the guided head, if any. Raises ConfigurationError for a head that the model lacks."""
     if not recipe.training.guided and recipe.data.alignment_files:
-        say("training.guided = 0: the alignments are not used")
+        yield "training.guided = 0: the alignments are not used"
     with torch.device("meta"):
         guide = Guide.of(build(recipe.model, 8, 8, recipe.tokenizer.joint), recipe.training)
     if guide is not None:
-        say(f"guided: {guide.layer}, head {guide.head + 1}, weight {guide.weight:g} (training.guided)")
-
-
-def _within_budget(
-    recipe: Recipe, sizes: dict[str, Recipe], data: PreparedData, device: str, processes: int = 1
-) -> Recipe:
-    from regard.training.budget import choose
-
-    assert recipe.training.minutes is not None, "a budget is a number of minutes"
-    vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
-    resolved = {name: size.resolved(device, processes) for name, size in sizes.items()}
-    choice = choose(recipe.training.minutes, resolved, data.batches, vocabularies, device, processes)
-    say(*choice.said)
-    return choice.recipe
-
-
-def report_dry_run(recipe: Recipe, start: RunMode, device: str) -> None:
-    """What `--dry-run` says: the model and its parts, memory, time, and where else it could run."""
-    from tempfile import TemporaryDirectory
-
-    import torch
-
-    from regard.training.run_report import report_run
-
-    recipe.model.check(recipe.tokenizer.joint)
-    _check_parent(recipe)
-    recipe = recipe.resolved(device)
-    _check_guided(recipe)
-    with TemporaryDirectory() as folder:
-        data = _data(recipe, Path(folder), False)
-        if start.sizes:
-            recipe = _within_budget(recipe, start.sizes, data, device)
-        torch.manual_seed(recipe.training.seed)
-        model = _model(recipe, data.tokenizer).to(device)
-        say(_about(data.batches, recipe))
-        for line in report_run(model, recipe, data.batches, device):
-            typer.echo(line)
+        yield f"guided: {guide.layer}, head {guide.head + 1}, weight {guide.weight:g} (training.guided)"
 
 
 def _machine(device: str) -> dict[str, Any]:
-    """What else the bits of a run depend on."""
-    import platform
-
-    import torch
-
-    import regard
-
+    """What else the bits of a run depend on: versions, device, threads, processor."""
     versions = {"regard": regard.__version__, "torch": torch.__version__, "python": platform.python_version()}
     return {**versions, "device": device, "threads": torch.get_num_threads(), "processor": platform.machine()}
 
 
 def _check_folder(out: Path, resume: bool) -> None:
-    """Raise UsageError where this folder cannot be written, or holds something that would be lost."""
-    from regard.model_folder import CONFIG, WEIGHTS
-
-    there = next(path for path in (out, *out.absolute().parents) if path.exists())
-    if not (there.is_dir() and os.access(there, os.W_OK)):
-        raise UsageError(f"--out {out}: nothing can be written in {there}; choose another folder")
+    """Raise UsageError if this folder cannot be written, or holds files that would be lost."""
+    existing = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not (existing.is_dir() and os.access(existing, os.W_OK)):
+        raise UsageError(f"`out={out}`: nothing can be written in {existing}; choose another folder")
     if resume:
         return
     if (out / "journal.jsonl").exists():
-        raise UsageError(f"{out}: there is a run already; add --resume to go on with it, or choose another --out")
+        raise UsageError(f"{out}: there is a run already; add `resume=True` to continue it, or choose another `out=`")
     others = [name for name in ("README.md", CONFIG, WEIGHTS) if (out / name).exists()]
     if others and not (out / "train.toml").exists():
-        raise UsageError(f"--out {out}: its {' and '.join(others)} would be overwritten; choose another folder")
+        raise UsageError(f"`out={out}`: its {' and '.join(others)} would be overwritten; choose another folder")

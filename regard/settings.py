@@ -18,7 +18,7 @@ if sys.version_info >= (3, 11):
 else:  # pragma: no cover
     import tomli as tomllib
 
-__all__ = ["Settings", "merge", "override", "read_toml"]
+__all__ = ["Settings", "merge", "override", "parse_assignments", "read_toml"]
 
 S = TypeVar("S", bound="Settings")
 
@@ -53,15 +53,24 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path}: not valid TOML: {problem}") from None
 
 
-def override(values: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
-    """Return `values` changed by assignments `dotted.key=value`; a value is parsed as TOML, or else is plain text."""
-    result = dict(values)
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """Parse texts `dotted.key=value` into settings; a value is parsed as TOML, or else is plain text. Later ones win."""
+    settings: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
-            raise ConfigurationError(f"setting {assignment!r}: wanted key=value, such as batching.tokens=2048")
-        nested: Any = _parse_value(text.strip())
-        for part in reversed(key.strip().split(".")):
+            raise ConfigurationError(f"`set={assignment}`: wanted key=value, such as batching.tokens=2048")
+        settings.pop(key.strip(), None)
+        settings[key.strip()] = _parse_value(text.strip())
+    return settings
+
+
+def override(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `values` changed by settings with dotted keys, in order."""
+    result = dict(values)
+    for key, value in settings.items():
+        nested = value
+        for part in reversed(key.split(".")):
             nested = {part: nested}
         result = merge(result, nested)
     return result

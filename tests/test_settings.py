@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import ConfigurationError
-from regard.settings import merge, override, read_toml
+from regard.settings import merge, override, parse_assignments, read_toml
 from regard.training import Recipe, preset, presets
 from regard.training.schedule import ScheduleSettings
 
@@ -30,34 +30,38 @@ def _causes(values: dict[str, object]) -> tuple[str, ...]:
     ],
 )
 def test_an_unknown_key_suggests_the_nearest(assignment: str, nearest: str) -> None:
-    (cause,) = _causes(override(BASE, [assignment]))
+    (cause,) = _causes(override(BASE, parse_assignments([assignment])))
     assert cause.startswith("recipe.toml: unknown setting")
     assert f"did you mean {nearest!r}?" in cause
 
 
 def test_a_setting_of_another_kind_is_not_called_misspelled() -> None:
-    (cause,) = _causes(override(BASE, ["model.encoder.depths=[1, 1]"]))
+    (cause,) = _causes(override(BASE, parse_assignments(["model.encoder.depths=[1, 1]"])))
     assert cause.startswith(
         "recipe.toml: model.encoder.depths is a setting of another kind of model.encoder; leave it out"
     )
 
 
 def test_all_causes_come_at_once() -> None:
-    causes = _causes(override(BASE, ["training.seed=-1", "model.encoder.norm=sideways", "search.beams=2"]))
+    causes = _causes(
+        override(BASE, parse_assignments(["training.seed=-1", "model.encoder.norm=sideways", "search.beams=2"]))
+    )
     assert len(causes) == 3
     assert any("training.seed" in cause and "-1" in cause for cause in causes)
     assert any("model.encoder.norm" in cause and "sideways" in cause for cause in causes)
 
 
 def test_override_values_are_toml_or_plain_text() -> None:
-    values = override({}, ["a.b=3", "a.c=0.5", "a.d=true", "e=some words", 'f="3"', "g=[1, 2]"])
+    values = override({}, parse_assignments(["a.b=3", "a.c=0.5", "a.d=true", "e=some words", 'f="3"', "g=[1, 2]"]))
     assert values == {"a": {"b": 3, "c": 0.5, "d": True}, "e": "some words", "f": "3", "g": [1, 2]}
     with pytest.raises(ConfigurationError, match="wanted key=value"):
-        override({}, ["a.b"])
+        parse_assignments(["a.b"])
 
 
 def test_another_kind_replaces_the_whole_table() -> None:
-    recipe = Recipe.parse(override(BASE, ["model.decoder.kind=recurrent", "model.decoder.size=64"]), "x")
+    recipe = Recipe.parse(
+        override(BASE, parse_assignments(["model.decoder.kind=recurrent", "model.decoder.size=64"])), "x"
+    )
     assert (recipe.model.decoder.kind, recipe.model.decoder.size) == ("recurrent", 64)
     assert recipe.model.encoder.kind == "transformer"
 
@@ -65,7 +69,7 @@ def test_another_kind_replaces_the_whole_table() -> None:
 def test_the_order_of_assignments_does_not_matter() -> None:
     assignments = ["tokenizer.size=900", "tokenizer.kind=unigram"]
     for order in (assignments, assignments[::-1]):
-        tokenizer = Recipe.parse(override(BASE, order), "x").tokenizer
+        tokenizer = Recipe.parse(override(BASE, parse_assignments(order)), "x").tokenizer
         assert (tokenizer.kind, tokenizer.size) == ("unigram", 900)
 
 
@@ -73,9 +77,9 @@ def test_the_order_of_assignments_does_not_matter() -> None:
 def test_schedule_settings_of_a_preset_hold_for_its_kind_only(name: str) -> None:
     values = merge(preset(name), {"data": BASE["data"]})
     before = preset(name)["schedule"]
-    same = override(values, ["schedule.kind=inverse_square_root"])["schedule"]
+    same = override(values, parse_assignments(["schedule.kind=inverse_square_root"]))["schedule"]
     assert same == before
-    other = ScheduleSettings.parse(override(values, ["schedule.kind=noam"])["schedule"], "x")
+    other = ScheduleSettings.parse(override(values, parse_assignments(["schedule.kind=noam"]))["schedule"], "x")
     assert other == ScheduleSettings(kind="noam", peak=1.0), "the peak of another kind does not carry over"
 
 

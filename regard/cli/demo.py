@@ -10,6 +10,7 @@ import typer
 
 from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
+from regard.cli.progress import TrainReporter
 from regard.errors import UsageError
 
 __all__ = ["demo"]
@@ -44,13 +45,15 @@ def demo(
 
     if korean and not images:
         raise UsageError("--korean: only with --images; without it both directions are trained anyway")
-    output, seed, device = Output(typer.echo, say), 1 if seed is None else seed, select_device(device)
-    try:
-        if images:
-            good = demo_images(out or Path("runs/demo-images"), "ko" if korean else "en", device, seed, output)
-        else:
-            good = demo_sentences(out or Path("runs/demo"), device, seed, output)
-    except Interrupted as interrupted:
-        sys.exit(128 + interrupted.signal)
+    seed, device = 1 if seed is None else seed, select_device(device)
+    with TrainReporter() as report:
+        output = Output(typer.echo, say, report)
+        try:
+            if images:
+                good = demo_images(out or Path("runs/demo-images"), "ko" if korean else "en", device, seed, output)
+            else:
+                good = demo_sentences(out or Path("runs/demo"), device, seed, output)
+        except Interrupted as interrupted:
+            sys.exit(128 + interrupted.signal)
     if not good:
         sys.exit(1)

@@ -7,8 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from regard.errors import UsageError
-
 __all__ = [
     "Debug",
     "Device",
@@ -52,14 +50,6 @@ Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an 
 
 def select_device(name: str) -> str:
     """Return the device to compute on. Raises UsageError if it is unknown or not available."""
-    import torch
+    from regard.models import select_device
 
-    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name == "auto":
-        return next(device for device in ("cuda", "mps", "cpu") if available[device])
-    if name not in available:
-        raise UsageError(f"--device {name}: wanted auto, cpu, cuda or mps")
-    if not available[name]:
-        usable = " or ".join(device for device, is_available in available.items() if is_available)
-        raise UsageError(f"--device {name}: this machine has none that PyTorch can use; use {usable}")
-    return name
+    return select_device(name)

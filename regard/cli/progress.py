@@ -50,13 +50,17 @@ class TrainReporter(_LiveLine):
             self._clear()
             say(line)
 
+    def _message(self, v: dict[str, Any]) -> str:
+        return str(v["text"])
+
     def _train(self, v: dict[str, Any]) -> str:
         seconds = v["seconds"] / v["update"]
         left = f" · {format_duration(seconds * (v['updates'] - v['update']))} left" if v["updates"] else ""
         total = f"/{v['updates']}" if v["updates"] else ""
         speed = f"{v['tokens_per_second']:,.0f} tokens/s"
         guided = f" · guided {v['guided']:.3f}" if "guided" in v else ""
-        return f"update {v['update']}{total} · epoch {v['epoch'] + 1} · loss {v['entropy']:.3f}{guided} · {speed}{left}"
+        loss = f"loss {v['cross_entropy']:.3f}{guided}"
+        return f"update {v['update']}{total} · epoch {v['epoch'] + 1} · {loss} · {speed}{left}"
 
     def _valid(self, v: dict[str, Any]) -> str:
         star = "  ← best so far" if v["best"] else ""
@@ -65,7 +69,7 @@ class TrainReporter(_LiveLine):
         return f"validation at update {v['update']} after {format_duration(v['seconds'])}: {scores}{star}"
 
     def _budget(self, v: dict[str, Any]) -> str:
-        return f"{v['minutes']:g} minutes at {v['each']:.2f} s an update: {v['updates']} updates"
+        return f"{v['minutes']:g} minutes at {v['seconds_per_update']:.2f} s an update: {v['updates']} updates"
 
     def _resume(self, v: dict[str, Any]) -> str:
         return f"resuming from update {v['update']}"
@@ -74,7 +78,7 @@ class TrainReporter(_LiveLine):
         return f"{v['problem']}: resuming from the previous checkpoint"
 
     def _halved(self, v: dict[str, Any]) -> str:
-        return f"out of memory at update {v['update']}: each batch is split into {v['cut']} parts from now on"
+        return f"out of memory at update {v['update']}: each batch is split into {v['parts']} parts from now on"
 
     def _stopping(self, _: dict[str, Any]) -> str:
         return "stopping after this update or validation; a second signal stops at once"

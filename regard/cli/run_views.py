@@ -37,7 +37,7 @@ def _curve(run: Path) -> Chart:
     events = read(path)
     train = [event for event in events if event.get("event") == "train"]
     valid = [event for event in events if event.get("event") == "valid"]
-    losses = _series("training", train, "entropy") + _series("validation", valid, "loss")
+    losses = _series("training", train, "cross_entropy") + _series("validation", valid, "loss")
     losses += _series("guided", train, "guided")
     scores = _series("chrF", valid, "chrf") + _series("BLEU", valid, "bleu") + _series("CIDEr-D", valid, "cider")
     panels = (("loss in nats per token", losses), ("validation score", scores))

@@ -52,7 +52,7 @@ def demo_images(out: Path, language: str, device: str, seed: int, output: Output
     folder = out / f"images-{language}"
     output.message("")
     output.message(f"training in {folder}")
-    train_model(demo_recipe(data, language, seed), folder, device)
+    train_model(demo_recipe(data, language, seed), folder, device, output)
     captioner = _with_best_head(folder, device, sample.splits["valid"], data, language)
     judgement = _report(captioner, sample, data, language, output)
     for scene in sample.splits["test"][:EXAMPLES]:

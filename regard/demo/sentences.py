@@ -85,7 +85,7 @@ def _train(direction: Direction, out: Path, device: str, seed: int, output: Outp
     folder = out / direction.name
     output.message("")
     output.message(f"training {direction.source} → {direction.target} in {folder}")
-    train_model(demo_recipe(direction.source, direction.target, out / "data", seed), folder, device)
+    train_model(demo_recipe(direction.source, direction.target, out / "data", seed), folder, device, output)
     readings, gold = _read(load_translator(folder, device), direction.sample.splits["valid"])
     choice, _ = best_choice(readings, [Gold.of(links) for links in gold])
     save_alignment(folder, asdict(choice))

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from regard.training import Recipe
+    from regard.training.journal import Report
 
 __all__ = ["Interrupted", "Output", "train_model"]
 
 
 @dataclass(frozen=True)
 class Output:
-    """Where a demonstration prints: a function for results, and one for messages about progress."""
+    """Where a demonstration prints: functions for results, for messages about progress, and for events of training."""
 
     result: Callable[[str], None]
     message: Callable[[str], None]
+    event: Report
 
 
 class Interrupted(Exception):
@@ -29,10 +31,11 @@ class Interrupted(Exception):
         self.signal = signal
 
 
-def train_model(recipe: Recipe, folder: Path, device: str) -> None:
+def train_model(recipe: Recipe, folder: Path, device: str, output: Output) -> None:
     """Train by this recipe, or resume the run in `folder`. Raises Interrupted."""
-    from regard.run import RunMode, run
+    from regard.run import train
 
-    outcome = run(recipe, folder, RunMode((folder / "journal.jsonl").exists()), device)
+    resume = (folder / "journal.jsonl").exists()
+    outcome = train(recipe, out=folder, resume=resume, device=device, report=output.event).outcome
     if outcome.stopped is not None:
         raise Interrupted(outcome.stopped)

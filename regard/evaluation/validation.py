@@ -55,7 +55,7 @@ class _Validation(ABC):
     def _loss(self, model: Model) -> float:
         objective, device = Objective(model, 0.0), device_of(model)
         losses: list[Loss] = [objective(plan.batch().to(device)) for plan in self.batches.epoch(0)]
-        return sum(float(loss.entropy) for loss in losses) / sum(loss.tokens for loss in losses)
+        return sum(float(loss.cross_entropy) for loss in losses) / sum(loss.tokens for loss in losses)
 
 
 class Validation(_Validation):

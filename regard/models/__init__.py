@@ -1,6 +1,6 @@
 """Encoders and decoders, any with any, behind one interface."""
 
-from regard.models.build import DECODERS, ENCODERS, ModelSettings, build, count_parameters, device_of
+from regard.models.build import DECODERS, ENCODERS, ModelSettings, build, count_parameters, device_of, select_device
 from regard.models.compatibility import ctranslate2_obstacles, huggingface_obstacles
 from regard.models.ensemble import Ensemble, EnsembleState
 from regard.models.interface import (
@@ -39,6 +39,7 @@ __all__ = [
     "device_of",
     "huggingface_obstacles",
     "load_pretrained",
+    "select_device",
     "source_length",
     "top_tokens",
 ]

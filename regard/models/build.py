@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field
 
-from regard.errors import ConfigurationError
+from regard.errors import ConfigurationError, UsageError
 from regard.models.convolutional import (
     ConvolutionalDecoder,
     ConvolutionalDecoderSettings,
@@ -143,3 +143,16 @@ def count_parameters(model: Model) -> int:
 def device_of(model: torch.nn.Module) -> torch.device:
     """Where the weights of a model are."""
     return next(model.parameters()).device
+
+
+def select_device(name: str) -> str:
+    """The device to compute on: cpu, cuda or mps; `auto` takes the best one here. Raises UsageError if it is absent."""
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        return next(device for device, usable in available.items() if usable)
+    if name not in available:
+        raise UsageError(f"`device={name}`: wanted auto, cpu, cuda or mps")
+    if not available[name]:
+        names = " or ".join(device for device, usable in reversed(available.items()) if usable)
+        raise UsageError(f"`device={name}`: this machine has none that PyTorch can use; use {names}")
+    return name

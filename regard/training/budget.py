@@ -1,9 +1,10 @@
-"""A time budget: which size of model it suffices for on this machine, with this data."""
+"""Time budget: the largest model size that can be trained in the given time, on this machine, with these data."""
 
 from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -11,87 +12,87 @@ import torch
 from regard.data.batching import BatchSource
 from regard.errors import TrainingError, UsageError
 from regard.models import build, count_parameters
-from regard.training.gradient_workers import GradientWorkers, first_line, out_of_memory
-from regard.training.guided import Guide
-from regard.training.loss import Objective
+from regard.training.gradient_workers import first_line, out_of_memory
 from regard.training.recipe import Recipe
+from regard.training.schedule import learning_rate
+from regard.training.updater import Updater
 
 __all__ = ["BudgetChoice", "Trial", "choose", "minutes_of", "trial"]
 
-EPOCHS, PIECES_PER_WEIGHT = 40, 20
-WARM, TIMED = 1, 2  # updates of a trial
+EPOCHS, TOKENS_PER_WEIGHT = 40, 20  # of enough training
+WARM_UP, TIMED = 1, 2  # updates of a trial
 
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:\.\d+)?)s)?")
 
 
 @dataclass(frozen=True)
 class BudgetChoice:
-    """What a budget comes to: a preset's recipe with its end and warm-up, and what it was chosen from."""
+    """The chosen preset, its recipe with updates and warm-up, and a line for each size that was tried."""
 
     preset: str
     recipe: Recipe
-    said: tuple[str, ...]
+    report: tuple[str, ...]
 
 
 def minutes_of(text: str) -> float:
-    """The minutes that 30m, 1h30m, 90s or 2h stand for. Raises UsageError for anything else."""
-    found = _TIME.fullmatch(text.strip().lower())
-    parts = [float(part or 0) for part in found.groups()] if found else []
+    """Parse a time such as 30m, 1h30m, 90s or 2h into minutes. Raises UsageError for anything else."""
+    match = _TIME.fullmatch(text.strip().lower())
+    parts = [float(part or 0) for part in match.groups()] if match else []
     if not parts or not sum(parts):
-        raise UsageError(f"--budget {text}: wanted a time such as 30m, 1h30m or 90s")
+        raise UsageError(f"`budget={text}`: wanted a time such as 30m, 1h30m or 90s")
     return parts[0] * 60 + parts[1] + parts[2] / 60
 
 
 def choose(
     minutes: float,
-    recipes: dict[str, Recipe],
+    recipes: Mapping[str, Recipe],
     batches: BatchSource,
     vocabularies: tuple[int, int],
     device: str,
     processes: int = 1,
 ) -> BudgetChoice:
-    """The largest of these recipes, given from small to large, that the budget can train; else the smallest.
+    """The largest of these recipes, ordered from small to large, that the budget suffices for; else the smallest.
 
-    Enough is to see each sentence 40 times, or 20 pieces for every weight, whichever comes first: a small corpus is
-    learnt by then, and of a large one a model of that size would make no more.
+    Enough training is 40 epochs, or 20 target tokens for every weight, whichever comes first: a small corpus is learnt
+    by then, and from a large one a model of that size would not learn much more.
     """
-    said, best, problem = [], None, None
-    pieces = batches.epoch_stats.tokens[1]
+    report, best, problem = [], None, None
+    epoch_tokens = batches.epoch_stats.tokens[1]
     for name, recipe in recipes.items():
         try:
-            tried = trial(recipe, batches, vocabularies, device, processes)
-        except Exception as found:
-            if not out_of_memory(found):
+            result = trial(recipe, batches, vocabularies, device, processes)
+        except Exception as error:
+            if not out_of_memory(error):
                 raise
-            problem = f"{name}: does not fit in memory ({first_line(found)})"
-        if problem is not None:  # outside, where what was computed is forgotten; nor will the larger ones fit
-            said.append(problem)
+            problem = f"{name}: does not fit in memory ({first_line(error)})"
+        if problem is not None:  # outside the except clause, which holds tensors; larger sizes will not fit either
+            report.append(problem)
             break
-        updates = max(1, int(minutes * 60 / tried.seconds))
-        seen, enough = updates * tried.tokens, min(EPOCHS * pieces, PIECES_PER_WEIGHT * tried.weights)
-        speed, times = tried.tokens / tried.seconds, seen / pieces
-        said.append(
-            f"{name}: {tried.weights:,} weights, {speed:,.0f} target pieces/s here; {minutes:g} minutes are "
-            f"{updates:,} updates, {times:.1f} times through the data, {seen / enough:.0%} of enough"
+        updates = max(1, int(minutes * 60 / result.seconds))
+        tokens, enough = updates * result.tokens, min(EPOCHS * epoch_tokens, TOKENS_PER_WEIGHT * result.weights)
+        speed, epochs = result.tokens / result.seconds, tokens / epoch_tokens
+        report.append(
+            f"{name}: {result.weights:,} weights, {speed:,.0f} target tokens/s here; {minutes:g} minutes are "
+            f"{updates:,} updates, {epochs:.1f} epochs, {tokens / enough:.0%} of enough training"
         )
-        if best is None or seen >= enough:
+        if best is None or tokens >= enough:
             warmup = max(1, min(recipe.schedule.warmup, updates // 8))
             best = (name, updates, warmup)
     if best is None:
-        raise TrainingError(f"--budget: {said[-1]}; take a smaller model or batching.tokens")
+        raise TrainingError(f"`budget=`: {report[-1]}; take a smaller model or batching.tokens")
     name, updates, warmup = best
     recipe = recipes[name]
     recipe = recipe.with_values(
         training={**recipe.training.model_dump(), "updates": updates, "minutes": None},
         schedule={**recipe.schedule.model_dump(), "warmup": warmup},
     )
-    said.append(f"chosen: {name} for {updates:,} updates, {warmup:,} of them warm-up")
-    return BudgetChoice(name, recipe, tuple(said))
+    report.append(f"chosen: {name} for {updates:,} updates, {warmup:,} of them warm-up")
+    return BudgetChoice(name, recipe, tuple(report))
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A few updates of a model that is then forgotten: means of those that were timed."""
+    """Mean seconds and target tokens of the timed updates of a trial, with the model's size."""
 
     seconds: float
     tokens: float
@@ -102,28 +103,25 @@ class Trial:
 def trial(
     recipe: Recipe, batches: BatchSource, vocabularies: tuple[int, int], device: str, processes: int = 1
 ) -> Trial:
-    """Seconds and target pieces of an update on this machine, of which one of several processes computes its share.
+    """Time a few updates of a new model, of which one of several processes computes its share.
 
     Random numbers drawn later are not changed by it.
     """
     state = torch.get_rng_state()
     model = build(recipe.model, *vocabularies, recipe.tokenizer.joint).to(device).train()
-    s = recipe.training
-    objective = Objective(model, s.label_smoothing, s.rdrop, Guide.of(model, s), s.doubly_stochastic)
-    where = torch.device(device)
-    threads = min(torch.get_num_threads(), -(-batches.per_update // processes)) if where.type == "cpu" else 1
-    crew = GradientWorkers(objective, s.precision, where, threads)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=True)
-    crew.configure(s.rdrop, s.scheduled_sampling)
+    updater = Updater(model, recipe, -(-batches.per_update // processes))
+    updater.workers.configure(recipe.training.rdrop, recipe.training.scheduled_sampling)
     seconds, tokens = [], []
-    for number, update in zip(range(WARM + TIMED), batches.updates(), strict=False):
+    for number, update in zip(range(1, WARM_UP + TIMED + 1), batches.updates(), strict=False):
         began = time.perf_counter()
-        share = [(plan.batch(), f"{number}/{i}") for i, plan in enumerate(update.plans[::processes])]
-        crew.gradients(share, update.tokens)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        share = [(i, update.plans[i].batch()) for i in range(0, len(update.plans), processes)]
+        updater.accumulate(number, share, update.tokens)
+        updater.clip()
+        updater.step(learning_rate(recipe.schedule, number, model.decoder.output.weight.shape[1]))
         seconds.append(time.perf_counter() - began)
         tokens.append(update.tokens)
-    crew.close()
+    updater.workers.close()
     torch.set_rng_state(state)
-    return Trial(sum(seconds[WARM:]) / TIMED, sum(tokens[WARM:]) / TIMED, count_parameters(model), WARM + TIMED)
+    return Trial(
+        sum(seconds[WARM_UP:]) / TIMED, sum(tokens[WARM_UP:]) / TIMED, count_parameters(model), WARM_UP + TIMED
+    )

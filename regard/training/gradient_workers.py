@@ -1,8 +1,8 @@
-"""Several threads on one update: each computes the gradients of its share of the batches, and they are added up.
+"""Gradient accumulation: an update is split into micro-batches, whose gradients threads compute and add up.
 
-Small products gain little from a second processor core, and stall when something else takes it; two batches side by
-side, one core each, keep both busy. What is random in a batch is drawn from a generator of its own, so that neither
-the threads nor the processes that share the work change what comes out, rounding apart.
+Small matrix products gain little from a second processor core, and stall when another program takes it; two
+micro-batches side by side, one core each, keep both busy. Randomness in a micro-batch comes from a generator of its
+own, so that neither threads nor processes change the result, rounding apart.
 """
 
 from __future__ import annotations
@@ -20,103 +20,109 @@ from torch import nn
 from regard.data.batch import TrainingBatch
 from regard.layers.dropout import dropout_generator
 from regard.training.loss import Loss, Objective
-from regard.training.scheduled_sampling import with_own_outputs
-from regard.training.sharding import last_of_update
+from regard.training.scheduled_sampling import sample_target_inputs
+from regard.training.sharding import set_last_of_update
 
-__all__ = ["GradientWorkers", "first_line", "out_of_memory", "precision"]
+__all__ = ["GradientWorkers", "autocast", "first_line", "out_of_memory"]
 
 
 class GradientWorkers:
-    """Computes the gradients of an update's batches with as many threads as there are batches and cores for."""
+    """Threads that accumulate the gradients of an update's micro-batches, each with a replica of the objective.
 
-    def __init__(self, objective: Objective, low: str, device: torch.device, threads: int, scale: float = 1.0) -> None:
-        self.low, self.device, self.scale = low, device, scale
-        self._each = max(1, torch.get_num_threads() // threads)
+    `precision` is float32 or bfloat16; gradients are multiplied by `scale`.
+    """
+
+    def __init__(
+        self, objective: Objective, precision: str, device: torch.device, threads: int, scale: float = 1.0
+    ) -> None:
+        self.precision, self.device, self.scale = precision, device, scale
+        self._threads_each = max(1, torch.get_num_threads() // threads)
         self._replicas = [objective, *(_replica(objective) for _ in range(threads - 1))]
-        self._pool = ThreadPoolExecutor(threads, "gradients", torch.set_num_threads, (self._each,))
-        self._own = 0.0
+        self._pool = ThreadPoolExecutor(threads, "gradients", torch.set_num_threads, (self._threads_each,))
+        self._scheduled_sampling = 0.0
 
     def gradients(self, batches: Sequence[tuple[TrainingBatch, str]], tokens: int) -> list[Loss]:
-        """Add the gradients of the mean loss over `tokens` pieces to the weights. Each batch comes with a key that
-        decides what is random in it.
+        """Add the gradients of the mean loss over `tokens` target tokens to those of the weights.
+
+        Each micro-batch comes with a key that seeds its random numbers. Returns their losses in order.
         """
-        many = len(self._replicas)
+        count = len(self._replicas)
         for replica in self._replicas[1:]:
-            for own, other in zip(self._replicas[0].modules(), replica.modules(), strict=True):
-                other.training = own.training
-        if many == 1:
+            for module, copied in zip(self._replicas[0].modules(), replica.modules(), strict=True):
+                copied.training = module.training
+        if count == 1:
             return self._share(self._replicas[0], batches, tokens)
         before = torch.get_num_threads()
-        torch.set_num_threads(self._each)  # MKL has one number for all threads
+        torch.set_num_threads(self._threads_each)  # MKL has one number for all threads
         try:
-            shares = [batches[i::many] for i in range(many)]
+            shares = [batches[i::count] for i in range(count)]
             futures = [
                 self._pool.submit(self._share, *pair, tokens) for pair in zip(self._replicas, shares, strict=True)
             ]
             wait(futures)
-            found = [future.result() for future in futures]
+            losses = [future.result() for future in futures]
         except BaseException:
             for replica in self._replicas[1:]:
                 replica.zero_grad(set_to_none=True)
             raise
         finally:
             torch.set_num_threads(before)
-        self._add_up()
-        return [found[place % many][place // many] for place in range(len(batches))]  # in the order given
+        self._sum_gradients()
+        return [losses[i % count][i // count] for i in range(len(batches))]
 
-    def configure(self, rdrop: float, own_outputs: float) -> None:
-        """From now on: how much two passes should agree (0 makes one do), and how often own outputs are read."""
-        self._own = own_outputs
+    def configure(self, rdrop: float, scheduled_sampling: float) -> None:
+        """Set the weight of R-Drop (0: a single pass) and the probability of scheduled sampling."""
+        self._scheduled_sampling = scheduled_sampling
         for replica in self._replicas:
             replica.rdrop = rdrop
 
     def close(self) -> None:
-        """Let the threads go."""
+        """End the threads."""
         self._pool.shutdown()
 
     def _share(self, objective: Objective, batches: Sequence[tuple[TrainingBatch, str]], tokens: int) -> list[Loss]:
         generator, losses = torch.Generator(self.device), []
         for number, (batch, key) in enumerate(batches, 1):
-            last_of_update(objective.model, number == len(batches))
+            set_last_of_update(objective.model, number == len(batches))
             generator.manual_seed(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little", signed=True))
             batch = batch.to(self.device)
-            with precision(self.low, self.device), dropout_generator(generator):
-                if self._own:
-                    batch = with_own_outputs(objective.model, batch, self._own, generator)
+            with autocast(self.precision, self.device), dropout_generator(generator):
+                if self._scheduled_sampling:
+                    batch = sample_target_inputs(objective.model, batch, self._scheduled_sampling, generator)
                 loss: Loss = objective(batch)
             torch.autograd.backward(loss.smoothed * (self.scale / tokens))
             losses.append(loss.detached())
         return losses
 
-    def _add_up(self) -> None:
+    def _sum_gradients(self) -> None:
         first, *others = (list(replica.parameters()) for replica in self._replicas)
         for other in others:
-            mine = [a.grad for a, b in zip(first, other, strict=True) if a.grad is not None and b.grad is not None]
-            theirs = [b.grad for a, b in zip(first, other, strict=True) if a.grad is not None and b.grad is not None]
-            if mine:
-                torch._foreach_add_(mine, theirs)
+            sums = [a.grad for a, b in zip(first, other, strict=True) if a.grad is not None and b.grad is not None]
+            terms = [b.grad for a, b in zip(first, other, strict=True) if a.grad is not None and b.grad is not None]
+            if sums:
+                torch._foreach_add_(sums, terms)
             for a, b in zip(first, other, strict=True):
                 a.grad = b.grad if a.grad is None else a.grad
                 b.grad = None
 
 
 def _replica(objective: Objective) -> Objective:
-    """The same weights, in the same memory, with gradients of its own."""
-    shared: dict[int, Any] = {id(own): nn.Parameter(own.detach(), own.requires_grad) for own in objective.parameters()}
+    """A copy that shares the memory of the weights and has gradients of its own."""
+    shared: dict[int, Any] = {id(p): nn.Parameter(p.detach(), p.requires_grad) for p in objective.parameters()}
     return copy.deepcopy(objective, shared)
 
 
-def precision(name: str, device: torch.device) -> Any:
-    """Matrix products in bfloat16 where that is asked for; the weights stay in float32."""
-    return torch.autocast(device.type, torch.bfloat16) if name == "bfloat16" else nullcontext()
+def autocast(precision: str, device: torch.device) -> Any:
+    """Context in which matrix products are in bfloat16 if `precision` says so; weights stay in float32."""
+    return torch.autocast(device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
 
 
 def out_of_memory(problem: Exception) -> bool:
-    """Whether there was no room: oneDNN says that it could not create something, PyTorch which allocator has none."""
-    lacking = ("DefaultCPUAllocator", "could not create a primitive", "could not create a memory")
-    return isinstance(problem, (MemoryError, torch.OutOfMemoryError)) or any(map(str(problem).__contains__, lacking))
+    """Return whether an error means lack of memory; oneDNN and the CPU allocator say so in words only."""
+    messages = ("DefaultCPUAllocator", "could not create a primitive", "could not create a memory")
+    return isinstance(problem, (MemoryError, torch.OutOfMemoryError)) or any(map(str(problem).__contains__, messages))
 
 
 def first_line(problem: Exception) -> str:
-    """What an error says, in one line; its name where it says nothing."""
+    """The first line of an error's message, or its name if the message is empty."""
     return (str(problem).splitlines() or [type(problem).__name__])[0]

@@ -1,4 +1,4 @@
-"""Guided attention: one head learns to look where given word links say, beside learning to translate."""
+"""Guided attention: one cross-attention head is trained to follow given word alignments."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ __all__ = ["Guide", "guided_divergence"]
 
 @dataclass(frozen=True)
 class Guide:
-    """Which head is to look where the links say, and how much that counts beside the translation."""
+    """The guided head, and the weight of its loss beside that of the translation."""
 
     layer: str
     head: int
     weight: float
-    after: bool = False  # the row of a piece is the read after it was written, not the one that predicts it
+    shifted: bool = False  # the row of a token is the step that reads it, not the one that predicts it
 
     @classmethod
     def of(cls, model: Model, settings: TrainingSettings) -> Guide | None:
-        """What these settings ask for; None for nothing. Raises ConfigurationError for a head that is not there."""
+        """The guide of these settings, None for none. Raises ConfigurationError for a head that the model lacks."""
         if settings.guided in (0, "auto"):
             return None
-        reads = [(n, m.heads) for n, m in model.named_modules() if isinstance(m, Attention) and m.role == "cross"]
-        if not reads:
+        layers = [(n, m.heads) for n, m in model.named_modules() if isinstance(m, Attention) and m.role == "cross"]
+        if not layers:
             raise ConfigurationError(
-                "training.guided: this decoder has no attention to guide (model.decoder.kind = plain); set it to 0, "
-                "or train one that reads its source"
+                "training.guided: this decoder has no attention to guide (model.decoder.kind = no_attention); "
+                "set it to 0, or train a decoder with cross-attention"
             )
-        asked, head = settings.guided_layer, settings.guided_head
-        layer = max(1, len(reads) - 1) if asked == "auto" else asked
-        if layer > len(reads):
+        head = settings.guided_head
+        layer = max(1, len(layers) - 1) if settings.guided_layer == "auto" else settings.guided_layer
+        if layer > len(layers):
             raise ConfigurationError(
-                f"training.guided_layer: layer {layer} was asked for, and {len(reads)} of this decoder read the "
-                f"source; give 1 to {len(reads)}, or auto"
+                f"training.guided_layer: layer {layer} was asked for, and this decoder has {len(layers)} with "
+                f"cross-attention; give 1 to {len(layers)}, or auto"
             )
-        name, heads = reads[layer - 1]
+        name, heads = layers[layer - 1]
         if head > heads:
             raise ConfigurationError(
                 f"training.guided_head: head {head} was asked for, and layer {layer} has {heads}; give 1 to {heads}"
@@ -53,30 +53,30 @@ class Guide:
         return cls(name, head - 1, float(settings.guided), settings.guided_row == "after")
 
     def loss(self, weights: Float[Tensor, "B H T S"], links: Float[Tensor, "B T S"]) -> Tensor:
-        """How far the head looks elsewhere, summed over all linked pieces."""
-        looked = weights[:, self.head]
-        return guided_divergence(looked[:, 1:], links[:, :-1]) if self.after else guided_divergence(looked, links)
+        """Divergence of the head's weights from the links, summed over all linked tokens."""
+        head = weights[:, self.head]
+        return guided_divergence(head[:, 1:], links[:, :-1]) if self.shifted else guided_divergence(head, links)
 
-    def note(self, folder: Path) -> None:
-        """Let alignments come from this head, unless somebody has chosen another (`regard align --choose`)."""
-        if _is_ours(folder / ALIGNMENT):
-            choice = {"layer": self.layer, "head": self.head, "shifted": self.after, "symmetry": None}
+    def save_choice(self, folder: Path) -> None:
+        """Choose this head for the alignments of the model folder, unless the user has chosen another."""
+        if _chosen_by_training(folder / ALIGNMENT):
+            choice = {"layer": self.layer, "head": self.head, "shifted": self.shifted, "symmetry": None}
             save_alignment(folder, {**choice, "guided": True})
 
 
 def guided_divergence(weights: Float[Tensor, "B T S"], links: Float[Tensor, "B T S"]) -> Tensor:
-    """How far weights are from where links say, summed over target pieces: 0 where they are the same.
+    """Kullback-Leibler divergence of attention weights from word links, summed over target tokens.
 
-    Σ links · (log links − log weights), each row of links a distribution over source pieces. Its gradient is that of
+    Σ links · (log links − log weights), each row of links a distribution over source tokens. Its gradient is that of
     the cross-entropy of Garg et al. 2019, equation 4 (after Chen et al. 2016), which is a constant more. Rows of
-    nought, of pieces that nothing is linked to, count for nothing.
+    zeros, of tokens without links, count nothing.
     """
-    looked = weights.clamp_min(torch.finfo(weights.dtype).tiny)
-    return (torch.xlogy(links, links) - links * looked.log()).sum()
+    clamped = weights.clamp_min(torch.finfo(weights.dtype).tiny)
+    return (torch.xlogy(links, links) - links * clamped.log()).sum()
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether nobody has chosen a read yet, or it was guided training that did."""
+def _chosen_by_training(path: Path) -> bool:
+    """Return whether no head has been chosen yet, or guided training chose it."""
     try:
         return bool(json.loads(path.read_text(encoding="utf-8")).get("guided"))
     except FileNotFoundError:

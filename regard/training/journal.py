@@ -1,55 +1,59 @@
-"""A run's diary: one JSON line for each thing that happened, kept through stops and resumptions."""
+"""The journal of a run, `journal.jsonl`: one JSON line for each event, kept through stops and resumptions."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Journal", "read"]
+from regard.atomic import write_text
+
+__all__ = ["Journal", "Report", "read"]
+
+Report = Callable[[str, dict[str, Any]], None]
+"""Called with the name and the values of each event of a run."""
 
 
 class Journal:
-    """Appends to `journal.jsonl`; a line is written whole or not at all."""
+    """Appends events to `journal.jsonl`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def write(self, event: str, **values: Any) -> None:
-        """Note what happened, with the time of day in seconds since 1970."""
+        """Append an event, with the time of day in seconds since 1970."""
         line = json.dumps({"event": event, **_rounded(values), "time": round(time.time(), 1)}, ensure_ascii=False)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
-    def cut(self, update: int) -> None:
-        """Forget what came after `update`: a resumed run writes it again."""
-        kept = [line for line in read(self.path) if line.get("update", 0) <= update]
-        beside = self.path.with_name(self.path.name + ".part")
-        beside.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept), encoding="utf-8")
-        beside.replace(self.path)
+    def truncate(self, update: int) -> None:
+        """Remove events after `update`: a resumed run writes them again."""
+        events = [event for event in read(self.path) if event.get("update", 0) <= update]
+        write_text(self.path, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events))
 
 
 def _rounded(values: dict[str, Any]) -> dict[str, Any]:
-    """With six digits after the point, in tables within too; what is no number is null, which JSON can say."""
-    return {key: _rounded(value) if isinstance(value, dict) else _plain(value) for key, value in values.items()}
+    """Round floats to six decimals, in nested tables too; infinities and NaN, which JSON lacks, become null."""
+    return {key: _rounded(value) if isinstance(value, dict) else _finite(value) for key, value in values.items()}
 
 
-def _plain(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     if not isinstance(value, float):
         return value
     return round(value, 6) if math.isfinite(value) else None
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The lines of a journal; a last line cut off by a crash is left out."""
+    """The events of a journal; a last line cut off by a crash is left out."""
     if not path.exists():
         return []
-    lines = []
-    for text in path.read_text(encoding="utf-8").split("\n"):
+    events = []
+    for line in path.read_text(encoding="utf-8").split("\n"):
         try:
-            lines.append(json.loads(text))
+            events.append(json.loads(line))
         except json.JSONDecodeError:
             continue
-    return lines
+    return events

@@ -1,4 +1,4 @@
-"""What the journal says of the updates since its last line."""
+"""Mean losses and speed of the updates since the last journal line."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ __all__ = ["Meter"]
 
 
 class Meter:
-    """Sums since the last line, and the seconds of the first `known` updates."""
+    """Sums since the last reading, and the seconds of the first `timed` updates."""
 
-    def __init__(self, known: int) -> None:
-        self._known = known
+    def __init__(self, timed: int) -> None:
+        self._timed = timed
         self._first: list[float] = []
-        self._smoothed = self._entropy = self._guided = self._linked = self._seconds = self._norm = 0.0
+        self._smoothed = self._cross_entropy = self._guided = self._linked = self._seconds = self._norm = 0.0
         self._tokens = 0
 
     def add(self, losses: list[Loss], norm: float, tokens: int, seconds: float) -> None:
-        """One update: this process's losses, and the pieces of all."""
+        """Add an update: the losses of this process, and the gradient norm, tokens and seconds of the whole update."""
         self._smoothed += sum(float(loss.smoothed) for loss in losses)
-        self._entropy += sum(float(loss.entropy) for loss in losses)
+        self._cross_entropy += sum(float(loss.cross_entropy) for loss in losses)
         self._guided += sum(float(loss.guided) for loss in losses if loss.guided is not None)
         self._linked += sum(float(loss.linked) for loss in losses if loss.linked is not None)
         self._tokens, self._seconds, self._norm = self._tokens + tokens, self._seconds + seconds, norm
-        if len(self._first) < self._known:
+        if len(self._first) < self._timed:
             self._first.append(seconds)
 
     @property
     def sums(self) -> tuple[float, ...]:
-        """The losses of this process, which are to be added up over all."""
-        return self._smoothed, self._entropy, self._guided, self._linked
+        """The summed losses of this process, to be added up over all processes."""
+        return self._smoothed, self._cross_entropy, self._guided, self._linked
 
     def read(self, sums: Sequence[float]) -> dict[str, float]:
-        """The means since the last reading, from the sums over all processes."""
-        smoothed, entropy, guided, linked = sums
+        """The means since the last reading, from the sums over all processes; losses in nats per token."""
+        smoothed, cross_entropy, guided, linked = sums
         values = {
             "loss": smoothed / self._tokens,
-            "entropy": entropy / self._tokens,
-            "gradient": self._norm,
+            "cross_entropy": cross_entropy / self._tokens,
+            "gradient_norm": self._norm,
             "tokens_per_second": self._tokens / self._seconds,
         }
         if linked:
-            values["guided"] = guided / linked  # of a linked piece, in nats
-        self._smoothed = self._entropy = self._guided = self._linked = self._seconds = 0.0
+            values["guided"] = guided / linked  # per linked token
+        self._smoothed = self._cross_entropy = self._guided = self._linked = self._seconds = 0.0
         self._tokens = 0
         return values
 
-    def seconds_each(self) -> float:
-        """The mean seconds of an update; the first few warm caches up and do not count."""
+    def seconds_per_update(self) -> float:
+        """Mean seconds of an update, without the first five, which warm caches up."""
         later = self._first[5:] or self._first
         return sum(later) / len(later)

@@ -1,4 +1,4 @@
-"""Reading ahead: the next items are made by a thread of their own, so that whoever takes them never waits."""
+"""Prefetch: a background thread prepares the next batches, so that training never waits for them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ T = TypeVar("T")
 
 
 class Prefetcher(Generic[T]):
-    """An iterator over `items` that keeps up to `depth` of them ready. Use it in a `with` block: leaving it ends
-    the thread. An error while an item is made is raised where that item would have come.
+    """Iterator over `items` that prefetches up to `depth` of them in a thread.
+
+    Use it in a `with` block, which ends the thread. An error while an item is made is raised in place of that item.
     """
 
     def __init__(self, items: Iterable[T], depth: int = 2) -> None:
         self._items = iter(items)
         self._ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(depth)
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._end: StopIteration | None = None
-        self._thread = threading.Thread(target=self._read, name="reading ahead", daemon=True)
+        self._thread = threading.Thread(target=self._fetch, name="prefetch", daemon=True)
 
     def __enter__(self) -> Prefetcher[T]:
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._stopped.set()
         while self._thread.is_alive():
             try:
                 self._ready.get_nowait()
@@ -48,12 +49,14 @@ class Prefetcher(Generic[T]):
             raise problem
         return item  # type: ignore[return-value]
 
-    def _read(self) -> None:
-        while not self._over.is_set():
+    def _fetch(self) -> None:
+        while not self._stopped.is_set():
+            problem: BaseException | None = None
+            item: T | None = None
             try:
-                found: tuple[T | None, BaseException | None] = (next(self._items), None)
-            except BaseException as problem:
-                found = (None, problem)
-            self._ready.put(found)
-            if found[1] is not None:
+                item = next(self._items)
+            except BaseException as raised:
+                problem = raised
+            self._ready.put((item, problem))
+            if problem is not None:
                 return

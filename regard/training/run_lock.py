@@ -1,4 +1,4 @@
-"""One process a run folder: two that trained in the same one would overwrite each other's checkpoints."""
+"""Lock of a run folder: two processes that train in the same one would overwrite each other's checkpoints."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ __all__ = ["lock_run"]
 
 @contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
-    """Make the folder, and keep other processes out of it for as long as the block runs; the system lets go of it when
-    this process ends, however it does. A folder that stays empty is taken away again.
+    """Create the folder and lock it as long as the block runs; the system unlocks it however this process ends. A
+    folder that stays empty is removed.
 
-    Raises UsageError where another process holds it. Where folders cannot be locked (Windows), nothing is checked.
+    Raises UsageError if another process has locked it. If folders cannot be locked (Windows), nothing is checked.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    held = _held(folder)
+    handle = _lock(folder)
     try:
         yield
     finally:
-        if held is not None:
-            os.close(held)
+        if handle is not None:
+            os.close(handle)
         with suppress(OSError):
             folder.rmdir()
 
 
-def _held(folder: Path) -> int | None:
+def _lock(folder: Path) -> int | None:
     try:
         import fcntl
     except ImportError:
@@ -41,7 +41,7 @@ def _held(folder: Path) -> int | None:
     except BlockingIOError:
         os.close(handle)
         raise UsageError(
-            f"{folder}: another process is training in it; wait for that or stop it, or choose another --out"
+            f"{folder}: another process is training in it; wait for that or stop it, or choose another `out=`"
         ) from None
     except OSError:  # some network file systems lock no folders
         os.close(handle)

@@ -1,4 +1,4 @@
-"""Scheduled sampling: in training, some of the pieces that the decoder reads are its own and not the translator's."""
+"""Scheduled sampling: the decoder reads some of its own tokens in training, instead of those of the reference."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from regard.data.batch import TrainingBatch
 from regard.models import Batch, Model
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["with_own_outputs"]
+__all__ = ["sample_target_inputs"]
 
-SLICE = 256
+SLICE = 256  # positions whose logits are computed at once
 
 
 @torch.no_grad()
-def with_own_outputs(
+def sample_target_inputs(
     model: Model, batch: TrainingBatch, probability: float, generator: torch.Generator
 ) -> TrainingBatch:
-    """The batch with each target piece that is read replaced, with this probability, by one that the model draws there.
+    """The batch with each target input replaced, with this probability, by a token drawn from the model's prediction.
 
     Bengio et al. 2015, in two passes (Mihaylova and Martins 2019), so that it serves every decoder: the first pass
-    reads the given pieces and predicts at all places at once; what is drawn from these predictions is then read, one
-    place on. The beginning of the sentence is always given. With probability 1 only own outputs are read.
+    reads the reference and predicts all positions at once; tokens drawn from these predictions are the inputs of the
+    next positions in the second pass. The first input, the beginning of the sentence, is never replaced.
     """
     features = model(Batch(batch.source, batch.source_keep), batch.target_in)
-    drawn = _drawn(model, features[:, :-1], generator)
-    given = batch.target_in[:, 1:]
-    own = torch.rand(given.shape, generator=generator, device=given.device) < probability
-    return replace(batch, target_in=torch.cat([batch.target_in[:, :1], torch.where(own, drawn, given)], 1))
+    sampled = _sample_tokens(model, features[:, :-1], generator)
+    reference = batch.target_in[:, 1:]
+    replaced = torch.rand(reference.shape, generator=generator, device=reference.device) < probability
+    return replace(batch, target_in=torch.cat([batch.target_in[:, :1], torch.where(replaced, sampled, reference)], 1))
 
 
-def _drawn(model: Model, features: Float[Tensor, "B T D"], generator: torch.Generator) -> Int[Tensor, "B T"]:
-    """One piece for each place, by its probability: the largest of logits with Gumbel noise (Gumbel 1954)."""
+def _sample_tokens(model: Model, features: Float[Tensor, "B T D"], generator: torch.Generator) -> Int[Tensor, "B T"]:
+    """Draw a token for each position by its probability: the argmax of logits with Gumbel noise (Gumbel 1954)."""
     B, T, _ = features.shape
-    pieces = []
-    for some in torch.split(features.flatten(0, 1), SLICE):
-        logits = model.project(some.unsqueeze(0))[0].float()
+    tokens = []
+    for rows in torch.split(features.flatten(0, 1), SLICE):
+        logits = model.project(rows.unsqueeze(0))[0].float()
         noise = torch.empty_like(logits).exponential_(generator=generator).log_()
-        pieces.append((logits - noise).argmax(-1))
-    return torch.cat(pieces).view(B, T) if pieces else features.new_zeros(B, T, dtype=torch.int64)
+        tokens.append((logits - noise).argmax(-1))
+    return torch.cat(tokens).view(B, T) if tokens else features.new_zeros(B, T, dtype=torch.int64)

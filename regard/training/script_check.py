@@ -1,4 +1,4 @@
-"""Beginning from a trained model: its weights and vocabulary are kept, and training goes on with other data."""
+"""Script check for fine-tuning: refuse data in a script that the parent's vocabulary has no tokens for."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from regard.errors import DataError
 __all__ = ["check_scripts"]
 
 SAMPLE = 20_000  # lines
-FEW = 0.02  # a script with a smaller share of the letters is names and quotations
-MOST = 0.5  # of a script's letters may have no piece
+MIN_SHARE = 0.02  # of the letters; a script with less is names and quotations
+MAX_UNKNOWN = 0.5  # of a script's letters
 
 
 def check_scripts(texts: Sequence[str], vocabulary: Vocabulary, side: str) -> None:
-    """Raise DataError where text is in a script that this vocabulary has no pieces for.
+    """Raise DataError if texts are in a script that this vocabulary has no tokens for.
 
-    Letters without a piece are spelt as three or four bytes each: a model that never saw such bytes has to learn the
+    Letters without a token become three or four bytes each: a model that never saw such bytes would have to learn the
     script from them, and sentences become longer than it can read.
     """
     letters: Counter[str] = Counter()
@@ -31,14 +31,14 @@ def check_scripts(texts: Sequence[str], vocabulary: Vocabulary, side: str) -> No
     for letter, count in letters.items():
         by_script.setdefault(_script(letter), Counter())[letter] += count
     causes = []
-    for script, found in by_script.items():
-        here = sum(found.values())
-        lost = sum(count for letter, count in found.items() if vocabulary.unknown_share(letter) > 0)
-        if here > FEW * total and lost > MOST * here:
-            examples = " ".join(letter for letter, _ in found.most_common(5))
+    for script, counts in by_script.items():
+        size = sum(counts.values())
+        unknown = sum(count for letter, count in counts.items() if vocabulary.unknown_share(letter) > 0)
+        if size > MIN_SHARE * total and unknown > MAX_UNKNOWN * size:
+            examples = " ".join(letter for letter, _ in counts.most_common(5))
             causes.append(
-                f"{side}: {here / total:.0%} of the letters are {script} ({examples} …), and {lost / here:.0%} of "
-                "those have no piece in the vocabulary to begin from, which is kept: train a new model, without --from"
+                f"{side}: {size / total:.0%} of the letters are {script} ({examples} …), and {unknown / size:.0%} of "
+                "those have no token in the parent's vocabulary, which is kept: train a new model, without `parent=`"
             )
     if causes:
         raise DataError(*causes)
@@ -46,5 +46,5 @@ def check_scripts(texts: Sequence[str], vocabulary: Vocabulary, side: str) -> No
 
 @lru_cache(maxsize=65536)
 def _script(letter: str) -> str:
-    """The script of a letter, as its Unicode name begins: Latin, Hangul, Cyrillic."""
+    """The script of a letter, the first word of its Unicode name: Latin, Hangul, Cyrillic."""
     return unicodedata.name(letter, "unknown letters").split(" ")[0].capitalize()

@@ -1,20 +1,18 @@
-"""TensorBoard, for those who like to watch curves there: the journal's numbers, as they are written."""
+"""TensorBoard curves of a run: the numbers of its journal, as they are written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from regard.errors import MissingExtra
+from regard.training.journal import Report
 
-__all__ = ["TensorBoardLog", "listeners"]
-
-Listener = Callable[[str, dict[str, Any]], None]
+__all__ = ["TensorBoardLog", "with_tensorboard"]
 
 
 class TensorBoardLog:
-    """Told each event of a run; writes its numbers under `RUN/board`, where `tensorboard --logdir RUN` finds them."""
+    """Writes the numbers of "train" and "valid" events into `folder`, for `tensorboard --logdir RUN`."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -35,14 +33,15 @@ class TensorBoardLog:
         self._writer.flush()
 
 
-def listeners(first: Listener, run: Path, board: bool) -> Listener:
-    """`first`, and a board beside it where that is wanted. Raises MissingExtra."""
-    if not board:
-        return first
-    second = TensorBoardLog(run / "board")
+def with_tensorboard(report: Report | None, run: Path, enabled: bool) -> Report | None:
+    """`report`, and a TensorBoard log in `run/board` beside it if `enabled`. Raises MissingExtra."""
+    if not enabled:
+        return report
+    log = TensorBoardLog(run / "board")
 
     def both(event: str, values: dict[str, Any]) -> None:
-        first(event, values)
-        second(event, values)
+        if report is not None:
+            report(event, values)
+        log(event, values)
 
     return both

@@ -293,7 +293,7 @@ def test_a_folder_that_is_read_only(regard: Command, corpus: list[str], monkeypa
 def test_a_run_is_not_overwritten(regard: Command, corpus: list[str], transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     regard.fails(
-        "train", *corpus, "--out", "run", status=2, because="run: there is a run already; add --resume to go on with it"
+        "train", *corpus, "--out", "run", status=2, because="run: there is a run already; add --resume to continue it"
     )
 
 
@@ -330,7 +330,7 @@ def test_a_finished_run_goes_on_when_given_more(regard: Command, transformer: Pa
 def test_minutes_that_were_turned_into_updates_may_be_asked_for_again(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     done = regard("train", "--out", "run", "--resume", "--set", "training.minutes=5")
-    assert "training.minutes = 5 was turned into training.updates = 120 when the run began: that holds" in done.err
+    assert "training.minutes = 5 was turned into training.updates = 120 when the run started: that holds" in done.err
     assert read_toml("run/train.toml")["training"]["updates"] == 120
 
 
@@ -354,12 +354,12 @@ def test_what_differs_is_told_with_the_value_that_holds(regard: Command, transfo
 @pytest.mark.parametrize(
     ("options", "because"),
     [
-        (["--resume", "--preset", "rnn-bahdanau"], ["--preset: a run that is resumed has its recipe already"]),
+        (["--resume", "--preset", "rnn-bahdanau"], ["--preset: a resumed run has its recipe already"]),
         (
             ["--resume", "--budget", "30m", "--from", "run", "--dry-run"],
-            ["--from: a run that is", "--budget: a run that is", "--dry-run: a run that is"],
+            ["--from: a resumed run", "--budget: a resumed run", "--dry-run: a resumed run"],
         ),
-        (["--from", "run", "--preset", "rnn-bahdanau"], ["--preset: with --from the model is that of the other run"]),
+        (["--from", "run", "--preset", "rnn-bahdanau"], ["--preset: with --from the model is that of the parent run"]),
         (["--budget", "soon"], ["--budget soon: wanted a time such as 30m, 1h30m or 90s"]),
         (["--from", "nowhere"], ["nowhere: no such folder"]),
     ],
@@ -377,7 +377,7 @@ def test_options_that_exclude_each_other(
 
 def test_from_another_run(regard: Command, transformer: Path, corpus: list[str]) -> None:
     done = regard("train", *corpus, "--from", transformer, *sets(["training.updates=2"]), "--out", "tuned")
-    assert f"vocabulary: 1,200 pieces of {transformer}" in done.err
+    assert f"vocabulary: 1,200 tokens of {transformer}" in done.err
     assert Path("tuned/joint.model").read_bytes() == (transformer / "joint.model").read_bytes()
     before, after = (load_tensors(folder / "model.safetensors") for folder in (transformer, Path("tuned")))
     distance = sum(float((before[name] - after[name]).norm()) for name in before)
@@ -573,19 +573,19 @@ def test_alignments_that_cannot_guide(regard: Command, corpus: list[str], data: 
     regard.fails(
         *("train", *corpus, *ONE_UPDATE, *sets(["training.guided=1"]), "--out", "run"),
         status=2,
-        because="training.guided = 1 wants word links to be guided by; give data.alignments, or leave it out",
+        because="training.guided = 1 needs word alignments; give data.alignments, or leave it out",
     )
     for setting, because_of in (
         (
             "training.guided_layer=7",
-            "layer 7 was asked for, and 1 of this decoder read the source; give 1 to 1, or auto",
+            "layer 7 was asked for, and this decoder has 1 with cross-attention; give 1 to 1, or auto",
         ),
         ("training.guided_head=3", "head 3 was asked for, and layer 1 has 2; give 1 to 2"),
     ):
         more = ["--alignments", data / "train.align", *ONE_UPDATE, *sets([setting]), "--out", "run"]
         regard.fails("train", *corpus, *more, status=2, because=because_of)
     plain = sets(["training.updates=1"])
-    because_plain = "training.guided: this decoder has no attention to guide (model.decoder.kind = plain)"
+    because_plain = "training.guided: this decoder has no attention to guide (model.decoder.kind = no_attention)"
     more = ["--alignments", data / "train.align", "--preset", "rnn", *plain, "--out", "run"]
     regard.fails("train", *corpus, *more, status=2, because=because_plain)
 
@@ -615,7 +615,7 @@ def test_a_dry_run_writes_nothing(regard: Command, corpus: list[str]) -> None:
 def test_there_must_be_a_run_to_go_on_with(regard: Command, corpus: list[str]) -> None:
     Path("empty").mkdir()
     for out in ("empty", "no"):
-        because = f"--resume: {out}/train.toml is missing, so {out} is no run; train without --resume"
+        because = f"--resume: {out}/train.toml is missing, so {out} is not a run; train without --resume"
         for files in ([], corpus):
             regard.fails("train", *files, "--out", out, "--resume", status=2, because=because)
 

@@ -20,7 +20,7 @@ __all__ = ["SIDES", "arguments", "command", "corpus", "finished", "last_losses",
 SIDES: dict[str, dict[str, Any]] = {
     "transformer": {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16},
-    "plain": {"kind": "no_attention", "size": 16, "embedding": 16},
+    "no_attention": {"kind": "no_attention", "size": 16, "embedding": 16},
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16},
     "resnet": {"kind": "resnet", "width": 8, "depths": "[1, 1]", "size": 16},
     "vit": {"kind": "vit", "patch": 8, "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
@@ -86,5 +86,5 @@ def weights_of(run: Path) -> dict[str, dict[str, Tensor]]:
 
 
 def last_losses(run: Path) -> list[tuple[float, float]]:
-    """Loss and length of the gradient in each line of the journal."""
-    return [(line["loss"], line["gradient"]) for line in read(run / "journal.jsonl") if line["event"] == "train"]
+    """Loss and gradient norm of each train event in the journal."""
+    return [(line["loss"], line["gradient_norm"]) for line in read(run / "journal.jsonl") if line["event"] == "train"]

@@ -16,7 +16,7 @@ from regard.training import Recipe
 from regard.training.budget import Trial, choose, minutes_of, trial
 from regard.training.gradient_workers import GradientWorkers
 from regard.training.recipe import preset
-from regard.training.scheduled_sampling import with_own_outputs
+from regard.training.scheduled_sampling import sample_target_inputs
 from regard.training.script_check import check_scripts
 
 
@@ -45,7 +45,7 @@ def _recipes() -> dict[str, Recipe]:
                     "data": {"source": "a", "target": "b"},
                     "model": {part: {**side, "size": size, "feedforward": size} for part in ("encoder", "decoder")},
                     "training": {"precision": "float32"},
-                    "batching": {"tokens": 32, "batches": 1},
+                    "batching": {"tokens": 32, "micro_batches": 1},
                 },
             ),
             "the test",
@@ -65,8 +65,8 @@ def test_the_largest_that_is_enough_else_the_smallest(minutes: float, wanted: st
     assert choice.recipe.training.updates is not None
     assert choice.recipe.training.updates >= 1
     assert choice.recipe.schedule.warmup <= max(1, choice.recipe.training.updates // 8)
-    assert f"chosen: {wanted} for" in choice.said[-1]
-    assert len(choice.said) == 3
+    assert f"chosen: {wanted} for" in choice.report[-1]
+    assert len(choice.report) == 3
 
 
 class _Spells(Vocabulary):
@@ -75,7 +75,7 @@ class _Spells(Vocabulary):
     def __init__(self, known: str) -> None:
         self.known = known
 
-    def unknown(self, text: str) -> float:
+    def unknown_share(self, text: str) -> float:
         return sum(character not in self.known for character in text) / len(text)
 
 
@@ -83,10 +83,10 @@ class _Spells(Vocabulary):
 def test_a_trial_computes_what_one_process_would(monkeypatch: pytest.MonkeyPatch, processes: int, share: int) -> None:
     recipe = _recipes()["small"]
     recipe = recipe.with_values(
-        batching={**recipe.batching.model_dump(), "batches": 4},
+        batching={**recipe.batching.model_dump(), "micro_batches": 4},
         training={**recipe.training.model_dump(), "scheduled_sampling": 0.5},
     )
-    seen, drawn, gradients, own = list[int](), list[float](), GradientWorkers.gradients, with_own_outputs
+    seen, drawn, gradients, own = list[int](), list[float](), GradientWorkers.gradients, sample_target_inputs
 
     def watched(self: GradientWorkers, batches: Sequence[Any], tokens: int) -> Any:
         seen.append(len(batches))
@@ -97,7 +97,7 @@ def test_a_trial_computes_what_one_process_would(monkeypatch: pytest.MonkeyPatch
         return own(model, batch, share, generator)
 
     monkeypatch.setattr(GradientWorkers, "gradients", watched)
-    monkeypatch.setattr("regard.training.gradient_workers.with_own_outputs", sampled)
+    monkeypatch.setattr("regard.training.gradient_workers.sample_target_inputs", sampled)
     batches = BatchStream([Example([4, EOS], [5, EOS]) for _ in range(40)], recipe.batching, 1)
     tried = trial(recipe, batches, (20, 20), "cpu", processes)
     assert set(seen) == {share}
@@ -119,7 +119,7 @@ def test_what_does_not_fit_in_memory_is_passed_over(monkeypatch: pytest.MonkeyPa
     if fits:
         choice = choose(1000.0, recipes, batches, (20, 20), "cpu")
         assert choice.preset == "small"
-        assert "large: does not fit in memory (MemoryError)" in choice.said
+        assert "large: does not fit in memory (MemoryError)" in choice.report
     else:
         with pytest.raises(TrainingError, match=r"small: does not fit in memory \(MemoryError\); take a smaller model"):
             choose(1000.0, recipes, batches, (20, 20), "cpu")
@@ -131,8 +131,8 @@ def test_a_script_without_pieces_is_refused_with_the_reason() -> None:
         check_scripts(["나는 집에 간다", "hello"], vocabulary, "the source side")
     (cause,) = raised.value.causes
     assert "the source side: 55% of the letters are Hangul" in cause
-    assert "100% of those have no piece" in cause
-    assert "without --from" in cause
+    assert "100% of those have no token" in cause
+    assert "without `parent=`" in cause
 
 
 def test_a_few_foreign_names_are_not_refused() -> None:

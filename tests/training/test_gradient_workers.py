@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.vocabulary import EOS
 from regard.models import DECODERS, Model, ModelSettings
-from regard.training.gradient_workers import GradientWorkers, precision
+from regard.training.gradient_workers import GradientWorkers
 from regard.training.loss import Loss, Objective
 
 CPU = torch.device("cpu")
@@ -86,7 +86,7 @@ def assert_same(found: Gradients, wanted: Gradients) -> None:
 
 
 def ordered(losses: Sequence[Loss]) -> list[tuple[float, float, int]]:
-    return sorted((round(float(loss.smoothed), 3), round(float(loss.entropy), 3), loss.tokens) for loss in losses)
+    return sorted((round(float(loss.smoothed), 3), round(float(loss.cross_entropy), 3), loss.tokens) for loss in losses)
 
 
 # --- the same, however many
@@ -103,13 +103,16 @@ def test_the_gradients_are_those_of_one_backward_pass_over_all_sentences(setting
         assert_same(found, wanted)
         assert sum(loss.tokens for loss in losses) == TOKENS
         assert float(sum(loss.smoothed for loss in losses)) == pytest.approx(whole.smoothed.item(), rel=1e-4)
-        assert float(sum(loss.entropy for loss in losses)) == pytest.approx(whole.entropy.item(), rel=1e-4)
+        assert float(sum(loss.cross_entropy for loss in losses)) == pytest.approx(whole.cross_entropy.item(), rel=1e-4)
 
 
 @pytest.mark.parametrize("settings", pairs(1))
 @pytest.mark.parametrize("rdrop", [0.0, 5.0])
 def test_with_dropout_the_keys_decide_the_masks_whoever_computes(settings: ModelSettings, rdrop: float) -> None:
-    objective, batches = Objective(make(dropping(settings)).train(), 0.1, rdrop, even=0.1), batches_for(settings)
+    objective, batches = (
+        Objective(make(dropping(settings)).train(), 0.1, rdrop, doubly_stochastic=0.1),
+        batches_for(settings),
+    )
     wanted, told = computed(objective, 1, batches)
     torch.manual_seed(99)  # the global generator has no say
     found, losses = computed(objective, 3, batches)
@@ -349,5 +352,5 @@ def test_every_batch_is_computed_once_and_by_as_many_threads_as_there_are() -> N
 
 @pytest.mark.parametrize(("name", "dtype"), [("float32", torch.float32), ("bfloat16", torch.bfloat16)])
 def test_precision_says_what_products_are_made_in(name: str, dtype: torch.dtype) -> None:
-    with precision(name, CPU):
+    with autocast(name, CPU):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype

@@ -83,7 +83,7 @@ def test_the_guided_loss_is_the_one_written_out(settings: ModelSettings, row: st
     torch.testing.assert_close(loss.guided, wanted, **CLOSE)
     assert int(loss.linked) == count == 7
     torch.testing.assert_close(loss.smoothed, free.smoothed + 0.5 * wanted, **CLOSE)
-    torch.testing.assert_close(loss.entropy, free.entropy, rtol=0, atol=0)
+    torch.testing.assert_close(loss.cross_entropy, free.cross_entropy, rtol=0, atol=0)
     learnt = list(model.parameters())
     found = torch.autograd.grad(loss.guided, learnt, allow_unused=True)
     exact = torch.autograd.grad(wanted, learnt, allow_unused=True)

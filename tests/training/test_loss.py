@@ -16,7 +16,7 @@ from regard.attention import Attention, watch
 from regard.data.batch import Example, TrainingBatch
 from regard.data.vocabulary import EOS, PAD
 from regard.models import Batch, Model, ModelSettings
-from regard.training.loss import SLICE, Objective, consistent_cross_entropy, smoothed_cross_entropy
+from regard.training.loss import SLICE, Objective, rdrop_cross_entropy, smoothed_cross_entropy
 
 D, V = 12, 37
 CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-4}
@@ -143,7 +143,7 @@ def test_the_objective_is_the_cross_entropy_of_the_real_pieces(settings: ModelSe
     assert loss.tokens == sum(len(example.target) for example in EXAMPLES)
     torch.testing.assert_close(loss.smoothed, wanted, **CLOSE)
     plain_loss = F.cross_entropy(flat, targets, ignore_index=PAD, reduction="sum")
-    torch.testing.assert_close(loss.entropy, plain_loss.detach(), **CLOSE)
+    torch.testing.assert_close(loss.cross_entropy, plain_loss.detach(), **CLOSE)
     learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
     found = torch.autograd.grad(loss.smoothed, learnt, allow_unused=True)
     exact = torch.autograd.grad(wanted, learnt, allow_unused=True)
@@ -158,7 +158,7 @@ def test_the_loss_of_a_batch_is_the_sum_of_the_losses_of_its_sentences(settings:
     whole = objective(batched(settings, EXAMPLES))
     parts = [objective(batched(settings, [example])) for example in EXAMPLES]
     torch.testing.assert_close(whole.smoothed, torch.stack([part.smoothed for part in parts]).sum(), **CLOSE)
-    torch.testing.assert_close(whole.entropy, torch.stack([part.entropy for part in parts]).sum(), **CLOSE)
+    torch.testing.assert_close(whole.cross_entropy, torch.stack([part.cross_entropy for part in parts]).sum(), **CLOSE)
     assert whole.tokens == sum(part.tokens for part in parts)
 
 
@@ -199,7 +199,7 @@ def plain_paired(
 @pytest.mark.parametrize("count", [1, 5, SLICE // 2 - 1, SLICE // 2, SLICE // 2 + 1, SLICE, 2 * SLICE + 77])
 def test_rdrop_equals_its_formula_in_value_and_gradients(count: int, smoothing: float, rdrop: float) -> None:
     *learnt, targets = paired(count)
-    found, entropy = consistent_cross_entropy(*learnt, targets, smoothing, rdrop)
+    found, entropy = rdrop_cross_entropy(*learnt, targets, smoothing, rdrop)
     wanted = plain_paired(*learnt, targets, smoothing, rdrop)
     torch.testing.assert_close(found, wanted, **CLOSE)
     torch.testing.assert_close(entropy, plain_paired(*learnt, targets, 0.0, 0.0).detach(), **CLOSE)
@@ -212,7 +212,7 @@ def test_rdrop_equals_its_formula_in_value_and_gradients(count: int, smoothing: 
 def test_rdrop_of_two_equal_passes_is_the_smoothed_loss(count: int) -> None:
     features, weight, bias, targets = inputs(count)
     learnt = [features, weight, bias]
-    found = consistent_cross_entropy(features, features.clone(), weight, bias, targets, 0.1, 5.0)
+    found = rdrop_cross_entropy(features, features.clone(), weight, bias, targets, 0.1, 5.0)
     wanted = smoothed_cross_entropy(*learnt, targets, 0.1)
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, **CLOSE)
@@ -225,7 +225,7 @@ def test_rdrop_does_not_ask_which_pass_came_first() -> None:
     first, second, weight, bias, targets = paired(SLICE)
     results = []
     for pair in ((first, second), (second, first)):
-        loss, entropy = consistent_cross_entropy(*pair, weight, bias, targets, 0.1, 5.0)
+        loss, entropy = rdrop_cross_entropy(*pair, weight, bias, targets, 0.1, 5.0)
         results.append([loss, entropy, *torch.autograd.grad(loss, [first, second, weight, bias])])
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, **CLOSE)
@@ -234,7 +234,7 @@ def test_rdrop_does_not_ask_which_pass_came_first() -> None:
 @pytest.mark.parametrize("factor", [1 / 100, -3.0])
 def test_the_gradient_of_a_multiple_of_rdrop_is_the_multiple_of_the_gradient(factor: float) -> None:
     *learnt, targets = paired(300)
-    found = torch.autograd.grad(consistent_cross_entropy(*learnt, targets, 0.1, 5.0)[0] * factor, learnt)
+    found = torch.autograd.grad(rdrop_cross_entropy(*learnt, targets, 0.1, 5.0)[0] * factor, learnt)
     wanted = torch.autograd.grad(plain_paired(*learnt, targets, 0.1, 5.0) * factor, learnt)
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, **CLOSE)
@@ -245,7 +245,7 @@ def test_rdrop_gives_what_is_frozen_no_gradient_and_the_others_theirs(frozen: in
     *parts, targets = paired(70)
     parts[frozen] = parts[frozen].detach()
     learnt = [part for part in parts if part.requires_grad]
-    found = torch.autograd.grad(consistent_cross_entropy(*parts, targets, 0.1, 5.0)[0], learnt)
+    found = torch.autograd.grad(rdrop_cross_entropy(*parts, targets, 0.1, 5.0)[0], learnt)
     wanted = torch.autograd.grad(plain_paired(*parts, targets, 0.1, 5.0), learnt)
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, **CLOSE)
@@ -253,7 +253,7 @@ def test_rdrop_gives_what_is_frozen_no_gradient_and_the_others_theirs(frozen: in
 
 def test_rdrop_of_logits_as_large_as_they_come_gives_no_nan() -> None:
     *learnt, targets = paired(40, scale=1e4)
-    loss, _ = consistent_cross_entropy(*learnt, targets, 0.1, 5.0)
+    loss, _ = rdrop_cross_entropy(*learnt, targets, 0.1, 5.0)
     torch.testing.assert_close(loss, plain_paired(*learnt, targets, 0.1, 5.0), rtol=1e-4, atol=1e-2)
     for gradient in torch.autograd.grad(loss, learnt):
         assert bool(gradient.isfinite().all())
@@ -261,7 +261,7 @@ def test_rdrop_of_logits_as_large_as_they_come_gives_no_nan() -> None:
 
 def test_rdrop_of_no_position_costs_nothing() -> None:
     *learnt, targets = paired(0)
-    loss, entropy = consistent_cross_entropy(*learnt, targets, 0.1, 5.0)
+    loss, entropy = rdrop_cross_entropy(*learnt, targets, 0.1, 5.0)
     assert (float(loss.detach()), float(entropy)) == (0.0, 0.0)
     for gradient in torch.autograd.grad(loss, learnt):
         assert float(gradient.abs().sum()) == 0
@@ -269,10 +269,10 @@ def test_rdrop_of_no_position_costs_nothing() -> None:
 
 def test_rdrop_in_bfloat16_is_close() -> None:
     *learnt, targets = paired(300)
-    wanted = consistent_cross_entropy(*learnt, targets, 0.1, 5.0)
+    wanted = rdrop_cross_entropy(*learnt, targets, 0.1, 5.0)
     with torch.autocast("cpu", torch.bfloat16):
-        found = consistent_cross_entropy(*learnt, targets, 0.1, 5.0)
-        low = consistent_cross_entropy(*(part.bfloat16() for part in learnt[:2]), *learnt[2:], targets, 0.1, 5.0)
+        found = rdrop_cross_entropy(*learnt, targets, 0.1, 5.0)
+        low = rdrop_cross_entropy(*(part.bfloat16() for part in learnt[:2]), *learnt[2:], targets, 0.1, 5.0)
     exact = torch.autograd.grad(wanted[0], learnt)
     for loss, entropy in (found, low):
         assert loss.dtype == torch.float32
@@ -288,7 +288,7 @@ def test_going_back_twice_is_an_error_and_not_a_wrong_number(paired_loss: bool) 
     first, second, weight, bias, targets = paired(300)
     learnt = [first, weight, bias]
     if paired_loss:
-        loss, _ = consistent_cross_entropy(first, second, weight, bias, targets, 0.1, 5.0)
+        loss, _ = rdrop_cross_entropy(first, second, weight, bias, targets, 0.1, 5.0)
     else:
         loss, _ = smoothed_cross_entropy(first, weight, bias, targets, 0.1)
     torch.autograd.grad(loss * 3, learnt, retain_graph=True)
@@ -303,7 +303,7 @@ def test_the_objective_with_rdrop_is_the_one_without_where_nothing_is_dropped(se
     losses = [Objective(model, 0.1, rdrop)(batch) for rdrop in (5.0, 0.0)]
     assert losses[0].tokens == losses[1].tokens
     torch.testing.assert_close(losses[0].smoothed, losses[1].smoothed, **CLOSE)
-    torch.testing.assert_close(losses[0].entropy, losses[1].entropy, **CLOSE)
+    torch.testing.assert_close(losses[0].cross_entropy, losses[1].cross_entropy, **CLOSE)
     found, wanted = (torch.autograd.grad(loss.smoothed, learnt) for loss in losses)
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, **CLOSE)
@@ -358,10 +358,10 @@ def uneven(model: Model, batch: TrainingBatch) -> float:
 @pytest.mark.parametrize("settings", pairs(1))
 def test_doubly_stochastic_attention_is_the_published_sum(settings: ModelSettings) -> None:
     model, batch = make(settings), batched(settings, EXAMPLES)
-    plain, even = Objective(model, 0.1)(batch), Objective(model, 0.1, even=0.7)(batch)
+    plain, even = Objective(model, 0.1)(batch), Objective(model, 0.1, doubly_stochastic=0.7)(batch)
     assert (even.smoothed - plain.smoothed).item() == pytest.approx(0.7 * uneven(model, batch), rel=1e-4, abs=1e-3)
-    assert torch.equal(even.entropy, plain.entropy)
-    with_rdrop = Objective(model, 0.1, 5.0, even=0.7)(batch).smoothed
+    assert torch.equal(even.cross_entropy, plain.cross_entropy)
+    with_rdrop = Objective(model, 0.1, 5.0, doubly_stochastic=0.7)(batch).smoothed
     torch.testing.assert_close(with_rdrop, even.smoothed, rtol=1e-4, atol=1e-3)
 
 
@@ -372,7 +372,7 @@ def test_what_is_learnt_from_it_looks_more_evenly(settings: ModelSettings) -> No
     optimizer = torch.optim.SGD([p for p in model.decoder.parameters() if p.requires_grad], 1e-4)
     for _ in range(3):
         optimizer.zero_grad()
-        loss = Objective(model, 0.1, even=1.0)(batch).smoothed - Objective(model, 0.1)(batch).smoothed
+        loss = Objective(model, 0.1, doubly_stochastic=1.0)(batch).smoothed - Objective(model, 0.1)(batch).smoothed
         loss.backward()
         optimizer.step()
     assert uneven(model, batch) < before - 1e-4
@@ -395,10 +395,10 @@ def test_captions_of_one_picture_count_as_if_each_came_alone(settings: ModelSett
         for name in ("target_in", "target_out")
     }
     whole = replace(batch, tokens=batch.tokens + again.tokens, **{name: x.flatten(0, 1) for name, x in both.items()})
-    objective = Objective(model, 0.1, even=0.5)
+    objective = Objective(model, 0.1, doubly_stochastic=0.5)
     found, wanted = objective(whole), [objective(one) for one in (batch, again)]
     torch.testing.assert_close(found.smoothed, wanted[0].smoothed + wanted[1].smoothed, **CLOSE)
-    torch.testing.assert_close(found.entropy, wanted[0].entropy + wanted[1].entropy, **CLOSE)
+    torch.testing.assert_close(found.cross_entropy, wanted[0].cross_entropy + wanted[1].cross_entropy, **CLOSE)
     learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
     mine, theirs = (torch.autograd.grad(x, learnt) for x in (found.smoothed, wanted[0].smoothed + wanted[1].smoothed))
     for one, other in zip(mine, theirs, strict=True):

@@ -14,7 +14,7 @@ PATIENCE = 10.0
 
 def readers() -> int:
     """How many threads are reading ahead."""
-    return sum(thread.name == "reading ahead" for thread in threading.enumerate())
+    return sum(thread.name == "prefetch" for thread in threading.enumerate())
 
 
 class Made(Iterator[int]):

@@ -50,7 +50,7 @@ def test_another_family_stays_out() -> None:
 
 
 def test_what_the_run_chose_itself_is_no_difference() -> None:
-    before = recipe(training={"precision": "bfloat16"}, batching={"batches": 2})
+    before = recipe(training={"precision": "bfloat16"}, batching={"micro_batches": 2})
     assert reconcile(before, recipe()) == (before, [])
 
 
@@ -59,5 +59,5 @@ def test_minutes_stay_the_updates_they_became() -> None:
     found, said = reconcile(before, recipe(training={"minutes": 30.0}))
     assert found == before
     assert said == [
-        "training.minutes = 30 was turned into training.updates = 1234 when the run began: that holds",
+        "training.minutes = 30 was turned into training.updates = 1234 when the run started: that holds",
     ]

@@ -34,7 +34,7 @@ from regard.training.schedule import ScheduleSettings, learning_rate
 SIDES = {
     "transformer": {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2},
     "recurrent": {"kind": "recurrent", "size": 8, "embedding": 8, "dropout": 0.2},
-    "plain": {"kind": "no_attention", "size": 8, "embedding": 8, "dropout": 0.2},
+    "no_attention": {"kind": "no_attention", "size": 8, "embedding": 8, "dropout": 0.2},
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 8, "embedding": 8, "dropout": 0.2},
 }
 SEEING: dict[str, dict[str, Any]] = {
@@ -103,7 +103,7 @@ def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss, batches: int =
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str, decoder: str) -> None:
     more = {"encoder_rate": 0.3, "doubly_stochastic": 0.5} if encoder in SEEING else {}
     whole = _trainer(_recipe(encoder, decoder, **more), tmp_path / "whole")
-    begun = {name: weight.clone() for name, weight in named_weights(whole.model).items()}
+    initial = {name: weight.clone() for name, weight in named_weights(whole.model).items()}
     whole.run()
     _trainer(_recipe(encoder, decoder, updates=7, **more), tmp_path / "cut").run()
     resumed = _trainer(_recipe(encoder, decoder, **more), tmp_path / "cut")
@@ -112,12 +112,12 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str,
     resumed.run()
     for name, weight in named_weights(whole.model).items():
         assert torch.equal(weight, named_weights(resumed.model)[name]), name
-        assert torch.equal(whole.average[name], resumed.average[name]), name
+        assert torch.equal(whole.ema.weights[name], resumed.ema.weights[name]), name
     assert whole.progress.tokens == resumed.progress.tokens
     assert whole.progress.position == resumed.progress.position
     for name, weight in named_weights(whole.model).items():
-        still = "running" in name or (encoder == "frozen" and "trunk" in name)
-        assert torch.equal(weight, begun[name]) == still, name
+        still = "running" in name or (encoder == "frozen" and "backbone" in name)
+        assert torch.equal(weight, initial[name]) == still, name
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str,
 )
 def test_the_encoder_learns_at_its_own_rate(tmp_path: Path, encoder: str, share: str) -> None:
     """The first step of Adam is as long as the rate, whatever the gradient."""
-    recipe = _recipe(encoder, updates=1, encoder_rate=0.1, clip=0.0, average=0.0, weight_decay=0.0)
+    recipe = _recipe(encoder, updates=1, encoder_rate=0.1, max_grad_norm=0.0, ema_decay=0.0, weight_decay=0.0)
     recipe = recipe.with_values(model={**recipe.model.model_dump(), "share": share})
     trainer = _trainer(recipe, tmp_path)
     before = {name: weight.clone() for name, weight in named_weights(trainer.model).items()}
@@ -146,7 +146,7 @@ def test_the_batches_of_an_update_weigh_every_piece_alike(tmp_path: Path) -> Non
     for trainer, plans in ((whole, [examples]), (cut, [examples[:2], examples[2:3], examples[3:]])):
         batches = [(collate(some), "key") for some in plans]
         trainer.model.eval()  # without dropout
-        trainer.crew.gradients(batches, sum(batch.tokens for batch, _ in batches))
+        trainer.updater.workers.gradients(batches, sum(batch.tokens for batch, _ in batches))
     for one, other in zip(whole.model.parameters(), cut.model.parameters(), strict=True):
         torch.testing.assert_close(one.grad, other.grad)
 
@@ -241,7 +241,7 @@ def test_batches_that_do_not_fit_are_halved_until_they_do(tmp_path: Path, monkey
     whole = _trainer(plain, tmp_path / "whole")
     whole.run()
     _Narrow.seen.clear()
-    monkeypatch.setattr("regard.training.trainer.Crew", _Narrow)
+    monkeypatch.setattr("regard.training.updater.GradientWorkers", _Narrow)
     narrow = _trainer(wanted, tmp_path / "narrow")
     narrow.run()
     assert max(size for size, _ in _Narrow.seen) > 1
@@ -255,14 +255,14 @@ def test_batches_that_do_not_fit_are_halved_until_they_do(tmp_path: Path, monkey
         _trainer(plain, tmp_path / "refused").run()
 
 
-@pytest.mark.parametrize("where", ["torch.optim.AdamW.step", "regard.training.trainer.Trainer._put_down_weights"])
+@pytest.mark.parametrize("where", ["torch.optim.AdamW.step", "regard.training.trainer.Trainer._save_weights"])
 def test_memory_may_lack_elsewhere_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     def lacking(*_: Any) -> None:
         raise torch.OutOfMemoryError("there are 3 bytes left")
 
     monkeypatch.setattr(where, lacking)
     with pytest.raises(
-        TrainingError, match=r"out of memory \(there are 3 bytes left\) beside the batches of an update"
+        TrainingError, match=r"out of memory \(there are 3 bytes left\) outside the batches of an update"
     ):
         _trainer(_recipe(), tmp_path).run()
 
@@ -288,15 +288,19 @@ def test_validation_sees_the_average_and_training_goes_on_from_the_weights(tmp_p
     looks = []
 
     def validate(model: Model) -> dict[str, float]:
-        looks.append(all(torch.equal(trainer.average[name], weight) for name, weight in named_weights(model).items()))
+        looks.append(
+            all(torch.equal(trainer.ema.weights[name], weight) for name, weight in named_weights(model).items())
+        )
         return {"loss": 1.0, "chrf": float(len(looks)), "bleu": 0.0}
 
-    trainer = _trainer(_recipe(average=0.9), tmp_path, validate)
+    trainer = _trainer(_recipe(ema_decay=0.9), tmp_path, validate)
     trainer.run()
     assert looks == [True, True, True]
     kept = load_tensors(tmp_path / "model.safetensors")
-    assert all(torch.equal(kept[name], trainer.average[name]) for name in kept)
-    assert any(not torch.equal(trainer.average[name], weight) for name, weight in named_weights(trainer.model).items())
+    assert all(torch.equal(kept[name], trainer.ema.weights[name]) for name in kept)
+    assert any(
+        not torch.equal(trainer.ema.weights[name], weight) for name, weight in named_weights(trainer.model).items()
+    )
 
 
 def test_patience_ends_a_run_without_a_better_score(tmp_path: Path) -> None:
@@ -307,7 +311,7 @@ def test_patience_ends_a_run_without_a_better_score(tmp_path: Path) -> None:
 
     outcome = _trainer(_recipe(updates=100, patience=2), tmp_path, worse).run()
     assert outcome.progress.update == 15
-    assert "no better score in 2 looks" in outcome.reason
+    assert "no better score in 2 validations" in outcome.reason
 
 
 def test_minutes_become_updates_once_and_are_written_down(tmp_path: Path) -> None:
@@ -324,7 +328,7 @@ def test_minutes_become_updates_once_and_are_written_down(tmp_path: Path) -> Non
 
 
 def test_updates_and_minutes_exclude_each_other() -> None:
-    with pytest.raises(ConfigurationError, match="both say when to end"):
+    with pytest.raises(ConfigurationError, match="both set the end of the run"):
         _recipe(updates=5, minutes=1.0)
 
 
@@ -333,7 +337,7 @@ def test_a_gradient_that_is_no_number_stops_the_run_and_changes_nothing(tmp_path
     with torch.no_grad():
         trainer.model.decoder.output.bias.fill_(math.nan)
     before = {name: weight.clone() for name, weight in named_weights(trainer.model).items()}
-    with pytest.raises(TrainingError, match="update 1: the gradient is not a number"):
+    with pytest.raises(TrainingError, match="update 1: the gradient is infinite or NaN"):
         trainer.run()
     after = named_weights(trainer.model)
     assert all(torch.equal(before[name], after[name]) for name in before if not name.endswith("output.bias"))
@@ -363,7 +367,7 @@ def test_a_run_stopped_before_its_first_look_can_be_used(tmp_path: Path) -> None
     trainer._update = stop_after_one  # type: ignore[method-assign]
     assert trainer.run().stopped == signal.SIGINT
     kept = load_tensors(tmp_path / "model.safetensors")
-    assert all(torch.equal(kept[name], trainer.average[name]) for name in kept)
+    assert all(torch.equal(kept[name], trainer.ema.weights[name]) for name in kept)
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> None:
@@ -385,7 +389,7 @@ def test_a_damaged_checkpoint_pushes_no_whole_one_out(tmp_path: Path) -> None:
     _trainer(_recipe(), tmp_path).run()
     folder = tmp_path / "checkpoints"
     (folder / "update-00000012" / "model.safetensors").write_bytes(b"damaged")
-    trainer = _trainer(_recipe(updates=11, keep=1), tmp_path)
+    trainer = _trainer(_recipe(updates=11, keep_checkpoints=1), tmp_path)
     assert trainer.resume()
     trainer.run()
     assert sorted(path.name for path in folder.iterdir()) == ["update-00000011", "update-00000012.damaged"]

@@ -9,7 +9,7 @@ from laws.models import batched, make, pairs
 from regard.data.batch import Example, collate
 from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Model, ModelSettings
-from regard.training.scheduled_sampling import with_own_outputs
+from regard.training.scheduled_sampling import sample_target_inputs
 
 EXAMPLES = [Example([5, 6, 7, EOS], [8, 9, 4, 5, EOS]), Example([4, EOS], [6, EOS])]
 
@@ -29,7 +29,7 @@ def certain(model: Model) -> Model:
 @pytest.mark.parametrize("settings", pairs(1))
 def test_probability_one_reads_own_outputs_only(settings: ModelSettings) -> None:
     model, given = certain(make(settings)), batched(settings, EXAMPLES)
-    mixed = with_own_outputs(model, given, 1.0, generator())
+    mixed = sample_target_inputs(model, given, 1.0, generator())
     with torch.no_grad():
         features = model(Batch(given.source, given.source_keep), given.target_in)
     assert torch.equal(mixed.target_in[:, 1:], model.project(features)[:, :-1].argmax(-1))
@@ -41,7 +41,7 @@ def test_probability_one_reads_own_outputs_only(settings: ModelSettings) -> None
 @pytest.mark.parametrize("settings", pairs(1))
 def test_probability_nought_reads_what_was_given(settings: ModelSettings) -> None:
     given = batched(settings, EXAMPLES)
-    assert torch.equal(with_own_outputs(make(settings), given, 0.0, generator()).target_in, given.target_in)
+    assert torch.equal(sample_target_inputs(make(settings), given, 0.0, generator()).target_in, given.target_in)
 
 
 def test_draws_follow_the_predicted_probabilities() -> None:
@@ -52,7 +52,7 @@ def test_draws_follow_the_predicted_probabilities() -> None:
     with torch.no_grad():
         features = model(Batch(one.source[:1], None), one.target_in[:1])
         wanted = model.project(features)[0, 0].softmax(-1)
-    drawn = with_own_outputs(model, one, 1.0, generator()).target_in[:, 1]
+    drawn = sample_target_inputs(model, one, 1.0, generator()).target_in[:, 1]
     found = torch.bincount(drawn, minlength=len(wanted)) / len(drawn)
     assert float((found - wanted).abs().sum()) < 0.1
 
@@ -60,7 +60,7 @@ def test_draws_follow_the_predicted_probabilities() -> None:
 def test_the_generator_decides() -> None:
     settings = pairs(1, reads=["text"])[0]
     model, given = make(getattr(settings, "values", [settings])[0]), collate(EXAMPLES)
-    same = [with_own_outputs(model, given, 0.5, generator(7)).target_in for _ in range(2)]
+    same = [sample_target_inputs(model, given, 0.5, generator(7)).target_in for _ in range(2)]
     assert torch.equal(*same)
-    others = [with_own_outputs(model, given, 0.5, generator(seed)).target_in for seed in range(8)]
+    others = [sample_target_inputs(model, given, 0.5, generator(seed)).target_in for seed in range(8)]
     assert any(not torch.equal(same[0], other) for other in others)

@@ -17,10 +17,9 @@ from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError
 from regard.models import Model, ModelSettings, build
 from regard.models.interface import ShardUnit
-from regard.training.gradient_workers import precision
 from regard.training.loss import Objective
 from regard.training.recipe import Recipe
-from regard.training.sharding import last_of_update, reshard, shard
+from regard.training.sharding import reshard, set_last_of_update, shard
 
 SIDE = {"kind": "transformer", "layers": 3, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.0}
 BATCH = collate([Example([5, 6, 7, EOS], [8, 9, 4, EOS]), Example([4, EOS], [6, EOS])])
@@ -61,9 +60,9 @@ def test_layers_are_there_only_while_they_compute(group: None, layers: bool, low
             module.feedforward.register_forward_hook(lambda *_, name=name: seen.update({name: _whole(model)}))
             module.feedforward.register_full_backward_hook(lambda *_, name=name: back.update({name: _whole(model)}))
     for last in (False, True):
-        last_of_update(model, last)
+        set_last_of_update(model, last)
         for each in (model, plain):
-            with precision(low, torch.device("cpu")):
+            with autocast(low, torch.device("cpu")):
                 loss = Objective(each, 0.1)(BATCH)
             loss.smoothed.backward()
         assert list(seen) == names == list(reversed(back))

@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 
 from regard.errors import MissingExtra
-from regard.training.tensorboard_log import listeners
+from regard.training.tensorboard_log import with_tensorboard
 
 
 def test_the_numbers_arrive(tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="no tensorboard")
     heard: list[tuple[str, dict[str, Any]]] = []
-    tell = listeners(lambda event, values: heard.append((event, values)), tmp_path, board=True)
+    tell = with_tensorboard(lambda event, values: heard.append((event, values)), tmp_path, enabled=True)
     tell("machine", {"threads": 2})
-    tell("train", {"update": 50, "loss": 3.5, "rate": 0.1})
+    tell("train", {"update": 50, "loss": 3.5, "learning_rate": 0.1})
     tell("valid", {"update": 50, "chrf": 40.0, "attention": {"decoder.layers.0.cross_attention": 1.25}})
     assert [event for event, _ in heard] == ["machine", "train", "valid"]
     found = accumulator.EventAccumulator(str(tmp_path / "board"))
     found.Reload()
     assert set(found.Tags()["scalars"]) == {
         "train/loss",
-        "train/rate",
+        "train/learning_rate",
         "valid/chrf",
         "attention/decoder.layers.0.cross_attention",
     }
@@ -35,7 +35,7 @@ def test_the_numbers_arrive(tmp_path: Path) -> None:
 def test_without_a_board_nothing_is_written(tmp_path: Path) -> None:
     def first(event: str, values: dict[str, Any]) -> None: ...
 
-    assert listeners(first, tmp_path, board=False) is first
+    assert with_tensorboard(first, tmp_path, enabled=False) is first
     assert not list(tmp_path.iterdir())
 
 
@@ -44,4 +44,4 @@ def test_an_absent_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(
         MissingExtra, match=r"training.tensorboard needs the package tensorboard: pip install 'regard\[board\]'"
     ):
-        listeners(print, tmp_path, board=True)
+        with_tensorboard(print, tmp_path, enabled=True)

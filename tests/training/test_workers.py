@@ -14,7 +14,7 @@ import torch
 from runs import arguments, command, corpus, finished, last_losses, torchrun, weights_of
 from safetensors.torch import load_file
 
-from regard.training.distributed import World, joined
+from regard.training.distributed import World, join_processes
 from regard.training.journal import read
 
 BEHAVIOUR = {"updates": 12, "validate_every": 6, "log_every": 3, "precision": "float32"}
@@ -139,7 +139,7 @@ def test_a_refused_run_is_not_resumed_by_a_restart(data: Path, alone: Path, tmp_
     options = arguments(data, run, "transformer", "transformer", **BEHAVIOUR)
     done = subprocess.run(torchrun(2, *options, restarts=1), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode != 0
-    assert done.stderr.count("there is a run already; add --resume to go on with it") == 2, "at each start"
+    assert done.stderr.count("there is a run already; add --resume to continue it") == 2, "at each start"
     assert "internal error" not in done.stderr
     assert (run / "journal.jsonl").read_bytes() == before
 
@@ -154,7 +154,7 @@ def test_alone_there_is_nothing_to_share() -> None:
         [4.0],
     )
     world.barrier()
-    with joined("cpu") as (found, device):
+    with join_processes("cpu") as (found, device):
         assert (found, device) == (world, "cpu")
 
 

@@ -1,0 +1,198 @@
+"""Compose the recipe of a run: parent run, preset, recipe or TOML file, data files and settings; later ones win."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.data.tokenizer import Tokenizer
+from regard.errors import UsageError
+from regard.model_folder import WEIGHTS, FolderSettings, load_settings, load_tensors
+from regard.models import build
+from regard.settings import merge, override, read_toml
+from regard.training.budget import minutes_of
+from regard.training.recipe import Recipe, preset
+from regard.training.schedule import ScheduleSettings, learning_rate
+
+__all__ = ["TrainRequest", "check_parent", "data_table", "length_setting", "parent_of"]
+
+TEXT, CAPTIONS = "transformer-tiny", "caption-transformer"
+"""Default presets."""
+SIZES = ("transformer-tiny", "transformer-small", "transformer-base")
+"""Presets that a time budget chooses from, small to large."""
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """What to train: a whole recipe, or parts from which one is composed.
+
+    `recipe` is a Recipe or a TOML file with a whole one or part of one; `data` holds values of its data table;
+    `settings` has dotted keys. `budget` is a time such as 30m. With `resume` the run's own recipe is the default.
+    """
+
+    recipe: Recipe | Path | None = None
+    preset: str | None = None
+    parent: Path | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    budget: str | None = None
+    resume: bool = False
+
+    def check(self, dry_run: bool = False) -> None:
+        """Raise UsageError, with all causes, if arguments exclude each other."""
+        causes = []
+        if self.resume:
+            arguments = {"preset": self.preset, "parent": self.parent, "budget": self.budget}
+            excluded = [f"`{name}=`" for name, value in arguments.items() if value is not None]
+            excluded += ["`dry_run=True`"] * dry_run
+            causes += [
+                f"{name}: a resumed run has its recipe already; leave {name} or `resume=True` out" for name in excluded
+            ]
+        if self.parent is not None and self.preset is not None:
+            causes.append("`preset=`: with `parent=` the model is that of the parent run; leave one of them out")
+        if causes:
+            raise UsageError(*causes)
+
+    def compose(self, out: Path | None = None) -> Recipe:
+        """The recipe of a run in the folder `out`. Raises ConfigurationError with all causes at once."""
+        values, where = self._read(out)
+        overrides = self._overrides()
+        if self.resume:
+            values = _without_other_end(values, override({}, overrides))
+        parent = self.parent or _parent_setting(override(values, overrides))
+        if parent is not None and not self.resume:
+            values = merge(_inherit(parent), values)
+        in_file = values.pop("preset", None)
+        name = self.preset or in_file
+        if name is not None or not _names_a_model(values):
+            data = values["data"]
+            images = "images" in self.data or (isinstance(data, dict) and data.get("images"))
+            values = merge(preset(str(name or (CAPTIONS if images else TEXT))), values)
+        above: dict[str, Any] = {"data": dict(self.data)} if self.data else {}
+        above |= {"training": {"parent": str(parent)}} if parent is not None else {}
+        return Recipe.parse(override(merge(values, above), overrides), where)
+
+    def sizes(self, recipe: Recipe) -> dict[str, Recipe]:
+        """The recipes that a time budget chooses from; of a single one it chooses updates and warm-up."""
+        if self.budget is None:
+            return {}
+        if "images" in self.data or self.recipe or self.preset or self.parent:
+            return {self.preset or "this model": recipe}
+        return {name: replace(self, preset=name).compose() for name in SIZES}
+
+    def _read(self, out: Path | None) -> tuple[dict[str, Any], str]:
+        """The values to begin with, and the name of their origin for messages."""
+        recipe = self.recipe
+        if isinstance(recipe, Recipe):
+            return recipe.model_dump(), "the recipe"
+        if recipe is None and self.resume and out is not None:
+            recipe = out / "train.toml"
+        if recipe is None:
+            return {"data": {}}, "the arguments"
+        if self.resume and not recipe.is_file():
+            raise UsageError(
+                f"`resume=True`: {recipe} is missing, so {recipe.parent} is not a run; train without `resume=True`"
+            )
+        return {"data": {}, **read_toml(recipe)}, str(recipe)
+
+    def _overrides(self) -> dict[str, Any]:
+        overrides = dict(self.settings)
+        if self.seed is not None:
+            overrides["training.seed"] = self.seed
+        if self.budget is not None:
+            overrides["training.minutes"] = minutes_of(self.budget)
+        return overrides
+
+
+def data_table(images: str | Path | None = None, **files: str | Path | None) -> dict[str, Any]:
+    """The data table of a recipe from its files; `captions` and `valid_captions` go to its table of images."""
+    names = {name: str(file) for name, file in files.items() if file}
+    table = {"folder": str(images)} if images else {}
+    table |= {name: names.pop(name) for name in ("captions", "valid_captions") if name in names}
+    return {**names, "images": table} if table else dict(names)
+
+
+def check_parent(recipe: Recipe) -> None:
+    """Raise UsageError, with all causes, if vocabulary or shape differ from the parent run's, which are kept."""
+    parent = parent_of(recipe)
+    if parent is None:
+        return
+    inherited = load_settings(parent)
+    tokenizer, before = recipe.tokenizer.model_dump(), inherited.tokenizer.model_dump()
+    causes = [
+        f"tokenizer.{name} = {tokenizer[name]!r}: with `parent=` the vocabulary of {parent} is kept "
+        f"({before[name]!r}); leave it out"
+        for name in (before if tokenizer["kind"] == before["kind"] else ["kind"])  # other kinds have other settings
+        if tokenizer[name] != before[name]
+    ]
+    if not causes:
+        causes = _shape_conflicts(recipe, parent, Tokenizer.load(parent, inherited.tokenizer))
+    if causes:
+        raise UsageError(*causes)
+
+
+def _shape_conflicts(recipe: Recipe, parent: Path, tokenizer: Tokenizer) -> list[str]:
+    with torch.device("meta"):
+        model = build(recipe.model, len(tokenizer.source), len(tokenizer.target), recipe.tokenizer.joint)
+    wanted = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+    stored = {name: tuple(weight.shape) for name, weight in load_tensors(parent / WEIGHTS).items()}
+    different = [name for name in sorted({*wanted, *stored}) if wanted.get(name) != stored.get(name)]
+    if not different:
+        return []
+    name = different[0]
+    return [
+        f"with `parent=` the weights of {parent} are kept, and this model has others (such as {name}: "
+        f"{stored.get(name, 'none')} there, {wanted.get(name, 'none')} here); leave out what changes the model's "
+        "shape, or train without `parent=`"
+    ]
+
+
+def parent_of(recipe: Recipe) -> Path | None:
+    """The run whose weights and vocabulary a run begins with, if any."""
+    return None if recipe.training.parent is None else Path(recipe.training.parent)
+
+
+def length_setting(settings: FolderSettings) -> str:
+    """The search setting that the data decide: the longest source sentence, or the longest caption, in training."""
+    return "longest_source" if settings.pictures is None else "max_length"
+
+
+def _inherit(parent: Path) -> dict[str, Any]:
+    """Values for fine-tuning a run: its model, tokenizer, search and batching, and a fifth of its peak rate."""
+    settings = load_settings(parent)
+    values = {name: getattr(settings, name).model_dump() for name in ("model", "tokenizer", "search")}
+    del values["search"][length_setting(settings)]  # the new data's, unless set
+    path = parent / "train.toml"
+    before = read_toml(path) if path.is_file() else {}
+    schedule = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(path))
+    peak = learning_rate(schedule, schedule.warmup, settings.model.decoder.size) / 5
+    batching = {key: value for key, value in before.get("batching", {}).items() if key != "micro_batches"}
+    images = {} if settings.pictures is None else {"images": settings.pictures.model_dump()}
+    gentler = {"schedule": {"kind": "inverse_square_root", "peak": peak, "warmup": 200}}
+    return merge({**values, "batching": batching, "data": images}, gentler)
+
+
+def _parent_setting(values: Mapping[str, Any]) -> Path | None:
+    training = values.get("training")
+    return Path(str(training["parent"])) if isinstance(training, dict) and training.get("parent") else None
+
+
+def _without_other_end(values: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's values without its updates if minutes are set now, and the other way round: both cannot be."""
+    before, new = values.get("training"), overrides.get("training")
+    ends = {"updates", "minutes"}
+    if not isinstance(before, dict) or not isinstance(new, dict) or len(ends & new.keys()) != 1:
+        return values
+    return {**values, "training": {name: value for name, value in before.items() if name not in ends - new.keys()}}
+
+
+def _names_a_model(values: Mapping[str, Any]) -> bool:
+    """True if these values name the kinds of encoder and decoder, so that no preset is needed below them."""
+    model = values.get("model")
+    sides = [model.get(side) for side in ("encoder", "decoder")] if isinstance(model, dict) else []
+    return bool(sides) and all(isinstance(side, dict) and "kind" in side for side in sides)

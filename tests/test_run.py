@@ -1,0 +1,143 @@
+"""regard.train: the run of the command line, from Python, without a word printed."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.errors import ConfigurationError, UsageError
+from regard.model_folder import load_tensors
+from regard.samples import korean_english
+from regard.settings import read_toml
+from regard.training import Recipe
+
+SIDE = {"layers": 1, "size": 24, "heads": 2, "feedforward": 48, "dropout": 0}
+SETTINGS: dict[str, object] = {
+    **{f"model.{side}.{key}": value for side in ("encoder", "decoder") for key, value in SIDE.items()},
+    "tokenizer.size": 600,
+    "batching.tokens": 256,
+    "training.updates": 4,
+    "training.validate_every": 2,
+    "training.validate_with": 2,
+    "training.precision": "float32",
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    sizes = {"train": 100, "valid": 5, "test": 0, "recombination": 0, "length": 0}
+    korean_english(sizes=sizes, short=1.0).write(folder, "ko", "en")
+    return folder
+
+
+def files(data: Path) -> dict[str, Any]:
+    return {
+        f"{prefix}{side}": data / f"{split}.{language}"
+        for prefix, split in (("", "train"), ("valid_", "valid"))
+        for side, language in (("source", "ko"), ("target", "en"))
+    }
+
+
+@pytest.fixture(scope="module")
+def run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> regard.Run:
+    return regard.train(**files(data), out=tmp_path_factory.mktemp("runs") / "run", settings=SETTINGS, threads=1)
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_tensors(folder / "model.safetensors")
+
+
+def equal(one: Path, other: Path) -> bool:
+    ours, theirs = weights(one), weights(other)
+    return ours.keys() == theirs.keys() and all(ours[name].equal(theirs[name]) for name in ours)
+
+
+def test_a_run_holds_what_came_of_it(run: regard.Run) -> None:
+    assert run.outcome.reason == "all updates done"
+    assert run.outcome.progress.update == 4
+    assert run.recipe == Recipe.parse(read_toml(run.folder / "train.toml"), "the run")
+    assert set(run.best) == {"loss", "chrf", "bleu"}
+    assert run.best["chrf"] == run.outcome.progress.best
+    assert [event["event"] for event in run.journal].count("valid") == 2
+    (translation,) = run.load().translate("나는 집에 간다", no_repeat_ngram=1)
+    assert isinstance(translation, regard.Translation)
+
+
+def test_python_and_the_command_line_train_the_same_weights(run: regard.Run, data: Path, tmp_path: Path) -> None:
+    from regard.cli import main
+
+    options = [f"--{name.replace('_', '-')}={file}" for name, file in files(data).items()]
+    options += [f"--set={key}={value}" for key, value in SETTINGS.items()]
+    with pytest.raises(SystemExit) as ended:
+        main(["train", *options, f"--out={tmp_path / 'run'}", "--threads=1", "--quiet"])
+    assert ended.value.code == 0
+    assert equal(run.folder, tmp_path / "run")
+    assert read_toml(run.folder / "train.toml") == read_toml(tmp_path / "run" / "train.toml")
+
+
+def test_nothing_is_printed_and_threads_are_as_before(
+    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    threads = torch.get_num_threads()
+    regard.train(**files(data), out=tmp_path / "run", settings={**SETTINGS, "training.updates": 1}, threads=1)
+    printed = capfd.readouterr()
+    assert (printed.out, printed.err) == ("", "")
+    assert torch.get_num_threads() == threads
+
+
+def test_events_are_reported(data: Path, tmp_path: Path) -> None:
+    events: list[tuple[str, dict[str, Any]]] = []
+    settings = {**SETTINGS, "training.log_every": 2}
+    regard.train(**files(data), out=tmp_path / "run", settings=settings, report=lambda *event: events.append(event))
+    assert [name for name, _ in events if name != "message"] == ["train", "valid", "train", "valid", "end"]
+    messages = [values["text"] for name, values in events if name == "message"]
+    assert any(message.startswith("vocabulary: 600 tokens") for message in messages)
+    assert events[-1][1]["reason"] == "all updates done"
+
+
+def test_a_recipe_a_file_and_arguments_are_one(run: regard.Run, tmp_path: Path) -> None:
+    for name, recipe in (("object", run.recipe), ("file", run.folder / "train.toml")):
+        again = regard.train(recipe, out=tmp_path / name, threads=1)
+        assert equal(run.folder, again.folder)
+
+
+def test_a_run_is_resumed_with_more_updates(run: regard.Run, data: Path, tmp_path: Path) -> None:
+    settings = {**SETTINGS, "training.updates": 2}
+    first = regard.train(**files(data), out=tmp_path / "run", settings=settings, threads=1)
+    with pytest.raises(UsageError, match=r"there is a run already; add `resume=True` to continue it"):
+        regard.train(**files(data), out=first.folder, settings=settings)
+    resumed = regard.train(out=first.folder, resume=True, settings={"training.updates": 4}, threads=1)
+    assert equal(run.folder, resumed.folder)
+
+
+def test_a_signal_stops_after_the_update_and_says_so(data: Path, tmp_path: Path) -> None:
+    def interrupt(event: str, _: dict[str, Any]) -> None:
+        if event == "valid":
+            signal.raise_signal(signal.SIGINT)
+
+    run = regard.train(**files(data), out=tmp_path / "run", settings=SETTINGS, report=interrupt)
+    assert (run.outcome.stopped, run.outcome.progress.update) == (signal.SIGINT, 2)
+
+
+def test_a_parent_gives_weights_and_vocabulary(run: regard.Run, data: Path, tmp_path: Path) -> None:
+    settings = {"training.updates": 1, "training.validate_with": 1}
+    tuned = regard.train(**files(data), out=tmp_path / "tuned", parent=run.folder, settings=settings)
+    assert tuned.recipe.model == run.recipe.model
+    assert tuned.recipe.training.parent == str(run.folder)
+
+
+def test_arguments_that_exclude_each_other(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        regard.train(out=tmp_path, resume=True, preset="rnn", budget="30m")
+    assert [cause.split(":")[0] for cause in raised.value.causes] == ["`preset=`", "`budget=`"]
+    with pytest.raises(ConfigurationError, match=r"unknown setting 'training.update'; did you mean 'training.updates'"):
+        regard.train(**files(data), out=tmp_path / "run", settings={"training.update": 1})
+    with pytest.raises(ConfigurationError, match="no training pairs"):
+        regard.train(out=tmp_path / "run")
+    assert not list(tmp_path.iterdir())

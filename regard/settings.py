@@ -54,7 +54,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
-    """Parse texts `dotted.key=value` into settings; a value is parsed as TOML, or else is plain text. Later ones win."""
+    """Parse texts `dotted.key=value` into settings; a value is parsed as TOML, or else is plain text."""
     settings: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")

@@ -15,7 +15,7 @@ from regard.attention import Attention
 from regard.models import Model, device_of
 from regard.models.interface import ShardUnit
 
-__all__ = ["reshard", "set_last_of_update", "shard"]
+__all__ = ["reshard", "return_freed_memory", "set_last_of_update", "shard"]
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 RETURNED = 2**20  # bytes: larger blocks go back to the system when they are freed
@@ -32,7 +32,7 @@ def shard(model: Model, layers: bool = False) -> None:
     """
     device = device_of(model).type
     if device == "cpu":
-        _return_freed_memory()
+        return_freed_memory()
     mesh = init_device_mesh(device, (dist.get_world_size(),))
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)  # it is never written to
     for layer in _layers(model) if layers else ():
@@ -61,7 +61,7 @@ def reshard(model: Model) -> None:
             module.reshard()
 
 
-def _return_freed_memory() -> None:
+def return_freed_memory() -> None:
     """Make glibc return the memory of freed weights to the system.
 
     By itself it keeps blocks smaller than the largest one ever freed, up to 32 MiB: a third of the memory of a sharded

@@ -123,8 +123,8 @@ def test_what_was_mended_and_left_out_is_said(regard: Command, data: Path) -> No
 @pytest.mark.parametrize(
     ("setting", "because"),
     [
-        ("garbage", "setting 'garbage': wanted key=value, such as"),
-        ("=3", "setting '=3': wanted key=value"),
+        ("garbage", "--set garbage: wanted key=value, such as"),
+        ("=3", "--set =3: wanted key=value"),
         ("training.update=5", "unknown setting 'training.update'; did you mean 'training.updates'?"),
         ("modle.encoder.layers=2", "unknown setting 'modle"),
         ("training.updates=many", "training.updates: input should be a valid integer, got 'many'"),

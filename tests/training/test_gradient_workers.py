@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard.data.batch import Example, TrainingBatch, collate
 from regard.data.vocabulary import EOS
 from regard.models import DECODERS, Model, ModelSettings
-from regard.training.gradient_workers import GradientWorkers
+from regard.training.gradient_workers import GradientWorkers, autocast
 from regard.training.loss import Loss, Objective
 
 CPU = torch.device("cpu")

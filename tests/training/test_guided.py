@@ -1,4 +1,4 @@
-"""Guided attention: one head learns to look where links say, and nothing else is changed by it."""
+"""Guided attention: one head learns to follow word links, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import math
 import random
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,54 +48,58 @@ GUIDED = [
 
 
 def guide(model: Model, weight: float = 0.5, **more: Any) -> Guide:
-    found = Guide.of(model, TrainingSettings(guided=weight, **more))
-    assert found is not None
-    return found
+    guide = Guide.of(model, TrainingSettings(guided=weight, **more))
+    assert guide is not None
+    return guide
 
 
-def written_out(model: Model, of: Guide, batch: TrainingBatch) -> tuple[Tensor, int]:
-    """Of each linked target piece, the mean over the n source pieces it is linked to of log (1/n) − log weight."""
-    later = int(of.after)
+def plain_divergence(model: Model, guide: Guide, batch: TrainingBatch) -> tuple[Tensor, int]:
+    """For each linked target token, the mean over its n linked source tokens of log (1/n) − log weight."""
+    shift = int(guide.shifted)
     with watch(model, gradients=True) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
     total, count = torch.zeros(()), 0
     for row, line in enumerate(batch.indices):
         links = EXAMPLES[line].links
         assert links is not None
-        pieces = [*zip(links[::2], links[1::2], strict=True)]
-        for t in {target for _, target in pieces}:
-            sources = [source for source, target in pieces if target == t]
+        tokens = [*zip(links[::2], links[1::2], strict=True)]
+        for t in {target for _, target in tokens}:
+            sources = [source for source, target in tokens if target == t]
             share = 1 / len(sources)
             for s in sources:
-                total = total + share * (math.log(share) - readings[of.layer][row, of.head, t + later, s].log())
+                total = total + share * (math.log(share) - readings[guide.layer][row, guide.head, t + shift, s].log())
             count += 1
     return total, count
 
 
+def assert_same_gradients(actual: Sequence[Tensor | None], expected: Sequence[Tensor | None]) -> None:
+    for a, b in zip(actual, expected, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None and b is not None:
+            torch.testing.assert_close(a, b, **CLOSE)
+
+
 @pytest.mark.parametrize("row", ["before", "after"])
 @pytest.mark.parametrize("settings", GUIDED)
-def test_the_guided_loss_is_the_one_written_out(settings: ModelSettings, row: str) -> None:
+def test_the_guided_loss_equals_the_plain_loop(settings: ModelSettings, row: str) -> None:
     model, batch = make(settings), collate(EXAMPLES)
-    of = guide(model, guided_row=row)
-    loss, free = Objective(model, 0.1, guide=of)(batch), Objective(model, 0.1)(batch)
-    wanted, count = written_out(model, of, batch)
+    guided = guide(model, guided_row=row)
+    loss, free = Objective(model, 0.1, guide=guided)(batch), Objective(model, 0.1)(batch)
+    wanted, count = plain_divergence(model, guided, batch)
     assert loss.guided is not None
     assert loss.linked is not None
     torch.testing.assert_close(loss.guided, wanted, **CLOSE)
     assert int(loss.linked) == count == 7
     torch.testing.assert_close(loss.smoothed, free.smoothed + 0.5 * wanted, **CLOSE)
     torch.testing.assert_close(loss.cross_entropy, free.cross_entropy, rtol=0, atol=0)
-    learnt = list(model.parameters())
-    found = torch.autograd.grad(loss.guided, learnt, allow_unused=True)
-    exact = torch.autograd.grad(wanted, learnt, allow_unused=True)
-    for one, other in zip(found, exact, strict=True):
-        assert (one is None) == (other is None)
-        if one is not None and other is not None:
-            torch.testing.assert_close(one, other, **CLOSE)
+    parameters = list(model.parameters())
+    gradients = torch.autograd.grad(loss.guided, parameters, allow_unused=True)
+    expected = torch.autograd.grad(wanted, parameters, allow_unused=True)
+    assert_same_gradients(gradients, expected)
 
 
 @pytest.mark.parametrize("settings", GUIDED)
-def test_sentences_without_links_are_as_if_nothing_were_guided(settings: ModelSettings) -> None:
+def test_sentences_without_links_are_not_guided(settings: ModelSettings) -> None:
     model = make(settings)
     batch = collate([Example(example.source, example.target) for example in EXAMPLES])
     loss, free = Objective(model, 0.1, guide=guide(model))(batch), Objective(model, 0.1)(batch)
@@ -116,19 +121,16 @@ def test_any_number_of_threads_finds_the_same_gradients(settings: ModelSettings)
     model = make(settings)
     objective = Objective(model.train(), 0.1, 2.0, guide(model))
     batches = [(part, f"1/1/{number}") for number, part in enumerate(collate(EXAMPLES).split(3))]
-    found: list[list[Tensor | None]] = []
+    gradients: list[list[Tensor | None]] = []
     for threads in (1, 2):
-        crew = GradientWorkers(objective, "float32", torch.device("cpu"), threads)
-        losses = crew.gradients(batches, 14)
-        crew.close()
+        workers = GradientWorkers(objective, "float32", torch.device("cpu"), threads)
+        losses = workers.gradients(batches, 14)
+        workers.close()
         assert all(isinstance(loss, Loss) and loss.guided is not None for loss in losses)
         assert not any(loss.guided.requires_grad for loss in losses if loss.guided is not None)
-        found.append([None if p.grad is None else p.grad.clone() for p in model.parameters()])
+        gradients.append([None if p.grad is None else p.grad.clone() for p in model.parameters()])
         model.zero_grad(set_to_none=True)
-    for one, other in zip(*found, strict=True):
-        assert (one is None) == (other is None)
-        if one is not None and other is not None:
-            torch.testing.assert_close(one, other, **CLOSE)
+    assert_same_gradients(*gradients)
 
 
 def test_both_passes_of_rdrop_are_guided() -> None:
@@ -153,24 +155,25 @@ def test_the_gradient_goes_through_that_head_only() -> None:
     loss = Objective(model, 0.1, guide=guide(model, guided_layer=2, guided_head=3))(collate(EXAMPLES))
     loss.guided.backward()
     changed = {name for name, p in model.named_parameters() if p.grad is not None and bool(p.grad.any())}
-    ours = "decoder.layers.1.cross_attention"
-    assert {f"{ours}.query.weight", f"{ours}.key.weight"} <= changed
-    assert not {name for name in changed if name.startswith((f"{ours}.value", f"{ours}.output", "decoder.layers.2"))}
+    layer = "decoder.layers.1.cross_attention"
+    assert {f"{layer}.query.weight", f"{layer}.key.weight"} <= changed
+    assert not {name for name in changed if name.startswith((f"{layer}.value", f"{layer}.output", "decoder.layers.2"))}
     assert not {name for name in changed if name.startswith(("decoder.output", "decoder.layers.1.feedforward"))}
     for name in ("query", "key"):
-        rows = model.get_parameter(f"{ours}.{name}.weight").grad
+        rows = model.get_parameter(f"{layer}.{name}.weight").grad
         assert rows is not None
         assert [bool(head.any()) for head in rows.view(4, 4, 16)] == [False, False, True, False]
 
 
-def test_only_the_guided_read_computes_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_guided_layer_computes_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     model, calls = three_layers(), []
-    weigh = attention.masked_softmax
-    monkeypatch.setattr(read, "weigh", lambda scores, keep: (calls.append(scores.shape), weigh(scores, keep))[1])
+    softmax = attention.masked_softmax
+    spy = lambda scores, keep: (calls.append(scores.shape), softmax(scores, keep))[1]  # noqa: E731
+    monkeypatch.setattr(attention, "masked_softmax", spy)
     batch = collate(EXAMPLES)
     Objective(model, 0.1)(batch)
     Objective(model, 0.1, guide=guide(model))(collate([Example(e.source, e.target) for e in EXAMPLES]))
-    assert calls == [], "the fused kernel keeps none"
+    assert calls == [], "the fused kernel computes none"
     Objective(model, 0.1, guide=guide(model))(batch)
     assert len(calls) == 1
 
@@ -183,34 +186,34 @@ def test_auto_is_the_layer_before_the_last_or_the_only_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "because"),
+    ("settings", "because"),
     [
         (
             {"guided_layer": 4},
-            "guided_layer: layer 4 was asked for, and 3 of this decoder read the source; give 1 to 3",
+            "guided_layer: layer 4 was asked for, and this decoder has 3 with cross-attention; give 1 to 3",
         ),
         ({"guided_head": 5}, "guided_head: head 5 was asked for, and layer 2 has 4; give 1 to 4"),
     ],
 )
-def test_a_head_that_is_not_there_is_refused(asked: dict[str, int], because: str) -> None:
+def test_a_head_that_the_model_lacks_is_refused(settings: dict[str, int], because: str) -> None:
     with pytest.raises(ConfigurationError, match=because):
-        guide(three_layers(), **asked)
+        guide(three_layers(), **settings)
 
 
-def test_a_decoder_that_reads_nothing_cannot_be_guided() -> None:
-    plain = ModelSettings.model_validate({"encoder": {"kind": "recurrent"}, "decoder": {"kind": "no_attention"}})
+def test_a_decoder_without_attention_cannot_be_guided() -> None:
+    settings = ModelSettings.model_validate({"encoder": {"kind": "recurrent"}, "decoder": {"kind": "no_attention"}})
     with pytest.raises(ConfigurationError, match="has no attention to guide"):
-        guide(build(plain, 9, 9, True))
+        guide(build(settings, 9, 9, True))
 
 
-def test_a_layer_that_is_left_out_is_not_guided_then() -> None:
+def test_a_layer_that_layer_drop_leaves_out_is_not_guided() -> None:
     model = three_layers(layer_dropout=0.6).train()
     objective, batch = Objective(model, 0.1, guide=guide(model)), collate(EXAMPLES)
-    heard = [objective(batch).guided is not None for _ in range(40)]
-    assert 0 < sum(heard) < 40
+    guided = [objective(batch).guided is not None for _ in range(40)]
+    assert 0 < sum(guided) < 40
 
 
-def test_a_weight_of_nought_gives_a_large_loss_and_no_nan() -> None:
+def test_a_weight_of_zero_gives_a_large_loss_and_no_nan() -> None:
     model = three_layers()
     with torch.no_grad():
         model.get_parameter("decoder.layers.1.cross_attention.query.weight").mul_(1e4)
@@ -220,48 +223,48 @@ def test_a_weight_of_nought_gives_a_large_loss_and_no_nan() -> None:
     assert all(bool(p.grad.isfinite().all()) for p in model.parameters() if p.grad is not None)
 
 
-# --- it acts
+# --- learning
 
 
 SIZES: dict[str, Any] = {"size": 32, "layers": 2, "heads": 2, "feedforward": 64, "attention": 32, "embedding": 32}
 READER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
 
 
-def mirrored(chance: random.Random, size: int = 32) -> TrainingBatch:
-    """Strings to be copied, each piece linked to the one as far from the other end."""
-    rows = [string(chance) for _ in range(size)]
+def mirrored(generator: random.Random, size: int = 32) -> TrainingBatch:
+    """Strings to be copied, each token linked to the one as far from the other end."""
+    rows = [string(generator) for _ in range(size)]
     links = [array("i", (n for t in range(len(row)) for n in (len(row) - 1 - t, t))) for row in rows]
-    return collate([Example([*row, EOS], [*row, EOS], links=own) for row, own in zip(rows, links, strict=True)])
+    return collate([Example([*row, EOS], [*row, EOS], links=pairs) for row, pairs in zip(rows, links, strict=True)])
 
 
-def looked_right(model: Model, of: Guide, batch: TrainingBatch) -> float:
-    """The share of linked pieces for which the head looked most where it should."""
+def accuracy(model: Model, guide: Guide, batch: TrainingBatch) -> float:
+    """The share of linked tokens for which the head's largest weight is on a link."""
     with watch(model) as readings, torch.no_grad():
         model(Batch(batch.source, batch.source_keep), batch.target_in)
     assert batch.links is not None
     linked = batch.links.any(2)
-    hits = readings[of.layer][:, of.head].argmax(2) == batch.links.argmax(2)
+    hits = readings[guide.layer][:, guide.head].argmax(2) == batch.links.argmax(2)
     return float(hits[linked].float().mean())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in DECODERS if "score" in kind.model_fields])
-def test_a_head_learns_to_look_where_it_would_not_by_itself(kind: type[Settings]) -> None:
+def test_a_head_learns_links_that_it_would_not_learn_by_itself(kind: type[Settings]) -> None:
     sizes = {name: value for name, value in SIZES.items() if name in kind.model_fields}
     settings = ModelSettings(encoder=READER, decoder=kind.parse({**sizes, "dropout": 0.0}, "the test"), share="none")
-    shares = {}
+    accuracies = {}
     for weight in (0.0, 2.0):
         torch.manual_seed(0)
-        chance, model = random.Random(0), build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
+        generator, model = random.Random(0), build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
         objective = Objective(model, 0.0, guide=guide(model, weight) if weight else None)
         optimizer = torch.optim.Adam(model.parameters(), 1e-2, betas=(0.9, 0.98))
         for _ in range(100 if weight else 30):
-            loss = objective(mirrored(chance))
+            loss = objective(mirrored(generator))
             optimizer.zero_grad()
             (loss.smoothed / loss.tokens).backward()
             optimizer.step()
-        shares[weight] = looked_right(model.eval(), guide(model), mirrored(random.Random(1)))
-    assert shares[0.0] < 0.5
-    assert shares[2.0] > 0.9
+        accuracies[weight] = accuracy(model.eval(), guide(model), mirrored(random.Random(1)))
+    assert accuracies[0.0] < 0.5
+    assert accuracies[2.0] > 0.9
 
 
 # --- whole runs
@@ -281,15 +284,15 @@ def recipe(**training: Any) -> Recipe:
 def trainer(recipe: Recipe, folder: Path) -> Trainer:
     torch.manual_seed(recipe.training.seed)
     model = build(recipe.model, 20, 20, joint=True)
-    chance = random.Random(1)
-    examples = [_linked(chance) for _ in range(40)]
+    generator = random.Random(1)
+    examples = [_linked(generator) for _ in range(40)]
     folder.mkdir(parents=True, exist_ok=True)
     batches = BatchStream(examples, BatchingSettings(tokens=48, micro_batches=2), 1)
     return Trainer(model, batches, recipe, folder, lambda _: {"loss": 1.0, "chrf": 1.0, "bleu": 0.0})
 
 
-def _linked(chance: random.Random) -> Example:
-    row = [chance.randrange(4, 20) for _ in range(chance.randint(1, 6))]
+def _linked(generator: random.Random) -> Example:
+    row = [generator.randrange(4, 20) for _ in range(generator.randint(1, 6))]
     return Example([*row, EOS], [*row, EOS], links=array("i", (n for t in range(len(row)) for n in (t, t))))
 
 
@@ -308,11 +311,11 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, rdrop: float)
     assert any(not torch.equal(w, named_weights(free.model)[name]) for name, w in named_weights(whole.model).items())
 
 
-def test_the_journal_says_how_well_the_head_is_guided(tmp_path: Path) -> None:
+def test_the_journal_has_the_divergence_of_the_guided_head(tmp_path: Path) -> None:
     trainer(recipe(updates=40, guided=1.0, validate_every=40), tmp_path / "run").run()
-    told = [line["guided"] for line in read_journal(tmp_path / "run" / "journal.jsonl") if line["event"] == "train"]
-    assert len(told) == 20
-    assert told[-1] < 0.8 * told[0]
+    guided = [line["guided"] for line in read_journal(tmp_path / "run" / "journal.jsonl") if line["event"] == "train"]
+    assert len(guided) == 20
+    assert guided[-1] < 0.8 * guided[0]
     trainer(recipe(guided=0.0), tmp_path / "free").run()
     assert not any("guided" in line for line in read_journal(tmp_path / "free" / "journal.jsonl"))
 
@@ -320,8 +323,8 @@ def test_the_journal_says_how_well_the_head_is_guided(tmp_path: Path) -> None:
 def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path: Path) -> None:
     path, plain = tmp_path / "alignment.json", {"symmetry": None, "with_reverse": "grow-diag"}
     trainer(recipe(guided_head=2, guided_row="after"), tmp_path).run()
-    noted = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True, **plain}
-    assert load_alignment(tmp_path) == noted
+    expected = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True, **plain}
+    assert load_alignment(tmp_path) == expected
     again = trainer(recipe(guided_layer=2), tmp_path)
     again.resume()
     again.run()

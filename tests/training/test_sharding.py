@@ -1,4 +1,4 @@
-"""Where the weights are while a split model computes."""
+"""Sharded training: which weights are gathered while a model computes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError
 from regard.models import Model, ModelSettings, build
 from regard.models.interface import ShardUnit
+from regard.training.gradient_workers import autocast
 from regard.training.loss import Objective
 from regard.training.recipe import Recipe
 from regard.training.sharding import reshard, set_last_of_update, shard
@@ -27,7 +28,7 @@ BATCH = collate([Example([5, 6, 7, EOS], [8, 9, 4, EOS]), Example([4, EOS], [6, 
 
 @pytest.fixture
 def group() -> Iterator[None]:
-    """One process that splits its weights with nobody: the shares are whole, all else is as with many."""
+    """A process group of one: shares are whole, all else is as with many processes."""
     store = dist.HashStore()
     dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     yield
@@ -39,47 +40,49 @@ def _model() -> Model:
     return build(ModelSettings.parse({"encoder": SIDE, "decoder": SIDE}, "the test"), 20, 20, joint=True)
 
 
-def _whole(model: Model) -> list[str]:
-    """The layers whose own weights are there to compute with, those of their reads of the source apart."""
+def _gathered(model: Model) -> list[str]:
+    """The layers whose own weights, cross-attention aside, are gathered."""
     layers = {name: module for name, module in model.named_modules() if isinstance(module, ShardUnit)}
     return [name for name, layer in layers.items() if not isinstance(layer.self_attention.key.weight, DTensor)]
 
 
-@pytest.mark.parametrize("low", ["float32", "bfloat16"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("layers", [False, True])
-def test_layers_are_there_only_while_they_compute(group: None, layers: bool, low: str) -> None:
+def test_layers_are_gathered_only_while_they_compute(group: None, layers: bool, precision: str) -> None:
     model, plain = _model(), _model()
-    names = _whole(model)
+    names = _gathered(model)
     assert len(names) == 6
     shard(model, layers=layers)
-    assert _whole(model) == []
-    seen: dict[str, list[str]] = {}
-    back: dict[str, list[str]] = {}
+    assert _gathered(model) == []
+    forward: dict[str, list[str]] = {}
+    backward: dict[str, list[str]] = {}
     for name, module in model.named_modules():
         if isinstance(module, ShardUnit):
-            module.feedforward.register_forward_hook(lambda *_, name=name: seen.update({name: _whole(model)}))
-            module.feedforward.register_full_backward_hook(lambda *_, name=name: back.update({name: _whole(model)}))
+            module.feedforward.register_forward_hook(lambda *_, name=name: forward.update({name: _gathered(model)}))
+            module.feedforward.register_full_backward_hook(
+                lambda *_, name=name: backward.update({name: _gathered(model)})
+            )
     for last in (False, True):
         set_last_of_update(model, last)
-        for each in (model, plain):
-            with autocast(low, torch.device("cpu")):
-                loss = Objective(each, 0.1)(BATCH)
+        for trained in (model, plain):
+            with autocast(precision, torch.device("cpu")):
+                loss = Objective(trained, 0.1)(BATCH)
             loss.smoothed.backward()
-        assert list(seen) == names == list(reversed(back))
+        assert list(forward) == names == list(reversed(backward))
         for name in names:
-            assert seen[name] == ([name] if layers else names)
-            assert name in back[name]
-            assert not layers or len(back[name]) <= 2, "the next one may be fetched already"
-        assert _whole(model) == ([] if layers or last else names)
-    own = torch.cat([parameter.grad.full_tensor().flatten() for parameter in model.parameters()])
-    other = torch.cat([parameter.grad.flatten() for parameter in plain.parameters()])
-    apart = 0.02 if layers and low == "bfloat16" else 1e-6  # a layer's gradients are added up in another order
-    assert float((own - other).norm() / other.norm()) < apart
+            assert forward[name] == ([name] if layers else names)
+            assert name in backward[name]
+            assert not layers or len(backward[name]) <= 2, "the next one may be prefetched"
+        assert _gathered(model) == ([] if layers or last else names)
+    gradient = torch.cat([parameter.grad.full_tensor().flatten() for parameter in model.parameters()])
+    expected = torch.cat([parameter.grad.flatten() for parameter in plain.parameters()])
+    tolerance = 0.02 if layers and precision == "bfloat16" else 1e-6  # summed in another order
+    assert float((gradient - expected).norm() / expected.norm()) < tolerance
     reshard(model)
     assert not any(not isinstance(parameter, DTensor) for parameter in model.parameters())
 
 
-def test_layers_are_not_left_out_by_one_process_alone() -> None:
+def test_sharded_layers_refuse_layer_drop() -> None:
     values = {
         "data": {"source": "a", "target": "b"},
         "model": {"encoder": {**SIDE, "layer_dropout": 0.1}, "decoder": SIDE},
@@ -89,31 +92,31 @@ def test_layers_are_not_left_out_by_one_process_alone() -> None:
         Recipe.parse(values, "the test")
 
 
-LET_GO = """
+FREED = """
 import sys, torch
-from regard.training.sharding import _give_back
+from regard.training.sharding import return_freed_memory
 
-def held():
+def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096 / 2**20
 
-if sys.argv[1] == "told":
-    _give_back()
-torch.ones(6 * 2**20)  # 24 MiB, let go at once: from now on glibc keeps what is smaller
-before, large, small = held(), [], []
+if sys.argv[1] == "returned":
+    return_freed_memory()
+torch.ones(6 * 2**20)  # 24 MiB, freed at once: from now on glibc keeps smaller blocks
+before, large, small = resident(), [], []
 for _ in range(50):
     large.append(torch.ones(2**20))
     small.append(torch.ones(2**13))  # between them, so that they are not one hole at the end
 del large
-print(held() - before)
+print(resident() - before)
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps what is let go, and is told not to")
-def test_what_is_let_go_leaves_the_process() -> None:
-    kept, told = (
-        float(subprocess.run([sys.executable, "-c", LET_GO, how], capture_output=True, text=True, check=True).stdout)
-        for how in ("untold", "told")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps freed memory, and is told not to")
+def test_freed_memory_returns_to_the_system() -> None:
+    kept, returned = (
+        float(subprocess.run([sys.executable, "-c", FREED, how], capture_output=True, text=True, check=True).stdout)
+        for how in ("default", "returned")
     )
-    assert kept > 100, "else there was nothing to mend"
-    assert told < 20
+    assert kept > 100, "otherwise the setting is not needed"
+    assert returned < 20

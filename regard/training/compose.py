@@ -159,7 +159,7 @@ def parent_of(recipe: Recipe) -> Path | None:
 
 def length_setting(settings: FolderSettings) -> str:
     """The search setting that the data decide: the longest source sentence, or the longest caption, in training."""
-    return "longest_source" if settings.pictures is None else "max_length"
+    return "longest_source" if settings.images is None else "max_length"
 
 
 def _inherit(parent: Path) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _inherit(parent: Path) -> dict[str, Any]:
     schedule = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(path))
     peak = learning_rate(schedule, schedule.warmup, settings.model.decoder.size) / 5
     batching = {key: value for key, value in before.get("batching", {}).items() if key != "micro_batches"}
-    images = {} if settings.pictures is None else {"images": settings.pictures.model_dump()}
+    images = {} if settings.images is None else {"images": settings.images.model_dump()}
     gentler = {"schedule": {"kind": "inverse_square_root", "peak": peak, "warmup": 200}}
     return merge({**values, "batching": batching, "data": images}, gentler)
 

@@ -1,7 +1,9 @@
-"""A read as operations: what its score asks of keys and queries, and the read itself."""
+"""Attention as kernel operations: key, value and query projections, what scores ask of them, and the attention itself."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -10,14 +12,14 @@ from torch import nn
 from regard.attention import Attention
 from regard.attention.scores import Additive, Cosine, CosineFixed, Dot, General, ScaledDot
 from regard.engine.program import Builder
+from regard.layers.embedding import Embedding
 
 __all__ = [
-    "emit_attention",
-    "emit_directions",
-    "emit_memory",
+    "emit_cross_attention",
+    "emit_embedding",
+    "emit_memories",
     "emit_query",
-    "heads_of",
-    "key_projection",
+    "emit_self_projections",
     "scale",
     "why_not_emitted",
 ]
@@ -25,101 +27,131 @@ __all__ = [
 DOTS = (Dot, ScaledDot, General, Cosine, CosineFixed)
 
 
-def why_not_emitted(read: Attention) -> str | None:
-    """Why this read has no operations; None where it has."""
-    kind = type(read.score)
-    if kind in DOTS or (kind is Additive and read.role == "cross" and read.heads == 1):
+def why_not_emitted(attention: Attention) -> str | None:
+    """Return why this attention has no operations; None if it has."""
+    kind = type(attention.score)
+    if kind in DOTS or (kind is Additive and attention.role == "cross" and attention.heads == 1):
         return None
-    return f"reads with {read.heads} heads by {kind.__name__}"
+    return f"attends with {attention.heads} heads by {kind.__name__}"
 
 
-def key_projection(read: Attention) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """The weight and bias that make an entry a key, with what the score does to keys; no weight: it is one as it is."""
-    weight, bias = _of(read.key)
-    if not isinstance(read.score, General):
-        return weight, bias
-    matrix: torch.Tensor = read.score.matrix  # (H, Eq, E)
-    if weight is None:
-        return matrix[0], None
-    parts = weight.view(read.heads, -1, weight.shape[1])
-    return torch.matmul(matrix, parts).flatten(0, 1), None
+def emit_embedding(b: Builder, embedding: Embedding, positions: nn.Module | None) -> int:
+    """Embed the input tokens and their positions; return the register."""
+    if positions is None:
+        return b.embed(embedding.weight, embedding.scale)
+    frozen = copy.deepcopy(positions)
+
+    def first(count: int) -> Any:
+        return frozen(torch.arange(count)[None])[0].detach().numpy()
+
+    return b.embed(embedding.weight, embedding.scale, first)
 
 
-def emit_memory(b: Builder, read: Attention, said: int, place: int, values: int | None = None) -> int:
-    """What an encoder says, prepared for this read, into its part of a memory; gives the numbers of an entry.
+def emit_memories(b: Builder, attentions: Iterable[Attention], outputs: int, values: int | None = None) -> int:
+    """Project encoder outputs to the keys and values of each attention, into its part of a memory.
 
-    `values`: what is answered with, where that is not what is compared.
+    `values`: the register of what the values are made of, if not of the outputs. Returns the numbers of one entry.
     """
-    values = said if values is None else values
-    weight, bias = key_projection(read)
-    keys = said if weight is None else b.linear(said, weight, bias)
-    if keys == said and _compares_directions(read):
-        keys = b.register(b.widths[said])
-        b.add("copy", said, keys, place=0, at=0, size=b.widths[said])
-    emit_directions(b, read, keys)
-    value, value_bias = _of(read.value)
+    offset = 0
+    for attention in attentions:
+        offset += _emit_memory(b, attention, outputs, offset, outputs if values is None else values)
+    return offset
+
+
+def _emit_memory(b: Builder, attention: Attention, outputs: int, offset: int, values: int) -> int:
+    weight, bias = _key_projection(attention)
+    keys = outputs if weight is None else b.linear(outputs, weight, bias)
+    if keys == outputs and _is_cosine(attention):
+        keys = b.register(b.widths[outputs])
+        b.add("copy", outputs, keys, offset=0, column=0, size=b.widths[outputs])
+    _emit_unit_norm(b, attention, keys)
+    value, value_bias = _parameters(attention.value)
     values = values if value is None else b.linear(values, value, value_bias)
-    entry, size = b.widths[keys], b.widths[values]
-    b.add("memorise", keys, extra=values, at=0, size=size, entry=entry, place=place)
-    return entry + size
+    key_size, size = b.widths[keys], b.widths[values]
+    b.add("store_memory", keys, extra=values, column=0, size=size, extent=key_size, offset=offset)
+    return key_size + size
 
 
-def emit_query(b: Builder, read: Attention, source: int, place: int, size: int) -> int:
-    """`size` columns of a register from `place` on, as a query."""
-    weight, bias = _of(read.query)
+def emit_query(b: Builder, attention: Attention, source: int, offset: int, size: int) -> int:
+    """Project `size` columns of a register, from `offset` on, to a query; return its register."""
+    weight, bias = _parameters(attention.query)
     if weight is None:
         query = b.register(size)
-        b.add("copy", source, query, place=place, at=0, size=size)
+        b.add("copy", source, query, offset=offset, column=0, size=size)
     else:
-        query = b.linear(source, weight, bias, place=place)
-    emit_directions(b, read, query, asking=True)
+        query = b.linear(source, weight, bias, offset=offset)
+    _emit_unit_norm(b, attention, query, is_query=True)
     return query
 
 
-def emit_directions(
-    b: Builder, read: Attention, register: int, at: int = 0, size: int | None = None, asking: bool = False
+def emit_cross_attention(
+    b: Builder,
+    attention: Attention,
+    query: int,
+    target: int,
+    column: int,
+    size: int,
+    offset: int,
+    times_root_length: bool = False,
 ) -> None:
-    """Cosines compare directions: their keys and queries have length one, queries times the sharpness of their head."""
-    if not _compares_directions(read):
-        return
-    scales = torch.ones(read.heads)
-    if asking and isinstance(read.score, Cosine):
-        scales = torch.exp(-read.score.log_temperature)
-    b.add("unit", register, register, at=at, size=size or b.widths[register], heads=read.heads, table=scales)
+    """Attend to the source's memory, whose part for this attention begins at `offset`.
 
-
-def emit_attention(
-    b: Builder, read: Attention, query: int, to: int, at: int, size: int, place: int, as_large: bool = False
-) -> None:
-    """Read the source's memory, whose part for this read begins at `place`: values of `size` into columns from `at`.
-
-    `as_large`: times the root of the number of entries.
+    The context of `size` goes into columns from `column` on; `times_root_length`: times the root of the source length.
     """
-    values: dict[str, Any] = {"at": at, "size": size, "entry": b.widths[query], "place": place, "bend": int(as_large)}
-    if isinstance(read.score, Additive):
-        b.add("additive", query, to, table=read.score.vector, **values)
+    fields: dict[str, Any] = {"column": column, "size": size, "extent": b.widths[query], "offset": offset}
+    fields["activation"] = int(times_root_length)
+    if isinstance(attention.score, Additive):
+        b.add("additive_attention", query, target, table=attention.score.vector, **fields)
     else:
-        b.add("attend_source", query, to, scale=scale(read), heads=read.heads, **values)
+        b.add("cross_attention", query, target, scale=scale(attention), heads=attention.heads, **fields)
 
 
-def _compares_directions(read: Attention) -> bool:
-    return isinstance(read.score, Cosine | CosineFixed)
-
-
-def scale(read: Attention) -> float:
-    """What dot products are multiplied by."""
-    return float(read.score.as_dot(torch.zeros(1, read.heads, 1, read.score.query_size))[1])  # type: ignore[index]
-
-
-def heads_of(read: Attention) -> tuple[torch.Tensor, torch.Tensor]:
-    """The weights and biases of query, key and value as one layer."""
-    key, key_bias = key_projection(read)
-    layers = [_of(read.query), (key, key_bias), _of(read.value)]
+def emit_self_projections(b: Builder, attention: Attention, source: int, target: int) -> None:
+    """Project a register to query, key and value of self-attention, side by side in another."""
+    key, key_bias = _key_projection(attention)
+    layers = [_parameters(attention.query), (key, key_bias), _parameters(attention.value)]
     weights = [weight for weight, _ in layers if weight is not None]
-    assert len(weights) == 3, "a read of a sequence by itself has projections"
+    assert len(weights) == 3, "self-attention has projections"
     biases = [w.new_zeros(len(w)) if bias is None else bias for w, (_, bias) in zip(weights, layers, strict=True)]
-    return torch.cat(weights), torch.cat(biases)
+    b.linear(source, torch.cat(weights), torch.cat(biases), target=target)
+    _emit_unit_norm(b, attention, target, 0, attention.size, is_query=True)
+    _emit_unit_norm(b, attention, target, attention.size, attention.size)
 
 
-def _of(layer: nn.Module) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+def scale(attention: Attention) -> float:
+    """Return the factor of dot products."""
+    query = torch.zeros(1, attention.heads, 1, attention.score.query_size)
+    return float(attention.score.as_dot(query)[1])  # type: ignore[index]
+
+
+def _emit_unit_norm(
+    b: Builder, attention: Attention, register: int, column: int = 0, size: int | None = None, is_query: bool = False
+) -> None:
+    """Scale keys and queries of cosine scores to length one, queries also by the inverse temperature of their head."""
+    if not _is_cosine(attention):
+        return
+    scales = torch.ones(attention.heads)
+    if is_query and isinstance(attention.score, Cosine):
+        scales = torch.exp(-attention.score.log_temperature)
+    size, heads = size or b.widths[register], attention.heads
+    b.add("unit_norm", register, register, column=column, size=size, heads=heads, table=scales)
+
+
+def _is_cosine(attention: Attention) -> bool:
+    return isinstance(attention.score, Cosine | CosineFixed)
+
+
+def _key_projection(attention: Attention) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+    """Key projection with the score's key transform folded in; None if keys are unprojected."""
+    weight, bias = _parameters(attention.key)
+    if not isinstance(attention.score, General):
+        return weight, bias
+    matrix: torch.Tensor = attention.score.matrix  # (H, Eq, E)
+    if weight is None:
+        return matrix[0], None
+    parts = weight.view(attention.heads, -1, weight.shape[1])
+    return torch.matmul(matrix, parts).flatten(0, 1), None
+
+
+def _parameters(layer: nn.Module) -> tuple[torch.Tensor | None, torch.Tensor | None]:
     return (layer.weight, layer.bias) if isinstance(layer, nn.Linear) else (None, None)

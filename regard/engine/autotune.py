@@ -1,4 +1,4 @@
-"""What was measured on this machine once, and need not be again: how many threads, how many rows."""
+"""Autotuning: measure once per machine which number of threads or rows is fastest, and cache the result on disk."""
 
 from __future__ import annotations
 
@@ -12,58 +12,58 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from regard.engine.native import folders, processor
+from regard.atomic import atomic_file
+from regard.engine.native import cache_folders, processor
 
-__all__ = ["cached", "fastest"]
+__all__ = ["cached", "fastest", "seconds"]
 
 FILE = "tuning.json"
 ROUNDS = 5
 CLEARLY = 0.93
-"""A later choice must take at most so much of the time of an earlier one."""
+"""A later choice must take at most this share of the time of an earlier one."""
 
 
-def cached(what: str, measure: Callable[[], Any]) -> Any:
-    """What `measure` found on this machine before, or finds now. Where nothing can be kept, it is measured anew."""
-    key = hashlib.sha256(f"{what}\0{processor()}\0{os.cpu_count()}".encode()).hexdigest()[:16]
-    places = [folder / FILE for folder in folders()]
-    for path in places:
+def cached(measurement: str, measure: Callable[[], Any]) -> Any:
+    """Return the result of a measurement that this machine made before, or make it now and cache it if possible."""
+    key = hashlib.sha256(f"{measurement}\0{processor()}\0{os.cpu_count()}".encode()).hexdigest()[:16]
+    paths = [folder / FILE for folder in cache_folders()]
+    for path in paths:
         known = _read(path)
         if key in known:
             return known[key]
-    found = measure()
-    for path in places:
+    result = measure()
+    for path in paths:
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            beside = path.with_name(f"{FILE}.{os.getpid()}")
-            beside.write_text(json.dumps({**_read(path), key: found}), encoding="utf-8")
-            beside.replace(path)
+            with atomic_file(path, shared=True) as temporary:
+                temporary.write_text(json.dumps({**_read(path), key: result}), encoding="utf-8")
             break
-    return found
+    return result
 
 
 def fastest(choices: Sequence[int], run: Callable[[int], float]) -> int:
-    """The choice of least cost, `run(choice)` being its seconds for the same work; the earlier where they are close.
+    """Return the choice of least `run(choice)`, its seconds for the same work; the earlier one if they are close.
 
-    The choices take turns, and the median of the rounds counts: others may use the machine meanwhile.
+    The choices take turns, and the median of the rounds counts: other programs may use the machine meanwhile.
     """
-    taken: dict[int, list[float]] = {choice: [] for choice in choices}
+    times: dict[int, list[float]] = {choice: [] for choice in choices}
     for choice in choices:
         run(choice)
     for _ in range(ROUNDS):
         for choice in choices:
-            taken[choice].append(run(choice))
+            times[choice].append(run(choice))
     best = choices[0]
     for choice in choices[1:]:
-        if statistics.median(taken[choice]) < CLEARLY * statistics.median(taken[best]):
+        if statistics.median(times[choice]) < CLEARLY * statistics.median(times[best]):
             best = choice
     return best
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """How long it takes."""
-    before = time.perf_counter()
+    """Measure the wall-clock seconds of a call."""
+    start = time.perf_counter()
     run()
-    return time.perf_counter() - before
+    return time.perf_counter() - start
 
 
 def _read(path: Path) -> dict[str, Any]:

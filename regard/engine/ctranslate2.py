@@ -1,8 +1,7 @@
-"""CTranslate2 as a second engine: ids go in, hypotheses come out, as our own search would give them."""
+"""CTranslate2 engine: token ids in, hypotheses out, with the scores of Regard's own search."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import Any
 
 import torch
 
+from regard.atomic import file_sha256
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.errors import MissingExtra, ModelFolderError, UsageError
 from regard.model_folder import CONFIG, WEIGHTS
@@ -19,14 +19,14 @@ from regard.search import Hypothesis, LengthPenalty, Rule, SearchSettings, Suppr
 __all__ = ["NOTES", "CTranslate2", "export_folder", "fingerprint", "import_ctranslate2", "up_to_date"]
 
 NOTES = "regard.json"
-"""What an export says of itself: the fingerprint of its weights, its precision, how it was checked."""
-_NEVER = (PAD, UNK, BOS)
-_KNOWN = {"beam", "length_penalty", "max_ratio", "max_extra", "longest_source", "seed", "diversity"}
-"""Settings that it follows, or that say nothing in a search that it can do."""
+"""File of an export: fingerprint of its weights, precision, limits, and how it was checked."""
+_SUPPRESSED = (PAD, UNK, BOS)
+_SUPPORTED = {"beam", "length_penalty", "max_ratio", "max_extra", "longest_source", "seed", "diversity"}
+"""Settings that it follows, or that have no effect in a search that it supports."""
 
 
 def import_ctranslate2(purpose: str) -> Any:
-    """The package, imported late. Raises MissingExtra where it is not installed."""
+    """Import the package late. Raises MissingExtra if it is not installed."""
     try:
         import ctranslate2
     except ImportError:
@@ -35,22 +35,17 @@ def import_ctranslate2(purpose: str) -> Any:
 
 
 def export_folder(folder: Path, precision: str) -> Path:
-    """Where a model folder keeps its export of this precision."""
+    """Return the path of a model folder's own export of this precision."""
     return folder / "exports" / f"ctranslate2-{precision}"
 
 
 def fingerprint(folder: Path) -> str:
-    """The SHA-256 of a model folder's weights and settings: what an export is made from."""
-    both = hashlib.sha256()
-    for name in (CONFIG, WEIGHTS):
-        with (folder / name).open("rb") as file:
-            while part := file.read(1 << 20):
-                both.update(part)
-    return both.hexdigest()
+    """Hash a model folder's settings and weights (SHA-256): what an export is made from."""
+    return file_sha256(folder / CONFIG, folder / WEIGHTS)
 
 
 def up_to_date(export: Path, folder: Path) -> bool:
-    """Whether an export is there, whole, and of the weights that the model folder has now."""
+    """Return whether an export is there, whole, and of the model folder's present weights."""
     try:
         notes = json.loads((export / NOTES).read_text(encoding="utf-8"))
         return bool(notes["fingerprint"] == fingerprint(folder)) and (export / "model.bin").is_file()
@@ -59,11 +54,11 @@ def up_to_date(export: Path, folder: Path) -> bool:
 
 
 class CTranslate2:
-    """A model that `regard export --to ctranslate2` wrote.
+    """Engine over an export that `regard export --to ctranslate2` wrote.
 
-    `workers` batches are computed at once, each with `threads` threads. The score of a hypothesis is that of our own
-    search, up to what the precision costs. Below the first, an n-best list may hold other hypotheses. A source that is
-    nothing but its end has the empty target.
+    `workers` batches are computed at once, each with `threads` threads. The score of a hypothesis is that of Regard's
+    own search, up to the error of the precision. Below the first, an n-best list may hold other hypotheses. A source
+    that is end of sentence alone has the empty target.
     """
 
     def __init__(self, export: str | Path, workers: int = 1, threads: int = 0) -> None:
@@ -76,51 +71,51 @@ class CTranslate2:
             self._source, self._target = _vocabularies(export)
         except (OSError, ValueError, RuntimeError) as problem:
             raise ModelFolderError(
-                f"{export}: not an export for CTranslate2 that is whole ({problem}); write it again with regard export"
+                f"{export}: not a complete CTranslate2 export ({problem}); write it again with regard export"
             ) from None
         finally:
-            torch.set_num_threads(before)  # a translator takes PyTorch's threads away from whoever makes it
+            torch.set_num_threads(before)  # making a translator changes PyTorch's number of threads
         self._ids = {token: i for i, token in enumerate(self._target)}
 
     @property
     def precision(self) -> str:
-        """The precision of its weights, as it was asked for."""
+        """Precision of the weights, as it was asked for."""
         return str(self.notes["precision"])
 
     def unsupported(self, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)) -> list[str]:
-        """Everything in this search that only our own can do; nothing where this engine can do it all."""
-        plain = type(settings)()
+        """Return every setting and rule of this search that CTranslate2 does not support."""
+        defaults = type(settings)()
         causes = [
             f"search.{name} = {getattr(settings, name)!r}"
             for name in type(settings).model_fields
-            if name not in _KNOWN and getattr(settings, name) != getattr(plain, name)
+            if name not in _SUPPORTED and getattr(settings, name) != getattr(defaults, name)
         ]
         return causes + [
             f"the rule {type(rule).__name__}"
             for rule in rules
-            if not (isinstance(rule, SuppressTokens) and set(rule.suppressed) == set(_NEVER))
+            if not (isinstance(rule, SuppressTokens) and set(rule.suppressed) == set(_SUPPRESSED))
         ]
 
     def search(self, sources: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
-        """The hypotheses of each source (its end of sentence included), best first. All are decoded as one batch.
+        """Decode sources (ids, end of sentence included) as one batch; return the hypotheses of each, best first.
 
-        Raises UsageError, with every reason, for a search that this engine cannot do.
+        Raises UsageError, with every reason, for a search that CTranslate2 does not support.
         """
         if causes := self.unsupported(settings):
-            raise UsageError(*(f"CTranslate2 cannot do {cause}; use the native engine" for cause in causes))
+            raise UsageError(*(f"CTranslate2 cannot do {cause}; take `engine=native`" for cause in causes))
         if not sources:
             return []
-        longest = [min(settings.max_steps(len(source), self.max_target), self.max_source) for source in sources]
-        found = self._within(sources, max(longest), settings)
+        max_steps = [min(settings.max_steps(len(source), self.max_target), self.max_source) for source in sources]
+        results = self._translate(sources, max(max_steps), settings)
         for i, source in enumerate(sources):
-            if any(len(h.ids) >= longest[i] - 1 for h in found[i]):
-                (found[i],) = self._within([source], longest[i], settings, patience=2)
-            if any(piece in h.ids for h in found[i] for piece in _NEVER):
-                (found[i],) = self._within([source], longest[i], settings, forbid=True)
-        return found
+            if any(len(h.ids) >= max_steps[i] - 1 for h in results[i]):
+                (results[i],) = self._translate([source], max_steps[i], settings, patience=2)
+            if any(token in h.ids for h in results[i] for token in _SUPPRESSED):
+                (results[i],) = self._translate([source], max_steps[i], settings, suppress=True)
+        return results
 
     def score(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[float]]:
-        """The log-probability of each piece of given targets, that of the end of sentence last."""
+        """Score given targets: the log-probability of each token, that of end of sentence last."""
         results = self._translator.score_batch(
             [self._tokens(source) for source in sources],
             [[self._target[i] for i in target] for target in targets],
@@ -131,90 +126,92 @@ class CTranslate2:
 
     @property
     def max_source(self) -> int:
-        """Pieces of the longest source it can read."""
-        return int(self.notes["positions"])
+        """Most tokens of a source."""
+        return int(self.notes["max_source"])
 
     @property
     def max_target(self) -> int | None:
-        """The longest target that its decoder can write, if there is one."""
-        limit = self.notes.get("limit")
-        return None if limit is None else int(limit)
+        """Most tokens of a target, if the decoder has a limit."""
+        max_target = self.notes.get("max_target")
+        return None if max_target is None else int(max_target)
 
     def _tokens(self, source: Sequence[int]) -> list[str]:
         if len(source) > self.max_source:
             raise UsageError(
-                f"a source of {len(source):,} pieces is longer than the {self.max_source:,} that this export has "
-                "positions for; use the native engine"
+                f"a source of {len(source):,} tokens is longer than the {self.max_source:,} that this export has "
+                "positions for; take `engine=native`"
             )
         return [self._source[i] for i in source]
 
-    def _within(
+    def _translate(
         self,
         sources: Sequence[Sequence[int]],
-        longest: int,
+        max_steps: int,
         settings: SearchSettings,
         patience: int = 1,
-        forbid: bool = False,
+        suppress: bool = False,
     ) -> list[list[Hypothesis]]:
-        """Search where every target may have at most `longest` pieces, end of sentence included.
+        """Decode targets of at most `max_steps` tokens, end of sentence included.
 
-        Targets that are cut there have an end too much in their favour; with `patience` 2 they push out no others.
-        Pieces that are never written are hardly ever likely, and forbidding them changes every probability: it is done
-        only where it must be, and then the probabilities are asked for once more.
+        The score of a target cut there lacks its end, and is too good; with `patience` 2 it displaces no other.
+        Suppressed tokens are hardly ever likely, and suppressing them changes every probability: it is done only if
+        one was written, and the targets are then scored again.
         """
         exponent = _exponent(settings.length_penalty, sum(map(len, sources)) / len(sources))
-        kept = settings.beam * patience if settings.beam > 1 else 1
-        never = {"disable_unk": True, "suppress_sequences": [[self._target[i]] for i in (PAD, BOS)]} if forbid else {}
+        count = settings.beam * patience if settings.beam > 1 else 1
+        options: dict[str, Any] = {}
+        if suppress:
+            options = {"disable_unk": True, "suppress_sequences": [[self._target[i]] for i in (PAD, BOS)]}
         results = self._translator.translate_batch(
             [self._tokens(source) for source in sources],
             beam_size=settings.beam,
-            num_hypotheses=kept,
+            num_hypotheses=count,
             patience=patience,
             length_penalty=exponent,
             min_decoding_length=0,
-            max_decoding_length=longest - 1,
+            max_decoding_length=max_steps - 1,
             max_input_length=0,
             return_scores=True,
             return_end_token=True,
-            **never,
+            **options,
         )
-        found = []
+        ranked = []
         for source, result in zip(sources, results, strict=True):
             rows = [[self._ids[token] for token in tokens] for tokens in result.hypotheses]
-            totals = [
-                # cut at the longest: our search ends it there, and counts the end
-                score * len(ids) ** exponent if ids[-1:] == [EOS] and not forbid else self._total(source, ids)
+            log_probs = [
+                # a target cut at max_steps: our search ends it there, and counts the end
+                score * len(ids) ** exponent if ids[-1:] == [EOS] and not suppress else self._log_prob(source, ids)
                 for ids, score in zip(rows, result.scores, strict=True)
             ]
-            found.append(_ranked(rows, totals, settings))
-        return found
+            ranked.append(_ranked(rows, log_probs, settings))
+        return ranked
 
-    def _total(self, source: Sequence[int], ids: Sequence[int]) -> float:
-        """The log-probability of a target, its end included whether it is there or not."""
+    def _log_prob(self, source: Sequence[int], ids: Sequence[int]) -> float:
+        """Score a target; its end of sentence counts whether it is there or not."""
         return sum(self.score([source], [ids[:-1] if ids[-1:] == [EOS] else ids])[0])
 
 
 def _exponent(alpha: float, length: float) -> float:
-    """Which power of the length divides as our penalty does around some length: CTranslate2 keeps the best by it.
+    """Return the exponent of CTranslate2's length penalty that behaves as ours with `alpha` around some length.
 
-    Both grow by the same share there. With a zero it would end its search at the first hypothesis.
+    Both grow by the same share there. At zero CTranslate2 would end its search at the first hypothesis.
     """
     return max(alpha * length / (5 + length), 1e-6)
 
 
-def _ranked(rows: Sequence[list[int]], totals: Sequence[float], settings: SearchSettings) -> list[Hypothesis]:
-    """Best first, as our search has them."""
+def _ranked(rows: Sequence[list[int]], log_probs: Sequence[float], settings: SearchSettings) -> list[Hypothesis]:
+    """Make hypotheses with our scores, best first."""
     penalty = LengthPenalty(settings.length_penalty)
-    found = [
-        Hypothesis(tuple(ids[:-1] if ids[-1:] == [EOS] else ids), total, 0.0)
-        for ids, total in zip(rows, totals, strict=True)
+    hypotheses = [
+        Hypothesis(tuple(ids[:-1] if ids[-1:] == [EOS] else ids), log_prob, 0.0)
+        for ids, log_prob in zip(rows, log_probs, strict=True)
     ]
-    scored = [replace(h, score=h.log_prob / penalty(len(h.ids) + 1)) for h in found]
+    scored = [replace(h, score=h.log_prob / penalty(len(h.ids) + 1)) for h in hypotheses]
     return sorted(scored, key=lambda h: -h.score)[: settings.beam]
 
 
 def _vocabularies(export: Path) -> tuple[list[str], list[str]]:
-    """The tokens of both sides by their ids."""
+    """Read the tokens of both sides, by their ids."""
     shared = export / "shared_vocabulary.json"
     files = [shared, shared] if shared.is_file() else [export / f"{s}_vocabulary.json" for s in ("source", "target")]
     source, target = (json.loads(file.read_text(encoding="utf-8")) for file in files)

@@ -1,11 +1,11 @@
-/* The arithmetic of a decoder that is stepped many times: what Python would do in a hundred calls, in one.
+/* CPU kernels of encoders and decoders: one call runs a whole step, which would be a hundred calls from Python.
 
    A program is a list of operations over registers; a register is a matrix with a row for each hypothesis (or, in an
-   encoder, for each source piece). Every row is computed alone and in one order, so what a sentence is told does not
-   depend on its company, in any precision.
+   encoder, for each source token). Every row is computed alone and in one order, so the result for a sentence does
+   not depend on its batch, in any precision.
 
-   Compiled once for a machine by native.py, with the widest vectors that it has; the parts that need special
-   instructions have a plain form beside them. */
+   Compiled once for a machine by native.py, with the widest vectors that it has; parts that need special
+   instructions have a portable form beside them. */
 
 #include <math.h>
 #include <pthread.h>
@@ -19,65 +19,65 @@
 #endif
 
 #define LANES 16 /* numbers in a vector */
-#define PANEL 64 /* columns of a weight that are computed together */
-#define TILE 6   /* rows that are computed together: 24 of 32 registers hold sums */
+#define PANEL 64 /* columns of a weight computed together */
+#define TILE 6   /* rows computed together: 24 of 32 vector registers hold sums */
 
 typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t whole __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t int_vector __attribute__((vector_size(64), aligned(4), may_alias));
 
 enum { FLOAT32, BFLOAT16, INT8 };
 enum { NONE, RELU, GELU, SILU, TANH };
-enum { EMBED, NORM, LINEAR, COPY, STORE, MEMORISE, ATTEND_SENTENCE, ATTEND_SOURCE, ATTEND_PAST, ADDITIVE, STATE, GRU, LSTM, TANH_CELL, RECUR, UNIT, GLU, MIX, NEAR, NEAR_PAST, GATE, BEST };
+enum { EMBED, NORM, LINEAR, COPY, STORE_BLOCK, STORE_MEMORY, ENCODER_ATTENTION, CROSS_ATTENTION, CACHED_ATTENTION, ADDITIVE_ATTENTION, LOAD_STATE, GRU, LSTM, TANH_CELL, RNN, UNIT_NORM, GLU, MIX, WINDOW, PAST_WINDOW, GATE, TOP_TOKENS };
 
-typedef struct { /* a weight (K, V) packed in panels of columns, with what turns its products into numbers */
-  int32_t precision, inputs, outputs, padded; /* inputs are padded to a multiple of what one instruction takes */
+typedef struct { /* a weight (K, V) packed in panels of columns, with scales for int8 */
+  int32_t precision, inputs, outputs, padded; /* `padded`: inputs rounded up to what one instruction takes */
   const void *panels;
-  const float *scales;  /* (V) int8 only: what one unit of a column is worth */
+  const float *scales;  /* (V) int8 only: value of one unit of each column */
   const int32_t *sums;  /* (V) int8 only: the sum of each column, times 128 */
   const float *bias;    /* (V) or NULL */
 } Weight;
 
 typedef struct {
-  int32_t kind, from, to, extra; /* registers */
-  int32_t at, size, heads, bend; /* where a part begins, how wide it is */
-  int64_t place;                 /* where it lies in a block or a memory, in numbers */
+  int32_t kind, source, target, extra; /* registers */
+  int32_t column, size, heads, activation; /* first column of a part, its width */
+  int64_t offset;                 /* of a part of the source register, a block or a memory, in numbers */
   float scale;
-  int32_t entry;                 /* of a memory: columns of the keys, when they differ from the values */
+  int32_t extent;                 /* key size, attention window, convolution width, or kind of cell */
   const float *table, *second;
   const Weight *weight;
 } Operation;
 
 typedef struct {
   int64_t rows;
-  const int64_t *offsets; /* where each register begins, for one row */
+  const int64_t *offsets; /* start of each register, for one row */
   const int64_t *widths;
   float *registers;
   const int64_t *tokens, *positions;
-  const int64_t *starts; /* encoder: where each sentence begins; sentences + 1 of them */
+  const int64_t *starts; /* encoder: start of each sentence, and the end of the last */
   int64_t sentences;
-  float *const *memories; /* for each row, or sentence of an encoder, its source memory */
-  const int64_t *entries; /* and how many entries it has */
-  float *const *past;     /* (rows, stride): the blocks of the pieces before */
+  float *const *memories; /* source memory of each row, or of each sentence of an encoder */
+  const int64_t *entries; /* its number of entries */
+  float *const *past;     /* (rows, stride): the blocks of earlier steps, which are the KV cache */
   int64_t stride;
-  const int64_t *lengths; /* how many blocks each row has */
-  float *blocks;          /* (rows, block): what this step leaves behind */
+  const int64_t *lengths; /* number of blocks of each row */
+  float *blocks;          /* (rows, block): output of this step for later ones */
   int64_t block;
-  int64_t best;           /* how many of the likeliest pieces are wanted */
-  float *likely;          /* (rows, best) */
-  int64_t *pieces;        /* (rows, best) */
-  float *end;             /* (rows) */
-  int64_t end_piece;
-  const uint8_t *never;   /* (vocabulary) pieces that are not to be among the likeliest, or NULL */
-  float *sharing;         /* (rows, parts, 2 + 2·best): what each part found, before it is put together */
+  int64_t k;           /* number of likeliest tokens asked for */
+  float *top_log_probs;          /* (rows, k) */
+  int64_t *top_tokens;        /* (rows, k) */
+  float *eos_log_probs;             /* (rows) */
+  int64_t eos;
+  const uint8_t *suppressed;   /* (vocabulary) mask of tokens left out of the top k, or NULL */
+  float *partial;         /* (rows, parts, 3 + 2·k): results of each thread, before they are merged */
 } Context;
 
 /* --- numbers ------------------------------------------------------------------------------------------------- */
 
-static inline vector spread(float x) { return (vector){} + x; }
+static inline vector broadcast(float x) { return (vector){} + x; }
 static inline vector load(const float *at) { return *(const vector *)at; }
 static inline void store(float *at, vector x) { *(vector *)at = x; }
-static inline vector choose(whole mask, vector a, vector b) {
-  return (vector)((mask & (whole)a) | (~mask & (whole)b));
+static inline vector choose(int_vector mask, vector a, vector b) {
+  return (vector)((mask & (int_vector)a) | (~mask & (int_vector)b));
 }
 static inline vector larger(vector a, vector b) { return choose(a > b, a, b); }
 static inline vector smaller(vector a, vector b) { return choose(a < b, a, b); }
@@ -104,20 +104,20 @@ static inline float largest_of(vector x) {
 
 /* e^x to about 2 units in the last place; NaN stays NaN. */
 static inline vector exponential(vector x) {
-  whole odd = x != x;
-  vector y = smaller(larger(x, spread(-87.3f)), spread(88.3f));
+  int_vector odd = x != x;
+  vector y = smaller(larger(x, broadcast(-87.3f)), broadcast(88.3f));
   vector n = y * 1.44269504f;
-  n = (n + 12582912.0f) - 12582912.0f; /* to the nearest whole number */
+  n = (n + 12582912.0f) - 12582912.0f; /* to the nearest integer */
   vector r = y - n * 0.693359375f;
   r = r + n * 2.12194440e-4f;
-  vector p = spread(1.9875691500e-4f);
+  vector p = broadcast(1.9875691500e-4f);
   p = p * r + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  whole power = (__builtin_convertvector(n, whole) + 127) << 23;
+  int_vector power = (__builtin_convertvector(n, int_vector) + 127) << 23;
   return choose(odd, x, p * (vector)power);
 }
 
@@ -128,7 +128,7 @@ static inline vector hyperbolic(vector x) { return 1.0f - 2.0f / (1.0f + exponen
 static inline vector gelu(vector x) {
   vector z = x * 0.70710678f, size = larger(z, -z);
   vector t = 1.0f / (1.0f + size * 0.3275911f);
-  vector p = spread(1.061405429f);
+  vector p = broadcast(1.061405429f);
   p = p * t - 1.453152027f;
   p = p * t + 1.421413741f;
   p = p * t - 0.284496736f;
@@ -137,9 +137,9 @@ static inline vector gelu(vector x) {
   return 0.5f * x * (1.0f + choose(z < 0.0f, -erf, erf));
 }
 
-static inline vector bent(vector x, int bend) {
-  switch (bend) {
-    case RELU: return choose(x < 0.0f, spread(0), x);
+static inline vector activate(vector x, int activation) {
+  switch (activation) {
+    case RELU: return choose(x < 0.0f, broadcast(0), x);
     case GELU: return gelu(x);
     case SILU: return x * sigmoid(x);
     case TANH: return hyperbolic(x);
@@ -147,7 +147,7 @@ static inline vector bent(vector x, int bend) {
   }
 }
 
-static inline uint16_t lowered(float x) { /* bfloat16, rounded to even; NaN stays NaN */
+static inline uint16_t to_bfloat16(float x) { /* bfloat16, rounded to even; NaN stays NaN */
   uint32_t bits;
   memcpy(&bits, &x, 4);
   if (x != x) return (uint16_t)(bits >> 16) | 64;
@@ -156,8 +156,8 @@ static inline uint16_t lowered(float x) { /* bfloat16, rounded to even; NaN stay
 
 /* --- products ------------------------------------------------------------------------------------------------ */
 
-/* Each of these adds the products of some rows with one panel to `sums`. `rows` is a constant where they are used, so
-   that the sums stay in registers. */
+/* Each of these adds the products of `rows` rows with one panel to `sums`. `rows` is a constant at every call, so that
+   the sums stay in registers. */
 
 #define ALWAYS static inline __attribute__((always_inline))
 
@@ -165,7 +165,7 @@ ALWAYS void products_float32(const float *from, int64_t step, int inputs, const 
   for (int k = 0; k < inputs; k++, panel += PANEL) {
     vector w0 = load(panel), w1 = load(panel + 16), w2 = load(panel + 32), w3 = load(panel + 48);
     for (int i = 0; i < rows; i++) {
-      vector a = spread(from[i * step + k]);
+      vector a = broadcast(from[i * step + k]);
       sums[i][0] += a * w0, sums[i][1] += a * w1, sums[i][2] += a * w2, sums[i][3] += a * w3;
     }
   }
@@ -189,7 +189,7 @@ ALWAYS void products_bfloat16(const uint16_t *from, int64_t step, int inputs, co
   for (int k = 0; k < inputs; k += 2, panel += 2 * PANEL)
     for (int i = 0; i < rows; i++)
       for (int j = 0; j < 4; j++) {
-        whole both = *(const whole *)(panel + 32 * j);
+        int_vector both = *(const int_vector *)(panel + 32 * j);
         int32_t pair;
         memcpy(&pair, from + i * step + k, 4);
         uint32_t low = (uint32_t)pair << 16, high = (uint32_t)pair & 0xffff0000u;
@@ -201,7 +201,7 @@ ALWAYS void products_bfloat16(const uint16_t *from, int64_t step, int inputs, co
 #endif
 
 #if defined(__AVX512VNNI__)
-ALWAYS void products_int8(const uint8_t *from, int64_t step, int inputs, const int8_t *panel, whole sums[][4], const int rows) {
+ALWAYS void products_int8(const uint8_t *from, int64_t step, int inputs, const int8_t *panel, int_vector sums[][4], const int rows) {
   for (int k = 0; k < inputs; k += 4, panel += 4 * PANEL) {
     __m512i w[4];
     for (int j = 0; j < 4; j++) w[j] = _mm512_loadu_si512(panel + 64 * j);
@@ -209,12 +209,12 @@ ALWAYS void products_int8(const uint8_t *from, int64_t step, int inputs, const i
       int32_t four;
       memcpy(&four, from + i * step + k, 4);
       __m512i a = _mm512_set1_epi32(four);
-      for (int j = 0; j < 4; j++) sums[i][j] = (whole)_mm512_dpbusd_epi32((__m512i)sums[i][j], a, w[j]);
+      for (int j = 0; j < 4; j++) sums[i][j] = (int_vector)_mm512_dpbusd_epi32((__m512i)sums[i][j], a, w[j]);
     }
   }
 }
 #else
-ALWAYS void products_int8(const uint8_t *from, int64_t step, int inputs, const int8_t *panel, whole sums[][4], const int rows) {
+ALWAYS void products_int8(const uint8_t *from, int64_t step, int inputs, const int8_t *panel, int_vector sums[][4], const int rows) {
   for (int k = 0; k < inputs; k += 4, panel += 4 * PANEL)
     for (int i = 0; i < rows; i++) {
       const uint8_t *a = from + i * step + k;
@@ -225,29 +225,29 @@ ALWAYS void products_int8(const uint8_t *from, int64_t step, int inputs, const i
 }
 #endif
 
-typedef struct { /* rows of activations as the products of a precision take them */
+typedef struct { /* rows of activations in the form that a precision needs */
   const void *data;
   int64_t step;
-  float *scales; /* int8: what one unit of each row is worth */
+  float *scales; /* int8: value of one unit of each row */
 } Inputs;
 
 /* Products of `rows` (at most TILE) rows with panel `p`, as numbers, into out[i][0..3]. */
 ALWAYS void tile(const Weight *w, const Inputs *in, int64_t row, int64_t p, vector out[][4], const int rows) {
   if (w->precision == INT8) {
-    whole sums[TILE][4];
+    int_vector sums[TILE][4];
     memset(sums, 0, sizeof sums);
     products_int8((const uint8_t *)in->data + row * in->step, in->step, w->padded,
                   (const int8_t *)w->panels + p * PANEL * w->padded, sums, rows);
     for (int i = 0; i < rows; i++)
       for (int j = 0; j < 4; j++) {
-        whole middle = *(const whole *)(w->sums + p * PANEL + LANES * j);
+        int_vector middle = *(const int_vector *)(w->sums + p * PANEL + LANES * j);
         out[i][j] = __builtin_convertvector(sums[i][j] - middle, vector) * load(w->scales + p * PANEL + LANES * j) * in->scales[row + i];
       }
     return;
   }
-  vector sums[TILE][4]; /* not `out`: what is reached through a pointer would be written back after every product */
+  vector sums[TILE][4]; /* not `out`: memory behind a pointer would be written back after every product */
   for (int i = 0; i < rows; i++)
-    for (int j = 0; j < 4; j++) sums[i][j] = spread(0);
+    for (int j = 0; j < 4; j++) sums[i][j] = broadcast(0);
   if (w->precision == FLOAT32)
     products_float32((const float *)in->data + row * in->step, in->step, w->padded,
                      (const float *)w->panels + p * PANEL * w->padded, sums, rows);
@@ -272,9 +272,9 @@ static void products(const Weight *w, const Inputs *in, int64_t row, int64_t p, 
       for (int j = 0; j < 4; j++) out[i][j] += load(w->bias + p * PANEL + LANES * j);
 }
 
-/* Rounds a row to 8 bits: 128 stands for nothing, and one unit is a 127th of the largest. */
-static float quantised(const float *x, int n, int padded, uint8_t *to) {
-  vector most = spread(0);
+/* Quantises a row to 8 bits: 128 is zero, and one unit is a 127th of the largest absolute value; returns the unit. */
+static float quantise(const float *x, int n, int padded, uint8_t *to) {
+  vector most = broadcast(0);
   int i = 0;
   for (; i + LANES <= n; i += LANES) {
     vector v = load(x + i);
@@ -295,39 +295,39 @@ static float quantised(const float *x, int n, int padded, uint8_t *to) {
   return unit;
 }
 
-typedef struct { /* room that belongs to one thread */
-  char *room;
+typedef struct { /* scratch memory of one thread */
+  char *data;
   size_t size;
-} Room;
+} Scratch;
 
-static void *room(Room *r, size_t size) {
+static void *scratch(Scratch *r, size_t size) {
   if (r->size < size) {
-    free(r->room);
+    free(r->data);
     r->size = size + size / 2;
-    if (posix_memalign((void **)&r->room, 64, r->size)) abort();
+    if (posix_memalign((void **)&r->data, 64, r->size)) abort();
   }
-  return r->room;
+  return r->data;
 }
 
-static Inputs inputs_of(const Weight *w, const float *from, int64_t step, int64_t rows, Room *r) {
+static Inputs inputs_of(const Weight *w, const float *from, int64_t step, int64_t rows, Scratch *r) {
   Inputs in = {from, step, NULL};
   int n = w->inputs, padded = w->padded;
   if (w->precision == BFLOAT16) {
-    uint16_t *low = room(r, rows * padded * 2);
+    uint16_t *low = scratch(r, rows * padded * 2);
     for (int64_t i = 0; i < rows; i++) {
       int k = 0;
 #if defined(__AVX512BF16__)
       for (; k + LANES <= n; k += LANES)
         _mm256_storeu_si256((__m256i *)(low + i * padded + k), (__m256i)_mm512_cvtneps_pbh((__m512)load(from + i * step + k)));
 #endif
-      for (; k < n; k++) low[i * padded + k] = lowered(from[i * step + k]);
+      for (; k < n; k++) low[i * padded + k] = to_bfloat16(from[i * step + k]);
       for (; k < padded; k++) low[i * padded + k] = 0;
     }
     in.data = low, in.step = padded;
   } else if (w->precision == INT8) {
-    uint8_t *low = room(r, rows * (padded + sizeof(float)) + 64);
+    uint8_t *low = scratch(r, rows * (padded + sizeof(float)) + 64);
     in.scales = (float *)(low + ((rows * padded + 63) & ~(int64_t)63));
-    for (int64_t i = 0; i < rows; i++) in.scales[i] = quantised(from + i * step, n, padded, low + i * padded);
+    for (int64_t i = 0; i < rows; i++) in.scales[i] = quantise(from + i * step, n, padded, low + i * padded);
     in.data = low, in.step = padded;
   }
   return in;
@@ -335,17 +335,17 @@ static Inputs inputs_of(const Weight *w, const float *from, int64_t step, int64_
 
 /* --- the operations ------------------------------------------------------------------------------------------ */
 
-typedef struct { /* one of the threads that compute a program together */
+typedef struct { /* one of the threads that run a program together */
   const Context *c;
   int part, parts;
-  Room inputs, scores;
+  Scratch inputs, scores;
 } Worker;
 
 static inline float *reg(const Context *c, int r, int64_t row) {
   return c->registers + c->offsets[r] * c->rows + row * c->widths[r];
 }
 
-/* Which of `count` things are this part's. */
+/* Range of `count` items that this thread computes. */
 static inline void share(const Worker *w, int64_t count, int64_t *from, int64_t *to) {
   *from = count * w->part / w->parts, *to = count * (w->part + 1) / w->parts;
 }
@@ -355,10 +355,10 @@ static void embed(const Operation *o, const Worker *w) {
   int64_t first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++) {
-    const float *vector_of = o->table + c->tokens[n] * o->size;
-    const float *place = o->second ? o->second + c->positions[n] * o->size : NULL;
-    float *to = reg(c, o->to, n);
-    for (int i = 0; i < o->size; i++) to[i] = vector_of[i] * o->scale + (place ? place[i] : 0);
+    const float *embedding = o->table + c->tokens[n] * o->size;
+    const float *position = o->second ? o->second + c->positions[n] * o->size : NULL;
+    float *to = reg(c, o->target, n);
+    for (int i = 0; i < o->size; i++) to[i] = embedding[i] * o->scale + (position ? position[i] : 0);
   }
 }
 
@@ -368,9 +368,9 @@ static void normalise(const Operation *o, const Worker *w) {
   share(w, c->rows, &first, &last);
   int D = o->size;
   for (int64_t n = first; n < last; n++) {
-    const float *x = reg(c, o->from, n);
-    float *y = reg(c, o->to, n), total = 0, squares = 0;
-    vector t = spread(0), s = spread(0);
+    const float *x = reg(c, o->source, n);
+    float *y = reg(c, o->target, n), total = 0, squares = 0;
+    vector t = broadcast(0), s = broadcast(0);
     int i = 0;
     for (; i + LANES <= D; i += LANES) t += load(x + i);
     total = sum_of(t);
@@ -388,102 +388,102 @@ static void normalise(const Operation *o, const Worker *w) {
   }
 }
 
-/* Parts of a register, one for each head, to length one, times a scale of the head. */
-static void unit(const Operation *o, const Worker *w) {
+/* Scales the part of a register that belongs to each head to length one, times a factor of the head. */
+static void unit_norm(const Operation *o, const Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->rows, &first, &last);
   int E = o->size / o->heads;
   for (int64_t n = first; n < last; n++)
     for (int h = 0; h < o->heads; h++) {
-      float *x = reg(c, o->from, n) + o->at + h * E, squares = 0;
+      float *x = reg(c, o->source, n) + o->column + h * E, squares = 0;
       for (int i = 0; i < E; i++) squares += x[i] * x[i];
       float length = sqrtf(squares), scale = o->table[h] / (length > 1e-12f ? length : 1e-12f);
       for (int i = 0; i < E; i++) x[i] *= scale;
     }
 }
 
-/* One half of a register gated by the other: swiglu (`bend` SILU) bends the first, a gated linear unit the second. */
+/* Gates one half of a register by the other: swiglu (`activation` SILU) activates the first, a GLU the second. */
 static void glu(const Operation *o, const Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->rows, &first, &last);
   int D = o->size;
   for (int64_t n = first; n < last; n++) {
-    const float *a = reg(c, o->from, n), *b = a + D;
-    float *to = reg(c, o->to, n);
+    const float *a = reg(c, o->source, n), *b = a + D;
+    float *to = reg(c, o->target, n);
     for (int i = 0; i < D; i += LANES) {
-      int some = D - i < LANES ? D - i : LANES;
+      int lanes = D - i < LANES ? D - i : LANES;
       float pa[LANES] = {0}, pb[LANES] = {0};
-      memcpy(pa, a + i, some * sizeof(float)), memcpy(pb, b + i, some * sizeof(float));
+      memcpy(pa, a + i, lanes * sizeof(float)), memcpy(pb, b + i, lanes * sizeof(float));
       vector x = load(pa), y = load(pb);
-      store(pa, o->bend == SILU ? x * sigmoid(x) * y : x * sigmoid(y));
-      memcpy(to + i, pa, some * sizeof(float));
+      store(pa, o->activation == SILU ? x * sigmoid(x) * y : x * sigmoid(y));
+      memcpy(to + i, pa, lanes * sizeof(float));
     }
   }
 }
 
-/* The sum of two registers, times a scale. */
+/* Adds two registers, and multiplies the sum by a scale. */
 static void mix(const Operation *o, const Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++) {
-    const float *a = reg(c, o->from, n), *b = reg(c, o->extra, n);
-    float *to = reg(c, o->to, n);
+    const float *a = reg(c, o->source, n), *b = reg(c, o->extra, n);
+    float *to = reg(c, o->target, n);
     for (int i = 0; i < o->size; i++) to[i] = (a[i] + b[i]) * o->scale;
   }
 }
 
-/* Columns of a register, times a number between 0 and 1 that another register holds the logit of. */
-static void open_gate(const Operation *o, const Worker *w) {
+/* Multiplies columns of a register by the sigmoid of a logit in another. */
+static void apply_gate(const Operation *o, const Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++) {
-    float *to = reg(c, o->to, n) + o->at, open = 1.0f / (1.0f + expf(-reg(c, o->from, n)[0]));
+    float *to = reg(c, o->target, n) + o->column, open = 1.0f / (1.0f + expf(-reg(c, o->source, n)[0]));
     for (int i = 0; i < o->size; i++) to[i] *= open;
   }
 }
 
-/* `entry` neighbours of each piece side by side, `at` of them before it; beyond the sentence there are zeros. */
-static void near(const Operation *o, const Worker *w) {
+/* Lays `extent` neighbours of each token side by side, `column` of them before it; zeros beyond the sentence. */
+static void window(const Operation *o, const Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->sentences, &first, &last);
   for (int64_t b = first; b < last; b++)
     for (int64_t n = c->starts[b]; n < c->starts[b + 1]; n++)
-      for (int k = 0; k < o->entry; k++) {
-        int64_t from = n + k - o->at;
-        float *to = reg(c, o->to, n) + k * o->size;
+      for (int k = 0; k < o->extent; k++) {
+        int64_t from = n + k - o->column;
+        float *to = reg(c, o->target, n) + k * o->size;
         if (from < c->starts[b] || from >= c->starts[b + 1]) memset(to, 0, o->size * sizeof(float));
-        else memcpy(to, reg(c, o->from, from), o->size * sizeof(float));
+        else memcpy(to, reg(c, o->source, from), o->size * sizeof(float));
       }
 }
 
-/* The same of what a decoder has written: the newest in the register, those before it in blocks. */
-static void near_past(const Operation *o, const Worker *w) {
+/* The same for a decoder's past: the newest token in the register, those before it in blocks. */
+static void past_window(const Operation *o, const Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++)
-    for (int k = 0; k < o->entry; k++) {
-      int64_t from = c->lengths[n] + k + 1 - o->entry;
-      float *to = reg(c, o->to, n) + k * o->size;
+    for (int k = 0; k < o->extent; k++) {
+      int64_t from = c->lengths[n] + k + 1 - o->extent;
+      float *to = reg(c, o->target, n) + k * o->size;
       if (from < 0) memset(to, 0, o->size * sizeof(float));
-      else if (from == c->lengths[n]) memcpy(to, reg(c, o->from, n), o->size * sizeof(float));
-      else memcpy(to, c->past[n * c->stride + from] + o->place, o->size * sizeof(float));
+      else if (from == c->lengths[n]) memcpy(to, reg(c, o->source, n), o->size * sizeof(float));
+      else memcpy(to, c->past[n * c->stride + from] + o->offset, o->size * sizeof(float));
     }
 }
 
-/* Columns of a register, times a weight, bent, plus what `extra` holds, into columns of another. */
+/* Linear layer with activation on columns of a register, plus register `extra`, into columns of another. */
 static void linear(const Operation *o, Worker *w) {
   const Context *c = w->c;
   const Weight *weight = o->weight;
   int64_t panels = (weight->outputs + PANEL - 1) / PANEL, first, last;
   share(w, panels, &first, &last);
   if (first == last) return;
-  Inputs in = inputs_of(weight, reg(c, o->from, 0) + o->place, c->widths[o->from], c->rows, &w->inputs);
+  Inputs in = inputs_of(weight, reg(c, o->source, 0) + o->offset, c->widths[o->source], c->rows, &w->inputs);
   for (int64_t p = first; p < last; p++) {
     int columns = weight->outputs - p * PANEL < PANEL ? weight->outputs - p * PANEL : PANEL;
     for (int64_t n = 0; n < c->rows; n += TILE) {
@@ -491,7 +491,7 @@ static void linear(const Operation *o, Worker *w) {
       vector out[TILE][4];
       products(weight, &in, n, p, out, rows);
       for (int i = 0; i < rows; i++) {
-        float *to = reg(c, o->to, n + i) + o->at + p * PANEL;
+        float *to = reg(c, o->target, n + i) + o->column + p * PANEL;
         const float *more = o->extra < 0 ? NULL : reg(c, o->extra, n + i) + p * PANEL;
         float last_ones[PANEL], others[PANEL];
         float *into = to;
@@ -500,7 +500,7 @@ static void linear(const Operation *o, Worker *w) {
           if (more) memcpy(others, more, columns * sizeof(float)), more = others;
         }
         for (int j = 0; j < 4; j++) {
-          vector y = bent(out[i][j], o->bend);
+          vector y = activate(out[i][j], o->activation);
           if (more) y += load(more + LANES * j);
           store(into + LANES * j, y);
         }
@@ -514,43 +514,43 @@ static void copy(const Operation *o, const Worker *w) {
   int64_t first, last;
   share(w, w->c->rows, &first, &last);
   for (int64_t n = first; n < last; n++)
-    memcpy(reg(w->c, o->to, n) + o->at, reg(w->c, o->from, n) + o->place, o->size * sizeof(float));
+    memcpy(reg(w->c, o->target, n) + o->column, reg(w->c, o->source, n) + o->offset, o->size * sizeof(float));
 }
 
-/* What the steps to come will read of this one. */
+/* Stores columns of a register in the block that later steps read. */
 static void store_block(const Operation *o, const Worker *w) {
   int64_t first, last;
   share(w, w->c->rows, &first, &last);
   for (int64_t n = first; n < last; n++)
-    memcpy(w->c->blocks + n * w->c->block + o->place, reg(w->c, o->from, n) + o->at, o->size * sizeof(float));
+    memcpy(w->c->blocks + n * w->c->block + o->offset, reg(w->c, o->source, n) + o->column, o->size * sizeof(float));
 }
 
 static inline int64_t padded(int64_t entries) { return (entries + LANES - 1) / LANES * LANES; }
 
-/* Keys stand in columns, so that sixteen entries are scored at once; values in rows. `place` is in numbers for one
-   entry: a memory of S entries begins its part at place · padded(S). */
-static void memorise(const Operation *o, const Worker *w) {
+/* Stores keys in columns, so that sixteen entries are scored at once, and values in rows. `offset` is in numbers for
+   one entry: in a memory of S entries this part begins at offset · padded(S). */
+static void store_memory(const Operation *o, const Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->sentences, &first, &last);
   for (int64_t b = first; b < last; b++) {
     int64_t from = c->starts[b], S = c->starts[b + 1] - from, P = padded(S);
-    float *keys = c->memories[b] + o->place * P, *values = keys + o->entry * P;
-    for (int e = 0; e < o->entry; e++) {
-      for (int64_t s = 0; s < S; s++) keys[e * P + s] = reg(c, o->from, from + s)[e];
+    float *keys = c->memories[b] + o->offset * P, *values = keys + o->extent * P;
+    for (int e = 0; e < o->extent; e++) {
+      for (int64_t s = 0; s < S; s++) keys[e * P + s] = reg(c, o->source, from + s)[e];
       for (int64_t s = S; s < P; s++) keys[e * P + s] = 0;
     }
-    for (int64_t s = 0; s < S; s++) memcpy(values + s * o->size, reg(c, o->extra, from + s) + o->at, o->size * sizeof(float));
+    for (int64_t s = 0; s < S; s++) memcpy(values + s * o->size, reg(c, o->extra, from + s) + o->column, o->size * sizeof(float));
   }
 }
 
-/* Scores into weights that sum to one; the places after S are set to zero. */
+/* Softmax in place; weights beyond S are zero. */
 static void softmax(float *scores, int64_t S, int64_t P) {
   for (int64_t s = S; s < P; s++) scores[s] = -INFINITY;
   vector most = load(scores);
   for (int64_t s = LANES; s < P; s += LANES) most = larger(most, load(scores + s));
   float top = largest_of(most);
-  vector total = spread(0);
+  vector total = broadcast(0);
   for (int64_t s = 0; s < P; s += LANES) {
     vector x = exponential(load(scores + s) - top);
     if (s + LANES > S)
@@ -562,21 +562,21 @@ static void softmax(float *scores, int64_t S, int64_t P) {
   for (int64_t s = 0; s < P; s += LANES) store(scores + s, load(scores + s) * share_of);
 }
 
-/* Scores of one query head against keys that stand in columns. */
+/* Scores of one query head against keys in columns. */
 static void scores_by_columns(const float *q, const float *keys, int E, int64_t P, float scale, float *scores) {
   int64_t s = 0;
   for (; s + 4 * LANES <= P; s += 4 * LANES) {
-    vector t0 = spread(0), t1 = t0, t2 = t0, t3 = t0;
+    vector t0 = broadcast(0), t1 = t0, t2 = t0, t3 = t0;
     for (int e = 0; e < E; e++) {
       const float *k = keys + e * P + s;
-      vector a = spread(q[e]);
+      vector a = broadcast(q[e]);
       t0 += a * load(k), t1 += a * load(k + 16), t2 += a * load(k + 32), t3 += a * load(k + 48);
     }
     store(scores + s, t0 * scale), store(scores + s + 16, t1 * scale);
     store(scores + s + 32, t2 * scale), store(scores + s + 48, t3 * scale);
   }
   for (; s < P; s += LANES) {
-    vector even = spread(0), odd = spread(0);
+    vector even = broadcast(0), odd = broadcast(0);
     int e = 0;
     for (; e + 2 <= E; e += 2) {
       even += q[e] * load(keys + e * P + s);
@@ -587,18 +587,18 @@ static void scores_by_columns(const float *q, const float *keys, int E, int64_t 
   }
 }
 
-/* The values weighed: E numbers of each of S rows that are `step` apart. */
-static void weighed(const float *weights, const float *values, int64_t step, int64_t S, int E, float *to) {
+/* Weighted sum of values: E numbers of each of S rows that are `step` apart. */
+static void weighted_sum(const float *weights, const float *values, int64_t step, int64_t S, int E, float *to) {
   int e = 0;
   for (; e + 2 * LANES <= E; e += 2 * LANES) {
-    vector t0 = spread(0), t1 = t0;
+    vector t0 = broadcast(0), t1 = t0;
     for (int64_t s = 0; s < S; s++) {
       t0 += weights[s] * load(values + s * step + e), t1 += weights[s] * load(values + s * step + e + LANES);
     }
     store(to + e, t0), store(to + e + LANES, t1);
   }
   for (; e + LANES <= E; e += LANES) {
-    vector t = spread(0);
+    vector t = broadcast(0);
     for (int64_t s = 0; s < S; s++) t += weights[s] * load(values + s * step + e);
     store(to + e, t);
   }
@@ -609,58 +609,58 @@ static void weighed(const float *weights, const float *values, int64_t step, int
   }
 }
 
-/* Self-attention of an encoder: queries, keys and values stand side by side in one register. A piece reads those at most
-   `entry` places away, or all where that is 0. */
-static void attend_sentence(const Operation *o, Worker *w) {
+/* Self-attention of an encoder: queries, keys and values side by side in one register. A token attends to those at most
+   `extent` positions away, or to all if that is 0. */
+static void encoder_attention(const Operation *o, Worker *w) {
   const Context *c = w->c;
   int D = o->size, E = D / o->heads;
-  int64_t step = c->widths[o->from], first, last;
+  int64_t step = c->widths[o->source], first, last;
   share(w, c->sentences, &first, &last);
   for (int64_t b = first; b < last; b++) {
     int64_t from = c->starts[b], S = c->starts[b + 1] - from, P = padded(S);
-    float *scores = room(&w->scores, (P + P * E) * sizeof(float)), *keys = scores + P;
+    float *scores = scratch(&w->scores, (P + P * E) * sizeof(float)), *keys = scores + P;
     for (int h = 0; h < o->heads; h++) {
-      const float *own = reg(c, o->from, from) + h * E;
+      const float *own = reg(c, o->source, from) + h * E;
       for (int64_t s = 0; s < S; s++)
         for (int e = 0; e < E; e++) keys[e * P + s] = own[s * step + D + e];
       for (int e = 0; e < E; e++)
         for (int64_t s = S; s < P; s++) keys[e * P + s] = 0;
       for (int64_t s = 0; s < S; s++) {
         scores_by_columns(own + s * step, keys, E, P, o->scale, scores);
-        if (o->entry)
+        if (o->extent)
           for (int64_t i = 0; i < S; i++)
-            if (i < s - o->entry || i > s + o->entry) scores[i] = -INFINITY;
+            if (i < s - o->extent || i > s + o->extent) scores[i] = -INFINITY;
         softmax(scores, S, P);
-        weighed(scores, own + 2 * D, step, S, E, reg(c, o->to, from + s) + o->at + h * E);
+        weighted_sum(scores, own + 2 * D, step, S, E, reg(c, o->target, from + s) + o->column + h * E);
       }
     }
   }
 }
 
-/* One query for each row against a memory: keys of `entry` numbers, values of `size`, both cut into heads. */
-static void attend_source(const Operation *o, Worker *w) {
+/* Cross-attention: one query for each row against a memory, with keys of `extent` numbers and values of `size`. */
+static void cross_attention(const Operation *o, Worker *w) {
   const Context *c = w->c;
-  int D = o->size, E = o->entry / o->heads, V = D / o->heads;
+  int D = o->size, E = o->extent / o->heads, V = D / o->heads;
   int64_t first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++) {
     int64_t S = c->entries[n], P = padded(S);
-    const float *keys = c->memories[n] + o->place * P, *values = keys + o->entry * P;
-    float *scores = room(&w->scores, P * sizeof(float));
-    const float *q = reg(c, o->from, n);
+    const float *keys = c->memories[n] + o->offset * P, *values = keys + o->extent * P;
+    float *scores = scratch(&w->scores, P * sizeof(float));
+    const float *q = reg(c, o->source, n);
     for (int h = 0; h < o->heads; h++) {
       scores_by_columns(q + h * E, keys + h * E * P, E, P, o->scale, scores);
       softmax(scores, S, P);
-      float *to = reg(c, o->to, n) + o->at + h * V;
-      weighed(scores, values + h * V, D, S, V, to);
-      if (o->bend) /* a mean of S entries, as large as one of them */
+      float *to = reg(c, o->target, n) + o->column + h * V;
+      weighted_sum(scores, values + h * V, D, S, V, to);
+      if (o->activation) /* keeps the variance of a mean of S entries */
         for (int i = 0; i < V; i++) to[i] *= sqrtf((float)S);
     }
   }
 }
 
 static inline float dot(const float *a, const float *b, int E) {
-  vector t = spread(0);
+  vector t = broadcast(0);
   int e = 0;
   for (; e + LANES <= E; e += LANES) t += load(a + e) * load(b + e);
   float total = e ? sum_of(t) : 0;
@@ -668,132 +668,132 @@ static inline float dot(const float *a, const float *b, int E) {
   return total;
 }
 
-/* Self-attention of a decoder: the pieces before lie in blocks, the newest in the register; of those before, the last
-   `entry` are read, or all where that is 0. */
-static void attend_past(const Operation *o, Worker *w) {
+/* Self-attention of a decoder with a KV cache: past keys and values lie in blocks, the newest in the register; of the
+   past, the last `extent` are attended to, or all if that is 0. */
+static void cached_attention(const Operation *o, Worker *w) {
   const Context *c = w->c;
   int D = o->size, E = D / o->heads;
   int64_t first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++) {
-    int64_t all = c->lengths[n], t = o->entry && all > o->entry ? o->entry : all, P = padded(t + 1);
+    int64_t all = c->lengths[n], t = o->extent && all > o->extent ? o->extent : all, P = padded(t + 1);
     float *const *past = c->past + n * c->stride + (all - t);
-    const float *own = reg(c, o->from, n);
-    float *scores = room(&w->scores, P * sizeof(float)), *to = reg(c, o->to, n) + o->at;
+    const float *own = reg(c, o->source, n);
+    float *scores = scratch(&w->scores, P * sizeof(float)), *to = reg(c, o->target, n) + o->column;
     for (int h = 0; h < o->heads; h++) {
       const float *q = own + h * E;
-      for (int64_t s = 0; s < t; s++) scores[s] = dot(q, past[s] + o->place + h * E, E) * o->scale;
+      for (int64_t s = 0; s < t; s++) scores[s] = dot(q, past[s] + o->offset + h * E, E) * o->scale;
       scores[t] = dot(q, own + D + h * E, E) * o->scale;
       softmax(scores, t + 1, P);
       int e = 0;
       for (; e + LANES <= E; e += LANES) {
         vector sum = scores[t] * load(own + 2 * D + h * E + e);
-        for (int64_t s = 0; s < t; s++) sum += scores[s] * load(past[s] + o->place + D + h * E + e);
+        for (int64_t s = 0; s < t; s++) sum += scores[s] * load(past[s] + o->offset + D + h * E + e);
         store(to + h * E + e, sum);
       }
       for (; e < E; e++) {
         float sum = scores[t] * own[2 * D + h * E + e];
-        for (int64_t s = 0; s < t; s++) sum += scores[s] * past[s][o->place + D + h * E + e];
+        for (int64_t s = 0; s < t; s++) sum += scores[s] * past[s][o->offset + D + h * E + e];
         to[h * E + e] = sum;
       }
     }
   }
 }
 
-/* v·tanh(q + k) against keys in columns (`entry` of them), and values of `size`. */
-static void attend_additive(const Operation *o, Worker *w) {
+/* Additive attention: scores v·tanh(q + k) against keys of `extent` numbers, and values of `size`. */
+static void additive_attention(const Operation *o, Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++) {
     int64_t S = c->entries[n], P = padded(S);
-    const float *keys = c->memories[n] + o->place * P, *values = keys + o->entry * P, *q = reg(c, o->from, n);
-    float *scores = room(&w->scores, P * sizeof(float));
+    const float *keys = c->memories[n] + o->offset * P, *values = keys + o->extent * P, *q = reg(c, o->source, n);
+    float *scores = scratch(&w->scores, P * sizeof(float));
     for (int64_t s = 0; s < P; s += LANES) {
-      vector total = spread(0);
-      for (int e = 0; e < o->entry; e++) total += o->table[e] * hyperbolic(q[e] + load(keys + e * P + s));
+      vector total = broadcast(0);
+      for (int e = 0; e < o->extent; e++) total += o->table[e] * hyperbolic(q[e] + load(keys + e * P + s));
       store(scores + s, total);
     }
     softmax(scores, S, P);
-    float *to = reg(c, o->to, n) + o->at;
-    weighed(scores, values, o->size, S, o->size, to);
-    if (o->bend)
+    float *to = reg(c, o->target, n) + o->column;
+    weighted_sum(scores, values, o->size, S, o->size, to);
+    if (o->activation)
       for (int i = 0; i < o->size; i++) to[i] *= sqrtf((float)S);
   }
 }
 
-/* A part of the newest block, into a register. */
-static void state(const Operation *o, const Worker *w) {
+/* Loads a part of the newest block into a register. */
+static void load_state(const Operation *o, const Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++)
-    memcpy(reg(c, o->to, n) + o->at, c->past[n * c->stride + c->lengths[n] - 1] + o->place, o->size * sizeof(float));
+    memcpy(reg(c, o->target, n) + o->column, c->past[n * c->stride + c->lengths[n] - 1] + o->offset, o->size * sizeof(float));
 }
 
-/* One step of a recurrent cell: x is what the inputs say to the gates, s what the hidden state says; h, and the cell of
-   an LSTM, are made new. */
+/* One step of a recurrent cell: x is the input projection of the gates, s the hidden projection; h, and the cell of an
+   LSTM, are updated in place. */
 static void gate(int kind, int H, const float *x, const float *s, float *h, float *cell) {
   int count = kind == GRU ? 3 : kind == LSTM ? 4 : 1;
   for (int i = 0; i < H; i += LANES) {
-    int some = H - i < LANES ? H - i : LANES;
+    int lanes = H - i < LANES ? H - i : LANES;
     float px[4][LANES] = {{0}}, ps[4][LANES] = {{0}}, ph[LANES] = {0}, pc[LANES] = {0};
     for (int g = 0; g < count; g++) {
-      memcpy(px[g], x + g * H + i, some * sizeof(float));
-      memcpy(ps[g], s + g * H + i, some * sizeof(float));
+      memcpy(px[g], x + g * H + i, lanes * sizeof(float));
+      memcpy(ps[g], s + g * H + i, lanes * sizeof(float));
     }
-    memcpy(ph, h + i, some * sizeof(float));
+    memcpy(ph, h + i, lanes * sizeof(float));
     vector next;
     if (kind == GRU) {
       vector r = sigmoid(load(px[0]) + load(ps[0])), z = sigmoid(load(px[1]) + load(ps[1]));
       vector new = hyperbolic(load(px[2]) + r * load(ps[2]));
       next = new + z * (load(ph) - new);
     } else if (kind == LSTM) {
-      memcpy(pc, cell + i, some * sizeof(float));
+      memcpy(pc, cell + i, lanes * sizeof(float));
       vector in = sigmoid(load(px[0]) + load(ps[0])), forget = sigmoid(load(px[1]) + load(ps[1]));
       vector new = hyperbolic(load(px[2]) + load(ps[2])), out = sigmoid(load(px[3]) + load(ps[3]));
       vector kept = forget * load(pc) + in * new;
       next = out * hyperbolic(kept);
       store(pc, kept);
-      memcpy(cell + i, pc, some * sizeof(float));
+      memcpy(cell + i, pc, lanes * sizeof(float));
     } else {
       next = hyperbolic(load(px[0]) + load(ps[0]));
     }
     store(ph, next);
-    memcpy(h + i, ph, some * sizeof(float));
+    memcpy(h + i, ph, lanes * sizeof(float));
   }
 }
 
-/* `from`: what the inputs say to the gates; `extra`: what the hidden state says; `to`: the states, hidden then cell. */
+/* `source`: input projection of the gates; `extra`: hidden projection; `target`: the states, hidden then cell. */
 static void gates(const Operation *o, const Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++)
-    gate(o->kind, o->size, reg(c, o->from, n), reg(c, o->extra, n), reg(c, o->to, n) + o->at, reg(c, o->to, n) + o->place);
+    gate(o->kind, o->size, reg(c, o->source, n), reg(c, o->extra, n), reg(c, o->target, n) + o->column, reg(c, o->target, n) + o->offset);
 }
 
-/* A recurrent network over whole sentences, one way (`heads` 1: backwards; `entry`: the kind of cell). `from`: what the
-   inputs say to the gates at each entry; `to` and `extra`: the hidden states and the cells there, from column `at` on. */
-static void recur(const Operation *o, Worker *w) {
+/* RNN over whole sentences in one direction (`heads` 1: backwards; `extent`: the kind of cell). `source`: input
+   projection of the gates; `target` and `extra`: hidden states and LSTM cells, from column `column` on. */
+static void rnn(const Operation *o, Worker *w) {
   const Context *c = w->c;
   const Weight *weight = o->weight;
-  int H = o->size, G = weight->outputs, wide = (G + PANEL - 1) / PANEL * PANEL;
+  int H = o->size, G = weight->outputs, padded_gates = (G + PANEL - 1) / PANEL * PANEL;
   int64_t first, last, longest = 0;
   share(w, c->sentences, &first, &last);
   int64_t B = last - first, *alive;
   if (B == 0) return;
   for (int64_t b = first; b < last; b++)
     longest = c->starts[b + 1] - c->starts[b] > longest ? c->starts[b + 1] - c->starts[b] : longest;
-  float *hidden = room(&w->scores, B * (2 * H + wide) * sizeof(float) + B * sizeof(int64_t) + 64);
-  float *cells = hidden + B * H, *said = cells + B * H;
-  alive = (int64_t *)(said + B * wide);
+  float *hidden = scratch(&w->scores, B * (2 * H + padded_gates) * sizeof(float) + B * sizeof(int64_t) + 64);
+  float *cells = hidden + B * H, *gates_now = cells + B * H;
+  alive = (int64_t *)(gates_now + B * padded_gates);
   memset(hidden, 0, 2 * B * H * sizeof(float));
   int64_t count = B;
   for (int64_t i = 0; i < B; i++) alive[i] = first + i;
   for (int64_t t = 0; t < longest; t++) {
     int64_t kept = 0;
-    for (int64_t i = 0; i < count; i++) { /* those that have ended make room */
+    for (int64_t i = 0; i < count; i++) { /* drop sentences that have ended */
       int64_t b = alive[i];
       if (c->starts[b + 1] - c->starts[b] <= t) continue;
       if (kept != i) {
@@ -804,48 +804,49 @@ static void recur(const Operation *o, Worker *w) {
     }
     count = kept;
     Inputs in = inputs_of(weight, hidden, H, count, &w->inputs);
-    for (int64_t p = 0; p < wide / PANEL; p++)
+    for (int64_t p = 0; p < padded_gates / PANEL; p++)
       for (int64_t n = 0; n < count; n += TILE) {
         int rows = count - n < TILE ? count - n : TILE;
         vector out[TILE][4];
         products(weight, &in, n, p, out, rows);
         for (int i = 0; i < rows; i++)
-          for (int j = 0; j < 4; j++) store(said + (n + i) * wide + p * PANEL + LANES * j, out[i][j]);
+          for (int j = 0; j < 4; j++) store(gates_now + (n + i) * padded_gates + p * PANEL + LANES * j, out[i][j]);
       }
     for (int64_t i = 0; i < count; i++) {
       int64_t row = o->heads ? c->starts[alive[i] + 1] - 1 - t : c->starts[alive[i]] + t;
-      gate(o->entry, H, reg(c, o->from, row), said + i * wide, hidden + i * H, cells + i * H);
-      memcpy(reg(c, o->to, row) + o->at, hidden + i * H, H * sizeof(float));
-      if (o->entry == LSTM) memcpy(reg(c, o->extra, row) + o->at, cells + i * H, H * sizeof(float));
+      gate(o->extent, H, reg(c, o->source, row), gates_now + i * padded_gates, hidden + i * H, cells + i * H);
+      memcpy(reg(c, o->target, row) + o->column, hidden + i * H, H * sizeof(float));
+      if (o->extent == LSTM) memcpy(reg(c, o->extra, row) + o->column, cells + i * H, H * sizeof(float));
     }
   }
 }
 
-/* Puts a piece in its place among the likeliest; of two as likely, the first. */
-static inline void insert(float *likely, int64_t *pieces, int64_t count, float x, int64_t piece) {
+/* Inserts a token into the sorted top k; of two as likely, the first stays ahead. */
+static inline void insert(float *likely, int64_t *tokens, int64_t count, float x, int64_t token) {
   int64_t i = count - 1;
   while (i > 0 && x > likely[i - 1]) {
-    likely[i] = likely[i - 1], pieces[i] = pieces[i - 1];
+    likely[i] = likely[i - 1], tokens[i] = tokens[i - 1];
     i--;
   }
-  likely[i] = x, pieces[i] = piece;
+  likely[i] = x, tokens[i] = token;
 }
 
-/* The likeliest pieces, of a vocabulary whose scores are never all at hand: each panel is looked at and forgotten. */
-static void best(const Operation *o, Worker *w) {
+/* Top-k tokens by an output projection whose logits are never held all at once: panel by panel, with a running
+   softmax denominator. */
+static void top_tokens(const Operation *o, Worker *w) {
   const Context *c = w->c;
   const Weight *weight = o->weight;
-  int64_t panels = (weight->outputs + PANEL - 1) / PANEL, K = c->best, first, last;
+  int64_t panels = (weight->outputs + PANEL - 1) / PANEL, K = c->k, first, last;
   share(w, panels, &first, &last);
   int64_t width = 2 + 2 * K + 1;
   for (int64_t n = 0; n < c->rows; n++) {
-    float *found = c->sharing + (n * w->parts + w->part) * width;
-    found[0] = -INFINITY, found[1] = 0, found[2] = -INFINITY;
-    for (int64_t k = 0; k < K; k++) found[3 + k] = -INFINITY, found[3 + K + k] = 0;
+    float *part = c->partial + (n * w->parts + w->part) * width;
+    part[0] = -INFINITY, part[1] = 0, part[2] = -INFINITY;
+    for (int64_t k = 0; k < K; k++) part[3 + k] = -INFINITY, part[3 + K + k] = 0;
   }
   if (first == last) return;
-  Inputs in = inputs_of(weight, reg(c, o->from, 0), c->widths[o->from], c->rows, &w->inputs);
-  int64_t *at = room(&w->scores, K * sizeof(int64_t) * c->rows);
+  Inputs in = inputs_of(weight, reg(c, o->source, 0), c->widths[o->source], c->rows, &w->inputs);
+  int64_t *at = scratch(&w->scores, K * sizeof(int64_t) * c->rows);
   for (int64_t i = 0; i < K * c->rows; i++) at[i] = -1;
   for (int64_t p = first; p < last; p++)
     for (int64_t n = 0; n < c->rows; n += TILE) {
@@ -853,7 +854,7 @@ static void best(const Operation *o, Worker *w) {
       vector out[TILE][4];
       products(weight, &in, n, p, out, rows);
       for (int i = 0; i < rows; i++) {
-        float *found = c->sharing + ((n + i) * w->parts + w->part) * width, *likely = found + 3;
+        float *part = c->partial + ((n + i) * w->parts + w->part) * width, *likely = part + 3;
         int columns = weight->outputs - p * PANEL < PANEL ? weight->outputs - p * PANEL : PANEL;
         float logits[PANEL];
         for (int j = 0; j < 4; j++) store(logits + LANES * j, out[i][j]);
@@ -862,58 +863,58 @@ static void best(const Operation *o, Worker *w) {
         for (int j = 0; j < 4; j++) v[j] = load(logits + LANES * j);
         most = larger(larger(v[0], v[1]), larger(v[2], v[3]));
         float top = largest_of(most);
-        if (top > found[0]) found[1] *= expf(found[0] - top), found[0] = top;
-        if (top != top) found[1] = top, found[0] = found[0] > -INFINITY ? found[0] : 0; /* no number: nothing is likely */
-        if (found[0] == -INFINITY) continue;
-        vector total = spread(0);
-        for (int j = 0; j < 4; j++) total += exponential(v[j] - found[0]);
-        found[1] += sum_of(total);
-        int64_t e = c->end_piece - p * PANEL;
-        if (e >= 0 && e < PANEL) found[2] = logits[e];
+        if (top > part[0]) part[1] *= expf(part[0] - top), part[0] = top;
+        if (top != top) part[1] = top, part[0] = part[0] > -INFINITY ? part[0] : 0; /* NaN: no token is likely */
+        if (part[0] == -INFINITY) continue;
+        vector total = broadcast(0);
+        for (int j = 0; j < 4; j++) total += exponential(v[j] - part[0]);
+        part[1] += sum_of(total);
+        int64_t e = c->eos - p * PANEL;
+        if (e >= 0 && e < PANEL) part[2] = logits[e];
         if (top > likely[K - 1])
           for (int j = 0; j < columns; j++)
-            if (logits[j] > likely[K - 1] && !(c->never && c->never[p * PANEL + j]))
+            if (logits[j] > likely[K - 1] && !(c->suppressed && c->suppressed[p * PANEL + j]))
               insert(likely, at + (n + i) * K, K, logits[j], p * PANEL + j);
       }
     }
   for (int64_t n = 0; n < c->rows; n++) {
-    float *found = c->sharing + (n * w->parts + w->part) * width;
-    for (int64_t k = 0; k < K; k++) found[3 + K + k] = (float)at[n * K + k];
+    float *part = c->partial + (n * w->parts + w->part) * width;
+    for (int64_t k = 0; k < K; k++) part[3 + K + k] = (float)at[n * K + k];
   }
 }
 
-/* What the parts found, put together. Pieces are counted in floats until here: a vocabulary has less than 2^24. */
-static void gather_best(const Worker *w) {
+/* Merges the top k of all threads. Token ids are floats until here: a vocabulary has less than 2^24. */
+static void merge_top_tokens(const Worker *w) {
   const Context *c = w->c;
-  int64_t K = c->best, width = 2 + 2 * K + 1, first, last;
+  int64_t K = c->k, width = 2 + 2 * K + 1, first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++) {
     float top = -INFINITY, end = -INFINITY, total = 0;
-    float *likely = c->likely + n * K;
-    int64_t *pieces = c->pieces + n * K;
-    for (int64_t k = 0; k < K; k++) likely[k] = -INFINITY, pieces[k] = -1;
+    float *likely = c->top_log_probs + n * K;
+    int64_t *tokens = c->top_tokens + n * K;
+    for (int64_t k = 0; k < K; k++) likely[k] = -INFINITY, tokens[k] = -1;
     for (int p = 0; p < w->parts; p++) {
-      const float *found = c->sharing + (n * w->parts + p) * width;
-      if (found[0] > top) top = found[0];
-      if (found[2] > end) end = found[2];
+      const float *part = c->partial + (n * w->parts + p) * width;
+      if (part[0] > top) top = part[0];
+      if (part[2] > end) end = part[2];
     }
     for (int p = 0; p < w->parts; p++) {
-      const float *found = c->sharing + (n * w->parts + p) * width;
-      if (found[0] > -INFINITY) total += found[1] * expf(found[0] - top);
+      const float *part = c->partial + (n * w->parts + p) * width;
+      if (part[0] > -INFINITY) total += part[1] * expf(part[0] - top);
       for (int64_t k = 0; k < K; k++)
-        if (found[3 + K + k] >= 0 && (found[3 + k] > likely[K - 1] || pieces[K - 1] < 0))
-          insert(likely, pieces, K, found[3 + k], (int64_t)found[3 + K + k]);
+        if (part[3 + K + k] >= 0 && (part[3 + k] > likely[K - 1] || tokens[K - 1] < 0))
+          insert(likely, tokens, K, part[3 + k], (int64_t)part[3 + K + k]);
     }
     float norm = top + logf(total);
     for (int64_t k = 0; k < K; k++) {
       likely[k] -= norm;
-      if (pieces[k] < 0) pieces[k] = 0; /* no numbers at all: nothing is likely */
+      if (tokens[k] < 0) tokens[k] = 0; /* all NaN: no token is likely */
     }
-    c->end[n] = end - norm;
+    c->eos_log_probs[n] = end - norm;
   }
 }
 
-/* --- threads that compute one program together --------------------------------------------------------------- */
+/* --- threads that run one program together ------------------------------------------------------------------- */
 
 typedef struct Team {
   int parts;
@@ -927,7 +928,7 @@ typedef struct Team {
   pthread_cond_t wake;
 } Team;
 
-static inline void rest(void) {
+static inline void pause_thread(void) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #else
@@ -935,9 +936,9 @@ static inline void rest(void) {
 #endif
 }
 
-#define PATIENCE 20000 /* looks before a thread that waits lets others run */
+#define PATIENCE 20000 /* polls before a waiting thread yields or sleeps */
 
-static void meet(Team *t) {
+static void barrier(Team *t) {
   if (t->parts == 1) return;
   long phase = atomic_load(&t->phase);
   if (atomic_fetch_add(&t->arrived, 1) == t->parts - 1) {
@@ -946,7 +947,7 @@ static void meet(Team *t) {
     return;
   }
   for (int looks = 0; atomic_load(&t->phase) == phase; looks++) {
-    if (looks < PATIENCE) rest();
+    if (looks < PATIENCE) pause_thread();
     else sched_yield();
   }
 }
@@ -959,36 +960,36 @@ static void compute(Team *t, Worker *w) {
       case NORM: normalise(o, w); break;
       case LINEAR: linear(o, w); break;
       case COPY: copy(o, w); break;
-      case STORE: store_block(o, w); break;
-      case MEMORISE: memorise(o, w); break;
-      case ATTEND_SENTENCE: attend_sentence(o, w); break;
-      case ATTEND_SOURCE: attend_source(o, w); break;
-      case ATTEND_PAST: attend_past(o, w); break;
-      case ADDITIVE: attend_additive(o, w); break;
-      case STATE: state(o, w); break;
+      case STORE_BLOCK: store_block(o, w); break;
+      case STORE_MEMORY: store_memory(o, w); break;
+      case ENCODER_ATTENTION: encoder_attention(o, w); break;
+      case CROSS_ATTENTION: cross_attention(o, w); break;
+      case CACHED_ATTENTION: cached_attention(o, w); break;
+      case ADDITIVE_ATTENTION: additive_attention(o, w); break;
+      case LOAD_STATE: load_state(o, w); break;
       case GRU: case LSTM: case TANH_CELL: gates(o, w); break;
-      case RECUR: recur(o, w); break;
-      case UNIT: unit(o, w); break;
+      case RNN: rnn(o, w); break;
+      case UNIT_NORM: unit_norm(o, w); break;
       case GLU: glu(o, w); break;
       case MIX: mix(o, w); break;
-      case NEAR: near(o, w); break;
-      case NEAR_PAST: near_past(o, w); break;
-      case GATE: open_gate(o, w); break;
-      case BEST: best(o, w); meet(t); gather_best(w); break;
+      case WINDOW: window(o, w); break;
+      case PAST_WINDOW: past_window(o, w); break;
+      case GATE: apply_gate(o, w); break;
+      case TOP_TOKENS: top_tokens(o, w); barrier(t); merge_top_tokens(w); break;
     }
-    meet(t);
+    barrier(t);
   }
 }
 
-typedef struct { Team *team; int part; } Member;
+typedef struct { Team *team; int part; } ThreadArguments;
 
-static void *member(void *given) {
-  Member *me = given;
+static void *run_thread(void *argument) {
+  ThreadArguments *me = argument;
   Team *t = me->team;
   Worker *w = t->workers + me->part;
   long seen = 0;
   for (;;) {
-    for (int looks = 0; atomic_load(&t->call) == seen && looks < PATIENCE; looks++) rest();
+    for (int looks = 0; atomic_load(&t->call) == seen && looks < PATIENCE; looks++) pause_thread();
     if (atomic_load(&t->call) == seen) {
       pthread_mutex_lock(&t->lock);
       while (atomic_load(&t->call) == seen) pthread_cond_wait(&t->wake, &t->lock);
@@ -1010,11 +1011,11 @@ void regard_close(Team *t) {
   pthread_cond_broadcast(&t->wake);
   pthread_mutex_unlock(&t->lock);
   for (int i = 1; i < t->parts; i++) pthread_join(t->threads[i], NULL);
-  for (int i = 0; i < t->parts; i++) free(t->workers[i].inputs.room), free(t->workers[i].scores.room);
+  for (int i = 0; i < t->parts; i++) free(t->workers[i].inputs.data), free(t->workers[i].scores.data);
   free(t->workers), free(t->threads), free(t);
 }
 
-/* As many threads as `parts`, the caller of `regard_run` among them; NULL when there is no room. */
+/* Team of `parts` threads, the caller of `regard_run` among them; NULL if there is no memory. */
 Team *regard_open(int parts) {
   Team *t = calloc(1, sizeof *t);
   if (!t) return NULL;
@@ -1023,9 +1024,9 @@ Team *regard_open(int parts) {
   pthread_mutex_init(&t->lock, NULL), pthread_cond_init(&t->wake, NULL);
   for (int i = 0; i < parts; i++) t->workers[i].part = i, t->workers[i].parts = parts;
   for (int i = 1; i < parts; i++) {
-    Member *m = malloc(sizeof *m);
+    ThreadArguments *m = malloc(sizeof *m);
     m->team = t, m->part = i;
-    if (pthread_create(&t->threads[i], NULL, member, m)) { /* as many as the system allows */
+    if (pthread_create(&t->threads[i], NULL, run_thread, m)) { /* take as many as the system allows */
       free(m);
       t->parts = i;
       for (int j = 0; j < i; j++) t->workers[j].parts = i;
@@ -1048,12 +1049,12 @@ void regard_run(Team *t, const Operation *operations, int64_t count, const Conte
     pthread_mutex_unlock(&t->lock);
   }
   compute(t, t->workers);
-  while (t->parts > 1 && atomic_load(&t->done) < t->parts - 1) rest();
+  while (t->parts > 1 && atomic_load(&t->done) < t->parts - 1) pause_thread();
 }
 
 /* --- weights into panels ------------------------------------------------------------------------------------- */
 
-/* weight (V, K), as a linear layer has it. */
+/* Packs weight (V, K), as a linear layer holds it. */
 void regard_pack(const float *weight, int64_t V, int64_t K, int precision, void *panels, float *scales, int32_t *sums) {
   int64_t group = precision == FLOAT32 ? 1 : precision == BFLOAT16 ? 2 : 4, padded_inputs = (K + group - 1) / group * group;
   for (int64_t v = 0; v < (V + PANEL - 1) / PANEL * PANEL; v++) {
@@ -1067,7 +1068,7 @@ void regard_pack(const float *weight, int64_t V, int64_t K, int precision, void 
       float x = v < V && k < K ? weight[v * K + k] : 0;
       int64_t at = panel + k / group * group * PANEL + column * group + k % group;
       if (precision == FLOAT32) ((float *)panels)[at] = x;
-      else if (precision == BFLOAT16) ((uint16_t *)panels)[at] = lowered(x);
+      else if (precision == BFLOAT16) ((uint16_t *)panels)[at] = to_bfloat16(x);
       else {
         int32_t q = (int32_t)lrintf(x * times);
         ((int8_t *)panels)[at] = (int8_t)q;

@@ -1,4 +1,4 @@
-"""A model made ready for decoding: its weights packed once, its verbs carried out by the kernels."""
+"""Packed model: weights packed once for the native kernels, behind the same `DecodingModel` interface as PyTorch."""
 
 from __future__ import annotations
 
@@ -8,35 +8,43 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from regard.data.vocabulary import EOS
 from regard.engine import convolutional, recurrent, transformer
 from regard.engine.native import why_unavailable
 from regard.engine.packed_state import PackedSource, PackedState, addresses
-from regard.engine.program import Builder, EncoderProgram, Precision, Program, Team, address, check_layout, padded
+from regard.engine.program import (
+    Builder,
+    EncoderProgram,
+    Precision,
+    Program,
+    Team,
+    address,
+    check_layout,
+    padded_entries,
+)
 from regard.models import Batch, Ensemble, Model
 from regard.models.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.shapes import Array
 
 __all__ = ["PackedModel", "pack_model", "why_not_packed"]
 
-Array = NDArray[Any]
-ROWS = 512
-"""About so many source pieces are encoded together: what they need stays in cache."""
+ENCODER_ROWS = 512
+"""About as many source tokens are encoded at once: their registers stay in cache."""
 
 
 def why_not_packed(model: Model | Ensemble) -> str | None:
-    """Why this model cannot be prepared on this machine, in a sentence; None where it can."""
+    """Return why this model cannot be packed on this machine, in a sentence; None if it can."""
     if isinstance(model, Ensemble):
-        return "PyTorch averages several models"
+        return "an ensemble is averaged by PyTorch"
     if (reason := why_unavailable()) is not None:
-        return f"the native kernels are not to be had: {reason}"
+        return f"the native kernels are not available: {reason}"
     if (device := model.device).type != "cpu":
-        return f"the model is on {device}, and the native kernels run on the processor"
+        return f"the model is on {device}, and the native kernels run on the CPU"
     if type(model) is not Model:
-        return "the weights are split over processes, and the native kernels need them whole"
+        return "the weights are sharded over processes, and the native kernels need them whole"
     family = _family(model)
     if family is None:
         return f"a {type(model.decoder).__name__} has no program for the native kernels"
@@ -44,33 +52,33 @@ def why_not_packed(model: Model | Ensemble) -> str | None:
 
 
 def pack_model(model: Model, precision: Precision = "float32", threads: int = 1) -> PackedModel:
-    """The model's verbs, by the native kernels. Its weights are copied: what is learnt later is not in them.
+    """Pack a model for the native kernels. Its weights are copied: later training does not change the copy.
 
-    `threads` compute each step together. Raises ValueError where `unprepared` says why not.
+    `threads` compute each step together. Raises ValueError with the reason if `why_not_packed` has one.
     """
     if (reason := why_not_packed(model)) is not None:
-        raise ValueError(f"this model cannot be prepared: {reason}")
+        raise ValueError(f"this model cannot be packed: {reason}")
     check_layout()
     with torch.inference_mode():
         decoder: Any = model.decoder
-        kind, shaped, first = _family(model), model.encoder.shape, None
-        memory = kind.memory_program(decoder, shaped.size, shaped.embedded, precision)
-        step, features, block = kind.step_program(decoder, precision)
+        family, sizes, initial = _family(model), model.encoder.shape, None
+        memory = family.memory_program(decoder, sizes.size, sizes.embedded, precision)
+        step, features, block = family.step_program(decoder, precision)
         encoder = _encoder_program(model, precision)
         output = decoder.output
-        best, logits = Builder(precision), Builder(precision)
-        size = output.weight.shape[1]
-        best.best(best.register(size), output.weight, output.bias)
-        told = logits.linear(logits.register(size), output.weight, output.bias)
-        if kind is recurrent:
-            first = recurrent.first_program(decoder, shaped.rows, shaped.size, precision)
-        shape = _Shape(block, features, told, output.weight.shape[0], kind is recurrent, kind is convolutional)
-    programs = _Programs(encoder, memory, first, step, best.program(), logits.program())
-    return PackedModel(model, precision, threads, programs, shape)
+        top, logits = Builder(precision), Builder(precision)
+        V, D = output.weight.shape
+        top.top_tokens(top.register(D), output.weight, output.bias)
+        logits_register = logits.linear(logits.register(D), output.weight, output.bias)
+        if family is recurrent:
+            initial = recurrent.initial_program(decoder, sizes.rows, sizes.size, precision)
+        layout = _Layout(block, features, logits_register, V, family is recurrent, family is convolutional)
+    programs = _Programs(encoder, memory, initial, step, top.build(), logits.build())
+    return PackedModel(model, precision, threads, programs, layout)
 
 
 def _family(model: Model) -> Any:
-    """The programs of a decoder's family."""
+    """Return the module with the programs of the decoder's family; None if there is none."""
     families = {
         TransformerDecoder: transformer,
         RecurrentDecoder: recurrent,
@@ -81,6 +89,7 @@ def _family(model: Model) -> Any:
 
 
 def _encoder_program(model: Model, precision: Precision) -> EncoderProgram | None:
+    """Build the encoder's program; None if PyTorch has to encode."""
     encoder = model.encoder
     if isinstance(encoder, TransformerEncoder) and transformer.why_not(encoder) is None:
         return transformer.encoder_program(encoder, precision)
@@ -94,32 +103,32 @@ def _encoder_program(model: Model, precision: Precision) -> EncoderProgram | Non
 @dataclass(frozen=True)
 class _Programs:
     encoder: EncoderProgram | None  # None: PyTorch encodes
-    memory: tuple[Program, int] | None  # and the numbers of one entry; None: nothing is read
-    first: Program | None  # of decoders that begin in a state
+    memory: tuple[Program, int] | None  # and the numbers of one entry; None: no attention
+    initial: Program | None  # of decoders that begin in a state
     step: Program
-    best: Program
+    top_tokens: Program
     logits: Program
 
 
 @dataclass(frozen=True)
-class _Shape:
+class _Layout:
     block: int  # numbers that a step leaves behind
     features: int  # register
     logits: int  # register
     vocabulary: int
-    replaces: bool  # a step's block stands for all before it
-    embedded: bool  # the decoder reads what the encoder began with
+    is_recurrent: bool  # a step's block replaces the one before
+    needs_embeddings: bool  # memories add the source embeddings
 
 
 class PackedModel:
-    """The verbs of a model. Sources and states are values here too; features and logits are arrays.
+    """`DecodingModel` over the native kernels. Sources and states are values here too; features are arrays.
 
-    One object serves one thread at a time; `another` gives a second that shares the weights.
+    One object serves one thread at a time; `clone` makes another that shares the weights.
     """
 
-    def __init__(self, model: Model, precision: Precision, threads: int, programs: _Programs, shape: _Shape) -> None:
+    def __init__(self, model: Model, precision: Precision, threads: int, programs: _Programs, layout: _Layout) -> None:
         self.model, self.precision, self.max_target = model, precision, model.max_target
-        self._programs, self._shape, self._team = programs, shape, Team(threads)
+        self._programs, self._layout, self._team = programs, layout, Team(threads)
         self._masks: dict[tuple[int, ...], Array] = {}
 
     @property
@@ -128,43 +137,42 @@ class PackedModel:
 
     @property
     def threads(self) -> int:
-        """How many threads compute each step."""
+        """Number of threads that compute each step together."""
         return self._team.threads
 
     def clone(self, threads: int = 1) -> PackedModel:
-        """The same weights for another thread, or for so many that compute each step together."""
-        return PackedModel(self.model, self.precision, threads, self._programs, self._shape)
+        """Share the weights with a model for another thread, or for several that compute each step together."""
+        return PackedModel(self.model, self.precision, threads, self._programs, self._layout)
 
     @torch.inference_mode()
     def encode(self, batch: Batch) -> PackedSource:
-        """Read a batch of sentences, and prepare what the decoder reads of each."""
+        """Encode a batch, and project its outputs to the memories that the decoder attends to."""
         keep = batch.keep
         if self._programs.encoder is None:
-            return self._read_elsewhere(batch)
+            return self._encode_by_pytorch(batch)
         counts = np.full(len(batch.data), batch.data.shape[1]) if keep is None else keep.sum(1).numpy()
-        pieces = (batch.data.flatten() if keep is None else batch.data[keep]).numpy()
-        return self.read(pieces, counts)
+        tokens = (batch.data.flatten() if keep is None else batch.data[keep]).numpy()
+        return self._encode_tokens(tokens, counts)
 
-    def _read_elsewhere(self, batch: Batch) -> PackedSource:
-        """By PyTorch: pictures, and what has no program. Of the lower precisions it knows bfloat16."""
+    def _encode_by_pytorch(self, batch: Batch) -> PackedSource:
+        """Encode images, and what has no program; of the lower precisions PyTorch supports bfloat16."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bfloat16"):
             encoded = self.model.encoder(batch)
-        (B, S, _), kept = encoded.outputs.shape, encoded.keep
-        entries = np.full(B, S) if kept is None else kept.sum(1).numpy()
-        both = (encoded.outputs.float(), encoded.embedded.float())
-        told, began = (x.flatten(0, 1) if kept is None else x[kept] for x in both)
-        source = self._remember(told.numpy(), began.numpy(), entries)
-        return self._with_first(source, encoded.summary.float().numpy())
+        (B, S, _), keep = encoded.outputs.shape, encoded.keep
+        entries = np.full(B, S) if keep is None else keep.sum(1).numpy()
+        padded = (encoded.outputs.float(), encoded.embedded.float())
+        outputs, embedded = (x.flatten(0, 1) if keep is None else x[keep] for x in padded)
+        source = self._memories(outputs.numpy(), embedded.numpy(), entries)
+        return self._with_initial_states(source, encoded.summary.float().numpy())
 
-    def read(self, pieces: Array, counts: Array) -> PackedSource:
-        """Read sentences that stand one after another, each of so many pieces."""
-        assert self._programs.encoder is not None
+    def _encode_tokens(self, tokens: Array, counts: Array) -> PackedSource:
+        """Encode sentences that stand one after another, of these numbers of tokens, some at a time."""
         ends, parts, first = np.cumsum(counts), [], 0
         while first < len(counts):
             start = int(ends[first] - counts[first])
-            last = max(first + 1, int(np.searchsorted(ends, start + ROWS, side="right")))
+            last = max(first + 1, int(np.searchsorted(ends, start + ENCODER_ROWS, side="right")))
             stop = int(ends[last - 1])
-            parts.append(self._read_some(pieces[start:stop], counts[first:last]))
+            parts.append(self._encode_some(tokens[start:stop], counts[first:last]))
             first = last
         source = parts[0]
         for part in parts[1:]:
@@ -172,113 +180,116 @@ class PackedModel:
         return source
 
     def begin(self, source: PackedSource) -> PackedState:
-        """The state before the first piece, one row a sentence."""
+        """Return the state before the first token, one row a sentence."""
         B, zeros = len(source), np.zeros(len(source), np.int64)
-        if self._shape.replaces:
-            return PackedState(zeros, zeros + 1, source.first[:, None], source.kept)
+        if self._layout.is_recurrent:
+            return PackedState(zeros, zeros + 1, source.initial_states[:, None], source.buffers)
         return PackedState(zeros, zeros, np.zeros((B, 0), np.int64), ())
 
     def step(self, tokens: Any, state: PackedState, source: PackedSource) -> tuple[Array, PackedState]:
-        """Take T ≥ 1 more pieces in, (N, T): features (N, T, D) and the state after."""
-        given = np.asarray(tokens, np.int64)
-        told = []
-        for column in given.T:
+        """Take T ≥ 1 more tokens (N, T) in; return features (N, T, D) and the state after them."""
+        steps = []
+        for column in np.asarray(tokens, np.int64).T:
             features, state = self._step(np.ascontiguousarray(column), state, source)
-            told.append(features)
-        return np.stack(told, 1), state
+            steps.append(features)
+        return np.stack(steps, 1), state
 
     def project(self, features: Any) -> torch.Tensor:
-        """Features (N, T, D) into logits (N, T, V)."""
-        given = np.ascontiguousarray(np.asarray(features), np.float32)
-        rows, program = given.size // given.shape[-1], self._programs.logits
-        room = program.room(rows)
-        program.register(room, 0, rows)[:] = given.reshape(rows, -1)
-        program.run(self._team, rows)
-        logits = program.register(room, self._shape.logits, rows)[:, : self._shape.vocabulary]
-        return torch.from_numpy(logits.copy()).view(*given.shape[:-1], -1)
+        """Project features (N, T, D) to logits (N, T, V)."""
+        array = np.ascontiguousarray(np.asarray(features), np.float32)
+        rows, program = array.size // array.shape[-1], self._programs.logits
+        program.register(program.registers(rows), 0, rows)[:] = array.reshape(rows, -1)
+        registers = program.run(self._team, rows)
+        logits = program.register(registers, self._layout.logits, rows)[:, : self._layout.vocabulary]
+        return torch.from_numpy(logits.copy()).view(*array.shape[:-1], -1)
 
     def top_tokens(self, features: Any, k: int, suppressed: Sequence[int] = ()) -> tuple[Any, Any, Any]:
-        """What may be written next, of the features (N, T, D): as `Model.best` tells it."""
+        """Return the k likeliest next tokens after features (N, T, D), as `Model.top_tokens` does."""
         last = np.ascontiguousarray(np.asarray(features)[:, -1], np.float32)
-        return tuple(map(torch.from_numpy, self.likeliest(last, k, suppressed)))  # type: ignore[return-value]
-
-    def likeliest(self, features: Array, k: int, never: Sequence[int] = ()) -> tuple[Array, Array, Array]:
-        """The same of features (N, D), as arrays."""
-        N, K = len(features), min(k, self._shape.vocabulary)
-        likely, pieces, end = np.empty((N, K), np.float32), np.empty((N, K), np.int64), np.empty(N, np.float32)
-        sharing = np.empty(N * self.threads * (3 + 2 * K), np.float32)
-        self._programs.best.run(
-            self._team, N, features, best=K, likely=address(likely), pieces=address(pieces), end=address(end),
-            end_piece=EOS, never=self._mask(tuple(never)), sharing=address(sharing),
+        N, k = len(last), min(k, self._layout.vocabulary)
+        log_probs, tokens, eos_log_probs = (
+            np.empty((N, k), np.float32),
+            np.empty((N, k), np.int64),
+            np.empty(N, np.float32),
+        )
+        partial = np.empty(N * self.threads * (3 + 2 * k), np.float32)
+        self._programs.top_tokens.run(
+            self._team, N, last, k=k, top_log_probs=address(log_probs), top_tokens=address(tokens),
+            eos_log_probs=address(eos_log_probs), eos=EOS, suppressed=self._mask(tuple(suppressed)),
+            partial=address(partial),
         )  # fmt: skip
-        return likely, pieces, end
+        return torch.from_numpy(log_probs), torch.from_numpy(tokens), torch.from_numpy(eos_log_probs)
 
-    def _mask(self, never: tuple[int, ...]) -> int:
-        if not never:
+    def _mask(self, suppressed: tuple[int, ...]) -> int:
+        """Return the address of a mask (V,) of suppressed tokens; zero if there are none."""
+        if not suppressed:
             return 0
-        if never not in self._masks:
-            mask = self._masks[never] = np.zeros(self._shape.vocabulary, np.uint8)
-            mask[list(never)] = 1
-        return address(self._masks[never])
+        if suppressed not in self._masks:
+            mask = self._masks[suppressed] = np.zeros(self._layout.vocabulary, np.uint8)
+            mask[list(suppressed)] = 1
+        return address(self._masks[suppressed])
 
     def _step(self, tokens: Array, state: PackedState, source: PackedSource) -> tuple[Array, PackedState]:
-        N, program, shape = len(tokens), self._programs.step, self._shape
+        """Take one more token (N,) in; return features (N, D) and the state after it."""
+        N, program, layout = len(tokens), self._programs.step, self._layout
         memories, entries = source.memories, source.entries
         if len(memories) != N:
             memories, entries = (np.repeat(x, N // len(memories)) for x in (memories, entries))
-        blocks, past = np.empty((N, shape.block), np.float32), np.ascontiguousarray(state.past)
-        program.reach(past.shape[1] + 1)
+        blocks, past = np.empty((N, layout.block), np.float32), np.ascontiguousarray(state.past)
+        program.ensure_positions(past.shape[1] + 1)
         registers = program.run(
             self._team, N, tokens=address(tokens), positions=address(state.position), memories=address(memories),
             entries=address(entries), past=address(past), stride=past.shape[1], lengths=address(state.lengths),
-            blocks=address(blocks), block=shape.block,
+            blocks=address(blocks), block=layout.block,
         )  # fmt: skip
-        features = program.register(registers, shape.features, N).copy()
-        return features, state.replaced(blocks) if shape.replaces else state.grown(blocks)
+        features = program.register(registers, layout.features, N).copy()
+        return features, state.replace(blocks) if layout.is_recurrent else state.append(blocks)
 
-    def _read_some(self, pieces: Array, counts: Array) -> PackedSource:
-        assert self._programs.encoder is not None
+    def _encode_some(self, tokens: Array, counts: Array) -> PackedSource:
+        """Encode sentences that stand one after another, all at once."""
         encoder = self._programs.encoder
+        assert encoder is not None, "encoders without a program go through PyTorch"
         program = encoder.program
-        pieces, rows = np.ascontiguousarray(pieces, np.int64), len(pieces)
+        tokens, rows = np.ascontiguousarray(tokens, np.int64), len(tokens)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         positions = np.arange(rows, dtype=np.int64) - np.repeat(starts[:-1], counts)
-        program.reach(int(counts.max()))
+        program.ensure_positions(int(counts.max()))
         registers = program.run(
-            self._team, rows, tokens=address(pieces), positions=address(positions), starts=address(starts),
+            self._team, rows, tokens=address(tokens), positions=address(positions), starts=address(starts),
             sentences=len(counts),
         )  # fmt: skip
-        told, embedded = (program.register(registers, number, rows) for number in (encoder.told, encoder.embedded))
-        source = self._remember(told, embedded, counts)
-        if self._programs.first is None:
+        numbers = (encoder.outputs, encoder.embedded)
+        outputs, embedded = (program.register(registers, number, rows) for number in numbers)
+        source = self._memories(outputs, embedded, counts)
+        if self._programs.initial is None:
             return source
-        return self._with_first(source, encoder.summary(registers, starts))
+        return self._with_initial_states(source, encoder.summary(registers, starts))
 
-    def _remember(self, outputs: Array, embedded: Array, counts: Array) -> PackedSource:
-        """The memories of sentences whose entries (M, D), and what they began as, stand one after another."""
+    def _memories(self, outputs: Array, embedded: Array, counts: Array) -> PackedSource:
+        """Build the memories of sentences whose outputs and embeddings (M, D) stand one after another."""
         counts, none = np.ascontiguousarray(counts, np.int64), np.zeros(len(counts), np.int64)
         if self._programs.memory is None:
             return PackedSource(none, counts, none, ())
         (program, entry), rows = self._programs.memory, len(outputs)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        ends = np.cumsum(padded(counts)) * entry
-        room = np.empty(int(ends[-1]), np.float32)
-        memories = address(room) + 4 * np.concatenate([[0], ends[:-1]]).astype(np.int64)
-        registers = program.room(rows)
+        ends = np.cumsum(padded_entries(counts)) * entry
+        buffer = np.empty(int(ends[-1]), np.float32)
+        memories = address(buffer) + 4 * np.concatenate([[0], ends[:-1]]).astype(np.int64)
+        registers = program.registers(rows)
         program.register(registers, 0, rows)[:] = outputs
-        if self._shape.embedded:
+        if self._layout.needs_embeddings:
             program.register(registers, 1, rows)[:] = embedded
         program.run(
             self._team, rows, starts=address(starts), sentences=len(counts), memories=address(memories)
         )  # fmt: skip
-        return PackedSource(memories, counts, none, (room,))
+        return PackedSource(memories, counts, none, (buffer,))
 
-    def _with_first(self, source: PackedSource, summary: Array) -> PackedSource:
-        """With the state that the decoder begins in, where it has one; the summary is (B, L, D)."""
-        program = self._programs.first
+    def _with_initial_states(self, source: PackedSource, summary: Array) -> PackedSource:
+        """Add the decoder's initial states, if it has any, from the summary (B, L, D)."""
+        program = self._programs.initial
         if program is None:
             return source
-        rows, blocks = len(summary), np.zeros((len(summary), self._shape.block), np.float32)
-        program.register(program.room(rows), 0, rows)[:] = summary.reshape(rows, -1)
-        program.run(self._team, rows, blocks=address(blocks), block=self._shape.block)
-        return PackedSource(source.memories, source.entries, addresses(blocks), (*source.kept, blocks))
+        rows, blocks = len(summary), np.zeros((len(summary), self._layout.block), np.float32)
+        program.register(program.registers(rows), 0, rows)[:] = summary.reshape(rows, -1)
+        program.run(self._team, rows, blocks=address(blocks), block=self._layout.block)
+        return PackedSource(source.memories, source.entries, addresses(blocks), (*source.buffers, blocks))

@@ -1,4 +1,4 @@
-"""A model's arithmetic written down as a list of operations that the kernels carry out in one call."""
+"""Programs for the native kernels: a model's arithmetic as a list of operations on registers, run in one call."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from regard.engine.native import kernels
+from regard.shapes import Array
 
-__all__ = ["Builder", "EncoderProgram", "Precision", "Program", "Team", "address", "check_layout", "padded"]
+__all__ = ["Builder", "EncoderProgram", "Precision", "Program", "Team", "address", "check_layout", "padded_entries"]
 
 Precision = Literal["float32", "bfloat16", "int8"]
 PRECISIONS: dict[str, int] = {"float32": 0, "bfloat16": 1, "int8": 2}
@@ -22,13 +22,14 @@ GROUP = {"float32": 1, "bfloat16": 2, "int8": 4}
 BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
 ACTIVATIONS = {"none": 0, "relu": 1, "gelu": 2, "silu": 3, "tanh": 4}
 KINDS = (
-    "embed", "norm", "linear", "copy", "store", "memorise", "attend_sentence", "attend_source", "attend_past",
-    "additive", "state", "gru", "lstm", "tanh", "recur", "unit", "glu", "mix", "near", "near_past", "gate", "best",
+    "embed", "norm", "linear", "copy", "store_block", "store_memory", "encoder_attention", "cross_attention",
+    "cached_attention", "additive_attention", "load_state", "gru", "lstm", "tanh", "rnn", "unit_norm", "glu", "mix",
+    "window", "past_window", "gate", "top_tokens",
 )  # fmt: skip
 PANEL, LANES = 64, 16
-FIRST_PLACES = 256
-Array = NDArray[Any]
-Places = Callable[[int], Array]
+MIN_POSITIONS = 256
+Positions = Callable[[int], Array]
+"""The embeddings (n, D) of the first n positions."""
 Layer = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -41,17 +42,21 @@ class _Weight(ctypes.Structure):
 
 class _Operation(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("kind", "source", "to", "extra", "at", "size", "heads", "bend")),
-        ("place", ctypes.c_int64),
+        *(
+            (name, ctypes.c_int32)
+            for name in ("kind", "source", "target", "extra", "column", "size", "heads", "activation")
+        ),
+        ("offset", ctypes.c_int64),
         ("scale", ctypes.c_float),
-        ("entry", ctypes.c_int32),
+        ("extent", ctypes.c_int32),
         *((name, ctypes.c_void_p) for name in ("table", "second", "weight")),
     )
 
 
 CONTEXT = (
     "rows", "offsets", "widths", "registers", "tokens", "positions", "starts", "sentences", "memories", "entries",
-    "past", "stride", "lengths", "blocks", "block", "best", "likely", "pieces", "end", "end_piece", "never", "sharing",
+    "past", "stride", "lengths", "blocks", "block", "k", "top_log_probs", "top_tokens", "eos_log_probs", "eos",
+    "suppressed", "partial",
 )  # fmt: skip
 
 
@@ -60,44 +65,44 @@ class _Context(ctypes.Structure):
 
 
 def address(array: Array) -> int:
-    """Where the numbers of an array are."""
+    """Return the address of an array's first number."""
     return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
-def padded(entries: Array) -> Array:
-    """Entries of a memory as the kernels lay them out: in whole vectors."""
+def padded_entries(entries: Array) -> Array:
+    """Round numbers of memory entries up to whole vectors, as the kernels lay them out."""
     return (entries + LANES - 1) // LANES * LANES
 
 
 @dataclass
 class Builder:
-    """Writes a program. Registers are named by numbers, one row of each for each row of the input."""
+    """Builds a program. Registers are numbered; each is a matrix with a row for each row of the input."""
 
     precision: Precision
     widths: list[int] = field(default_factory=list)
     operations: list[_Operation] = field(default_factory=list)
-    kept: list[Any] = field(default_factory=list)
-    places: tuple[int, Places] | None = None
+    buffers: list[Any] = field(default_factory=list)  # own the memory that operations point into
+    positions: tuple[int, Positions] | None = None  # the operation that adds them, and their embeddings
 
     def register(self, width: int) -> int:
-        """A new register."""
+        """Add a register; return its number."""
         self.widths.append(width)
         return len(self.widths) - 1
 
-    def embed(self, table: torch.Tensor, scale: float, places: Places | None = None) -> int:
-        """The vectors of the pieces, times a scale, plus those of their positions; `places(n)` gives the first n."""
-        to = self.register(table.shape[1])
-        if places is not None:
-            self.places = (len(self.operations), places)
-        self._add("embed", to=to, size=table.shape[1], scale=scale, table=self._numbers(table))
-        return to
+    def embed(self, table: torch.Tensor, scale: float, positions: Positions | None = None) -> int:
+        """Embed the input tokens: rows of the table (V, D) times a scale, plus those of their positions."""
+        target = self.register(table.shape[1])
+        if positions is not None:
+            self.positions = (len(self.operations), positions)
+        self._add("embed", target=target, size=table.shape[1], scale=scale, table=self._floats(table))
+        return target
 
-    def norm(self, source: int, layer: torch.nn.LayerNorm, to: int | None = None) -> int:
-        """A register normalised."""
-        to = self.register(self.widths[source]) if to is None else to
-        weight, bias = self._numbers(layer.weight), self._numbers(layer.bias)
-        self._add("norm", source, to, size=self.widths[source], scale=layer.eps, table=weight, second=bias)
-        return to
+    def norm(self, source: int, layer: torch.nn.LayerNorm, target: int | None = None) -> int:
+        """Apply layer normalisation to a register."""
+        target = self.register(self.widths[source]) if target is None else target
+        weight, bias = self._floats(layer.weight), self._floats(layer.bias)
+        self._add("norm", source, target, size=self.widths[source], scale=layer.eps, table=weight, second=bias)
+        return target
 
     def linear(
         self,
@@ -105,64 +110,76 @@ class Builder:
         weight: torch.Tensor,
         bias: torch.Tensor | None = None,
         *,
-        bend: str = "none",
+        activation: str = "none",
         plus: int = -1,
-        to: int | None = None,
-        at: int = 0,
-        place: int = 0,
+        target: int | None = None,
+        column: int = 0,
+        offset: int = 0,
     ) -> int:
-        """Columns of `source` from `place` on, times a weight (V, K), bent, plus a register: into others from `at`."""
-        to = self.register(weight.shape[0]) if to is None else to
+        """Apply a linear layer (V, K) and an activation to columns of `source` from `offset` on; add register `plus`.
+
+        The result goes to columns of `target` from `column` on; None: a new register.
+        """
+        target = self.register(weight.shape[0]) if target is None else target
         self._add(
             "linear",
             source,
-            to,
+            target,
             extra=plus,
-            at=at,
-            place=place,
-            bend=ACTIVATIONS[bend],
+            column=column,
+            offset=offset,
+            activation=ACTIVATIONS[activation],
             weight=self._weight(weight, bias),
         )
-        return to
+        return target
 
-    def add(self, kind: str, source: int = -1, to: int = -1, **values: Any) -> None:
-        """Any other operation; tensors among the values are kept."""
-        given = {k: self._numbers(v) if isinstance(v, torch.Tensor) else v for k, v in values.items()}
-        if isinstance(bend := given.get("bend"), str):
-            given["bend"] = ACTIVATIONS[bend]
-        self._add(kind, source, to, **given)
+    def add(self, kind: str, source: int = -1, target: int = -1, **fields: Any) -> None:
+        """Add an operation of any other kind; tensors among its fields are copied."""
+        values = {k: self._floats(v) if isinstance(v, torch.Tensor) else v for k, v in fields.items()}
+        if isinstance(activation := values.get("activation"), str):
+            values["activation"] = ACTIVATIONS[activation]
+        self._add(kind, source, target, **values)
 
-    def mix(self, one: int, other: int, scale: float, to: int | None = None) -> int:
-        """The sum of two registers, times a scale."""
-        to = self.register(self.widths[one]) if to is None else to
-        self._add("mix", one, to, extra=other, size=self.widths[one], scale=scale)
-        return to
+    def mix(self, first: int, second: int, scale: float, target: int | None = None) -> int:
+        """Add two registers, and multiply the sum by a scale."""
+        target = self.register(self.widths[first]) if target is None else target
+        self._add("mix", first, target, extra=second, size=self.widths[first], scale=scale)
+        return target
 
-    def recur(self, cell: str, source: int, hidden: Layer, *, to: int, cells: int, at: int, backwards: bool) -> None:
-        """A recurrent network over whole sentences: hidden states into `to`, cells into `cells`, from `at`."""
+    def rnn(
+        self, cell: str, source: int, hidden: Layer, *, target: int, cells: int, column: int, backwards: bool
+    ) -> None:
+        """Run an RNN over whole sentences: hidden states into `target`, LSTM cells into `cells`, from `column` on.
+
+        `source` holds the input projections of the gates, `hidden` the weight and bias of the hidden projection.
+        """
         weight, size = self._weight(*hidden), hidden[0].shape[1]
-        entry, back = KINDS.index(cell), int(backwards)
-        self._add("recur", source, to, extra=cells, at=at, size=size, entry=entry, heads=back, weight=weight)
+        kind, heads = KINDS.index(cell), int(backwards)
+        self._add("rnn", source, target, extra=cells, column=column, size=size, extent=kind, heads=heads, weight=weight)
 
-    def best(self, source: int, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
-        """The likeliest pieces."""
-        self._add("best", source, weight=self._weight(weight, bias))
+    def top_tokens(self, source: int, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        """Find the likeliest tokens by an output projection, without keeping its logits."""
+        self._add("top_tokens", source, weight=self._weight(weight, bias))
 
-    def program(self) -> Program:
-        """What was written."""
-        return Program((_Operation * len(self.operations))(*self.operations), self.widths, self.kept, self.places)
+    def build(self) -> Program:
+        """Return the program."""
+        operations = (_Operation * len(self.operations))(*self.operations)
+        return Program(operations, self.widths, self.buffers, self.positions)
 
-    def _add(self, kind: str, source: int = -1, to: int = -1, extra: int = -1, **values: Any) -> None:
-        self.operations.append(_Operation(kind=KINDS.index(kind), source=source, to=to, extra=extra, **values))
+    def _add(self, kind: str, source: int = -1, target: int = -1, extra: int = -1, **fields: Any) -> None:
+        operation = _Operation(kind=KINDS.index(kind), source=source, target=target, extra=extra, **fields)
+        self.operations.append(operation)
 
-    def _numbers(self, values: torch.Tensor | Array) -> int:
+    def _floats(self, values: torch.Tensor | Array) -> int:
+        """Copy numbers as float32; return their address."""
         if isinstance(values, torch.Tensor):
             values = values.detach().float().cpu().numpy()
         array = np.ascontiguousarray(values, dtype=np.float32)
-        self.kept.append(array)
+        self.buffers.append(array)
         return address(array)
 
     def _weight(self, weight: torch.Tensor, bias: torch.Tensor | None) -> int:
+        """Pack a weight (V, K) into panels of this precision; return the address of its structure."""
         array = np.ascontiguousarray(weight.detach().float().cpu().numpy())
         V, K = array.shape
         columns, group = (V + PANEL - 1) // PANEL * PANEL, GROUP[self.precision]
@@ -175,102 +192,105 @@ class Builder:
         kernels().regard_pack(address(array), V, K, kind, address(panels), address(scales), address(sums))
         parts = (address(panels), address(scales), address(sums), None if bias is None else address(biases))
         packed = _Weight(kind, K, V, inputs, *parts)
-        self.kept += [panels, scales, sums, biases, packed]
+        self.buffers += [panels, scales, sums, biases, packed]
         return ctypes.addressof(packed)
 
 
 class Program:
-    """Operations, and what they refer to. Many threads may run one program at a time; each has its own registers."""
+    """Operations, and the buffers they point into. Threads may run one program at a time; each has its own registers."""
 
     def __init__(
-        self, operations: Any, widths: Sequence[int], kept: list[Any], places: tuple[int, Places] | None = None
+        self,
+        operations: Any,
+        widths: Sequence[int],
+        buffers: list[Any],
+        positions: tuple[int, Positions] | None = None,
     ) -> None:
-        self._operations, self._count, self._kept = operations, len(operations), kept
-        self._address, self._places, self._reach, self._lock = ctypes.addressof(operations), places, 0, threading.Lock()
+        self._operations, self._count, self._buffers = operations, len(operations), buffers
+        self._address, self._positions = ctypes.addressof(operations), positions
+        self._position_count, self._lock = 0, threading.Lock()
         self._widths = np.array(widths, np.int64)
         self._offsets = np.concatenate([[0], np.cumsum(self._widths)[:-1]]).astype(np.int64)
-        self._size, self._own = int(self._widths.sum()) + LANES, threading.local()
+        self._row_size, self._thread = int(self._widths.sum()) + LANES, threading.local()
 
-    def run(self, team: Team, rows: int, registers: Array | None = None, **values: int) -> Array:
-        """Carry it out for `rows` rows; gives the registers, which last until this thread runs the program again."""
-        if registers is None:
-            registers = self.room(rows)
-        context = self._context()
-        for name, value in values.items():
+    def run(self, team: Team, rows: int, registers: Array | None = None, **fields: int) -> Array:
+        """Run for `rows` rows; return the registers, which are valid until this thread runs the program again."""
+        registers, context = self.registers(rows) if registers is None else registers, self._context()
+        for name, value in fields.items():
             setattr(context, name, value)
         context.rows, context.registers = rows, address(registers)
         kernels().regard_run(team.handle, self._address, self._count, ctypes.addressof(context))
         return registers
 
-    def reach(self, longest: int) -> None:
-        """Make sure that there are vectors for so many positions."""
-        if self._places is None or longest <= self._reach:
+    def ensure_positions(self, count: int) -> None:
+        """Make sure that there are embeddings for this many positions."""
+        if self._positions is None or count <= self._position_count:
             return
-        with self._lock:  # those that run meanwhile go on with the shorter table: it is kept
-            if longest <= self._reach:  # another thread made a longer one while this one waited
+        with self._lock:  # programs that run meanwhile use the shorter table, which is kept
+            if count <= self._position_count:  # another thread made a longer one while this one waited
                 return
-            number, places = self._places
-            count = max(FIRST_PLACES, 2 * longest)
-            table = np.ascontiguousarray(places(count), dtype=np.float32)
-            self._kept.append(table)
+            number, embeddings = self._positions
+            longer = max(MIN_POSITIONS, 2 * count)
+            table = np.ascontiguousarray(embeddings(longer), dtype=np.float32)
+            self._buffers.append(table)
             self._operations[number].second = address(table)
-            self._reach = count
+            self._position_count = longer
 
     def register(self, registers: Array, number: int, rows: int) -> Array:
-        """One register as a matrix."""
+        """Return one register as a matrix (rows, width)."""
         start, width = int(self._offsets[number]) * rows, int(self._widths[number])
         return registers[start : start + rows * width].reshape(rows, width)
 
-    def room(self, rows: int) -> Array:
-        """The registers of this thread."""
-        room: Array | None = getattr(self._own, "room", None)
-        if room is None or len(room) < rows * self._size:
-            room = self._own.room = np.empty(rows * self._size, np.float32)
-        return room
+    def registers(self, rows: int) -> Array:
+        """Return this thread's registers, with room for at least `rows` rows."""
+        registers: Array | None = getattr(self._thread, "registers", None)
+        if registers is None or len(registers) < rows * self._row_size:
+            registers = self._thread.registers = np.empty(rows * self._row_size, np.float32)
+        return registers
 
     def _context(self) -> _Context:
-        context: _Context | None = getattr(self._own, "context", None)
+        context: _Context | None = getattr(self._thread, "context", None)
         if context is None:
-            context = self._own.context = _Context(offsets=address(self._offsets), widths=address(self._widths))
+            context = self._thread.context = _Context(offsets=address(self._offsets), widths=address(self._widths))
         return context
 
 
 @dataclass(frozen=True)
 class EncoderProgram:
-    """What reads sentences: the registers of what it says of each piece, of what it begins with, and those whose ends
-    make the summary.
+    """Program of an encoder, and the registers of its outputs, its embeddings and the states that make the summary.
 
-    The summary's rows are the last states of the registers in `states`, whose columns come from a sentence
-    in turn: `way` columns of its last piece, then of its first; without any, the mean of what is said.
+    Each register of `states` gives a row of the summary: its first `direction_size` columns from a sentence's last
+    token (forward direction), the others from its first (backward). Without states it is the mean of the outputs.
     """
 
     program: Program
-    told: int
+    outputs: int
     embedded: int
     states: tuple[int, ...] = ()
-    way: int = 0
+    direction_size: int = 0
 
     def summary(self, registers: Array, starts: Array) -> Array:
-        """(B, L, D) of the sentences that begin at `starts`, the last of which is where they all end."""
+        """Return the summary (B, L, D) of sentences that begin at `starts`, whose last number is the end of all."""
         rows, firsts, ends = int(starts[-1]), starts[:-1], starts[1:] - 1
         if not self.states:
-            told = self.program.register(registers, self.told, rows)
-            means: Array = np.add.reduceat(told, firsts, axis=0) / (starts[1:] - firsts)[:, None].astype(np.float32)
+            outputs = self.program.register(registers, self.outputs, rows)
+            sums = np.add.reduceat(outputs, firsts, axis=0)
+            means: Array = sums / (starts[1:] - firsts)[:, None].astype(np.float32)
             return means[:, None]
-        parts = []
-        for state in self.states:
-            said = self.program.register(registers, state, rows)
-            parts.append(np.concatenate([said[ends, : self.way], said[firsts, self.way :]], 1))
+        parts, size = [], self.direction_size
+        for number in self.states:
+            states = self.program.register(registers, number, rows)
+            parts.append(np.concatenate([states[ends, :size], states[firsts, size:]], 1))
         return np.stack(parts, 1)
 
 
 class Team:
-    """Threads that compute a program together, the caller among them; for one caller at a time."""
+    """Team of threads that compute a program together, the caller among them; for one caller at a time."""
 
     def __init__(self, threads: int) -> None:
         self.handle = kernels().regard_open(threads)
         if not self.handle:
-            raise MemoryError("no room for the threads of the kernels; ask for fewer with --threads")
+            raise MemoryError("no memory for the threads of the kernels; take fewer `threads`")
         self.threads = int(kernels().regard_parts(self.handle))
 
     def __del__(self) -> None:
@@ -279,8 +299,8 @@ class Team:
 
 
 def check_layout() -> None:
-    """Fail loudly when the structures here are not those of the kernels."""
+    """Assert that the structures declared here are those of kernels.c."""
     sizes = (ctypes.c_int64 * 5)()
     kernels().regard_sizes(ctypes.addressof(sizes))
-    wanted = [ctypes.sizeof(_Weight), ctypes.sizeof(_Operation), ctypes.sizeof(_Context), PANEL, LANES]
-    assert list(sizes) == wanted, f"kernels.c has structures of {list(sizes)} bytes, program.py of {wanted}"
+    declared = [ctypes.sizeof(_Weight), ctypes.sizeof(_Operation), ctypes.sizeof(_Context), PANEL, LANES]
+    assert list(sizes) == declared, f"kernels.c has structures of {list(sizes)} bytes, program.py of {declared}"

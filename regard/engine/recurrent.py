@@ -1,15 +1,15 @@
-"""Recurrent encoders and decoders as programs: with attention before or after each step, and without any."""
+"""Kernel programs of recurrent encoders and decoders: attention before or after each step, or none."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from regard.engine.attention_ops import emit_attention, emit_memory, emit_query, why_not_emitted
+from regard.engine.attention_ops import emit_cross_attention, emit_memories, emit_query, why_not_emitted
 from regard.engine.program import Builder, EncoderProgram, Precision, Program
 from regard.layers.cells import GRU, LSTM, Elman
 from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
 
-__all__ = ["encoder_program", "encoder_why_not", "first_program", "memory_program", "step_program", "why_not"]
+__all__ = ["encoder_program", "encoder_why_not", "initial_program", "memory_program", "step_program", "why_not"]
 
 AnyDecoder = RecurrentDecoder | NoAttentionDecoder
 CELLS: dict[Any, str] = {GRU: "gru", LSTM: "lstm", Elman: "tanh"}
@@ -17,7 +17,7 @@ _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
 
 
 def why_not(decoder: AnyDecoder) -> str | None:
-    """What of this decoder the programs cannot do; None where they can do all."""
+    """Return what of this decoder the programs do not support; None if they support all."""
     if isinstance(decoder, RecurrentDecoder) and (reason := why_not_emitted(decoder.cross_attention)) is not None:
         return f"the decoder {reason}, which has no program"
     cell = type(decoder.cells[0])
@@ -25,28 +25,29 @@ def why_not(decoder: AnyDecoder) -> str | None:
 
 
 def encoder_why_not(encoder: RecurrentEncoder) -> str | None:
-    """What of this encoder the programs cannot do; None where they can do all."""
+    """Return what of this encoder the programs do not support; None if they support all."""
     return None if encoder.cell in CELLS else f"the encoder's cell {encoder.cell.__name__} has no program"
 
 
 def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderProgram:
-    """Pieces of many sentences, one after another, into the states at each."""
+    """Build the encoder's program, for sentences that stand one after another."""
     b = Builder(precision)
     embedded = x = b.embed(encoder.embedding.weight, encoder.embedding.scale)
     states, H = list[tuple[int, ...]](), 0
-    for layer in encoder.networks:
-        network: Any = layer
-        ways = ("_l0", "_l0_reverse") if network.bidirectional else ("_l0",)
+    networks: Any = encoder.networks
+    for network in networks:
+        directions = ("_l0", "_l0_reverse") if network.bidirectional else ("_l0",)
         H = network.hidden_size
-        hidden, cells = b.register(len(ways) * H), b.register(len(ways) * H)
-        for i, way in enumerate(ways):
-            weight, bias, *own = (getattr(network, name + way) for name in _WEIGHTS)
-            said = b.linear(x, weight, bias)
-            b.recur(CELLS[encoder.cell], said, (own[0], own[1]), to=hidden, cells=cells, at=i * H, backwards=i > 0)
+        hidden, cells = b.register(len(directions) * H), b.register(len(directions) * H)
+        for i, direction in enumerate(directions):
+            weight, bias, *hidden_layer = (getattr(network, name + direction) for name in _WEIGHTS)
+            gates = b.linear(x, weight, bias)
+            layer = (hidden_layer[0], hidden_layer[1])
+            b.rnn(CELLS[encoder.cell], gates, layer, target=hidden, cells=cells, column=i * H, backwards=i > 0)
         x = hidden
         states.append((hidden, cells)[: encoder.cell.states])
-    order = tuple(layer[s] for s in range(encoder.cell.states) for layer in states)
-    return EncoderProgram(b.program(), x, embedded, order, H)
+    order = tuple(layer_states[s] for s in range(encoder.cell.states) for layer_states in states)
+    return EncoderProgram(b.build(), x, embedded, order, H)
 
 
 def memory_program(
@@ -55,129 +56,132 @@ def memory_program(
     embedded: int,  # noqa: ARG001
     precision: Precision,
 ) -> tuple[Program, int] | None:
-    """What an encoder says into the memory, and the numbers that one entry takes; None where nothing is read."""
+    """Build the program from encoder outputs to the memory, and the numbers of one entry; None without attention."""
     if not isinstance(decoder, RecurrentDecoder):
         return None
     b = Builder(precision)
-    entry = emit_memory(b, decoder.cross_attention, b.register(size), 0)
-    return b.program(), entry
+    entry = emit_memories(b, [decoder.cross_attention], b.register(size))
+    return b.build(), entry
 
 
-def first_program(decoder: AnyDecoder, rows: int, size: int, precision: Precision) -> Program:
-    """A summary of `rows` vectors, side by side, into the block before the first piece."""
+def initial_program(decoder: AnyDecoder, rows: int, size: int, precision: Precision) -> Program:
+    """Build the program from a summary of `rows` vectors, side by side, to the block before the first token."""
     b, count = Builder(precision), len(decoder.bridges)
     E, top, width = _sizes(decoder)
     summary, states = b.register(rows * size), b.register(width)
-    for i, layer in enumerate(decoder.bridges):
-        bridge: Any = layer
-        place = i * rows // count * size if isinstance(decoder, RecurrentDecoder) else 0
-        b.linear(summary, bridge.weight, bridge.bias, bend="tanh", place=place, to=states, at=i * E)
-    b.add("store", states, at=0, size=width, place=0)
+    bridges: Any = decoder.bridges
+    for i, bridge in enumerate(bridges):
+        offset = i * rows // count * size if isinstance(decoder, RecurrentDecoder) else 0
+        b.linear(summary, bridge.weight, bridge.bias, activation="tanh", offset=offset, target=states, column=i * E)
+    b.add("store_block", states, column=0, size=width, offset=0)
     if isinstance(decoder, NoAttentionDecoder) and decoder.every:
-        b.add("store", states, at=top, size=E, place=width)
-    return b.program()
+        b.add("store_block", states, column=top, size=E, offset=width)
+    return b.build()
 
 
 def step_program(decoder: AnyDecoder, precision: Precision) -> tuple[Program, int, int]:
-    """One piece of each hypothesis into its features; the register they are in, and the numbers of a block.
+    """Build the program of one decoding step; return it, the register of the features, and the numbers of a block.
 
-    A block holds the states, and after them what goes from step to step beside them: the features that are fed back,
-    or the context of a decoder that reads nothing.
+    A block holds the states, and after them what else goes from step to step: the features of input feeding, or the
+    context of a decoder without attention.
     """
     b = Builder(precision)
     width = _sizes(decoder)[2]
     states = b.register(width)
-    b.add("state", to=states, size=width, place=0)
+    b.add("load_state", target=states, size=width, offset=0)
     embedded = b.embed(decoder.embedding.weight, decoder.embedding.scale)
     if isinstance(decoder, NoAttentionDecoder):
-        told, beside = _plain(b, decoder, states, embedded)
+        readout, carried = _step_without_attention(b, decoder, states, embedded)
     elif decoder.order == "bahdanau":
-        told, beside = _read_then_step(b, decoder, states, embedded), 0
+        readout, carried = _attend_then_step(b, decoder, states, embedded), 0
     else:
-        told, beside = _step_then_read(b, decoder, states, embedded)
-    b.add("store", states, at=0, size=width, place=0)
-    features = b.linear(told, decoder.readout.weight, decoder.readout.bias, bend="tanh")
+        readout, carried = _step_then_attend(b, decoder, states, embedded)
+    b.add("store_block", states, column=0, size=width, offset=0)
+    features = b.linear(readout, decoder.readout.weight, decoder.readout.bias, activation="tanh")
     if isinstance(decoder, RecurrentDecoder) and decoder.order == "luong_input_feeding":
-        b.add("store", features, at=0, size=beside, place=width)
-    return b.program(), features, width + beside
+        b.add("store_block", features, column=0, size=carried, offset=width)
+    return b.build(), features, width + carried
 
 
 def _sizes(decoder: AnyDecoder) -> tuple[int, int, int]:
-    """The size of one state, where that of the highest layer begins, and the size of all."""
+    """Return the size of one state, the column of the top layer's, and the size of all."""
     first: Any = decoder.cells[0]
     return first.size, (len(decoder.cells) - 1) * first.size, len(decoder.cells) * first.states * first.size
 
 
-def _read_then_step(b: Builder, decoder: RecurrentDecoder, states: int, embedded: int) -> int:
-    """What the features are made of: the highest state, what was read before the step, the piece."""
+def _attend_then_step(b: Builder, decoder: RecurrentDecoder, states: int, embedded: int) -> int:
+    """Attend with the old state, then step (Bahdanau): returns top state, context and embedding side by side."""
     E, top, _ = _sizes(decoder)
-    read, De = decoder.cross_attention, b.widths[embedded]
-    told = b.register(E + read.value_size + De)
-    emit_attention(b, read, emit_query(b, read, states, top, E), told, E, read.value_size, 0)
-    _gate(b, decoder, states, told)
-    said = _input(b, decoder, embedded)
-    b.linear(told, decoder.context.weight, place=E, plus=said, to=said)
-    _cells(b, decoder, said, states)
-    b.add("copy", states, told, place=top, at=0, size=E)
-    b.add("copy", embedded, told, place=0, at=E + read.value_size, size=De)
-    return told
+    attention, De = decoder.cross_attention, b.widths[embedded]
+    readout = b.register(E + attention.value_size + De)
+    _attend(b, decoder, states, readout)
+    gates = _input_gates(b, decoder, embedded)
+    b.linear(readout, decoder.context.weight, offset=E, plus=gates, target=gates)
+    _step_cells(b, decoder, gates, states)
+    b.add("copy", states, readout, offset=top, column=0, size=E)
+    b.add("copy", embedded, readout, offset=0, column=E + attention.value_size, size=De)
+    return readout
 
 
-def _step_then_read(b: Builder, decoder: RecurrentDecoder, states: int, embedded: int) -> tuple[int, int]:
-    """The highest state and what was read after the step; and the numbers that are fed back."""
+def _step_then_attend(b: Builder, decoder: RecurrentDecoder, states: int, embedded: int) -> tuple[int, int]:
+    """Step, then attend with the new state (Luong): returns top state and context, and the size of input feeding."""
     E, top, width = _sizes(decoder)
-    read, beside = decoder.cross_attention, 0
-    said = _input(b, decoder, embedded)
+    carried = 0
+    gates = _input_gates(b, decoder, embedded)
     if decoder.order == "luong_input_feeding":
-        beside = decoder.context.in_features
-        fed = b.register(beside)
-        b.add("state", to=fed, size=beside, place=width)
-        b.linear(fed, decoder.context.weight, plus=said, to=said)
-    _cells(b, decoder, said, states)
-    told = b.register(E + read.value_size)
-    b.add("copy", states, told, place=top, at=0, size=E)
-    emit_attention(b, read, emit_query(b, read, states, top, E), told, E, read.value_size, 0)
-    _gate(b, decoder, states, told)
-    return told, beside
+        carried = decoder.context.in_features
+        fed = b.register(carried)
+        b.add("load_state", target=fed, size=carried, offset=width)
+        b.linear(fed, decoder.context.weight, plus=gates, target=gates)
+    _step_cells(b, decoder, gates, states)
+    readout = b.register(E + decoder.cross_attention.value_size)
+    b.add("copy", states, readout, offset=top, column=0, size=E)
+    _attend(b, decoder, states, readout)
+    return readout, carried
 
 
-def _gate(b: Builder, decoder: RecurrentDecoder, states: int, told: int) -> None:
-    """How much what was read counts, by the state that asked."""
+def _attend(b: Builder, decoder: RecurrentDecoder, states: int, readout: int) -> None:
+    """Attend with the top state; the context, times its gate if there is one, goes beside the state's columns."""
+    E, top, _ = _sizes(decoder)
+    attention = decoder.cross_attention
+    query = emit_query(b, attention, states, top, E)
+    emit_cross_attention(b, attention, query, readout, E, attention.value_size, 0)
     if decoder.gate is not None:
-        E, top, _ = _sizes(decoder)
-        logit = b.linear(states, decoder.gate.weight, decoder.gate.bias, place=top)
-        b.add("gate", logit, told, at=E, size=decoder.cross_attention.value_size)
+        logit = b.linear(states, decoder.gate.weight, decoder.gate.bias, offset=top)
+        b.add("gate", logit, readout, column=E, size=attention.value_size)
 
 
-def _plain(b: Builder, decoder: NoAttentionDecoder, states: int, embedded: int) -> tuple[int, int]:
-    """The highest state, with the piece and the context if that goes into every step; and the size of the context."""
+def _step_without_attention(b: Builder, decoder: NoAttentionDecoder, states: int, embedded: int) -> tuple[int, int]:
+    """Step; returns top state, with embedding and context if that enters every step, and the size of the context."""
     E, top, width = _sizes(decoder)
-    De, beside = b.widths[embedded], E if decoder.every else 0
-    told = b.register(E + (De + beside) * decoder.every)
+    De, carried = b.widths[embedded], E if decoder.every else 0
+    readout = b.register(E + (De + carried) * decoder.every)
     if decoder.every:
-        b.add("copy", embedded, told, place=0, at=E, size=De)
-        b.add("state", to=told, at=E + De, size=beside, place=width)
-        b.add("store", told, at=E + De, size=beside, place=width)
+        b.add("copy", embedded, readout, offset=0, column=E, size=De)
+        b.add("load_state", target=readout, column=E + De, size=carried, offset=width)
+        b.add("store_block", readout, column=E + De, size=carried, offset=width)
         first: Any = decoder.cells[0]
-        said = b.linear(told, first.input.weight, first.input.bias, place=E)
+        gates = b.linear(readout, first.input.weight, first.input.bias, offset=E)
     else:
-        said = _input(b, decoder, embedded)
-    _cells(b, decoder, said, states)
-    b.add("copy", states, told, place=top, at=0, size=E)
-    return told, beside
+        gates = _input_gates(b, decoder, embedded)
+    _step_cells(b, decoder, gates, states)
+    b.add("copy", states, readout, offset=top, column=0, size=E)
+    return readout, carried
 
 
-def _input(b: Builder, decoder: AnyDecoder, embedded: int) -> int:
+def _input_gates(b: Builder, decoder: AnyDecoder, embedded: int) -> int:
+    """Project the embedding to the gates of the first layer."""
     first: Any = decoder.cells[0]
     return b.linear(embedded, first.input.weight, first.input.bias)
 
 
-def _cells(b: Builder, decoder: AnyDecoder, said: int, states: int) -> None:
-    """One step of every layer, in place; `said` is what the inputs say to the gates of the first."""
-    heard, E = b.register(b.widths[said]), _sizes(decoder)[0]
-    for i, layer in enumerate(decoder.cells):
-        cell: Any = layer
+def _step_cells(b: Builder, decoder: AnyDecoder, gates: int, states: int) -> None:
+    """Step every layer in place; `gates` is the input projection of the first."""
+    hidden_gates, E = b.register(b.widths[gates]), _sizes(decoder)[0]
+    cells: Any = decoder.cells
+    for i, cell in enumerate(cells):
         if i:
-            b.linear(states, cell.input.weight, cell.input.bias, place=(i - 1) * E, to=said)
-        b.linear(states, cell.hidden.weight, cell.hidden.bias, place=i * E, to=heard)
-        b.add(CELLS[type(cell)], said, states, extra=heard, at=i * E, place=(i + len(decoder.cells)) * E, size=E)
+            b.linear(states, cell.input.weight, cell.input.bias, offset=(i - 1) * E, target=gates)
+        b.linear(states, cell.hidden.weight, cell.hidden.bias, offset=i * E, target=hidden_gates)
+        kind, cell_state = CELLS[type(cell)], (i + len(decoder.cells)) * E
+        b.add(kind, gates, states, extra=hidden_gates, column=i * E, offset=cell_state, size=E)

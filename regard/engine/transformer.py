@@ -1,21 +1,19 @@
-"""The Transformer as programs: to read sentences, to prepare what a decoder reads of them, to take one step."""
+"""Kernel programs of the Transformer: its encoder, the memories of its decoder, and one decoding step."""
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import nn
 
 from regard.attention import Attention
 from regard.engine.attention_ops import (
-    emit_attention,
-    emit_directions,
-    emit_memory,
+    emit_cross_attention,
+    emit_embedding,
+    emit_memories,
     emit_query,
-    heads_of,
+    emit_self_projections,
     scale,
     why_not_emitted,
 )
@@ -29,7 +27,7 @@ ACTIVATIONS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", s
 
 
 def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
-    """What of this encoder or decoder the programs cannot do; None where they can do all."""
+    """Return what of this encoder or decoder the programs do not support; None if they support all."""
     for name, part in module.named_modules():
         if isinstance(part, Attention) and (reason := why_not_emitted(part)) is not None:
             return f"{name} {reason}, which has no program"
@@ -39,102 +37,91 @@ def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
 
 
 def encoder_program(encoder: TransformerEncoder, precision: Precision) -> EncoderProgram:
-    """Pieces of many sentences, one after another, into what the encoder says of each."""
+    """Build the encoder's program, for sentences that stand one after another."""
     b = Builder(precision)
-    x = _entrance(b, encoder)
+    x = _embedded(b, encoder)
     D = b.widths[x]
-    embedded, y, own_all, read = (b.register(n) for n in (D, D, 3 * D, D))
-    b.add("copy", x, embedded, place=0, at=0, size=D)
-    for layer in encoder.layers:
-        own: Any = layer
-        z = _enter(b, own.self_attention_residual, x, y)
-        _ask_itself(b, own.self_attention, z, own_all)
-        b.add("attend_sentence", own_all, read, entry=own.window or 0, size=D, **_products(own.self_attention))
-        _leave(b, own.self_attention_residual, x, read, own.self_attention.output)
-        _feedforward(b, own, x, y)
-    _exit(b, encoder, x)
-    return EncoderProgram(b.program(), x, embedded)
+    embedded, y, projected, context = (b.register(n) for n in (D, D, 3 * D, D))
+    b.add("copy", x, embedded, offset=0, column=0, size=D)
+    layers: Any = encoder.layers
+    for layer in layers:
+        z = _before(b, layer.self_attention_residual, x, y)
+        emit_self_projections(b, layer.self_attention, z, projected)
+        fields = _score_fields(layer.self_attention)
+        b.add("encoder_attention", projected, context, extent=layer.window or 0, size=D, **fields)
+        _after(b, layer.self_attention_residual, x, context, layer.self_attention.output)
+        _feedforward(b, layer, x, y)
+    _last_norm(b, encoder, x)
+    return EncoderProgram(b.build(), x, embedded)
 
 
 def memory_program(decoder: TransformerDecoder, size: int, embedded: int, precision: Precision) -> tuple[Program, int]:  # noqa: ARG001
-    """What an encoder says into the memories of all layers; and the numbers that one entry takes."""
-    b, place = Builder(precision), 0
-    said = b.register(size)
-    for layer in decoder.layers:
-        own: Any = layer
-        place += emit_memory(b, own.cross_attention, said, place)
-    return b.program(), place
+    """Build the program from encoder outputs to the memories of all layers; return also the numbers of one entry."""
+    b = Builder(precision)
+    layers: Any = decoder.layers
+    entry = emit_memories(b, (layer.cross_attention for layer in layers), b.register(size))
+    return b.build(), entry
 
 
 def step_program(decoder: TransformerDecoder, precision: Precision) -> tuple[Program, int, int]:
-    """One piece of each hypothesis into its features; the register they are in, and the numbers of a block."""
+    """Build the program of one decoding step; return it, the register of the features, and the numbers of a block.
+
+    A block holds the self-attention keys and values of each layer: one position of the KV cache.
+    """
     b = Builder(precision)
-    x = _entrance(b, decoder)
+    x = _embedded(b, decoder)
     D = b.widths[x]
-    y, own_past, read = (b.register(n) for n in (D, 3 * D, D))
-    place = 0
-    for i, layer in enumerate(decoder.layers):
-        own: Any = layer
-        z = _enter(b, own.self_attention_residual, x, y)
-        _ask_itself(b, own.self_attention, z, own_past)
-        b.add("store", own_past, at=D, size=2 * D, place=2 * D * i)
-        read_by = _products(own.self_attention)
-        b.add("attend_past", own_past, read, entry=own.window or 0, size=D, place=2 * D * i, **read_by)
-        _leave(b, own.self_attention_residual, x, read, own.self_attention.output)
-        z = _enter(b, own.cross_attention_residual, x, y)
-        query = emit_query(b, own.cross_attention, z, 0, D)
-        emit_attention(b, own.cross_attention, query, read, 0, D, place)
-        place += b.widths[query] + D
-        _leave(b, own.cross_attention_residual, x, read, own.cross_attention.output)
-        _feedforward(b, own, x, y)
-    _exit(b, decoder, x)
-    return b.program(), x, 2 * D * len(decoder.layers)
+    y, projected, context = (b.register(n) for n in (D, 3 * D, D))
+    offset = 0
+    layers: Any = decoder.layers
+    for i, layer in enumerate(layers):
+        z = _before(b, layer.self_attention_residual, x, y)
+        emit_self_projections(b, layer.self_attention, z, projected)
+        b.add("store_block", projected, column=D, size=2 * D, offset=2 * D * i)
+        fields = _score_fields(layer.self_attention)
+        window = layer.window or 0
+        b.add("cached_attention", projected, context, extent=window, size=D, offset=2 * D * i, **fields)
+        _after(b, layer.self_attention_residual, x, context, layer.self_attention.output)
+        z = _before(b, layer.cross_attention_residual, x, y)
+        query = emit_query(b, layer.cross_attention, z, 0, D)
+        emit_cross_attention(b, layer.cross_attention, query, context, 0, D, offset)
+        offset += b.widths[query] + D
+        _after(b, layer.cross_attention_residual, x, context, layer.cross_attention.output)
+        _feedforward(b, layer, x, y)
+    _last_norm(b, decoder, x)
+    return b.build(), x, 2 * D * len(decoder.layers)
 
 
-def _entrance(b: Builder, side: TransformerEncoder | TransformerDecoder) -> int:
-    entrance = side.entrance
-    if entrance.places is None:
-        return b.embed(entrance.embedding.weight, entrance.embedding.scale)
-    kept = copy.deepcopy(entrance.places)
-
-    def places(count: int) -> Any:
-        return kept(torch.arange(count)[None])[0].detach().numpy()
-
-    return b.embed(entrance.embedding.weight, entrance.embedding.scale, places)
+def _embedded(b: Builder, side: TransformerEncoder | TransformerDecoder) -> int:
+    return emit_embedding(b, side.entrance.embedding, side.entrance.places)
 
 
-def _exit(b: Builder, side: TransformerEncoder | TransformerDecoder, x: int) -> None:
+def _last_norm(b: Builder, side: TransformerEncoder | TransformerDecoder, x: int) -> None:
     if isinstance(side.norm, nn.LayerNorm):
         b.norm(x, side.norm, x)
 
 
-def _enter(b: Builder, around: Any, x: int, y: int) -> int:
-    return b.norm(x, around.norm, y) if around.pre else x
+def _before(b: Builder, residual: Any, x: int, y: int) -> int:
+    """Normalise x into y before a pre-norm sublayer; return the register that the sublayer reads."""
+    return b.norm(x, residual.norm, y) if residual.pre else x
 
 
-def _leave(b: Builder, around: Any, x: int, change: int, layer: nn.Linear) -> None:
-    b.linear(change, layer.weight, layer.bias, plus=x, to=x)
-    if not around.pre:
-        b.norm(x, around.norm, x)
+def _after(b: Builder, residual: Any, x: int, change: int, layer: nn.Linear) -> None:
+    """Add the sublayer's output projection to x; normalise it if post-norm."""
+    b.linear(change, layer.weight, layer.bias, plus=x, target=x)
+    if not residual.pre:
+        b.norm(x, residual.norm, x)
 
 
 def _feedforward(b: Builder, layer: Any, x: int, y: int) -> None:
     network: FeedForward = layer.feedforward
-    z = _enter(b, layer.feedforward_residual, x, y)
-    inner = b.linear(z, network.widen.weight, network.widen.bias, bend=ACTIVATIONS[network.activation])
+    z = _before(b, layer.feedforward_residual, x, y)
+    inner = b.linear(z, network.widen.weight, network.widen.bias, activation=ACTIVATIONS[network.activation])
     if network.activation is swiglu:
         both, inner = inner, b.register(b.widths[inner] // 2)
-        b.add("glu", both, inner, size=b.widths[inner], bend="silu")
-    _leave(b, layer.feedforward_residual, x, inner, network.narrow)
+        b.add("glu", both, inner, size=b.widths[inner], activation="silu")
+    _after(b, layer.feedforward_residual, x, inner, network.narrow)
 
 
-def _products(read: Attention) -> dict[str, Any]:
-    return {"heads": read.heads, "scale": scale(read)}
-
-
-def _ask_itself(b: Builder, read: Attention, source: int, to: int) -> None:
-    """Query, key and value side by side in one register."""
-    b.linear(source, *heads_of(read), to=to)
-    D = read.size
-    emit_directions(b, read, to, 0, D, asking=True)
-    emit_directions(b, read, to, D, D)
+def _score_fields(attention: Attention) -> dict[str, Any]:
+    return {"heads": attention.heads, "scale": scale(attention)}

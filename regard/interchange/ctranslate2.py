@@ -89,8 +89,8 @@ def export(folder: Path, out: Path, precision: Precision = "float32", source: Pa
     if out.exists() and any(out.iterdir()):
         raise ExportError(f"{out}: there is something already; choose a new folder, or remove this one")
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
-    notes: dict[str, Any] = {"fingerprint": exported, "precision": precision, "positions": POSITIONS}
-    notes["limit"] = model.model.max_target
+    notes: dict[str, Any] = {"fingerprint": exported, "precision": precision, "max_source": POSITIONS}
+    notes["max_target"] = model.model.max_target
     beside = out.with_name(out.name + ".part")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)

@@ -29,7 +29,7 @@ def ids(found: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
 
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(autotune, "folders", lambda: [tmp_path])
+    monkeypatch.setattr(autotune, "cache_folders", lambda: [tmp_path])
 
 
 @pytest.mark.parametrize("settings", pairs(1))

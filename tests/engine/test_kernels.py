@@ -153,7 +153,7 @@ def test_blocks_that_nobody_remembers_are_let_go() -> None:
             state = mine.begin(source)  # all who were there have left
             state = state.join(mine.step(targets(1, 1), mine.begin(source.select([0])), source.select([0]))[1])
             state = state.select(range(6))
-    assert len(state.kept) < 60
+    assert len(state.buffers) < 60
 
 
 def test_more_positions_than_were_thought_of() -> None:
@@ -168,21 +168,21 @@ def test_more_positions_than_were_thought_of() -> None:
 
 def test_a_longer_table_of_positions_made_meanwhile_is_kept() -> None:
     """Another thread made it while this one waited for its turn; it reads it now."""
-    kept: list[Any] = []
-    program = Program((_Operation * 1)(), [8], kept, (0, lambda count: np.zeros((count, 8))))
+    buffers: list[Any] = []
+    program = Program((_Operation * 1)(), [8], buffers, (0, lambda count: np.zeros((count, 8))))
     turn = program._lock
 
     class Waiting:
         def __enter__(self) -> None:
             program._lock = turn
-            program.reach(3000)
+            program.ensure_positions(3000)
 
         def __exit__(self, *_: object) -> None: ...
 
     program._lock = Waiting()  # type: ignore[assignment]
-    program.reach(100)
-    assert program._operations[0].second == address(kept[-1])
-    assert len(kept[-1]) >= 3000
+    program.ensure_positions(100)
+    assert program._operations[0].second == address(buffers[-1])
+    assert len(buffers[-1]) >= 3000
 
 
 def test_numbers_that_are_none_stay_none() -> None:

@@ -80,7 +80,7 @@ def exported(
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     write(folder, path, "float32")
     (path / NOTES).write_text(
-        f'{{"fingerprint": "", "precision": "float32", "positions": {POSITIONS}, "limit": {model.max_target or "null"}}}'
+        f'{{"fingerprint": "", "precision": "float32", "max_source": {POSITIONS}, "max_target": {model.max_target or "null"}}}'
     )
     assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
     return folder, CTranslate2(path, threads=1)

@@ -1,4 +1,4 @@
-"""Attention as kernel operations: key, value and query projections, what scores ask of them, and the attention itself."""
+"""Attention as kernel operations: projections to keys, values and queries, transforms of the score, and attention."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Engine:
 
         CTranslate2 does not offer its steps, so the model itself decodes, even if there is an export.
         """
-        with self._lock:
+        with self._lock, torch.inference_mode():
             model: DecodingModel = self.model
             if self.reason is None:
                 self._handle_fork()

@@ -1,4 +1,4 @@
-"""KV cache and encoder memories of a packed model: tables of addresses, so that selecting and joining copy no numbers."""
+"""KV cache and source memories of packed models: tables of addresses, so that selecting and joining copy no numbers."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ class Builder:
 
 
 class Program:
-    """Operations, and the buffers they point into. Threads may run one program at a time; each has its own registers."""
+    """Operations, and the buffers they point into. Threads may share a program; each has its own registers."""
 
     def __init__(
         self,

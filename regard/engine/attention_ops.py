@@ -54,22 +54,19 @@ def emit_memories(b: Builder, attentions: Iterable[Attention], outputs: int, val
     """
     offset = 0
     for attention in attentions:
-        offset += _emit_memory(b, attention, outputs, offset, outputs if values is None else values)
+        weight, bias = _key_projection(attention)
+        keys = outputs if weight is None else b.linear(outputs, weight, bias)
+        if weight is None and _is_cosine(attention):
+            keys = b.register(b.widths[outputs])
+            b.add("copy", outputs, keys, offset=0, column=0, size=b.widths[outputs])
+        _emit_unit_norm(b, attention, keys)
+        weight, bias = _parameters(attention.value)
+        value = outputs if values is None else values
+        value = value if weight is None else b.linear(value, weight, bias)
+        key_size, size = b.widths[keys], b.widths[value]
+        b.add("store_memory", keys, extra=value, column=0, size=size, extent=key_size, offset=offset)
+        offset += key_size + size
     return offset
-
-
-def _emit_memory(b: Builder, attention: Attention, outputs: int, offset: int, values: int) -> int:
-    weight, bias = _key_projection(attention)
-    keys = outputs if weight is None else b.linear(outputs, weight, bias)
-    if keys == outputs and _is_cosine(attention):
-        keys = b.register(b.widths[outputs])
-        b.add("copy", outputs, keys, offset=0, column=0, size=b.widths[outputs])
-    _emit_unit_norm(b, attention, keys)
-    value, value_bias = _parameters(attention.value)
-    values = values if value is None else b.linear(values, value, value_bias)
-    key_size, size = b.widths[keys], b.widths[values]
-    b.add("store_memory", keys, extra=values, column=0, size=size, extent=key_size, offset=offset)
-    return key_size + size
 
 
 def emit_query(b: Builder, attention: Attention, source: int, offset: int, size: int) -> int:

@@ -142,14 +142,8 @@ class Engine:
         if len(requests) < CT2_BATCH:
             return False
         trial, measurement = requests[:CT2_BATCH], f"engine {self._key()} {settings.beam} {torch.get_num_threads()}"
-        return bool(cached(measurement, lambda: self._is_ct2_faster(ct2, trial, settings, rules)))
-
-    def _is_ct2_faster(
-        self, ct2: CTranslate2, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
-    ) -> bool:
-        """Measure whether CTranslate2 decodes these requests faster than the native kernels."""
-        runs = (lambda: self._decode(requests, settings, rules), lambda: _decode_by_ct2(ct2, requests, settings))
-        return fastest((0, 1), lambda choice: seconds(runs[choice])) == 1
+        runs = (lambda: self._decode(trial, settings, rules), lambda: _decode_by_ct2(ct2, trial, settings))
+        return bool(cached(measurement, lambda: fastest((0, 1), lambda choice: seconds(runs[choice])) == 1))
 
     def _decode(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]

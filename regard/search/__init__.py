@@ -17,10 +17,9 @@ from regard.search.constraint_text import (
 from regard.search.constraints import is_complete
 from regard.search.loop import Decoding, DecodingModel, decode, search
 from regard.search.rerank import Repetition, coverage, find_repetition, mbr_utility
-from regard.search.rules import Bans, LengthPenalty, Rule, SuppressTokens
+from regard.search.rules import Bans, BeamView, LengthPenalty, Rule, SuppressTokens
 from regard.search.settings import SearchOptions, SearchSettings
 from regard.search.task import BannedPhrase, Hypothesis, Task, Term
-from regard.search.view import BeamView
 
 __all__ = [
     "NO_CONSTRAINTS",

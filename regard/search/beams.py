@@ -324,19 +324,8 @@ class Beams:
         if len(tasks) and lengths.max() == history.shape[1]:
             history = np.pad(history, ((0, 0), (0, history.shape[1])))
         history[np.arange(len(tokens)), lengths.repeat(continuing.beam_indices.shape[1])] = tokens
-        beams = Beams(
-            self.settings,
-            self.rule_set,
-            tasks,
-            tokens,
-            history,
-            lengths + 1,
-            max_steps,
-            continuing.log_probs,
-            continuing.scores,
-            counts,
-            hypotheses,
-        )
+        ahead = (tasks, tokens, history, lengths + 1, max_steps, continuing.log_probs, continuing.scores)
+        beams = Beams(self.settings, self.rule_set, *ahead, counts, hypotheses)
         return StepResult(beams, rows, kept, finished)
 
     def _ranked(self, hypotheses: tuple[Hypothesis, ...]) -> list[Hypothesis]:

@@ -5,9 +5,10 @@ One pass over the very token ids, so that the weights are those of the target ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,10 +90,8 @@ def _decode_batch(
     decoder: DecodingModel = model
     device = model.device
     target_in, target_out = pad([[BOS, *ids] for ids in targets])[0], pad([[*ids, EOS] for ids in targets])[0]
-    with ExitStack() as stack:
-        recorded: Mapping[str, torch.Tensor] = {}
-        if with_attention:
-            recorded = stack.enter_context(watch(model, role=role))
+    recorder: Any = watch(model, role=role) if with_attention else nullcontext({})
+    with recorder as recorded:
         source = decoder.encode(Batch.of(sources, device))
         features, _ = decoder.step(target_in.to(device), decoder.begin(source), source)
     log_probs = decoder.project(features).float().log_softmax(-1).gather(2, target_out.to(device)[..., None])[..., 0]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
+from regard.search.constraints import ConstraintState
 from regard.search.task import BannedPhrase, Task
-from regard.search.view import BeamView
 from regard.shapes import Array
 
 __all__ = [
     "BannedPhrases",
     "Bans",
+    "BeamView",
     "LengthPenalty",
     "MinLength",
     "NoRepeat",
@@ -29,6 +31,26 @@ FORCED = -1e9
 """Score of a forced token that the model or another rule excludes."""
 Bans = tuple[Array, Array]
 """Tokens that may not come next: row numbers, and beside each the token."""
+
+
+class BeamView(Protocol):
+    """Read-only view of the beams, which is all that a rule may see; row b·K + k is beam k of sentence b."""
+
+    @property
+    def tasks(self) -> tuple[Task, ...]: ...  # (B)
+    @property
+    def tokens(self) -> Array: ...  # (N,) the newest token of each row
+    @property
+    def history(self) -> Array: ...  # (N, t) all tokens so far; undefined beyond a sentence's length
+    @property
+    def lengths(self) -> Array: ...  # (B,) tokens so far
+    @property
+    def width(self) -> int: ...  # K
+    @property
+    def constraint_states(self) -> dict[int, ConstraintState]: ...  # of each row whose task has terms
+
+    def prefix_of(self, row: int) -> tuple[int, ...]:
+        """Return the token ids that a row has written."""
 
 
 class Rule:

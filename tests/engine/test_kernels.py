@@ -203,7 +203,7 @@ def test_numbers_that_are_none_stay_none() -> None:
     ],
 )
 def test_where_there_are_no_kernels_the_reason_is_said(environment: dict[str, str], said: str, tmp_path: Path) -> None:
-    command = "from regard.engine import native; print(native.missing())"
+    command = "from regard.engine import native; print(native.why_unavailable())"
     env = {**os.environ, "REGARD_CACHE": str(tmp_path), **environment}
     done = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
     assert said in done.stdout, done.stderr
@@ -213,7 +213,7 @@ def test_where_there_are_no_kernels_the_reason_is_said(environment: dict[str, st
 def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     env = {**os.environ, "REGARD_CACHE": str(tmp_path)}
-    command = "from regard.engine import native; print(native.missing())"
+    command = "from regard.engine import native; print(native.why_unavailable())"
     done = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
     assert "ours alone" in done.stdout, done.stderr
     assert not list(tmp_path.iterdir())

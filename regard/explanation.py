@@ -142,7 +142,7 @@ def _attributions(
     target = translator.tokenizer.target.ids(readings.target)[:-1]
     measured = measure_faithfulness(translator, text, target, readings, choice)
     return Attributions(
-        ("gradient × input", "leaving words out"),
+        ("gradient × input", "word erasure"),
         (measured.gradient, measured.erasure),
         (measured.by_gradient, measured.by_erasure),
     )

@@ -15,7 +15,7 @@ from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.lessons.costs import Cost, Sizes
-    from regard.visualisation import Curves
+    from regard.visualisation import Chart
 
 __all__ = ["costs"]
 
@@ -56,7 +56,7 @@ def costs(
         say(f"d is {sizes.d}: sizes are cut into four heads")
     found = measure(sizes, threads=threads, said=lambda name: say(f"counting and measuring: {name}"))
     if out is not None:
-        save(_curves(found, sizes), out)
+        save(_chart(found, sizes), out)
         say(f"wrote {out}")
     if format == "json":
         typer.echo(json.dumps({"sizes": asdict(sizes), "layers": [asdict(cost) for cost in found]}, ensure_ascii=False))
@@ -132,21 +132,21 @@ def _columns(rows: list[Row], left: tuple[int, ...]) -> list[str]:
     ]
 
 
-def _curves(found: list[Cost], sizes: Sizes) -> Curves:
+def _chart(found: list[Cost], sizes: Sizes) -> Chart:
     """Time and memory against n and against d."""
-    from regard.visualisation import Curves, LogSeries, Panel
+    from regard.visualisation import Chart, Panel, Series
 
     panels = []
     for what, unit, times in (("time", "ms", 1000.0), ("memory", "MiB", 2.0**-20)):
         for axis, other in (("n", f"d = {sizes.d}"), ("d", f"n = {sizes.n}")):
             series = tuple(
-                LogSeries(
+                Series(
                     cost.name,
                     tuple((x, max(y * times, 1e-6)) for x, y in cost.curves[f"{what} {axis}"]),
-                    f"{cost.growth[f'{what} {axis}']:.2f}",
+                    label=f"{cost.growth[f'{what} {axis}']:.2f}",
                 )
                 for cost in found
             )
             panels.append(Panel(f"{what}, {unit}", f"{axis}, at {other}", series))
     caption = "Time of a forward pass, and memory it keeps for the backward one. At a line's end its exponent."
-    return Curves(tuple(panels), "What one layer costs", caption, _text(found, sizes))
+    return Chart("Cost of one layer", tuple(panels), caption, scale="log", columns=2, table=_text(found, sizes))

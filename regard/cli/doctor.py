@@ -101,9 +101,9 @@ def _folder() -> tuple[bool, str]:
 def _font() -> tuple[bool, str]:
     import numpy as np
 
-    from regard.visualisation import Alignment, png
+    from regard.visualisation import Alignment, draw_png, layout_heatmap
 
-    size = len(png(Alignment(("나는",), ("I",), np.ones((1, 1)))))
+    size = len(draw_png(layout_heatmap(Alignment(("나는",), ("I",), np.ones((1, 1))))))
     return size > 0, "figures: SVG, HTML and PNG with Hangul"
 
 

@@ -236,9 +236,10 @@ def _caption_test_set(
 
 def _draw(buckets: list[Bucket], run: Path, figure: Path) -> None:
     """Draw chrF against source length, with 95 % intervals."""
-    from regard.visualisation import Chart, Series, save
+    from regard.visualisation import Chart, Panel, Series, save
 
     points = tuple(((bucket.first + bucket.last) / 2, bucket.chrf) for bucket in buckets)
     band = tuple((bucket.low, bucket.high) for bucket in buckets)
-    save(Chart("chrF by source length", "source words", (("chrF", (Series(run.name, points, band),)),)), figure)
+    panel = Panel("chrF", "source words", (Series(run.name, points, band),))
+    save(Chart("chrF by source length", (panel,)), figure)
     say(f"wrote {figure}")

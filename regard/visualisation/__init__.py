@@ -1,28 +1,35 @@
-"""What a model looked at, as pictures: plain data in, SVG, PNG or one HTML page out; no model is known here."""
+"""Attention visualisation: heatmaps, all heads of a layer, overlays on images, charts, animations and HTML pages.
 
-from regard.visualisation.charts import Chart, Series
-from regard.visualisation.curves import Curves, LogSeries, Panel
-from regard.visualisation.explanation_data import ExplanationData
+Data pass through in this order: plain data (`Alignment`, `Heads`, `Overlay`, `Chart`, `ExplanationData`) are laid out
+(`layout_*`) as a `Figure` of boxes, lines and texts, which is rendered as SVG, PNG, GIF or HTML; `save` does it all.
+The interactive page (`render_page`) gets its data as JSON (`page_data`). Nothing here knows a model.
+"""
+
+from regard.visualisation.charts import Chart, Panel, Series
+from regard.visualisation.explanation_data import ExplanationData, page_data
+from regard.visualisation.figure import Figure
 from regard.visualisation.heads import Heads
-from regard.visualisation.heatmap import Alignment
+from regard.visualisation.heatmap import Alignment, layout_heatmap
 from regard.visualisation.overlay import Overlay, SourceImage
-from regard.visualisation.page import Meta
-from regard.visualisation.rendering import png, svg
+from regard.visualisation.page import Meta, render_page
+from regard.visualisation.rendering import draw_png, draw_svg
 from regard.visualisation.saving import save
 
 __all__ = [
     "Alignment",
     "Chart",
-    "Curves",
     "ExplanationData",
+    "Figure",
     "Heads",
-    "LogSeries",
     "Meta",
     "Overlay",
     "Panel",
     "Series",
     "SourceImage",
-    "png",
+    "draw_png",
+    "draw_svg",
+    "layout_heatmap",
+    "page_data",
+    "render_page",
     "save",
-    "svg",
 ]

@@ -1,4 +1,4 @@
-"""Pictures one after another: a GIF by Pillow, or one SVG that moves by its own style sheet."""
+"""Render a sequence of figures as an animation: a GIF (by Pillow), or one SVG animated by its own style sheet."""
 
 from __future__ import annotations
 
@@ -11,90 +11,91 @@ import numpy.typing as npt
 from PIL import Image, ImageColor
 
 from regard.visualisation.colours import LEVELS, ROLES, Theme, colour
-from regard.visualisation.layout import Figure, Photo
-from regard.visualisation.rendering import paint, style_of, svg_group, svg_photos
+from regard.visualisation.figure import Figure, Raster
+from regard.visualisation.rendering import rasterise, svg_group, svg_rasters, svg_style
 
-__all__ = ["draw_gif", "draw_moving_svg"]
+__all__ = ["draw_animated_svg", "draw_gif"]
 
-EACH, LAST = 900, 3000  # milliseconds of a frame, and of the last one
-PHOTO_COLOURS = 176  # of the 256 that a GIF may have
-BLENDS = 20  # of each colour of text with the paper, for smooth edges
+FRAME, LAST_FRAME = 900, 3000  # milliseconds
+IMAGE_COLOURS = 176  # of the 256 colours of a GIF, for images
+BLENDS = 20  # shades between text and paper, for smooth edges
 
 
-def draw_gif(pictures: Sequence[Figure], scale: float = 1.5, theme: Theme = "light") -> bytes:
-    """Pictures of one size as a GIF that begins again when it is through."""
-    painted = [paint(picture, scale, theme)[0] for picture in pictures]
-    has_photos = any(isinstance(mark, Photo) for picture in pictures for mark in picture.marks())
-    palette = _palette_of(painted, theme) if has_photos else _palette(theme)
-    frames = [_indexed(image, palette) for image in painted]
+def draw_gif(frames: Sequence[Figure], scale: float = 1.5, theme: Theme = "light") -> bytes:
+    """Render frames of one size as a GIF that loops."""
+    images = [rasterise(frame, scale, theme)[0] for frame in frames]
+    has_rasters = any(isinstance(mark, Raster) for frame in frames for mark in frame.marks())
+    palette = _palette_with_images(images, theme) if has_rasters else _palette(theme)
+    indexed = [_indexed(image, palette) for image in images]
     file = io.BytesIO()
-    durations = [EACH] * (len(frames) - 1) + [LAST]
-    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=False)
+    durations = [FRAME] * (len(indexed) - 1) + [LAST_FRAME]
+    indexed[0].save(file, "GIF", save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=False)
     return file.getvalue()
 
 
-def _palette(theme: Theme, every: int = 1, blends: int = BLENDS) -> npt.NDArray[np.int64]:
-    """The colours that occur: `every` place of the scale, the roles, and text blended with the paper. One palette for
-    all frames, so that nothing flickers."""
+def _palette(theme: Theme, step: int = 1, blends: int = BLENDS) -> npt.NDArray[np.int64]:
+    """Return the colours that occur: every `step`-th shade of the scale, the roles, and text blended with the paper.
+
+    All frames share one palette, so that nothing flickers.
+    """
 
     def rgb(paint: str) -> npt.NDArray[np.int64]:
         return np.array(ImageColor.getrgb(colour(paint, theme))[:3])
 
-    found = [rgb(f"w{place}") for place in range(0, LEVELS + 1, every)]
+    colours = [rgb(f"w{shade}") for shade in range(0, LEVELS + 1, step)]
     for role in ROLES:
         steps = range(blends + 1) if role in ("ink", "muted", "link") else [blends]
-        found += [np.rint(rgb("paper") + (rgb(role) - rgb("paper")) * n / blends).astype(np.int64) for n in steps]
-    return np.unique(np.stack(found), axis=0)
+        colours += [np.rint(rgb("paper") + (rgb(role) - rgb("paper")) * n / blends).astype(np.int64) for n in steps]
+    return np.unique(np.stack(colours), axis=0)
 
 
-def _palette_of(painted: Sequence[Image.Image], theme: Theme) -> npt.NDArray[np.int64]:
-    """The same with the colours of photos: those that stand for most pixels of all frames."""
-    own = _palette(theme, every=5, blends=BLENDS // 2)
-    everything = Image.fromarray(np.concatenate([np.asarray(image) for image in painted]))
-    found = everything.quantize(PHOTO_COLOURS, Image.Quantize.MEDIANCUT).getpalette() or []
-    return np.unique(np.concatenate([own, np.array(found).reshape(-1, 3)])[:256], axis=0)
+def _palette_with_images(images: Sequence[Image.Image], theme: Theme) -> npt.NDArray[np.int64]:
+    """Return a coarser palette of the theme and the median-cut colours of all frames."""
+    theme_colours = _palette(theme, step=5, blends=BLENDS // 2)
+    stacked = Image.fromarray(np.concatenate([np.asarray(image) for image in images]))
+    image_colours = stacked.quantize(IMAGE_COLOURS, Image.Quantize.MEDIANCUT).getpalette() or []
+    return np.unique(np.concatenate([theme_colours, np.array(image_colours).reshape(-1, 3)])[:256], axis=0)
 
 
 def _indexed(image: Image.Image, palette: npt.NDArray[np.int64]) -> Image.Image:
-    """The same with each colour replaced by the nearest of the palette."""
+    """Replace each colour by the nearest one of the palette."""
     pixels = np.asarray(image, np.int64) @ np.array([1 << 16, 1 << 8, 1])
-    colours, places = np.unique(pixels, return_inverse=True)
+    colours, inverse = np.unique(pixels, return_inverse=True)
     channels = np.stack([colours >> 16, (colours >> 8) & 255, colours & 255], 1)
     nearest = ((channels[:, None] - palette[None]) ** 2).sum(2).argmin(1).astype(np.uint8)
-    indexed = Image.fromarray(nearest[places].reshape(pixels.shape), "L")
+    indexed = Image.fromarray(nearest[inverse].reshape(pixels.shape), "L")
     indexed.putpalette(palette.reshape(-1).tolist())
     return indexed
 
 
-def draw_moving_svg(pictures: Sequence[Figure]) -> str:
-    """The same as an SVG document without a program: light or dark as the reader's system; still, where motion is not
-    wanted, showing the end."""
-    first, last = pictures[0], pictures[-1]
-    pause = LAST // EACH  # the last frame is shown so many times as long
-    slots = len(pictures) - 1 + pause
-    moving = (
-        f"g.f{{visibility:hidden;animation:on {slots * EACH}ms step-end infinite}}"
+def draw_animated_svg(frames: Sequence[Figure]) -> str:
+    """Render frames as an SVG document animated by CSS alone; it shows the last frame if the reader reduces motion."""
+    first, last = frames[0], frames[-1]
+    pause = LAST_FRAME // FRAME  # slots that the last frame is shown for
+    slots = len(frames) - 1 + pause
+    animation = (
+        f"g.f{{visibility:hidden;animation:on {slots * FRAME}ms step-end infinite}}"
         f"g.l{{animation-name:end}}"
         f"@keyframes on{{0%{{visibility:visible}}{100 / slots:.4f}%{{visibility:hidden}}}}"
         f"@keyframes end{{0%{{visibility:visible}}{100 * pause / slots:.4f}%{{visibility:hidden}}}}"
         "@media (prefers-reduced-motion:reduce){g.f{animation:none}g.l{visibility:visible}}"
     )
-    everything = Figure(first.width, first.height, tuple(g for each in pictures for g in each.groups), "", "")
+    marks = [mark for frame in frames for mark in frame.marks()]
     size = f'width="{first.width}" height="{first.height}" viewBox="0 0 {first.width} {first.height}"'
-    frames = [
-        f'<g class="f{" l" if picture is last else ""}" style="animation-delay:{number * EACH}ms">'
-        + "".join(svg_group(group, False) for group in picture.groups)
+    groups = [
+        f'<g class="f{" l" if frame is last else ""}" style="animation-delay:{number * FRAME}ms">'
+        + "".join(svg_group(group) for group in frame.groups)
         + "</g>"
-        for number, picture in enumerate(pictures)
+        for number, frame in enumerate(frames)
     ]
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>',
             f"<title>{escape(first.title)}</title>",
             f"<desc>{escape(last.description)}</desc>",
-            f"<style>{style_of(everything)}{moving}</style>",
-            *svg_photos(everything.marks()),
-            *frames,
+            f"<style>{svg_style(marks)}{animation}</style>",
+            *svg_rasters(marks),
+            *groups,
             "</svg>\n",
         ]
     )

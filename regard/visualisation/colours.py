@@ -1,9 +1,9 @@
-"""Colours by role, light and dark: a perceptually even scale of one hue family, from the paper to its opposite.
+"""Colours by role for light and dark themes, and a perceptually uniform colour scale for weights.
 
-A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a weight's place on the scale,
-`v0` … `v100` for text standing on that place, or `s0` … `s5` for one of several lines. Lightness in Oklab is a straight
-line along the scale, so that equal steps of weight look equal to everyone; the hue stays blue, and links are vermilion,
-which no common colour blindness confuses with it (Okabe and Ito 2008).
+A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a shade of the weight scale,
+`v0` … `v100` for text on that shade, or `s0` … `s5` for one of several series. Lightness in Oklab is linear along the
+scale, so that equal steps of weight look equal; the hue stays blue, and links are vermilion, which no common colour
+blindness confuses with it (Okabe and Ito 2008).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROLES: dict[Theme, dict[str, str]] = {
         "paper": "#ffffff",
         "ink": "#1a1d21",
         "muted": "#5d646d",
-        "lattice": "#e6e9ee",
+        "grid": "#e6e9ee",
         "rule": "#c3cad4",
         "link": "#d55e00",
     },
@@ -31,7 +31,7 @@ _ROLES: dict[Theme, dict[str, str]] = {
         "paper": "#14171b",
         "ink": "#eceff3",
         "muted": "#a0a8b3",
-        "lattice": "#262b32",
+        "grid": "#262b32",
         "rule": "#454d59",
         "link": "#ff9d4d",
     },
@@ -43,44 +43,44 @@ _SERIES: dict[Theme, tuple[str, ...]] = {
     "dark": ("#58b4f0", "#ff9a57", "#3ed0a4", "#eb9fcc", "#e6c84a", "#b4bcc6"),
 }
 SERIES = len(_SERIES["light"])
-# along the scale, each evenly spaced and joined by straight lines, in Oklch: lightness, chroma, hue in degrees
+# Stops along the scale in Oklch, evenly spaced and interpolated linearly: lightness, chroma, hue in degrees
 _LIGHTNESS: dict[Theme, tuple[float, ...]] = {"light": (1.0, 0.3), "dark": (0.21, 0.95)}
 _CHROMA: dict[Theme, tuple[float, ...]] = {"light": (0.0, 0.06, 0.11, 0.14, 0.1), "dark": (0.02, 0.1, 0.12, 0.09, 0.04)}
 _HUE: dict[Theme, tuple[float, ...]] = {"light": (235.0, 265.0), "dark": (265.0, 225.0)}
-_QUIET = 5  # numbers on places below this are muted
+_MUTED_BELOW = 5  # text on lighter shades is muted
 
 
 def level(weight: float, ceiling: float = 1.0) -> int:
-    """The place of a weight on the scale whose top stands for `ceiling`."""
+    """Return the shade (0 to 100) of a weight on the scale whose top stands for `ceiling`."""
     return min(LEVELS, max(0, round(LEVELS * weight / ceiling)))
 
 
 @cache
 def colour(paint: str, theme: Theme) -> str:
-    """The colour of a paint as #rrggbb."""
+    """Return the colour of a paint as #rrggbb."""
     if paint in _ROLES[theme]:
         return _ROLES[theme][paint]
-    place = int(paint[1:])
+    number = int(paint[1:])
     if paint[0] == "s":
-        return _SERIES[theme][place]
-    return _text_on(place, theme) if paint[0] == "v" else _scale(place, theme)
+        return _SERIES[theme][number]
+    return _text_on(number, theme) if paint[0] == "v" else _shade(number, theme)
 
 
-def _scale(place: int, theme: Theme) -> str:
-    if place == 0:
+def _shade(number: int, theme: Theme) -> str:
+    if number == 0:
         return _ROLES[theme]["paper"]
-    lightness, chroma, hue = (_between(stops[theme], place / LEVELS) for stops in (_LIGHTNESS, _CHROMA, _HUE))
+    lightness, chroma, hue = (_interpolate(stops[theme], number / LEVELS) for stops in (_LIGHTNESS, _CHROMA, _HUE))
     return _from_oklch(lightness, chroma, hue)
 
 
-def _between(stops: tuple[float, ...], x: float) -> float:
+def _interpolate(stops: tuple[float, ...], x: float) -> float:
     along = x * (len(stops) - 1)
     first = min(int(along), len(stops) - 2)
     return stops[first] + (stops[first + 1] - stops[first]) * (along - first)
 
 
 def _from_oklch(lightness: float, chroma: float, hue: float) -> str:
-    """Oklab to sRGB (Ottosson 2020); chroma gives way where the screen cannot show it."""
+    """Convert Oklch to sRGB (Ottosson 2020); chroma is reduced if the colour is out of gamut."""
     for share in range(100, -1, -1):
         a, b = (chroma * share / 100 * turn(math.radians(hue)) for turn in (math.cos, math.sin))
         channels = _linear_rgb(lightness, a, b)
@@ -106,19 +106,19 @@ def _encode(linear: float) -> float:
 
 
 def luminance(hex_colour: str) -> float:
-    """Relative luminance as WCAG 2 defines it, 0 to 1."""
+    """Return the relative luminance of WCAG 2, 0 to 1."""
     shares = (int(hex_colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
     red, green, blue = (s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def contrast(one: str, other: str) -> float:
-    """Contrast ratio as WCAG 2 defines it, 1 to 21."""
-    low, high = sorted((luminance(one), luminance(other)))
+def contrast(first: str, second: str) -> float:
+    """Return the contrast ratio of WCAG 2, 1 to 21."""
+    low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
 
-def _text_on(place: int, theme: Theme) -> str:
-    if place < _QUIET:
+def _text_on(shade: int, theme: Theme) -> str:
+    if shade < _MUTED_BELOW:
         return _ROLES[theme]["muted"]
-    return max(("#000000", "#ffffff"), key=lambda text: contrast(text, _scale(place, theme)))
+    return max(("#000000", "#ffffff"), key=lambda text: contrast(text, _shade(shade, theme)))

@@ -1,4 +1,4 @@
-"""The word-level alignment heatmap: source words along the top, target words down the left side, one cell a pair.
+"""Word alignment heatmap of attention weights: source words along the top, target words down the left side.
 
 T target words (rows), S source words (columns).
 """
@@ -13,57 +13,68 @@ import numpy as np
 
 from regard.errors import UsageError
 from regard.visualisation.colours import LEVELS, level
-from regard.visualisation.fonts import measure, wrap
-from regard.visualisation.grid import AXES, AXES_SIZE, GAP, Grid, labels_above, labels_beside, place_grid
-from regard.visualisation.layout import ASCENT, LINE_HEIGHT, MIDDLE, Box, Figure, Group, Text, text_lines
+from regard.visualisation.figure import (
+    ASCENT,
+    LINE_HEIGHT,
+    MARGIN,
+    MIDLINE,
+    Box,
+    Figure,
+    Group,
+    Text,
+    header_height,
+    header_lines,
+    make_figure,
+)
+from regard.visualisation.fonts import measure
+from regard.visualisation.grid import AXES, AXES_SIZE, GAP, Grid, column_labels, place_grid, row_labels
 from regard.visualisation.text import clean, isolated
 
 __all__ = ["Alignment", "ceiling_of", "layout_heatmap"]
 
-MARGIN = 18.0  # around everything
-TITLE_SIZE, CAPTION_SIZE, LEGEND_SIZE = 16.0, 12.0, 11.0
-NARROWEST = 400.0  # pixels that a title may fill over a small grid
-RULE_EVERY, RULES_FROM = 5, 20  # a stronger line every five words, from twenty words
+LEGEND_SIZE = 11.0
+MIN_HEADER = 400.0  # pixels that a title may fill above a narrower grid
+RULE_EVERY, RULES_FROM = 5, 20  # a stronger grid line every five words, from twenty words on
 CEILINGS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 LEGEND = ("attention weight", "link")
 
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """What a heatmap shows: which source words each target word read, and how strongly."""
+    """Attention weights between the words of two sentences, checked and cleaned for drawing.
+
+    Raises UsageError if a sentence is empty, a shape does not fit, a weight is negative or not finite, a row sums to
+    more than one, or a link lies outside.
+    """
 
     source: tuple[str, ...]  # S words
     target: tuple[str, ...]  # T words
-    weights: np.ndarray  # (T, S); a row sums to one, or to less where mass lies on the end of the sentence
+    weights: np.ndarray  # (T, S); a row sums to one, or to less if special tokens have weight
     title: str = ""
     caption: str = ""
-    special_weights: np.ndarray | None = (
-        None  # (T,): mass on the end of the sentence, drawn as a thin column of its own
-    )
+    special_weights: np.ndarray | None = None  # (T,) weight on the end of the sentence, drawn as a narrow column
     links: frozenset[tuple[int, int]] | None = None  # (source, target) pairs, drawn as outlined cells
 
     def __post_init__(self) -> None:
-        _put(self, "source", tuple(clean(word) for word in self.source))
-        _put(self, "target", tuple(clean(word) for word in self.target))
-        _put(self, "title", clean(self.title))
-        _put(self, "caption", clean(self.caption))
-        _put(self, "weights", _numbers("weights", self.weights, (len(self.target), len(self.source))))
+        shape = len(self.target), len(self.source)
+        for field in ("source", "target"):
+            object.__setattr__(self, field, tuple(clean(word) for word in getattr(self, field)))
+        for field in ("title", "caption"):
+            object.__setattr__(self, field, clean(getattr(self, field)))
+        object.__setattr__(self, "weights", _checked("weights", self.weights, shape))
         if self.special_weights is not None:
-            _put(self, "special_weights", _numbers("special_weights", self.special_weights, (len(self.target),)))
+            checked = _checked("special_weights", self.special_weights, shape[:1])
+            object.__setattr__(self, "special_weights", checked)
         _check_sums(self)
         _check_links(self)
 
 
-def _put(alignment: Alignment, field: str, value: object) -> None:
-    object.__setattr__(alignment, field, value)
-
-
-def _numbers(name: str, given: object, shape: tuple[int, ...]) -> np.ndarray:
-    """A read-only copy in double precision, or an error that says what is wrong with it."""
+def _checked(name: str, values: object, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a read-only copy in double precision, or raise an error that says what is wrong."""
     if 0 in shape:
         raise UsageError("an alignment needs at least one source word and one target word")
     try:
-        array = np.array(given, dtype=np.float64)
+        array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{name} must be an array of numbers of shape {shape}; {error}") from error
     if array.shape != shape:
@@ -71,15 +82,15 @@ def _numbers(name: str, given: object, shape: tuple[int, ...]) -> np.ndarray:
         raise UsageError(f"{name} must have the shape {shape}, {axes}; got {array.shape}")
     wrong = np.argwhere(~(np.isfinite(array) & (array >= -1e-6)))
     if len(wrong):
-        place_ = tuple(int(index) for index in wrong[0])
-        raise UsageError(f"{name} must be finite and not negative; {name}{list(place_)} is {array[place_]}")
+        first = tuple(int(index) for index in wrong[0])
+        raise UsageError(f"{name} must be finite and not negative; {name}{list(first)} is {array[first]}")
     array = array.clip(min=0.0)
     array.flags.writeable = False
     return array
 
 
 def _check_sums(alignment: Alignment) -> None:
-    """A row may sum to less than one, never to more; the tolerance is that of bfloat16."""
+    """Refuse rows that sum to more than one; the tolerance is that of bfloat16."""
     sums = alignment.weights.sum(axis=1)
     if alignment.special_weights is not None:
         sums = sums + alignment.special_weights
@@ -96,50 +107,39 @@ def _check_links(alignment: Alignment) -> None:
 
 
 def ceiling_of(alignments: Sequence[Alignment]) -> float:
-    """The weight at the top of the colour scale: the least round number that no weight passes."""
-    most = max(float(a.weights.max()) for a in alignments)
-    most = max([most, *(float(a.special_weights.max()) for a in alignments if a.special_weights is not None)])
-    return next((ceiling for ceiling in CEILINGS if most <= ceiling), 1.0)
+    """Return the weight at the top of the colour scale: the smallest round number not below any weight."""
+    largest = [float(alignment.weights.max()) for alignment in alignments]
+    largest += [float(a.special_weights.max()) for a in alignments if a.special_weights is not None]
+    return next((ceiling for ceiling in CEILINGS if max(largest) <= ceiling), 1.0)
 
 
 def layout_heatmap(alignment: Alignment, ceiling: float | None = None) -> Figure:
-    """The heatmap as boxes and texts; `ceiling` fixes the top of the scale, to compare several pictures."""
+    """Lay out the heatmap; a fixed `ceiling` of the colour scale makes several figures comparable."""
     ceiling = ceiling or ceiling_of([alignment])
-    grid = place_grid(alignment.source, alignment.target, alignment.special_weights is not None, MARGIN)
-    above = labels_above(grid, alignment.source)
-    right = max(x for label in above for x, _ in label.corners())
+    grid = place_grid(alignment.source, alignment.target, alignment.special_weights is not None)
+    right = max(x for label in column_labels(grid, alignment.source) for x, _ in label.corners())
     has_links = bool(alignment.links)
-    right = max(right, grid.far_right + 1, MARGIN + _legend_width(ceiling, has_links))
-    header = _header(alignment, max(right - MARGIN, NARROWEST))
-    grid = replace(grid, top=grid.top + _depth(header))
+    legend_width = _legend_width(ceiling, has_links)
+    right = max(right, grid.far_right + 1, MARGIN + legend_width)
+    header = header_lines(alignment.title, alignment.caption, max(right - MARGIN, MIN_HEADER))
+    grid = replace(grid, top=grid.top + (float(math.ceil(header_height(header) + 10)) if header else 0.0))
     right = max([right, *(x for line in header for x, _ in line.corners())])
-    width, height = math.ceil(right + MARGIN), math.ceil(grid.bottom + 20 + LEGEND_SIZE * LINE_HEIGHT + MARGIN)
-    legend_left = max(MARGIN, min(grid.left, right - _legend_width(ceiling, has_links)))
+    labels = column_labels(grid, alignment.source)
+    legend_left = max(MARGIN, min(grid.left, right - legend_width))
     groups = (
-        Group("paper", (Box(0.0, 0.0, float(width), float(height), "paper"),)),
         Group("header", header),
         Group("axes", _axes(grid)),
-        Group("sources", labels_above(grid, alignment.source)[: grid.columns]),
-        Group("targets", labels_beside(grid, alignment.target)),
-        Group("lattice", _lattice(grid)),
+        Group("sources", labels[: grid.columns]),
+        Group("targets", row_labels(grid, alignment.target)),
+        Group("grid", _grid_lines(grid)),
         Group("cells", _cells(alignment, grid, ceiling)),
-        *_end_column(alignment, grid, ceiling),
+        *_end_column(alignment, grid, ceiling, labels[grid.columns :]),
         Group("values", _values(alignment, grid, ceiling)),
         Group("links", _links(alignment, grid)),
         Group("legend", _legend(legend_left, grid.bottom + 20, ceiling, has_links)),
     )
-    return Figure(width, height, groups, alignment.title or "Word alignment", _description(alignment))
-
-
-def _header(alignment: Alignment, limit: float) -> tuple[Text, ...]:
-    title = text_lines(wrap(alignment.title, TITLE_SIZE, limit), MARGIN, MARGIN, TITLE_SIZE, "ink")
-    top = MARGIN + LINE_HEIGHT * TITLE_SIZE * len(title)
-    return title + text_lines(wrap(alignment.caption, CAPTION_SIZE, limit), MARGIN, top, CAPTION_SIZE, "muted")
-
-
-def _depth(header: tuple[Text, ...]) -> float:
-    """How far title and caption push the rest down."""
-    return float(math.ceil(sum(LINE_HEIGHT * line.size for line in header) + 10)) if header else 0.0
+    bottom = grid.bottom + 20 + LEGEND_SIZE * LINE_HEIGHT + MARGIN
+    return make_figure(right + MARGIN, bottom, groups, alignment.title or "Word alignment", _description(alignment))
 
 
 def _axes(grid: Grid) -> tuple[Text, ...]:
@@ -148,11 +148,11 @@ def _axes(grid: Grid) -> tuple[Text, ...]:
     return tuple(Text(right, y, name, AXES_SIZE, "muted", "end") for y, name in zip((high, low), AXES, strict=True))
 
 
-def _lattice(grid: Grid) -> tuple[Box, ...]:
+def _grid_lines(grid: Grid) -> tuple[Box, ...]:
     width, height = grid.right - grid.left + 1, grid.bottom - grid.top + 1
-    boxes = [Box(grid.left, grid.top, width, height, "lattice")]
+    boxes = [Box(grid.left, grid.top, width, height, "grid")]
     if grid.end is not None:
-        boxes.append(Box(grid.end[0], grid.top, grid.end[1] + 1, height, "lattice"))
+        boxes.append(Box(grid.end[0], grid.top, grid.end[1] + 1, height, "grid"))
     if max(grid.columns, grid.rows) >= RULES_FROM:
         across, down = range(RULE_EVERY, grid.columns, RULE_EVERY), range(RULE_EVERY, grid.rows, RULE_EVERY)
         boxes += [Box(grid.left + s * grid.cell_width, grid.top, 1.0, height, "rule") for s in across]
@@ -171,19 +171,19 @@ def _hint(target: str, source: str, weight: float) -> str:
     return f"{isolated(target)} ← {isolated(source)} {weight:.3f}"
 
 
-def _end_column(alignment: Alignment, grid: Grid, ceiling: float) -> tuple[Group, ...]:
-    """The thin column's label and cells, where it is shown."""
+def _end_column(alignment: Alignment, grid: Grid, ceiling: float, labels: tuple[Text, ...]) -> tuple[Group, ...]:
+    """Return the label and cells of the narrow column, if there is one."""
     if alignment.special_weights is None:
         return ()
     cells = tuple(
-        Box(*grid.end_cell(t), f"w{level(mass, ceiling)}", _hint(alignment.target[t], "end of sentence", mass))
-        for t, mass in enumerate(alignment.special_weights)
+        Box(*grid.end_cell(t), f"w{level(weight, ceiling)}", _hint(alignment.target[t], "end of sentence", weight))
+        for t, weight in enumerate(alignment.special_weights)
     )
-    return Group("end-label", labels_above(grid, alignment.source)[grid.columns :]), Group("end", cells)
+    return Group("end-label", labels), Group("end", cells)
 
 
 def _values(alignment: Alignment, grid: Grid, ceiling: float) -> tuple[Text, ...]:
-    """The weights in digits where cells have room; blank where they round to nought."""
+    """Return the weights in digits if cells have room for them; those that round to zero are blank."""
     if not grid.has_numbers:
         return ()
     return tuple(
@@ -195,7 +195,7 @@ def _value(cell: tuple[float, float, float, float], weight: float, ceiling: floa
     x, y, width, height = cell
     size = 12.0
     digits = f"{weight:.2f}" if weight >= 0.005 else ""
-    return Text(x + width / 2, y + height / 2 + MIDDLE * size, digits, size, f"v{level(weight, ceiling)}", "middle")
+    return Text(x + width / 2, y + height / 2 + MIDLINE * size, digits, size, f"v{level(weight, ceiling)}", "middle")
 
 
 def _links(alignment: Alignment, grid: Grid) -> tuple[Box, ...]:
@@ -211,7 +211,7 @@ def _legend_width(ceiling: float, has_links: bool) -> float:
 
 
 def _legend(left: float, top: float, ceiling: float, has_links: bool) -> tuple[Box | Text, ...]:
-    """The colour scale with its ends in numbers, its name, and the sign for links."""
+    """Draw the colour scale with its end values, its name, and the outline that stands for a link."""
     size, step = LEGEND_SIZE, BAR / BAR_STEPS
     baseline, bar_left = top + ASCENT * size, left + 14
     bar_right = bar_left + BAR
@@ -231,12 +231,11 @@ def _legend(left: float, top: float, ceiling: float, has_links: bool) -> tuple[B
 
 
 def _description(alignment: Alignment) -> str:
-    """A sentence on the picture, then the strongest reading of each target word."""
+    """Describe the figure and the largest weight of each target word, for screen readers."""
     columns, rows = len(alignment.source), len(alignment.target)
-    strongest = alignment.weights.argmax(axis=1)
-    readings = (
+    largest = (
         f"{isolated(word)} ← {isolated(alignment.source[s])} {alignment.weights[t, s]:.2f}"
-        for t, (word, s) in enumerate(zip(alignment.target, strongest, strict=True))
+        for t, (word, s) in enumerate(zip(alignment.target, alignment.weights.argmax(axis=1), strict=True))
     )
     about = f"Attention weights of {rows} target words (rows) over {columns} source words (columns)."
-    return f"{about} Strongest: {'; '.join(readings)}."
+    return f"{about} Strongest: {'; '.join(largest)}."

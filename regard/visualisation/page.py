@@ -1,7 +1,7 @@
-"""One self-contained HTML page: who looked at what, and how the translation came about.
+"""Self-contained interactive HTML page: attention of every layer and head, the search step by step, attributions.
 
-Nothing is fetched, and the page's own security policy forbids it; a page that a server sends may ask that server, and
-nobody else, about another sentence.
+The page fetches nothing, and its own content security policy forbids it; a page sent by a server may ask that server,
+and no other, about another sentence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from regard.visualisation.colours import LEVELS, ROLES, THEMES, Theme, colour
 from regard.visualisation.explanation_data import ExplanationData, page_data
 from regard.visualisation.fonts import STACK, face
 from regard.visualisation.heatmap import Alignment
-from regard.visualisation.overlay import DENSITY, VEIL
+from regard.visualisation.overlay import OPACITY, VEIL
 from regard.visualisation.text import clean
 
 __all__ = ["Meta", "render_page"]
@@ -28,34 +28,34 @@ __all__ = ["Meta", "render_page"]
 
 @dataclass(frozen=True)
 class Meta:
-    """What a page says besides its story.
+    """Title, languages and facts of a page.
 
-    `endpoint` is where the server that sends the page answers about other sentences: a path such as "/explain".
+    `endpoint`: path such as "/explain" at which the server that sends the page answers about other sentences.
     """
 
-    title: str = ""  # else the source sentence
-    source_lang: str = ""  # as in HTML: "en", "ko", "pt-BR"; else Hangul is taken for Korean and the rest left open
+    title: str = ""  # if empty, the source sentence, or the caption of an image
+    source_lang: str = ""  # as in HTML: "en", "ko", "pt-BR"; if empty, Korean is recognised by Hangul
     target_lang: str = ""
-    facts: Mapping[str, str] | None = None  # shown at the foot: model, command, data
+    facts: Mapping[str, str] | None = None  # shown at the foot of the page: model, command, data
     endpoint: str = ""
 
 
-def render_page(told: ExplanationData | Sequence[Alignment], meta: Meta | None = None) -> str:
-    """The page of a story, or of one or more alignments of the same two sentences."""
+def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | None = None) -> str:
+    """Render the page of an explanation, or of one or more alignments of the same two sentences."""
     meta = meta or Meta()
-    story = told if isinstance(told, ExplanationData) else ExplanationData.from_alignments(told)
-    values = page_data(story, meta.title, (meta.source_lang, meta.target_lang))
+    data = explained if isinstance(explained, ExplanationData) else ExplanationData.from_alignments(explained)
+    values = page_data(data, meta.title, (meta.source_lang, meta.target_lang))
     values["facts"] |= {clean(name): clean(value) for name, value in (meta.facts or {}).items()}
-    values |= {"endpoint": meta.endpoint, "palette": _palette(), "veil": [*VEIL, DENSITY]}
+    values |= {"endpoint": meta.endpoint, "palette": _palette(), "veil": [*VEIL, OPACITY]}
     parts = {
         "title": escape(values["title"]),
         "connect": "connect-src 'self'" if meta.endpoint else "connect-src 'none'",
         "css": face(_letters(values)) + _style(),
-        "source": "" if story.image else escape(" ".join(story.source)),
-        "target": escape(" ".join(story.target)),
+        "source": "" if data.image else escape(" ".join(data.source)),
+        "target": escape(" ".join(data.target)),
         "facts": _facts(values["facts"]),
         "js": _asset("page.js"),
-        "data": _as_script(values),
+        "data": _script_json(values),
     }
     return _fill(_asset("page.html"), parts)
 
@@ -66,22 +66,22 @@ def _asset(name: str) -> str:
 
 
 def _fill(template: str, parts: Mapping[str, str]) -> str:
-    """Put parts where the template names them, in one pass: what is put in is never looked at again."""
+    """Replace the {{names}} of a template in one pass, so that inserted text is never expanded itself."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
 
 
 def _letters(values: Mapping[str, Any]) -> str:
-    """Every character that the page can come to show, once and in order."""
-    player = [option[0] for step in values["player"] for option in step["options"]]
-    player += [node[1] for step in values["player"] for node in step["nodes"]]
-    texts = [values["title"], *values["source"], *values["target"], *values["pieces"], *player, string.printable]
-    names = [block["name"] for block in values["blocks"]]
+    """Return every character that the page may show, once and in order."""
+    tokens = [candidate[0] for step in values["steps"] for candidate in step["candidates"]]
+    tokens += [node[1] for step in values["steps"] for node in step["nodes"]]
+    texts = [values["title"], *values["source"], *values["target"], *values["tokens"], *tokens, string.printable]
+    names = [layer["name"] for layer in values["layers"]]
     texts += [*names, *values["facts"], *values["facts"].values(), _asset("page.html"), _asset("page.js")]
     return "".join(sorted({letter for text in texts for letter in text}))
 
 
 def _palette() -> dict[str, dict[str, Any]]:
-    """The scale of weights and the colours of text on it, for the canvas."""
+    """Return the colour scale, the colours of text on it and the roles, for the canvas."""
     return {
         theme: {
             "scale": [colour(f"w{n}", theme) for n in range(LEVELS + 1)],
@@ -94,10 +94,10 @@ def _palette() -> dict[str, dict[str, Any]]:
 
 @cache
 def _style() -> str:
-    return _fill(_asset("page.css"), {"stack": STACK, "roles": _in_both(_roles)})
+    return _fill(_asset("page.css"), {"stack": STACK, "roles": _in_both_themes(_roles)})
 
 
-def _in_both(rules: Callable[[Theme], str]) -> str:
+def _in_both_themes(rules: Callable[[Theme], str]) -> str:
     light, dark = (rules(theme) for theme in THEMES)
     return f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}"
 
@@ -107,8 +107,8 @@ def _roles(theme: Theme) -> str:
     return f":root {{ {'; '.join(f'--{role}: {colour(role, theme)}' for role in ROLES)}; {scale} }}"
 
 
-def _as_script(values: object) -> str:
-    """JSON that may stand in a script element: no text can close it, open a comment, or end a line of JavaScript."""
+def _script_json(values: object) -> str:
+    """Return JSON that is safe in a script element: no text can close it, open a comment or end a line."""
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
     return re.sub("[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
 

@@ -1,4 +1,4 @@
-"""A laid-out picture as SVG, by hand, and as PNG, by Pillow."""
+"""Render a laid-out figure as SVG (written by hand), PNG (drawn by Pillow) or a static HTML page."""
 
 from __future__ import annotations
 
@@ -7,101 +7,86 @@ import io
 import math
 from collections.abc import Iterable
 from hashlib import blake2b
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
 
 from PIL import Image, ImageDraw
 
 from regard.errors import UsageError
 from regard.visualisation.colours import THEMES, Theme, colour
+from regard.visualisation.figure import Box, Figure, Group, Line, Mark, Raster, Text
 from regard.visualisation.fonts import STACK, drawable, face, load
-from regard.visualisation.heatmap import Alignment, layout_heatmap
-from regard.visualisation.layout import Box, Figure, Group, Line, Mark, Photo, Text
 from regard.visualisation.text import is_korean
 
-__all__ = ["draw_png", "draw_svg", "paint", "png", "style_of", "svg", "svg_group", "svg_photos"]
+__all__ = ["draw_html", "draw_png", "draw_svg", "rasterise", "svg_group", "svg_rasters", "svg_style"]
 
-MOST_PIXELS = 50_000_000  # a PNG past this is drawn at a smaller scale
-FINER = 4  # times, where edges are to be smooth
+MAX_PIXELS = 50_000_000  # a larger PNG is drawn at a smaller scale
+SUPERSAMPLING = 4  # factor, for smooth edges of lines
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
-
-
-def svg(alignment: Alignment) -> str:
-    """The heatmap as an SVG document: light or dark as the reader's system, weights on hover."""
-    return draw_svg(layout_heatmap(alignment))
-
-
-def png(alignment: Alignment, scale: int | float = 2, theme: Theme = "light") -> bytes:
-    """The heatmap as a PNG file of `scale` pixels to the SVG's one; fewer where it would pass 50 million pixels."""
-    return draw_png(layout_heatmap(alignment), scale, theme)
 
 
 # --- SVG
 
 
-def draw_svg(picture: Figure, inline: bool = False) -> str:
-    """A picture as SVG; `inline` leaves style sheet and hints to a page and keeps texts that are empty."""
-    size = f'width="{picture.width}" height="{picture.height}" viewBox="0 0 {picture.width} {picture.height}"'
-    name = f" aria-label={quoteattr(picture.title)}" if inline else ' xmlns="http://www.w3.org/2000/svg"'
+def draw_svg(figure: Figure) -> str:
+    """Render a figure as an SVG document: light or dark like the reader's system, with hints as tooltips."""
+    size = f'width="{figure.width}" height="{figure.height}" viewBox="0 0 {figure.width} {figure.height}"'
     return "\n".join(
         [
-            f'<svg{name} role="img" {size}>',
-            *([] if inline else [f"<title>{escape(picture.title)}</title>"]),  # a page has no use for its tooltip
-            f"<desc>{escape(picture.description)}</desc>",
-            *([] if inline else [f"<style>{style_of(picture)}</style>"]),
-            *svg_photos(picture.marks()),
-            *(svg_group(group, inline) for group in picture.groups),
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>',
+            f"<title>{escape(figure.title)}</title>",
+            f"<desc>{escape(figure.description)}</desc>",
+            f"<style>{svg_style(figure.marks())}</style>",
+            *svg_rasters(figure.marks()),
+            *(svg_group(group) for group in figure.groups),
             "</svg>\n",
         ]
     )
 
 
-def svg_group(group: Group, inline: bool) -> str:
-    drawn = [_svg_mark(mark, not inline) for mark in group.marks if inline or not _is_blank(mark)]
+def svg_group(group: Group) -> str:
+    """Render a group as a `g` element; empty texts are left out."""
+    marks = [_svg_mark(mark) for mark in group.marks if not (isinstance(mark, Text) and not mark.text)]
     crisp = ' shape-rendering="crispEdges"' if any(isinstance(mark, Box) for mark in group.marks) else ""
-    return "\n".join([f'<g class="{group.name}"{crisp}>', *drawn, "</g>"])
+    return "\n".join([f'<g class="{group.name}"{crisp}>', *marks, "</g>"])
 
 
-def svg_photos(marks: Iterable[Mark]) -> list[str]:
-    """The pixels of all photos, each once however often it is shown; marks refer to them."""
-    photos = {_name(mark): mark for mark in marks if isinstance(mark, Photo)}
-    drawn = [_svg_pixels(name, photo) for name, photo in photos.items()]
-    return ["<defs>", *drawn, "</defs>"] if drawn else []
+def svg_rasters(marks: Iterable[Mark]) -> list[str]:
+    """Return the definitions of all rasters, each once however often it occurs; marks refer to them by name."""
+    rasters = {_raster_name(mark): mark for mark in marks if isinstance(mark, Raster)}
+    definitions = [_svg_image(name, raster) for name, raster in rasters.items()]
+    return ["<defs>", *definitions, "</defs>"] if definitions else []
 
 
-def _svg_pixels(name: str, photo: Photo) -> str:
-    kind = "png" if photo.content.startswith(b"\x89PNG") else "jpeg"
-    data = base64.b64encode(photo.content).decode("ascii")
-    size = f'width="{_n(photo.width)}" height="{_n(photo.height)}" preserveAspectRatio="none"'
-    sharp = ' style="image-rendering:pixelated"' if photo.cells else ""
+def _svg_image(name: str, raster: Raster) -> str:
+    kind = "png" if raster.content.startswith(b"\x89PNG") else "jpeg"
+    data = base64.b64encode(raster.content).decode("ascii")
+    size = f'width="{_n(raster.width)}" height="{_n(raster.height)}" preserveAspectRatio="none"'
+    sharp = ' style="image-rendering:pixelated"' if raster.pixelated else ""
     return f'<image id="{name}" {size}{sharp} href="data:image/{kind};base64,{data}"/>'
 
 
-def _name(photo: Photo) -> str:
-    """The same for the same pixels at the same size."""
-    size = f"{photo.width} {photo.height} {photo.cells}".encode()
-    return "p" + blake2b(photo.content + size, digest_size=8).hexdigest()
+def _raster_name(raster: Raster) -> str:
+    """Return a name that is the same for the same pixels at the same size."""
+    size = f"{raster.width} {raster.height} {raster.pixelated}".encode()
+    return "p" + blake2b(raster.content + size, digest_size=8).hexdigest()
 
 
-def _is_blank(mark: Mark) -> bool:
-    return isinstance(mark, Text) and not mark.text
-
-
-def _svg_mark(mark: Mark, with_hint: bool) -> str:
-    hint = f"<title>{escape(mark.hint)}</title>" if with_hint and mark.hint else ""
+def _svg_mark(mark: Mark) -> str:
+    hint = f"<title>{escape(mark.hint)}</title>" if mark.hint else ""
     if isinstance(mark, Text):
         return _svg_text(mark, hint)
-    if isinstance(mark, Photo):
-        place = f'href="#{_name(mark)}" x="{_n(mark.x)}" y="{_n(mark.y)}"'
-        return f"<use {place}" + (f">{hint}</use>" if hint else "/>")
+    if isinstance(mark, Raster):
+        position = f'href="#{_raster_name(mark)}" x="{_n(mark.x)}" y="{_n(mark.y)}"'
+        return f"<use {position}" + (f">{hint}</use>" if hint else "/>")
     return _svg_box(mark, hint) if isinstance(mark, Box) else _svg_line(mark, hint)
 
 
 def _svg_box(box: Box, hint: str) -> str:
     inset = box.outline / 2
-    place = f'x="{_n(box.x + inset)}" y="{_n(box.y + inset)}"'
+    position = f'x="{_n(box.x + inset)}" y="{_n(box.y + inset)}"'
     size = f'width="{_n(box.width - box.outline)}" height="{_n(box.height - box.outline)}"'
-    line = f' stroke-width="{_n(box.outline)}"' if box.outline else ""
-    return f'<rect class="{_css_class(box)}" {place} {size}{line}' + (f">{hint}</rect>" if hint else "/>")
+    stroke = f' stroke-width="{_n(box.outline)}"' if box.outline else ""
+    return f'<rect class="{_css_class(box)}" {position} {size}{stroke}' + (f">{hint}</rect>" if hint else "/>")
 
 
 def _svg_line(line: Line, hint: str) -> str:
@@ -115,61 +100,82 @@ def _svg_text(text: Text, hint: str) -> str:
     turn = f' transform="rotate({_n(-text.turn)} {x} {y})"' if text.turn else ""
     anchor = f' text-anchor="{text.anchor}"' if text.anchor != "start" else ""
     lang = ' lang="ko" xml:lang="ko"' if is_korean(text.text) else ""
-    look = f'font-size="{_n(text.size)}"{anchor}{turn}{lang}'
-    return f'<text class="{text.paint}" x="{x}" y="{y}" {look}>{escape(text.text)}{hint}</text>'
+    style = f'font-size="{_n(text.size)}"{anchor}{turn}{lang}'
+    return f'<text class="{text.paint}" x="{x}" y="{y}" {style}>{escape(text.text)}{hint}</text>'
 
 
 def _n(number: float) -> str:
     return f"{number:.2f}".rstrip("0").rstrip(".")
 
 
-def _css_class(mark: Mark) -> str:
-    drawn_round = (isinstance(mark, Box) and mark.outline) or (isinstance(mark, Line) and mark.width)
-    return f"{mark.paint}-line" if drawn_round else mark.paint
+def _css_class(mark: Box | Line | Text) -> str:
+    is_stroke = (isinstance(mark, Box) and mark.outline) or (isinstance(mark, Line) and mark.width)
+    return f"{mark.paint}-line" if is_stroke else mark.paint
 
 
-def style_of(picture: Figure) -> str:
-    """Rules for the paints that occur: light, and dark where the reader's system is."""
-    classes = {_css_class(mark) for mark in picture.marks() if not isinstance(mark, Photo)}
-    light, dark = ("".join(_rule(name, theme) for name in sorted(classes)) for theme in THEMES)
-    glyphs = face(
-        "".join(sorted({letter for mark in picture.marks() if isinstance(mark, Text) for letter in mark.text}))
-    )
+def svg_style(marks: Iterable[Mark]) -> str:
+    """Return the CSS for the paints and glyphs that occur, light and dark (`prefers-color-scheme`)."""
+    drawn = [mark for mark in marks if not isinstance(mark, Raster)]
+    classes = sorted({_css_class(mark) for mark in drawn})
+    light, dark = ("".join(_css_rule(name, theme) for name in classes) for theme in THEMES)
+    letters = {letter for mark in drawn if isinstance(mark, Text) for letter in mark.text}
+    glyphs = face("".join(sorted(letters)))
     return f"{glyphs}text{{font-family:{STACK}}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
 
 
-def _rule(name: str, theme: Theme) -> str:
+def _css_rule(name: str, theme: Theme) -> str:
     if name.endswith("-line"):
         return f".{name}{{fill:none;stroke:{colour(name.removesuffix('-line'), theme)}}}"
     return f".{name}{{fill:{colour(name, theme)}}}"
 
 
+# --- HTML
+
+
+def draw_html(figure: Figure, text: str = "") -> str:
+    """Render a figure as a page that fetches nothing, with preformatted text below it."""
+    light, dark = (f":root{{--paper:{colour('paper', theme)};--ink:{colour('ink', theme)}}}" for theme in THEMES)
+    style = (
+        f"{light}@media (prefers-color-scheme:dark){{{dark}}}body{{background:var(--paper);color:var(--ink);"
+        f"font-family:{STACK};margin:1em}}svg{{max-width:100%;height:auto}}pre{{overflow-x:auto}}"
+    )
+    below = f"<pre>{escape(text)}</pre>" if text else ""
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+        'font-src data:; img-src data:">\n'
+        f"<title>{escape(figure.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"{draw_svg(figure)}{below}\n</body>\n</html>\n"
+    )
+
+
 # --- PNG
 
 
-def draw_png(picture: Figure, scale: int | float = 2, theme: Theme = "light") -> bytes:
-    """A picture as a PNG file, drawn with the bundled font."""
-    image, scale = paint(picture, scale, theme)
+def draw_png(figure: Figure, scale: int | float = 2, theme: Theme = "light") -> bytes:
+    """Render a figure as a PNG file with the bundled font: `scale` pixels per unit, at most 50 million in all."""
+    image, scale = rasterise(figure, scale, theme)
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True, dpi=(96 * scale, 96 * scale))
     return file.getvalue()
 
 
-def paint(picture: Figure, scale: int | float, theme: Theme) -> tuple[Image.Image, float]:
-    """A picture in pixels, and the scale that it could be given."""
+def rasterise(figure: Figure, scale: int | float, theme: Theme) -> tuple[Image.Image, float]:
+    """Draw a figure in pixels; return it with the scale used, which is smaller if the figure would be too large."""
     if not scale > 0:
-        raise UsageError(f"a picture's scale must be above nought; got {scale}")
-    scale = min(float(scale), math.sqrt(MOST_PIXELS / (picture.width * picture.height)))
-    size = round(picture.width * scale), round(picture.height * scale)
+        raise UsageError(f"the scale of a figure must be above zero; got {scale}")
+    scale = min(float(scale), math.sqrt(MAX_PIXELS / (figure.width * figure.height)))
+    size = round(figure.width * scale), round(figure.height * scale)
     image = Image.new("RGB", size, colour("paper", theme))
     draw = ImageDraw.Draw(image)
-    for mark in picture.marks():
+    for mark in figure.marks():
         if isinstance(mark, Box):
             _png_box(draw, mark, scale, theme)
         elif isinstance(mark, Line):
             _png_line(draw, mark, scale, theme)
-        elif isinstance(mark, Photo):
-            _png_photo(image, mark, scale)
+        elif isinstance(mark, Raster):
+            _png_raster(image, mark, scale)
         else:
             _png_text(draw, mark, scale, theme)
     return image, scale
@@ -186,27 +192,27 @@ def _png_box(draw: ImageDraw.ImageDraw, box: Box, scale: float, theme: Theme) ->
 
 
 def _png_line(draw: ImageDraw.ImageDraw, line: Line, scale: float, theme: Theme) -> None:
-    """Drawn `FINER` times as large on a mask of its own and reduced, for smooth edges."""
+    """Draw a line supersampled on a mask of its own and reduce it, for smooth edges."""
     edge = line.width + 1
-    left, top = (math.floor(min(place[axis] for place in line.points) * scale - edge * scale) for axis in (0, 1))
-    right, bottom = (math.ceil(max(place[axis] for place in line.points) * scale + edge * scale) for axis in (0, 1))
-    mask = Image.new("L", ((right - left) * FINER, (bottom - top) * FINER))
-    points = [((x * scale - left) * FINER, (y * scale - top) * FINER) for x, y in line.points]
+    left, top = (math.floor(min(point[axis] for point in line.points) * scale - edge * scale) for axis in (0, 1))
+    right, bottom = (math.ceil(max(point[axis] for point in line.points) * scale + edge * scale) for axis in (0, 1))
+    mask = Image.new("L", ((right - left) * SUPERSAMPLING, (bottom - top) * SUPERSAMPLING))
+    points = [((x * scale - left) * SUPERSAMPLING, (y * scale - top) * SUPERSAMPLING) for x, y in line.points]
     if line.width:
-        ImageDraw.Draw(mask).line(points, 255, max(1, round(line.width * scale * FINER)), joint="curve")
+        ImageDraw.Draw(mask).line(points, 255, max(1, round(line.width * scale * SUPERSAMPLING)), joint="curve")
     else:
         ImageDraw.Draw(mask).polygon(points, 255)
-    draw.bitmap((left, top), mask.reduce(FINER), colour(line.paint, theme))
+    draw.bitmap((left, top), mask.reduce(SUPERSAMPLING), colour(line.paint, theme))
 
 
-def _png_photo(image: Image.Image, photo: Photo, scale: float) -> None:
-    left, top = round(photo.x * scale), round(photo.y * scale)
-    right, bottom = round((photo.x + photo.width) * scale), round((photo.y + photo.height) * scale)
+def _png_raster(image: Image.Image, raster: Raster, scale: float) -> None:
+    left, top = round(raster.x * scale), round(raster.y * scale)
+    right, bottom = round((raster.x + raster.width) * scale), round((raster.y + raster.height) * scale)
     size = max(1, right - left), max(1, bottom - top)
-    how = Image.Resampling.NEAREST if photo.cells else Image.Resampling.BICUBIC
-    with Image.open(io.BytesIO(photo.content)) as pixels:
-        shown = pixels.convert("RGBA").resize(size, how)
-    image.paste(shown, (left, top), shown)
+    resampling = Image.Resampling.NEAREST if raster.pixelated else Image.Resampling.BICUBIC
+    with Image.open(io.BytesIO(raster.content)) as content:
+        resized = content.convert("RGBA").resize(size, resampling)
+    image.paste(resized, (left, top), resized)
 
 
 def _png_text(draw: ImageDraw.ImageDraw, text: Text, scale: float, theme: Theme) -> None:
@@ -214,20 +220,20 @@ def _png_text(draw: ImageDraw.ImageDraw, text: Text, scale: float, theme: Theme)
     if not text.turn:
         draw.text((x, y), drawable(text.text), fill, load(text.size * scale), _ANCHORS[text.anchor])
         return
-    mask, across, down = _turned(text, scale)
+    mask, across, down = _rotated(text, scale)
     draw.bitmap((round(x - across), round(y - down)), mask, fill)
 
 
-def _turned(text: Text, scale: float) -> tuple[Image.Image, float, float]:
-    """A turned text as a mask, and where its anchor lies in it; drawn twice as large and reduced, for smooth edges."""
-    font, shown = load(2 * text.size * scale), drawable(text.text)
-    left, top, right, bottom = font.getbbox(shown, anchor=_ANCHORS[text.anchor])
+def _rotated(text: Text, scale: float) -> tuple[Image.Image, float, float]:
+    """Return a rotated text as a mask, and the position of its anchor in it; supersampled twice for smooth edges."""
+    font, letters = load(2 * text.size * scale), drawable(text.text)
+    left, top, right, bottom = font.getbbox(letters, anchor=_ANCHORS[text.anchor])
     width, height = math.ceil(right - left) + 4, math.ceil(bottom - top) + 4
     straight = Image.new("L", (width, height))
     anchor = 2 - left, 2 - top
-    ImageDraw.Draw(straight).text(anchor, shown, 255, font, _ANCHORS[text.anchor])
-    turned = straight.rotate(text.turn, Image.Resampling.BICUBIC, expand=True)
+    ImageDraw.Draw(straight).text(anchor, letters, 255, font, _ANCHORS[text.anchor])
+    rotated = straight.rotate(text.turn, Image.Resampling.BICUBIC, expand=True)
     cos, sin = math.cos(math.radians(text.turn)), math.sin(math.radians(text.turn))
     along, below = anchor[0] - width / 2, anchor[1] - height / 2
-    across, down = turned.width / 2 + along * cos + below * sin, turned.height / 2 - along * sin + below * cos
-    return turned.reduce(2), across / 2, down / 2
+    across, down = rotated.width / 2 + along * cos + below * sin, rotated.height / 2 - along * sin + below * cos
+    return rotated.reduce(2), across / 2, down / 2

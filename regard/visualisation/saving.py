@@ -1,88 +1,78 @@
-"""A heatmap, or curves, as a file: the name's suffix says which kind, and the file appears whole or not at all."""
+"""Save heatmaps, charts, overlays and explanations as files; the suffix of the name chooses the format."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
+from regard.atomic import atomic_file
 from regard.errors import UsageError
-from regard.visualisation.animation import draw_gif, draw_moving_svg
+from regard.visualisation.animation import draw_animated_svg, draw_gif
 from regard.visualisation.charts import Chart, layout_chart
-from regard.visualisation.curves import Curves, curves_page, layout_curves, picture_page
 from regard.visualisation.explanation_data import ExplanationData
+from regard.visualisation.figure import Figure
 from regard.visualisation.heads import Heads, layout_heads
 from regard.visualisation.heatmap import Alignment, layout_heatmap
-from regard.visualisation.layout import Figure
 from regard.visualisation.overlay import Overlay, layout_overlay
 from regard.visualisation.page import Meta, render_page
 from regard.visualisation.player import layout_frames
-from regard.visualisation.rendering import draw_png, draw_svg
+from regard.visualisation.rendering import draw_html, draw_png, draw_svg
 
-__all__ = ["MOVING", "SUFFIXES", "save", "write"]
+__all__ = ["SUFFIXES", "save"]
 
 SUFFIXES = (".svg", ".png", ".html")
-MOVING = (".html", ".gif", ".svg")  # what a story is written as
+EXPLANATION_SUFFIXES = (".html", ".gif", ".svg")
+
+Drawable: TypeAlias = Alignment | ExplanationData | Chart | Heads | Overlay | Figure | Sequence[Alignment]
 
 
-Drawable: TypeAlias = Alignment | ExplanationData | Curves | Chart | Heads | Overlay | Figure | Sequence[Alignment]
+def save(drawable: Drawable, path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
+    """Write a figure atomically as .svg, .png or .html, or an explanation as .html, .gif or animated .svg.
 
-
-def save(told: Drawable, path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
-    """Write a picture as .svg, .png or .html; of several heatmaps, a still shows the first, a page lets one choose.
-
-    A story is written as a page, or as its player: .gif, or .svg that moves.
+    Of several alignments, an HTML page lets the reader choose; SVG and PNG show the first. Raises UsageError for any
+    other suffix, and if the file cannot be written.
     """
     path = Path(path)
-    write(path, _drawn(told, path, meta))
+    content = _render(drawable, path, meta)
+    try:
+        with atomic_file(path) as temporary:
+            temporary.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
     return path
 
 
-def _drawn(told: Drawable, path: Path, meta: Meta | None) -> bytes:
+def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
     suffix = path.suffix.lower()
-    kinds = MOVING if isinstance(told, ExplanationData) else SUFFIXES
-    if suffix not in kinds:
-        wanted = " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
-        raise UsageError(f"a picture is written as {wanted}; got {path.name!r}")
-    if isinstance(told, Curves):
-        return curves_page(told).encode() if suffix == ".html" else _still(layout_curves(told), suffix)
-    if isinstance(told, (Chart, Overlay, Figure)):
-        picture = _laid_out(told)
-        return picture_page(picture).encode() if suffix == ".html" else _still(picture, suffix)
-    if isinstance(told, Heads):
-        return render_page(told.heads, meta).encode() if suffix == ".html" else _still(layout_heads(told), suffix)
-    if isinstance(told, ExplanationData) and suffix == ".gif":
-        return draw_gif(layout_frames(told))
-    if isinstance(told, ExplanationData) and suffix == ".svg":
-        return draw_moving_svg(layout_frames(told)).encode()
-    if isinstance(told, ExplanationData) or suffix == ".html":
-        return render_page([told] if isinstance(told, Alignment) else told, meta).encode()
-    readings = [told] if isinstance(told, Alignment) else list(told)
-    if not readings:
+    suffixes = EXPLANATION_SUFFIXES if isinstance(drawable, ExplanationData) else SUFFIXES
+    if suffix not in suffixes:
+        raise UsageError(f"a figure is written as {', '.join(suffixes[:-1])} or {suffixes[-1]}; got {path.name!r}")
+    if isinstance(drawable, ExplanationData):
+        if suffix == ".html":
+            return render_page(drawable, meta).encode()
+        frames = layout_frames(drawable)
+        return draw_gif(frames) if suffix == ".gif" else draw_animated_svg(frames).encode()
+    if isinstance(drawable, Alignment):
+        drawable = [drawable]
+    if isinstance(drawable, Heads | Sequence) and suffix == ".html":
+        return render_page(drawable.heads if isinstance(drawable, Heads) else drawable, meta).encode()
+    figure = _layout(drawable)
+    if suffix == ".html":
+        return draw_html(figure, drawable.table if isinstance(drawable, Chart) else "").encode()
+    return draw_svg(figure).encode() if suffix == ".svg" else draw_png(figure)
+
+
+def _layout(drawable: Chart | Heads | Overlay | Figure | Sequence[Alignment]) -> Figure:
+    if isinstance(drawable, Figure):
+        return drawable
+    if isinstance(drawable, Chart):
+        return layout_chart(drawable)
+    if isinstance(drawable, Heads):
+        return layout_heads(drawable)
+    if isinstance(drawable, Overlay):
+        return layout_overlay(drawable)
+    if not drawable:
         raise UsageError("there is no alignment to save")
-    return _still(layout_heatmap(readings[0]), suffix)
-
-
-def _laid_out(told: Chart | Overlay | Figure) -> Figure:
-    if isinstance(told, Figure):
-        return told
-    return layout_chart(told) if isinstance(told, Chart) else layout_overlay(told)
-
-
-def _still(picture: Figure, suffix: str) -> bytes:
-    return draw_svg(picture).encode() if suffix == ".svg" else draw_png(picture)
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write beside, then rename over."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            beside.unlink()
+    return layout_heatmap(drawable[0])

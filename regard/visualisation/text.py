@@ -1,4 +1,4 @@
-"""Text as users give it, made fit for pictures: one line, composed, with its script known."""
+"""Clean text for figures: one line, NFC-normalised, without control characters; Hangul and bidirectional text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 
 
 def clean(text: str) -> str:
-    """A text that can stand in XML, HTML and a picture: composed, on one line, without control characters."""
+    """Make a text safe for XML, HTML and figures: NFC, on one line, without control characters."""
     composed = unicodedata.normalize("NFC", text)
     return "".join(" " if c in "\t\n\r" else "\ufffd" if _is_forbidden(c) else c for c in composed)
 
@@ -20,12 +20,12 @@ def _is_forbidden(character: str) -> bool:
 
 
 def is_korean(text: str) -> bool:
-    """Whether a text holds Hangul, and should be read out and drawn as Korean."""
+    """Return whether a text contains Hangul, and is to be marked up as Korean."""
     return any("\uac00" <= c <= "\ud7a3" or "\u3131" <= c <= "\u318e" for c in text)
 
 
 def isolated(word: str) -> str:
-    """A word that keeps its order to itself: right-to-left words do not turn round the line they are quoted in."""
+    """Wrap a right-to-left word in isolates, so that it does not reorder the line in which it is quoted."""
     if any(unicodedata.bidirectional(c) in {"R", "AL"} for c in word):
         return f"{_FIRST_STRONG_ISOLATE}{word}{_POP_ISOLATE}"
     return word

@@ -1,4 +1,4 @@
-"""Alignments to draw: the issue's example, and any size from words of both scripts."""
+"""Fixtures: a small alignment, alignments of any size, and explanations of a translation and of a caption."""
 
 from collections.abc import Callable
 
@@ -69,8 +69,8 @@ def bread() -> Alignment:
     )
 
 
-def _told(words: int, heads: int, layers: int) -> ExplanationData:
-    """A story of sentences so long, with random weights; each target word is one piece."""
+def _explanation(words: int, heads: int, layers: int) -> ExplanationData:
+    """An explanation of sentences of `words` words, with random weights; each target word is one token."""
     rng = np.random.default_rng(1)
 
     def weights(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -81,53 +81,60 @@ def _told(words: int, heads: int, layers: int) -> ExplanationData:
     source = tuple(ENGLISH[s % len(ENGLISH)] for s in range(words))
     target = tuple(KOREAN[t % len(KOREAN)] for t in range(words))
     sizes = {"cross": (words + 1, words), "encoder": (words, words), "decoder": (words, words)}
-    made = [LayerWeights(str(n + 1), role, *weights(*size)) for role, size in sizes.items() for n in range(layers)]  # type: ignore[arg-type]
+    layers_ = [LayerWeights(str(n + 1), role, *weights(*size)) for role, size in sizes.items() for n in range(layers)]  # type: ignore[arg-type]
     steps = []
-    for t, piece in enumerate((*target, "</s>")):
-        kept = SearchNode(-1 if t == 0 else 0, f"▁{piece}", 0.75, -0.3 * t, "ended" if t == words else "kept", True)
+    for t, token in enumerate((*target, "</s>")):
+        kept = SearchNode(-1 if t == 0 else 0, f"▁{token}", 0.75, -0.3 * t, "ended" if t == words else "kept", True)
         lost = SearchNode(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
-        steps.append(TreeStep((kept, lost), ((f"▁{piece}", 0.75, True), ("▁lost", 0.125, False))))
-    mattered = Attributions(
-        ("gradient × input", "leaving words out"), (np.eye(words), np.ones((words, words))), (0.5, float("nan"))
+        steps.append(TreeStep((kept, lost), ((f"▁{token}", 0.75, True), ("▁lost", 0.125, False))))
+    attributions = Attributions(
+        ("gradient × input", "word erasure"), (np.eye(words), np.ones((words, words))), (0.5, float("nan"))
     )
-    pieces = (*(f"▁{word}" for word in target), "</s>")
+    tokens = (*(f"▁{word}" for word in target), "</s>")
     return ExplanationData(
-        source, target, pieces, (*range(words), -1), tuple(made), ShownHead(layers - 1, 0), tuple(steps), mattered
+        source,
+        target,
+        tokens,
+        (*range(words), -1),
+        tuple(layers_),
+        ShownHead(layers - 1, 0),
+        tuple(steps),
+        attributions,
     )
 
 
 @pytest.fixture
-def told() -> Callable[..., ExplanationData]:
-    return _told
+def explanation() -> Callable[..., ExplanationData]:
+    return _explanation
 
 
-def _pictured(language: str = "en", layers: int = 2) -> ExplanationData:
-    """The story of a caption: a red square at the left of a picture of 3 rows and 4 columns, and a word for each cell."""
+def _caption_explanation(language: str = "en", layers: int = 2) -> ExplanationData:
+    """An explained caption of a red square at the left of an image of 3 rows and 4 columns of cells."""
     rng, (rows, columns) = np.random.default_rng(2), (3, 4)
     pixels = np.full((60, 80, 3), 235, np.uint8)
     pixels[20:40, 0:20] = (216, 36, 40)
     target = {"en": ("a", "red", "square"), "ko": ("빨간", "네모가", "있다")}[language]
     T, S = len(target), rows * columns
-    made = []
+    layers_ = []
     for layer in range(layers):
         weights = rng.random((2, T + 1, S)) + 0.1
         weights[layer % 2, :, columns] += 6  # row 2, column 1 of the grid
-        made.append(
+        layers_.append(
             LayerWeights(str(layer + 1), "cross", weights / weights.sum(-1, keepdims=True), np.zeros((2, T + 1)))
         )
-    own = rng.random((2, T, T))
-    made.append(LayerWeights("1", "decoder", own / own.sum(-1, keepdims=True), np.zeros((2, T))))
+    weights = rng.random((2, T, T))
+    layers_.append(LayerWeights("1", "decoder", weights / weights.sum(-1, keepdims=True), np.zeros((2, T))))
     steps = []
-    for t, piece in enumerate((*(f"▁{word}" for word in target), "</s>")):
-        node = SearchNode(-1 if t == 0 else 0, piece, 0.75, -0.3 * t, "ended" if t == T else "kept", True)
-        steps.append(TreeStep((node,), ((piece, 0.75, True), ("▁lost", 0.125, False))))
-    seen = SourceImage(pixels, (rows, columns))
-    pieces = (*(f"▁{word}" for word in target), "</s>")
+    for t, token in enumerate((*(f"▁{word}" for word in target), "</s>")):
+        node = SearchNode(-1 if t == 0 else 0, token, 0.75, -0.3 * t, "ended" if t == T else "kept", True)
+        steps.append(TreeStep((node,), ((token, 0.75, True), ("▁lost", 0.125, False))))
+    image = SourceImage(pixels, (rows, columns))
+    tokens = (*(f"▁{word}" for word in target), "</s>")
     return ExplanationData(
-        seen.cells(), target, pieces, (*range(T), -1), tuple(made), ShownHead(0, 0), tuple(steps), image=seen
+        image.cells(), target, tokens, (*range(T), -1), tuple(layers_), ShownHead(0, 0), tuple(steps), image=image
     )
 
 
 @pytest.fixture
-def pictured() -> Callable[..., ExplanationData]:
-    return _pictured
+def caption_explanation() -> Callable[..., ExplanationData]:
+    return _caption_explanation

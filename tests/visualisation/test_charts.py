@@ -1,31 +1,46 @@
-"""Lines over axes and waves of positions: what is given is where it should be."""
+"""Charts on linear and logarithmic axes: positions of points, markers, labels, and what is refused."""
 
+import io
+import itertools
+import re
+import xml.dom.minidom
 from pathlib import Path
 
-import numpy as np
 import pytest
+from PIL import Image
 
 from regard.errors import UsageError
-from regard.visualisation import Chart, Series, save
-from regard.visualisation.charts import layout_chart, layout_places, layout_positions
-from regard.visualisation.layout import Box, Line, Text
+from regard.visualisation import Chart, Figure, Panel, Series, draw_png, draw_svg, save
+from regard.visualisation.charts import layout_chart
+from regard.visualisation.colours import SERIES, THEMES, colour, contrast
+from regard.visualisation.figure import Box, Line, Text
 
-ACROSS = "updates"
+X_LABEL = "updates"
 
 
-def chart(*traces: Series) -> Chart:
-    return Chart("Title", ACROSS, (("loss", traces),))
+def linear(*series: Series) -> Chart:
+    return Chart("Title", (Panel("loss", X_LABEL, series),))
+
+
+def logarithmic(lines: int = 3) -> Chart:
+    """Line k grows with the k-th power."""
+    series = tuple(
+        Series(f"line {k}", tuple((x, 0.5 * x**k) for x in (8.0, 16.0, 32.0, 64.0)), label=f"{k}.00")
+        for k in range(lines)
+    )
+    panels = Panel("time, ms", "n", series), Panel("memory, MiB", "n", series)
+    return Chart("Costs", panels, "of a layer", scale="log", columns=2, table="a <table>")
 
 
 def test_points_stand_between_their_ticks() -> None:
-    trace = Series("training", ((0.0, 8.0), (100.0, 4.0), (200.0, 2.0)), ((7.5, 8.5), (3.5, 4.5), (1.5, 2.5)))
-    picture = layout_chart(chart(trace))
-    texts = {mark.text: mark for mark in picture.marks() if isinstance(mark, Text)}
-    assert {"Title", "loss", ACROSS, "training", "0", "200", "2", "8"} <= set(texts)
-    lines = [mark for mark in picture.marks() if isinstance(mark, Line)]
-    (way,) = [line for line in lines if len(line.points) == 3]
-    assert [x for x, _ in way.points] == pytest.approx([texts["0"].x, texts["100"].x, texts["200"].x])
-    heights = [y for _, y in way.points]
+    series = Series("training", ((0.0, 8.0), (100.0, 4.0), (200.0, 2.0)), ((7.5, 8.5), (3.5, 4.5), (1.5, 2.5)))
+    figure = layout_chart(linear(series))
+    texts = {mark.text: mark for mark in figure.marks() if isinstance(mark, Text)}
+    assert {"Title", "loss", X_LABEL, "training", "0", "200", "2", "8"} <= set(texts)
+    lines = [mark for mark in figure.marks() if isinstance(mark, Line)]
+    (path,) = [line for line in lines if len(line.points) == 3]
+    assert [x for x, _ in path.points] == pytest.approx([texts["0"].x, texts["100"].x, texts["200"].x])
+    heights = [y for _, y in path.points]
     assert (heights[0] - heights[1]) / (heights[1] - heights[2]) == pytest.approx(2), "the axis is even"
     bars = [line for line in lines if len(line.points) == 2 and line.points[0][0] == line.points[1][0]]
     assert len(bars) == 3
@@ -33,53 +48,125 @@ def test_points_stand_between_their_ticks() -> None:
     assert any(line.hint == "training: 8 at 0, 7.5 to 8.5" for line in lines)
 
 
+def test_a_power_is_a_straight_line_as_steep_as_its_exponent() -> None:
+    marks = layout_chart(logarithmic()).marks()
+    lines = [mark for mark in marks if isinstance(mark, Line) and len(mark.points) == 4 and mark.width]
+    slopes = []
+    for line in lines[:3]:
+        (x0, y0), (x1, y1), (x2, y2), (x3, y3) = line.points
+        assert (y1 - y0) / (x1 - x0) == pytest.approx((y3 - y2) / (x3 - x2))
+        slopes.append(-(y3 - y0) / (x3 - x0))
+    assert slopes[0] == pytest.approx(0)
+    assert slopes[2] == pytest.approx(2 * slopes[1])
+
+
+def test_panels_in_a_column_share_the_range_and_the_label_of_x() -> None:
+    panels = (
+        Panel("loss", X_LABEL, (Series("a", ((0.0, 1.0), (10.0, 2.0))),)),
+        Panel("score", X_LABEL, (Series("b", ((5.0, 1.0), (20.0, 2.0))),)),
+    )
+    figure = layout_chart(Chart("Title", panels))
+    assert [mark.text for mark in figure.marks() if isinstance(mark, Text)].count(X_LABEL) == 1
+    first, second = (mark for mark in figure.marks() if isinstance(mark, Line) and len(mark.points) == 2)
+    scale = (second.points[1][0] - second.points[0][0]) / 15
+    assert first.points[1][0] - first.points[0][0] == pytest.approx(10 * scale)
+    assert second.points[0][0] - first.points[0][0] == pytest.approx(5 * scale)
+
+
 @pytest.mark.parametrize("count", [1, 2, 400])
 def test_nothing_leaves_the_canvas(count: int, tmp_path: Path) -> None:
     points = tuple((float(n), 1 / (n + 1)) for n in range(count))
-    made = chart(Series("a long name of a line", points), Series("another", points))
-    for mark in layout_chart(made).marks():
-        corners = (
-            mark.corners() if isinstance(mark, Text) else mark.points if isinstance(mark, Line) else ((mark.x, mark.y),)
-        )
-        assert all(
-            -1e-6 <= x <= layout_chart(made).width and -1e-6 <= y <= layout_chart(made).height for x, y in corners
-        ), mark
+    chart = linear(Series("a long name of a line", points), Series("another", points))
+    figure = layout_chart(chart)
+    for mark in figure.marks():
+        assert_inside(mark, figure)
     for name in ("a.svg", "a.png", "a.html"):
-        assert save(made, tmp_path / name).stat().st_size > 500
+        assert save(chart, tmp_path / name).stat().st_size > 500
 
 
-def test_what_cannot_be_drawn() -> None:
+def assert_inside(mark: object, figure: Figure) -> None:
+    assert isinstance(mark, (Text, Line, Box))
+    corners = (
+        mark.corners() if isinstance(mark, Text) else mark.points if isinstance(mark, Line) else ((mark.x, mark.y),)
+    )
+    assert all(-1e-6 <= x <= figure.width and -1e-6 <= y <= figure.height for x, y in corners), mark
+
+
+def test_everything_lies_on_the_paper_and_labels_do_not_overlap() -> None:
+    figure = layout_chart(logarithmic(6))
+    for mark in figure.marks():
+        assert_inside(mark, figure)
+    for end in (1.0, 2.0):  # also at the bottom of the panel
+        same = Series("a", ((1.0, 1.0), (2.0, end)), label="1.00")
+        groups = layout_chart(Chart("t", (Panel("p", "n", (same,) * 5),), scale="log")).groups
+        ends = next(group for group in groups if group.name == "ends-0").marks
+        heights = sorted(mark.y for mark in ends if isinstance(mark, Text))
+        assert len(heights) == 5
+        assert min(below - above for above, below in itertools.pairwise(heights)) > 11
+
+
+@pytest.mark.parametrize(
+    "chart", [linear(*(Series(str(n), ((0.0, float(n)), (1.0, float(n)))) for n in range(6))), logarithmic(6)]
+)
+def test_series_are_told_apart_by_shape_and_colour(chart: Chart) -> None:
+    markers: dict[str, set[object]] = {}
+    for mark in layout_chart(chart).marks():
+        if isinstance(mark, Line) and not mark.width:
+            x, y = mark.points[0]
+            shape = tuple((round(px - x, 3), round(py - y, 3)) for px, py in mark.points)
+            markers.setdefault(mark.paint, set()).add(shape)
+    assert len(markers) == 6
+    shapes = [shape for shapes in markers.values() for shape in shapes]
+    assert all(len(shapes) == 1 for shapes in markers.values())
+    assert len(set(shapes)) == 6
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_labels_in_the_colour_of_a_line_are_legible(theme: str) -> None:
+    for number in range(SERIES):
+        assert contrast(colour(f"s{number}", theme), colour("paper", theme)) >= 4.5  # type: ignore[arg-type]
+
+
+def test_svg_is_complete_and_has_a_dark_theme() -> None:
+    svg = draw_svg(layout_chart(logarithmic()))
+    document = xml.dom.minidom.parseString(svg)
+    assert len([e for e in document.getElementsByTagName("polyline") if e.getAttribute("class") == "s0-line"]) == 3
+    hints = [title.firstChild.data for title in document.getElementsByTagName("title")[1:]]  # type: ignore[union-attr]
+    assert "line 1: 4 at 8" in hints
+    assert ".s1-line{fill:none;stroke:#ff9a57}" in svg.split("prefers-color-scheme:dark")[1]
+    assert "time, ms by n: line 0 from 0.5 to 0.5 0.00" in svg
+
+
+def test_png_has_the_colours_of_the_lines() -> None:
+    image = Image.open(io.BytesIO(draw_png(layout_chart(logarithmic()), 1)))
+    colours = {f"#{r:02x}{g:02x}{b:02x}" for _, (r, g, b) in image.getcolors(1 << 20)}
+    assert {colour(f"s{number}", "light") for number in range(3)} <= colours
+
+
+def test_files_and_page(tmp_path: Path) -> None:
+    for name in ("a.svg", "a.png", "a.html"):
+        assert save(logarithmic(), tmp_path / name).stat().st_size > 1000
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "<pre>a &lt;table&gt;</pre>" in page
+    assert not re.search(r"(src|href)=", page), "nothing is fetched"
+    with pytest.raises(UsageError, match=r"a figure is written as .svg, .png or .html; got 'a.gif'"):
+        save(logarithmic(), tmp_path / "a.gif")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.png", "a.svg"]
+
+
+def test_what_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(UsageError, match="nothing to draw yet"):
-        chart()
+        Chart("Title", ())
+    with pytest.raises(UsageError, match="1 to 6 series, got 0"):
+        linear()
     with pytest.raises(UsageError, match="nothing to draw yet"):
-        chart(Series("empty", ()))
-    with pytest.raises(UsageError, match="can be told apart"):
-        chart(*(Series(str(n), ((0.0, 0.0),)) for n in range(9)))
+        linear(Series("empty", ()))
+    with pytest.raises(UsageError, match="1 to 6 series, got 9"):
+        linear(*(Series(str(n), ((0.0, 0.0),)) for n in range(9)))
 
 
-def test_waves_are_painted_from_light_to_dark(tmp_path: Path) -> None:
-    waves = np.array([[-1.0, 0.0, 1.0], [1.0, 1.0, -1.0]])
-    picture = layout_positions(waves)
-    boxes = [mark for group in picture.groups if group.name == "waves" for mark in group.marks if isinstance(mark, Box)]
-    assert [box.paint for box in boxes[:5]] == ["w0", "w50", "w100", "w100", "w0"]
-    assert boxes[3].width == 2 * boxes[0].width, "equal neighbours are one box"
-    assert save(picture, tmp_path / "a.png").stat().st_size > 500
-
-
-def test_learnt_positions_are_painted_by_their_largest_number_and_beside_it_their_nearness(tmp_path: Path) -> None:
-    vectors = np.array([[2.0, 0.0, 0.0], [0.0, -4.0, 0.0], [-1.0, 0.0, 0.0]])
-    picture = layout_places([("encoder", vectors), ("decoder", vectors[:2])])
-    boxes = [m.paint for group in picture.groups if group.name == "encoder" for m in group.marks if isinstance(m, Box)]
-    rows = ["w75", "w50", "w50", "w0", "w50", "w38", "w50"]
-    assert boxes[: len(rows)] == rows, "−4 is the lightest, 4 would be the darkest"
-    scale = boxes.index("rule") + 1
-    assert boxes[scale : scale + 7] == ["w100", "w50", "w0", "w50", "w100", "w50", "w0"], "cosines of each with each"
-    texts = [m.text for group in picture.groups for m in group.marks if isinstance(m, Text)]
-    assert {"−4", "4", "−1", "1", "encoder: 3 positions in 3 dimensions"} <= set(texts)
-    assert all(mark.x < picture.width for group in picture.groups for mark in group.marks if isinstance(mark, Text))
-    assert save(picture, tmp_path / "a.png").stat().st_size > 500
-
-
-def test_positions_of_nothing_are_as_alike_as_nothing(tmp_path: Path) -> None:
-    picture = layout_places([("encoder", np.zeros((2, 2)))])
-    assert save(picture, tmp_path / "a.svg").read_text(encoding="utf-8").count("NaN") == 0
+def test_all_causes_are_named_at_once() -> None:
+    bad = (Series("zero", ((1.0, 0.0),)), Series("none", ()))
+    with pytest.raises(UsageError) as refused:
+        Chart("Title", (Panel("p", "n", bad), Panel("q", "n", ())), scale="log")
+    assert len(refused.value.causes) == 3

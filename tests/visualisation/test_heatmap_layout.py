@@ -1,4 +1,4 @@
-"""Geometry, from 1 to 80 words: nothing is cut, no two labels overlap."""
+"""Heatmap geometry from 1 to 80 words: nothing is cut, no two labels overlap."""
 
 import math
 from collections.abc import Callable
@@ -8,16 +8,16 @@ import pytest
 
 from regard.visualisation import Alignment
 from regard.visualisation.colours import LEVELS, THEMES, colour, contrast, luminance
+from regard.visualisation.figure import Box, Figure, Text
 from regard.visualisation.fonts import elide, has, load, measure
 from regard.visualisation.heatmap import layout_heatmap
-from regard.visualisation.layout import Box, Figure, Text
 
 SIZES = [(1, 1), (4, 4), (5, 1), (1, 5), (12, 12), (18, 20), (30, 30), (31, 24), (45, 45), (3, 60), (60, 3), (80, 80)]
 LONG = ("Donaudampfschifffahrtselektrizitätenhaup", "가나다라마바사아자차" * 4, "m" * 40)
 
 
-def texts(picture: Figure, group: str) -> list[Text]:
-    return [mark for part in picture.groups if part.name == group for mark in part.marks if isinstance(mark, Text)]
+def texts(figure: Figure, group: str) -> list[Text]:
+    return [mark for part in figure.groups if part.name == group for mark in part.marks if isinstance(mark, Text)]
 
 
 def corners(mark: Box | Text) -> tuple[tuple[float, float], ...]:
@@ -27,7 +27,7 @@ def corners(mark: Box | Text) -> tuple[tuple[float, float], ...]:
 
 
 def room(text: Text) -> tuple[float, float, float, float]:
-    """Left, right, top, bottom of a text's room, seen with the head turned as the text is."""
+    """Left, right, top, bottom of a text's room, in the coordinates of the rotated text."""
     cos, sin = math.cos(math.radians(text.turn)), math.sin(math.radians(text.turn))
     along = [x * cos - y * sin for x, y in text.corners()]
     down = [x * sin + y * cos for x, y in text.corners()]
@@ -36,20 +36,20 @@ def room(text: Text) -> tuple[float, float, float, float]:
 
 def assert_nothing_overlaps(labels: list[Text]) -> None:
     rooms = [(room(label), label.text) for label in labels]
-    for number, ((left, right, top, bottom), one) in enumerate(rooms):
-        for (left_, right_, top_, bottom_), other in rooms[:number]:
+    for number, ((left, right, top, bottom), label) in enumerate(rooms):
+        for (left_, right_, top_, bottom_), earlier in rooms[:number]:
             apart = right <= left_ or right_ <= left or bottom <= top_ + 0.01 or bottom_ <= top + 0.01
-            assert apart, f"{one!r} overlaps {other!r}"
+            assert apart, f"{label!r} overlaps {earlier!r}"
 
 
-def assert_well_laid(picture: Figure) -> None:
-    for mark in picture.marks():
+def assert_well_laid(figure: Figure) -> None:
+    for mark in figure.marks():
         for x, y in corners(mark):
-            assert 0 <= x <= picture.width, mark
-            assert 0 <= y <= picture.height, mark
-    assert_nothing_overlaps(texts(picture, "sources") + texts(picture, "end-label"))
+            assert 0 <= x <= figure.width, mark
+            assert 0 <= y <= figure.height, mark
+    assert_nothing_overlaps(texts(figure, "sources") + texts(figure, "end-label"))
     for group in ("targets", "values", "header", "axes", "legend"):
-        assert_nothing_overlaps([text for text in texts(picture, group) if text.text])
+        assert_nothing_overlaps([text for text in texts(figure, group) if text.text])
 
 
 @pytest.mark.parametrize(("rows", "columns"), SIZES)
@@ -67,10 +67,10 @@ def test_words_of_forty_letters_are_whole_and_longer_ones_elided_with_the_whole_
     random_alignment: Callable[..., Alignment],
 ) -> None:
     weights = random_alignment(3, 4, has_end=False).weights
-    picture = layout_heatmap(Alignment((*LONG, "y" * 300), LONG, weights))
-    assert_well_laid(picture)
-    assert [label.text for label in texts(picture, "targets")] == list(LONG)
-    *whole, last = texts(picture, "sources")
+    figure = layout_heatmap(Alignment((*LONG, "y" * 300), LONG, weights))
+    assert_well_laid(figure)
+    assert [label.text for label in texts(figure, "targets")] == list(LONG)
+    *whole, last = texts(figure, "sources")
     assert [label.text for label in whole] == list(LONG)
     assert "…" in last.text
     assert last.hint == "y" * 300
@@ -93,11 +93,11 @@ def test_cells_are_square_enough_and_shrink_with_length(random_alignment: Callab
 
 
 def test_every_word_and_weight_has_its_mark(bread: Alignment) -> None:
-    picture = layout_heatmap(bread)
-    assert [label.text for label in texts(picture, "sources")] == list(bread.source)
-    assert [label.text for label in texts(picture, "targets")] == list(bread.target)
-    assert [text.text for text in texts(picture, "values")][:4] == ["0.90", "0.05", "0.03", "0.01"]
-    cells = next(group for group in picture.groups if group.name == "cells").marks
+    figure = layout_heatmap(bread)
+    assert [label.text for label in texts(figure, "sources")] == list(bread.source)
+    assert [label.text for label in texts(figure, "targets")] == list(bread.target)
+    assert [text.text for text in texts(figure, "values")][:4] == ["0.90", "0.05", "0.03", "0.01"]
+    cells = next(group for group in figure.groups if group.name == "cells").marks
     assert len(cells) == 16
     assert cells[0].paint == "w90"
 

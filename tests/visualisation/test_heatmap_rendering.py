@@ -1,4 +1,4 @@
-"""SVG and PNG say what the layout says."""
+"""Heatmaps as SVG and PNG: every word and weight, escaping, themes and sizes."""
 
 import io
 import re
@@ -10,12 +10,19 @@ import pytest
 from PIL import Image
 
 from regard.errors import UsageError
-from regard.visualisation import Alignment, png, svg
-from regard.visualisation.colours import colour
-from regard.visualisation.heatmap import layout_heatmap
+from regard.visualisation import Alignment, draw_png, draw_svg, layout_heatmap
+from regard.visualisation.colours import Theme, colour
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = ("<b>&amp;\"'", "]]></svg>", "</script><b>", "😀", "שלום", "\x00\x1b", "\ud800")
+
+
+def svg(alignment: Alignment) -> str:
+    return draw_svg(layout_heatmap(alignment))
+
+
+def png(alignment: Alignment, scale: float = 2, theme: Theme = "light") -> bytes:
+    return draw_png(layout_heatmap(alignment), scale, theme)
 
 
 def opened(data: bytes) -> Image.Image:
@@ -39,7 +46,7 @@ def test_svg_is_xml_with_every_word_and_every_weight(bread: Alignment) -> None:
     assert "있었다 ← end of sentence 0.200" in hints
 
 
-def test_svg_names_korean_fonts_and_language_and_has_a_dark_side(bread: Alignment) -> None:
+def test_svg_names_korean_fonts_and_language_and_has_a_dark_theme(bread: Alignment) -> None:
     document = svg(bread)
     for needed in ("Noto Sans KR", "Apple SD Gothic Neo", "Malgun Gothic", "sans-serif", "prefers-color-scheme:dark"):
         assert needed in document
@@ -60,9 +67,9 @@ def test_svg_of_eighty_words_stays_small(random_alignment: Callable[..., Alignme
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4, 4), (12, 9), (80, 80)])
 def test_png_has_the_size_of_the_layout(rows: int, columns: int, random_alignment: Callable[..., Alignment]) -> None:
     alignment = random_alignment(rows, columns)
-    picture = layout_heatmap(alignment)
-    assert opened(png(alignment)).size == (2 * picture.width, 2 * picture.height)
-    assert opened(png(alignment, scale=1)).size == (picture.width, picture.height)
+    figure = layout_heatmap(alignment)
+    assert opened(png(alignment)).size == (2 * figure.width, 2 * figure.height)
+    assert opened(png(alignment, scale=1)).size == (figure.width, figure.height)
 
 
 def test_png_paints_cells_and_dark_paper(bread: Alignment) -> None:
@@ -87,10 +94,10 @@ def test_png_never_crashes_on_text_and_never_outgrows_memory(
     random_alignment: Callable[..., Alignment], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     png(Alignment(NASTY, NASTY, np.eye(len(NASTY)), title="😀" * 200))
-    monkeypatch.setattr("regard.visualisation.rendering.MOST_PIXELS", 1_000_000)
+    monkeypatch.setattr("regard.visualisation.rendering.MAX_PIXELS", 1_000_000)
     width, height = opened(png(random_alignment(40, 40), scale=20)).size
     assert 990_000 <= width * height <= 1_010_000
-    with pytest.raises(UsageError, match="above nought"):
+    with pytest.raises(UsageError, match="above zero"):
         png(random_alignment(1, 1), scale=0)
 
 

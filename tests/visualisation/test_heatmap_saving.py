@@ -1,4 +1,4 @@
-"""Saving: the suffix chooses, and a file is whole or absent."""
+"""Saving: the suffix chooses the format, and files are written atomically."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from regard.visualisation import Alignment, save
     ("name", "start"),
     [("a.svg", b"<svg"), ("a.PNG", b"\x89PNG"), ("a.html", b"<!DOCTYPE html>"), ("한글.svg", b"<svg")],
 )
-def test_the_suffix_chooses(tmp_path: Path, bread: Alignment, name: str, start: bytes) -> None:
+def test_the_suffix_chooses_the_format(tmp_path: Path, bread: Alignment, name: str, start: bytes) -> None:
     assert save([bread, bread], tmp_path / name) == tmp_path / name
     assert (tmp_path / name).read_bytes().startswith(start)
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -54,4 +54,4 @@ def test_a_write_that_fails_leaves_the_old_file(
     with pytest.raises(UsageError, match="No space left on device"):
         save(bread, path)
     assert path.read_text() == "old"
-    assert [each.name for each in tmp_path.iterdir()] == ["a.svg"]
+    assert [file.name for file in tmp_path.iterdir()] == ["a.svg"]

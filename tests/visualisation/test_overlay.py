@@ -1,4 +1,4 @@
-"""Captions over their pictures: what was looked at is bright, in every kind of file, and sizes hold."""
+"""Attention over images: attended cells are bright, in every file format, and sizes hold."""
 
 import base64
 import io
@@ -14,8 +14,8 @@ from PIL import Image
 from regard.errors import UsageError
 from regard.visualisation import ExplanationData, Overlay, SourceImage, save
 from regard.visualisation.explanation_data import page_data
-from regard.visualisation.layout import Box, Photo, Text
-from regard.visualisation.overlay import LONGER, layout_overlay, veiled
+from regard.visualisation.figure import Box, Raster, Text
+from regard.visualisation.overlay import PANEL, layout_overlay, veiled
 from regard.visualisation.player import layout_frames
 from regard.visualisation.rendering import draw_png, draw_svg
 
@@ -24,7 +24,7 @@ GREY = 200
 
 
 def _overlay(words: int = 3, size: tuple[int, int] = (60, 90), grid: tuple[int, int] = (2, 3)) -> Overlay:
-    """Word t looks at cell t, and at the others a little."""
+    """Word t attends to cell t, and to the others a little."""
     maps = np.full((words, *grid), 0.05)
     for t in range(words):
         maps.reshape(words, -1)[t, t % (grid[0] * grid[1])] = 0.5
@@ -36,56 +36,56 @@ def _overlay(words: int = 3, size: tuple[int, int] = (60, 90), grid: tuple[int, 
 def test_nothing_leaves_the_sheet_and_panels_do_not_meet(words: int, size: tuple[int, int]) -> None:
     maps = np.full((words, 2, 2), 0.25)
     names = tuple("caption" if n % 2 else "동그라미가" for n in range(words))
-    picture = layout_overlay(
+    figure = layout_overlay(
         Overlay(SourceImage(np.zeros((*size, 3), np.uint8), (2, 2)), names, maps, caption="layer 1")
     )
-    for mark in picture.marks():
+    for mark in figure.marks():
         if isinstance(mark, Text):
-            assert all(0 <= x <= picture.width and 0 <= y <= picture.height for x, y in mark.corners()), mark
-        elif isinstance(mark, (Box, Photo)):
-            assert 0 <= mark.x <= mark.x + mark.width <= picture.width
-            assert 0 <= mark.y <= mark.y + mark.height <= picture.height
-    panels = [mark for group in picture.groups if group.name != "legend" for mark in group.marks]
-    places = sorted({(mark.x, mark.y, mark.width, mark.height) for mark in panels if isinstance(mark, Photo)})
+            assert all(0 <= x <= figure.width and 0 <= y <= figure.height for x, y in mark.corners()), mark
+        elif isinstance(mark, (Box, Raster)):
+            assert 0 <= mark.x <= mark.x + mark.width <= figure.width
+            assert 0 <= mark.y <= mark.y + mark.height <= figure.height
+    panels = [mark for group in figure.groups if group.name != "legend" for mark in group.marks]
+    places = sorted({(mark.x, mark.y, mark.width, mark.height) for mark in panels if isinstance(mark, Raster)})
     assert len(places) == words + 1
     for one, (x, y, width, height) in enumerate(places):
-        assert max(width, height) == pytest.approx(LONGER)
+        assert max(width, height) == pytest.approx(PANEL)
         for x2, y2, *_ in places[:one]:
             assert abs(x - x2) >= width or abs(y - y2) >= height
 
 
 def test_the_strongest_cell_keeps_its_colour_and_the_others_darken() -> None:
     overlay = _overlay()
-    picture = layout_overlay(overlay)
-    with Image.open(io.BytesIO(draw_png(picture, 2))) as image:
+    figure = layout_overlay(overlay)
+    with Image.open(io.BytesIO(draw_png(figure, 2))) as image:
         pixels = np.asarray(image.convert("RGB")).astype(int)
     for t in range(3):
-        (group,) = (group for group in picture.groups if group.name == f"word-{t + 1}")
-        photo = next(mark for mark in group.marks if isinstance(mark, Photo))
-        wide, high = photo.width / 3, photo.height / 2
+        (group,) = (group for group in figure.groups if group.name == f"word-{t + 1}")
+        raster = next(mark for mark in group.marks if isinstance(mark, Raster))
+        wide, high = raster.width / 3, raster.height / 2
         middles = [
-            pixels[int(2 * (photo.y + (r + 0.5) * high)), int(2 * (photo.x + (c + 0.5) * wide))]
+            pixels[int(2 * (raster.y + (r + 0.5) * high)), int(2 * (raster.x + (c + 0.5) * wide))]
             for r in range(2)
             for c in range(3)
         ]
         assert (middles[t] == GREY).all()
-        assert all((middle < GREY / 2).all() for place, middle in enumerate(middles) if place != t)
+        assert all((centre < GREY / 2).all() for place, centre in enumerate(middles) if place != t)
 
 
-def test_svg_holds_the_picture_once() -> None:
+def test_svg_embeds_the_image_once() -> None:
     overlay = _overlay()
     root = ElementTree.fromstring(draw_svg(layout_overlay(overlay)))
     images = {image.get("id"): image for image in root.iter(f"{SVG}image")}
     used = [use.get("href", "")[1:] for use in root.iter(f"{SVG}use")]
     assert set(used) == set(images)
-    assert sorted(used.count(name) for name in images) == [1, 1, 1, 1, 1, 4]  # veils and legend; the picture itself
-    photo = next(image for name, image in images.items() if used.count(name or "") == 4)
-    with Image.open(io.BytesIO(base64.b64decode(photo.get("href", "").split(",")[1]))) as image:
+    assert sorted(used.count(name) for name in images) == [1, 1, 1, 1, 1, 4]  # veils and legend; the image itself
+    raster = next(image for name, image in images.items() if used.count(name or "") == 4)
+    with Image.open(io.BytesIO(base64.b64decode(raster.get("href", "").split(",")[1]))) as image:
         assert image.size == (90, 60)
     assert "네모가 row 1, column 2, 0.50" in (root.findtext(f"{SVG}desc") or "")
 
 
-def test_a_large_picture_is_kept_small() -> None:
+def test_a_large_image_is_reduced() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (900, 1200, 3), np.uint8)
     content = SourceImage(noise, (7, 7)).file()
     with Image.open(io.BytesIO(content)) as image:
@@ -93,16 +93,16 @@ def test_a_large_picture_is_kept_small() -> None:
         assert image.format == "JPEG"
 
 
-def test_what_does_not_fit_together_is_refused(pictured: Callable[..., ExplanationData]) -> None:
-    seen = SourceImage(np.zeros((6, 6, 3), np.uint8), (2, 3))
+def test_what_does_not_fit_together_is_refused(caption_explanation: Callable[..., ExplanationData]) -> None:
+    image = SourceImage(np.zeros((6, 6, 3), np.uint8), (2, 3))
     with pytest.raises(UsageError, match=r"of shape \(1, 2, 3\)"):
-        Overlay(seen, ("a",), np.zeros((1, 3, 2)))
+        Overlay(image, ("a",), np.zeros((1, 3, 2)))
     with pytest.raises(UsageError, match="finite"):
-        Overlay(seen, ("a",), np.full((1, 2, 3), np.nan))
+        Overlay(image, ("a",), np.full((1, 2, 3), np.nan))
     with pytest.raises(UsageError, match=r"\(Y, X, 3\) bytes; got float64"):
         SourceImage(np.zeros((6, 6, 3)), (2, 3))
-    with pytest.raises(UsageError, match="read as 11 source words"):
-        replace(pictured(), source=pictured().source[:-1])
+    with pytest.raises(UsageError, match="does not have 11 source words"):
+        replace(caption_explanation(), source=caption_explanation().source[:-1])
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".html"])
@@ -113,69 +113,69 @@ def test_sheets_are_saved_in_every_kind(tmp_path: Path, suffix: str) -> None:
         assert b"img-src data:" in content
 
 
-def test_a_moving_caption_shows_the_picture_in_each_step(
-    pictured: Callable[..., ExplanationData], tmp_path: Path
+def test_an_animated_caption_shows_the_image_in_each_step(
+    caption_explanation: Callable[..., ExplanationData], tmp_path: Path
 ) -> None:
-    story = pictured("ko")
-    steps = layout_frames(story)
+    explained = caption_explanation("ko")
+    steps = layout_frames(explained)
     assert len(steps) == 4
     assert len({(step.width, step.height) for step in steps}) == 1
     for step in steps:
         groups = {group.name: group.marks for group in step.groups}
         assert "context" not in groups
-        photo = next(mark for mark in groups["picture"] if isinstance(mark, Photo))
-        lowest = photo.y + photo.height
-        assert lowest < min(mark.y for mark in groups["options"] if isinstance(mark, Text))
+        raster = next(mark for mark in groups["image"] if isinstance(mark, Raster))
+        lowest = raster.y + raster.height
+        assert lowest < min(mark.y for mark in groups["candidates"] if isinstance(mark, Text))
         for mark in step.marks():
             if isinstance(mark, Text):
                 assert all(0 <= y <= step.height for _, y in mark.corners())
-    with Image.open(save(story, tmp_path / "a.gif")) as image:
+    with Image.open(save(explained, tmp_path / "a.gif")) as image:
         assert image.n_frames == 4  # type: ignore[attr-defined]
         colours = np.array([pixel for _, pixel in image.convert("RGB").getcolors(1 << 20) or []]).astype(int)
     red = np.abs(colours - (216, 36, 40)).max(1).min()
-    assert red < 24, "the lit square keeps its colour"
-    root = ElementTree.fromstring(save(story, tmp_path / "a.svg").read_text(encoding="utf-8"))
-    assert len(list(root.iter(f"{SVG}image"))) == 5  # the picture, and a veil for each step
+    assert red < 24, "the attended square keeps its colour"
+    root = ElementTree.fromstring(save(explained, tmp_path / "a.svg").read_text(encoding="utf-8"))
+    assert len(list(root.iter(f"{SVG}image"))) == 5  # the image, and a veil for each step
 
 
-def test_cells_that_hang_over_the_edge_are_drawn_where_they_look() -> None:
-    """Four rows of 32 pixels over 100 look at 0, 32, 64 and 96, and what is nearest to each is its own."""
-    seen = SourceImage(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5 / 32, (1.28, 1.0))
-    across, down = seen.edges()
+def test_cells_that_hang_over_the_edge_are_drawn_around_their_centres() -> None:
+    """Four rows of 32 pixels over 100 have centres at 0, 32, 64 and 96; each pixel belongs to the nearest one."""
+    image = SourceImage(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5 / 32, (1.28, 1.0))
+    across, down = image.edges()
     assert (down * 100).tolist() == pytest.approx([0, 16.5, 48.5, 80.5, 100])
     assert (across * 64).tolist() == pytest.approx([0, 16.5, 64])
-    with pytest.raises(UsageError, match="a whole picture at least"):
+    with pytest.raises(UsageError, match="the whole image at least"):
         SourceImage(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5, (0.9, 1.0))
 
 
-@pytest.mark.parametrize(("middle", "across"), [(0.5, [0, 30, 60, 90]), (0.0625, [0, 16.875, 46.875, 90])])
-def test_cells_lie_round_where_they_look(middle: float, across: list[float]) -> None:
-    """Cells that look near their upper left corner are drawn further up and left; the last reaches the edge."""
-    seen = SourceImage(np.full((60, 90, 3), GREY, np.uint8), (2, 3), middle)
-    assert (seen.edges()[0] * 90).tolist() == pytest.approx(across)
+@pytest.mark.parametrize(("centre", "across"), [(0.5, [0, 30, 60, 90]), (0.0625, [0, 16.875, 46.875, 90])])
+def test_cells_lie_around_their_centres(centre: float, across: list[float]) -> None:
+    """Cells with their centre near the upper left corner are drawn further up and left; the last reaches the edge."""
+    image = SourceImage(np.full((60, 90, 3), GREY, np.uint8), (2, 3), centre)
+    assert (image.edges()[0] * 90).tolist() == pytest.approx(across)
     for s in range(6):
         weights = np.zeros((2, 3))
         weights.flat[s] = 1
-        _, veil, ring, *_ = veiled(seen, weights, 0.0, 0.0, 90.0)
-        assert isinstance(veil, Photo)
-        assert isinstance(ring, Box)
-        down = [edge * 2 / 3 for edge in (0, across[1] + 15, 90)] if middle == 0.5 else [0, 16.875, 60]
+        _, veil, outline, *_ = veiled(image, weights, 0.0, 0.0, 90.0)
+        assert isinstance(veil, Raster)
+        assert isinstance(outline, Box)
+        down = [edge * 2 / 3 for edge in (0, across[1] + 15, 90)] if centre == 0.5 else [0, 16.875, 60]
         r, c = divmod(s, 3)
-        assert (ring.x, ring.width) == pytest.approx((across[c], across[c + 1] - across[c]))
-        assert (ring.y, ring.height) == pytest.approx((down[r], down[r + 1] - down[r]))
+        assert (outline.x, outline.width) == pytest.approx((across[c], across[c + 1] - across[c]))
+        assert (outline.y, outline.height) == pytest.approx((down[r], down[r + 1] - down[r]))
         with Image.open(io.BytesIO(veil.content)) as image:
             clear = np.asarray(image)[..., 3] == 0
         rows, columns = clear.any(1), clear.any(0)
-        assert clear.sum() == rows.sum() * columns.sum(), "one rectangle is lit"
-        assert rows.mean() * 60 == pytest.approx(ring.height, abs=60 / 2 / 16)
-        assert columns.mean() * 90 == pytest.approx(ring.width, abs=90 / 3 / 16)
+        assert clear.sum() == rows.sum() * columns.sum(), "one rectangle is not veiled"
+        assert rows.mean() * 60 == pytest.approx(outline.height, abs=60 / 2 / 16)
+        assert columns.mean() * 90 == pytest.approx(outline.width, abs=90 / 3 / 16)
 
 
-def test_the_page_is_given_the_picture(pictured: Callable[..., ExplanationData]) -> None:
-    values = page_data(pictured())
+def test_the_page_data_hold_the_image(caption_explanation: Callable[..., ExplanationData]) -> None:
+    values = page_data(caption_explanation())
     assert values["title"] == "a red square"
-    assert values["seen"]["grid"] == [3, 4]
-    assert values["seen"]["size"] == [80, 60]
-    assert values["seen"]["across"] == [0, 0.25, 0.5, 0.75, 1]
-    assert values["seen"]["address"].startswith("data:image/png;base64,")
+    assert values["image"]["grid"] == [3, 4]
+    assert values["image"]["size"] == [80, 60]
+    assert values["image"]["column_edges"] == [0, 0.25, 0.5, 0.75, 1]
+    assert values["image"]["url"].startswith("data:image/png;base64,")
     assert values["source"][4] == "2·1"

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from regard.visualisation import Alignment, ExplanationData, Meta, save
-from regard.visualisation.explanation_data import page_data
-from regard.visualisation.page import render_page as drawn
+from regard.visualisation import Alignment, ExplanationData, Meta, page_data, render_page, save
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
@@ -35,139 +33,145 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """Opens the page of a story; fails on any script error or request."""
-    faults: list[str] = []
+    """Open the page of an explanation; fail on any script error or request."""
+    problems: list[str] = []
 
-    def go(story: Any, url: str = "", **context: Any) -> Any:
-        address = url or save(story, tmp_path / "page.html").as_uri()
+    def go(explained: Any, url: str = "", **context: Any) -> Any:
+        address = url or save(explained, tmp_path / "page.html").as_uri()
         page = browser.new_context(**{"locale": "en-GB", **context}).new_page()
         page.set_default_timeout(60_000)
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda message: problems.append(message.text))
         page.on(
-            "request", lambda request: request.url.startswith(address.rsplit("/", 1)[0]) or faults.append(request.url)
+            "request", lambda request: request.url.startswith(address.rsplit("/", 1)[0]) or problems.append(request.url)
         )
         page.goto(address)
         page.wait_for_selector("html[data-ready]")
         return page
 
     yield go
-    assert faults == []
+    assert problems == []
 
 
-def test_pointing_at_a_target_word_shows_what_it_read(opened: Any, bread: Alignment) -> None:
+def test_pointing_at_a_target_word_shows_what_it_attends_to(opened: Any, bread: Alignment) -> None:
     page = opened([bread])
     page.hover("#queries .word:nth-child(2)")
-    assert page.inner_text("#readout") == "빵을 reads bread 0.88 · eating 0.07 · I 0.02 · was 0.01 · (no word) 0.02"
+    assert (
+        page.inner_text("#readout") == "빵을 attends to bread 0.88 · eating 0.07 · I 0.02 · was 0.01 · (no word) 0.02"
+    )
     assert page.inner_text("#columns .word:nth-child(4)").split() == ["bread", "0.88"]
     assert page.get_attribute("#columns .word:nth-child(4)", "style").startswith("background: rgb(")
 
 
-def test_pointing_at_the_heat_and_the_arcs_shows_weights(opened: Any, bread: Alignment) -> None:
+def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(opened: Any, bread: Alignment) -> None:
     page = opened([bread])
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] - 20)
-    assert page.inner_text("#readout").startswith("있었다 reads ")
+    assert page.inner_text("#readout").startswith("있었다 attends to ")
     page.mouse.move(0, 0)
     assert page.inner_text("#readout").startswith("Point at a word")
     page.select_option("#view", "arcs")
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + 20, box["y"] + 15)
-    assert page.inner_text("#readout").startswith("I is read by 나는 0.90")
+    assert page.inner_text("#readout").startswith("I is attended by 나는 0.90")
     page.mouse.click(box["x"] + 20, box["y"] + 15)
     page.mouse.move(0, 0)
     assert page.get_attribute("#columns .word:nth-child(1)", "aria-pressed") == "true"
 
 
-def test_keys_walk_keep_and_let_go(opened: Any, bread: Alignment) -> None:
+def test_keys_move_pin_and_unpin(opened: Any, bread: Alignment) -> None:
     page = opened([bread])
     page.focus("#columns .word")
     page.keyboard.press("ArrowRight")
-    assert page.inner_text("#readout").startswith("was is read by 있었다 0.60")
+    assert page.inner_text("#readout").startswith("was is attended by 있었다 0.60")
     page.keyboard.press("Enter")
     assert page.get_attribute("#columns .word:nth-child(2)", "aria-pressed") == "true"
     page.keyboard.press("Tab")
     page.keyboard.press("End")
-    assert page.inner_text("#readout").startswith("있었다 reads was 0.60")
+    assert page.inner_text("#readout").startswith("있었다 attends to was 0.60")
     page.keyboard.press("Escape")
     assert page.locator(".word.chosen").count() == 0
 
 
-def test_layers_heads_and_roles_are_chosen(opened: Any, told: Callable[..., ExplanationData]) -> None:
-    story = told(5, 2, 2)
-    page = opened(story)
+def test_layers_heads_and_roles_are_chosen(opened: Any, explanation: Callable[..., ExplanationData]) -> None:
+    explained = explanation(5, 2, 2)
+    page = opened(explained)
     assert page.input_value("#layer") == "1"
 
     def check(weights: Any, row: int = 0) -> None:
         page.mouse.move(0, 0)
         page.hover("#queries .word:nth-child(1)")
-        word, weight = str(page.inner_text("#readout")).split(" reads ")[1].split(" · ")[0].rsplit(" ", 1)
+        word, weight = str(page.inner_text("#readout")).split(" attends to ")[1].split(" · ")[0].rsplit(" ", 1)
         best = int(weights[row].argmax())
-        assert (word, float(weight)) == (story.source[best], pytest.approx(weights[row, best], abs=0.0056))
+        assert (word, float(weight)) == (explained.source[best], pytest.approx(weights[row, best], abs=0.0056))
 
-    check(story.layers[1].weights[0])
+    check(explained.layers[1].weights[0])
     page.select_option("#head", index=2)
-    check(story.layers[1].weights[1])
+    check(explained.layers[1].weights[1])
     page.select_option("#head", "mean")
-    check(story.layers[1].weights.mean(0))
+    check(explained.layers[1].weights.mean(0))
     page.select_option("#layer", "0")
-    check(story.layers[0].weights.mean(0))
-    page.select_option("#row", "after")
-    check(story.layers[0].weights.mean(0), row=1)  # the read after a word is that of the next piece
+    check(explained.layers[0].weights.mean(0))
+    page.select_option("#row", "shifted")
+    check(explained.layers[0].weights.mean(0), row=1)  # shifted weights are those of the next token
     page.select_option("#role", "encoder")
     assert page.inner_text("#queries-name") == "Source"
-    check(story.layers[3].weights.mean(0))
-    page.select_option("#role", "mattered")
+    check(explained.layers[3].weights.mean(0))
+    page.select_option("#role", "attribution")
     page.hover("#queries .word:nth-child(3)")
-    assert page.inner_text("#layer option:checked") == "leaving words out"
-    assert "0.50" in page.inner_text("#trust")
-    assert "unknown" in page.inner_text("#trust")
+    assert page.inner_text("#layer option:checked") == "word erasure"
+    assert "0.50" in page.inner_text("#agreement")
+    assert "unknown" in page.inner_text("#agreement")
 
 
-def test_the_player_steps_by_buttons_and_keys(opened: Any, told: Callable[..., ExplanationData]) -> None:
-    story = told(5, 2, 2)
-    page = opened(story)
-    assert page.inner_text("#moment").startswith("Step 1 of 6: writes 저는, probability 75.0 %; reads ")
+def test_the_player_steps_by_buttons_and_keys(opened: Any, explanation: Callable[..., ExplanationData]) -> None:
+    explained = explanation(5, 2, 2)
+    page = opened(explained)
+    assert page.inner_text("#step-status").startswith("Step 1 of 6: predicts 저는, probability 75.0 %; attends to ")
     page.click("#forth")
-    assert page.inner_text("#moment").startswith("Step 2 of 6: writes 도서관에서")
-    assert page.inner_text(".token.now") == "도서관에서"
+    assert page.inner_text("#step-status").startswith("Step 2 of 6: predicts 도서관에서")
+    assert page.inner_text(".token.current") == "도서관에서"
     assert page.locator("#tree text").count() == 4
     assert page.locator("#tree .wins text").count() == 2
     page.focus("#player")
     page.keyboard.press("End")
-    assert "ends the sentence" in page.inner_text("#moment")
+    assert "ends the sentence" in page.inner_text("#step-status")
     assert page.is_disabled("#forth")
     page.keyboard.press("ArrowLeft")
-    assert page.inner_text("#moment").startswith("Step 5 of 6")
+    assert page.inner_text("#step-status").startswith("Step 5 of 6")
     page.keyboard.press("Home")
-    weights = story.shown_weights()[0]
-    assert f"{weights.max():.2f}" in page.inner_text("#context-told")
-    assert page.locator("#options .taken").inner_text().split() == ["저는", "75.0", "%"]
+    weights = explained.shown_weights()[0]
+    assert f"{weights.max():.2f}" in page.inner_text("#context-text")
+    assert page.locator("#candidates .chosen").inner_text().split() == ["저는", "75.0", "%"]
     page.select_option("#speed", "4")
     page.click("#play")
-    page.locator("#moment", has_text="Step 6 of 6").wait_for()
+    page.locator("#step-status", has_text="Step 6 of 6").wait_for()
     page.locator("#play", has_text="Play").wait_for()
 
 
-def test_a_phone_in_korean(opened: Any, told: Callable[..., ExplanationData]) -> None:
+def test_a_phone_in_korean(opened: Any, explanation: Callable[..., ExplanationData]) -> None:
     page = opened(
-        told(12, 4, 3), viewport={"width": 400, "height": 800}, locale="ko-KR", has_touch=True, color_scheme="dark"
+        explanation(12, 4, 3),
+        viewport={"width": 400, "height": 800},
+        locale="ko-KR",
+        has_touch=True,
+        color_scheme="dark",
     )
     page.tap("#columns .word:nth-child(4)")
-    assert page.inner_text("#readout").startswith("that ← 읽은 단어: ")
+    assert page.inner_text("#readout").startswith("that ← 주목받은 단어: ")
     assert page.evaluate("document.documentElement.lang") == "ko"
     assert page.evaluate("document.documentElement.scrollWidth") == 400
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
-    assert page.inner_text("#player-name") == "한 조각씩 쓰는 과정"
+    assert page.inner_text("#player-name") == "토큰별 디코딩 과정"
     page.tap("#language")
-    assert page.inner_text("#player-name") == "How it was written, piece by piece"
+    assert page.inner_text("#player-name") == "Decoding, token by token"
 
 
-def test_all_is_named_for_screen_readers(opened: Any, told: Callable[..., ExplanationData]) -> None:
-    page = opened(told(5, 2, 2))
-    for role, name in [("toolbar", "Source: words"), ("button", "One step back"), ("slider", "Step")]:
+def test_controls_are_named_for_screen_readers(opened: Any, explanation: Callable[..., ExplanationData]) -> None:
+    page = opened(explanation(5, 2, 2))
+    for role, name in [("toolbar", "Source: words"), ("button", "Previous step"), ("slider", "Step")]:
         assert page.get_by_role(role, name=name, exact=True).count() == 1, name
-    assert page.get_by_role("img", name="What was looked at: target → source").count() == 1
+    assert page.get_by_role("img", name="Attention weights: target → source").count() == 1
     for id in ("role", "layer", "head", "row", "view", "speed"):
         assert page.locator(f"label:has(#{id})").inner_text().strip()
     assert (
@@ -178,7 +182,7 @@ def test_all_is_named_for_screen_readers(opened: Any, told: Callable[..., Explan
     )
 
 
-def test_all_numbers_as_a_table(opened: Any, bread: Alignment) -> None:
+def test_all_weights_as_a_table(opened: Any, bread: Alignment) -> None:
     page = opened([bread])
     page.click("summary")
     page.wait_for_selector("#table tbody tr")
@@ -187,8 +191,10 @@ def test_all_numbers_as_a_table(opened: Any, bread: Alignment) -> None:
     assert cells == ["빵을", "0.020", "0.010", "0.070", "0.880", "0.020"]
 
 
-def test_two_hundred_words_are_painted_within_a_second(opened: Any, told: Callable[..., ExplanationData]) -> None:
-    page = opened(told(200, 8, 8))
+def test_two_hundred_words_are_painted_within_a_second(
+    opened: Any, explanation: Callable[..., ExplanationData]
+) -> None:
+    page = opened(explanation(200, 8, 8))
     paints = []
     for _ in range(4):  # the machine may be busy with other things: the best counts
         paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
@@ -203,18 +209,18 @@ def test_two_hundred_words_are_painted_within_a_second(opened: Any, told: Callab
 
 
 @pytest.fixture
-def served(told: Callable[..., ExplanationData]) -> Iterator[str]:
+def served(explanation: Callable[..., ExplanationData]) -> Iterator[str]:
     """A server that sends the page, and answers about another sentence as docs/visualisation.md says."""
-    story = told(4, 1, 1)
-    other = replace(story, source=("I", "was", "told", "this"), target=("저는", "도서관에서", "할머니의", "책을"))
+    explained = explanation(4, 1, 1)
+    other = replace(explained, source=("I", "was", "told", "this"), target=("저는", "도서관에서", "할머니의", "책을"))
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._send("text/html; charset=utf-8", drawn(story, Meta(endpoint="/explain")).encode())
+            self._send("text/html; charset=utf-8", render_page(explained, Meta(endpoint="/explain")).encode())
 
         def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if asked != {"text": "I was told this"}:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if request != {"text": "I was told this"}:
                 self._send("application/json", b'{"error": "too hard"}', 422)
                 return
             self._send("application/json", json.dumps(page_data(other)).encode())
@@ -238,55 +244,57 @@ def served(told: Callable[..., ExplanationData]) -> Iterator[str]:
     server.server_close()
 
 
-def test_another_sentence_is_compared_where_a_server_answers(
-    opened: Any, served: str, told: Callable[..., ExplanationData]
+def test_another_sentence_is_compared_if_a_server_answers(
+    opened: Any, served: str, explanation: Callable[..., ExplanationData]
 ) -> None:
-    assert not opened(told(4, 1, 1)).is_visible("#edit")
+    assert not opened(explanation(4, 1, 1)).is_visible("#edit")
     page = opened(None, served)
     page.fill("#text", "I was told this")
     page.click("#edit button[type=submit]")
-    page.wait_for_selector("#both section")
-    assert [text.split() for text in page.locator("#both mark").all_inner_texts()] == [
+    page.wait_for_selector("#comparison section")
+    assert [text.split() for text in page.locator("#comparison mark").all_inner_texts()] == [
         ["that"],
         ["사진을"],
         ["this"],
         ["책을"],
     ]
     assert page.inner_text("#title") == "I was told this"
-    page.click("#both section:nth-child(1) button")
+    page.click("#comparison section:nth-child(1) button")
     assert page.inner_text("#title") == "I was told that"
 
 
-def test_a_server_that_refuses_is_quoted(browser: Any, served: str) -> None:
+def test_an_error_of_the_server_is_shown(browser: Any, served: str) -> None:
     page = browser.new_context(locale="en-GB").new_page()
     page.goto(served)
     page.wait_for_selector("html[data-ready]")
     page.fill("#text", "no")
     page.click("#edit button[type=submit]")
-    page.locator("#told", has_text="too hard").wait_for()
+    page.locator("#status", has_text="too hard").wait_for()
 
 
-def test_a_caption_lights_up_what_a_word_looked_at(opened: Any, pictured: Callable[..., ExplanationData]) -> None:
-    story = pictured()
-    page = opened(story)
+def test_a_caption_lights_up_the_cells_that_a_word_attends_to(
+    opened: Any, caption_explanation: Callable[..., ExplanationData]
+) -> None:
+    explained = caption_explanation()
+    page = opened(explained)
     assert page.inner_text("#title") == "a red square"
     assert not page.is_visible("#columns")
     assert "light" in page.inner_text("#readout")
 
     def colour_at(x: float, y: float, canvas: str = "#canvas") -> tuple[int, ...]:
         with Image.open(io.BytesIO(page.locator(canvas).screenshot())) as image:
-            found: Any = image.convert("RGB").getpixel((int(x * image.width), int(y * image.height)))
-        return tuple(found)
+            pixel: Any = image.convert("RGB").getpixel((int(x * image.width), int(y * image.height)))
+        return tuple(pixel)
 
     red, plain = (216, 36, 40), (235, 235, 235)
     assert (colour_at(0.125, 0.5), colour_at(0.9, 0.9)) == (red, plain)
     page.hover("#queries .word:nth-child(3)")
-    assert page.inner_text("#readout").startswith("square reads 2·1 0.")
-    assert colour_at(0.125, 0.5) == red, "what was looked at keeps its colour"
-    assert max(colour_at(0.9, 0.9)) < 90, "what was not is dark"
+    assert page.inner_text("#readout").startswith("square attends to 2·1 0.")
+    assert colour_at(0.125, 0.5) == red, "attended cells keep their colour"
+    assert max(colour_at(0.9, 0.9)) < 90, "the others are dark"
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.125, box["y"] + box["height"] * 0.5)
-    assert page.inner_text("#readout").startswith("2·1 is read by ")
+    assert page.inner_text("#readout").startswith("2·1 is attended by ")
     assert len(page.inner_text("#queries .word:nth-child(1)").split()) == 2, "each word with its weight"
     page.select_option("#view", "sheet")
     assert page.locator("#view option").all_inner_texts() == ["one word", "every word"]
@@ -294,8 +302,8 @@ def test_a_caption_lights_up_what_a_word_looked_at(opened: Any, pictured: Callab
     assert page.is_visible("#columns")
     page.select_option("#role", "cross")
     page.click("#forth")
-    assert page.inner_text("#moment").startswith("Step 2 of 4: writes red")
-    assert colour_at(0.125, 0.5, ".scene") == red
+    assert page.inner_text("#step-status").startswith("Step 2 of 4: predicts red")
+    assert colour_at(0.125, 0.5, ".step-image") == red
     assert not page.is_visible("#context")
     page.click("#language")
-    assert page.inner_text("#queries-name") == "설명"
+    assert page.inner_text("#queries-name") == "캡션"

@@ -1,63 +1,63 @@
-// Brings a story to life: point at, tap or focus a word and see what it reads; play how the translation was written.
+// Makes the explanation page interactive: hover, tap or focus a word for its attention weights; play the search step by step.
 "use strict";
 (() => {
   const ENGLISH = {
-    role: "Reads", layer: "Layer", head: "Head", row: "Row", view: "View", numbers: "All numbers", weight: "attention weight",
-    link: "link", mean: "mean", heat: "heat", arcs: "arcs", nowhere: "(no word)", figure: "What was looked at",
-    cross: "target → source", encoder: "source → source", decoder: "target → target", mattered: "what mattered",
-    before: "as it was predicted", after: "after it was written", source: "Source", target: "Target",
-    hint: "Point at a word, tap it, or walk with the arrow keys: its weights appear. Enter keeps it, Escape lets go.",
-    reads: "reads", isReadBy: "is read by", nothing: "nothing", words: "words", other: "한국어",
-    player: "How it was written, piece by piece", first: "To the beginning", back: "One step back", play: "Play", pause: "Pause",
-    forth: "One step forward", step: "Step", speed: "Speed", looks: "It looks at the source",
-    context: "What it reads forms one context", candidates: "What may come next", written: "Written so far",
-    tree: "The search: beginnings kept, ended and given up", wins: "the translation", kept: "kept", ended: "ended",
-    pruned: "given up", end: "(end)", rest: "rest", of: "of", writes: "writes", ends: "ends the sentence", chance: "probability",
-    edit: "Another sentence", translate: "Translate and compare", asking: "Asking the server …", was: "before", is: "now",
-    show: "Look at this one", shown: "Shown below", failed: "The server did not answer as hoped:", empty: "Write a sentence first.",
-    trust: (read, parts) => `Attention shows where the model looked, not what its words hang on. Asked what mattered, by rank correlation with ${read}: ${parts}. (1: the same order, 0: none; “what mattered” shows the measures.)`,
-    unknown: "unknown", gradient: "gradient × input", omission: "leaving words out",
-    pictured: { // what is said otherwise of a caption
-      source: "Picture", target: "Caption", cross: "caption → picture", decoder: "caption → caption", looks: "It looks at the picture",
-      hint: "Point at a word, tap it, or walk with the arrow keys: where it looked lights up; point at the picture for the words that looked there. Cells are row·column. Enter keeps it, Escape lets go.",
+    role: "Attention", layer: "Layer", head: "Head", row: "Row", view: "View", numbers: "All weights", weight: "attention weight",
+    link: "link", mean: "mean", heat: "heatmap", arcs: "arcs", special: "(no word)", figure: "Attention weights",
+    cross: "target → source", encoder: "source → source", decoder: "target → target", attribution: "attribution",
+    predicting: "when the word was predicted", shifted: "one step later", source: "Source", target: "Target",
+    hint: "Point at a word, tap it, or move with the arrow keys to see its weights. Enter pins it, Escape unpins it.",
+    attends: "attends to", attended: "is attended by", nothing: "nothing", words: "words", other: "한국어",
+    player: "Decoding, token by token", first: "First step", back: "Previous step", play: "Play", pause: "Pause",
+    forth: "Next step", step: "Step", speed: "Speed", attention: "Attention to the source",
+    context: "Context: source words by their weight", candidates: "Candidates for the next token", output: "Output so far",
+    tree: "Search tree: hypotheses kept, ended and pruned", wins: "the translation", kept: "kept", ended: "ended",
+    pruned: "pruned", end: "(end)", rest: "rest", of: "of", writes: "predicts", ends: "ends the sentence", probability: "probability",
+    edit: "Another sentence", translate: "Translate and compare", waiting: "Waiting for the server …", before: "before", after: "now",
+    show: "Show this one", shown: "Shown below", failed: "The server answered with an error:", empty: "Enter a sentence first.",
+    agreement: (head, parts) => `Attention shows where the model looked, not what its output depends on. Rank correlation of ${head} with attribution measures: ${parts}. (1: same order, 0: unrelated; “attribution” shows the measures.)`,
+    unknown: "unknown", gradient: "gradient × input", erasure: "word erasure",
+    caption: { // labels that differ for a caption
+      source: "Image", target: "Caption", cross: "caption → image", decoder: "caption → caption", attention: "Attention to the image",
+      hint: "Point at a word, tap it, or move with the arrow keys: the cells it attends to light up; point at the image for the words that attend to a cell. Cells are row·column. Enter pins, Escape unpins.",
       wins: "the caption", heat: "one word", sheet: "every word",
     },
   };
   const KOREAN = {
-    role: "읽기", layer: "층", head: "헤드", row: "행", view: "모양", numbers: "모든 수치", weight: "어텐션 가중치",
-    link: "정렬", mean: "평균", heat: "열지도", arcs: "연결선", nowhere: "(단어 없음)", figure: "무엇을 보았는가",
-    cross: "번역문 → 원문", encoder: "원문 → 원문", decoder: "번역문 → 번역문", mattered: "실제로 중요했던 것",
-    before: "예측할 때", after: "쓰고 난 뒤", source: "원문", target: "번역문",
+    role: "어텐션", layer: "층", head: "헤드", row: "행", view: "보기", numbers: "모든 가중치", weight: "어텐션 가중치",
+    link: "정렬", mean: "평균", heat: "히트맵", arcs: "연결선", special: "(단어 없음)", figure: "어텐션 가중치",
+    cross: "번역문 → 원문", encoder: "원문 → 원문", decoder: "번역문 → 번역문", attribution: "기여도",
+    predicting: "단어를 예측할 때", shifted: "한 단계 뒤", source: "원문", target: "번역문",
     hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 가중치가 나타납니다. Enter로 고정하고 Esc로 풉니다.",
-    reads: "→ 읽은 곳:", isReadBy: "← 읽은 단어:", nothing: "없음", words: "단어", other: "English",
-    player: "한 조각씩 쓰는 과정", first: "처음으로", back: "한 단계 뒤로", play: "재생", pause: "멈춤",
-    forth: "한 단계 앞으로", step: "단계", speed: "속도", looks: "원문을 봅니다",
-    context: "읽은 것이 하나의 문맥이 됩니다", candidates: "다음에 올 수 있는 것", written: "지금까지 쓴 것",
-    tree: "탐색: 남긴 것, 끝난 것, 버린 것", wins: "번역문", kept: "남김", ended: "끝남",
-    pruned: "버림", end: "(끝)", rest: "나머지", of: "/", writes: "씀:", ends: "문장을 끝냄", chance: "확률",
-    edit: "다른 문장", translate: "번역해서 비교", asking: "서버에 묻는 중 …", was: "이전", is: "지금",
-    show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 바라던 답을 하지 않았습니다:", empty: "먼저 문장을 쓰세요.",
-    trust: (read, parts) => `어텐션은 모델이 어디를 보았는지 말할 뿐, 번역이 무엇에 달려 있는지 말하지 않습니다. 실제로 중요했던 것과 ${read}의 순위 상관: ${parts}. (1: 같은 순서, 0: 무관; “실제로 중요했던 것”에서 볼 수 있습니다.)`,
-    unknown: "알 수 없음", gradient: "기울기 × 입력", omission: "단어 빼기",
-    pictured: {
-      source: "그림", target: "설명", cross: "설명 → 그림", decoder: "설명 → 설명", looks: "그림을 봅니다",
-      hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 그 단어가 본 곳이 밝아집니다. 그림을 가리키면 그곳을 본 단어가 나타납니다. 칸은 행·열입니다. Enter로 고정하고 Esc로 풉니다.",
-      wins: "설명", heat: "한 단어", sheet: "모든 단어",
+    attends: "→ 주목한 단어:", attended: "← 주목받은 단어:", nothing: "없음", words: "단어", other: "English",
+    player: "토큰별 디코딩 과정", first: "처음으로", back: "이전 단계", play: "재생", pause: "멈춤",
+    forth: "다음 단계", step: "단계", speed: "속도", attention: "원문에 대한 어텐션",
+    context: "문맥: 가중치에 따른 원문 단어", candidates: "다음 토큰 후보", output: "지금까지의 출력",
+    tree: "탐색 트리: 유지, 완료, 제거된 가설", wins: "번역문", kept: "유지", ended: "완료",
+    pruned: "제거", end: "(끝)", rest: "나머지", of: "/", writes: "예측:", ends: "문장 끝", probability: "확률",
+    edit: "다른 문장", translate: "번역해서 비교", waiting: "서버 응답을 기다리는 중 …", before: "이전", after: "지금",
+    show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 오류로 응답했습니다:", empty: "먼저 문장을 입력하세요.",
+    agreement: (head, parts) => `어텐션은 모델이 어디에 주목했는지를 보일 뿐, 출력이 무엇에 의존하는지는 말하지 않습니다. ${head}와(과) 기여도 측정값의 순위 상관: ${parts}. (1: 같은 순서, 0: 무관; “기여도”에서 측정값을 볼 수 있습니다.)`,
+    unknown: "알 수 없음", gradient: "기울기 × 입력", erasure: "단어 제거",
+    caption: {
+      source: "이미지", target: "캡션", cross: "캡션 → 이미지", decoder: "캡션 → 캡션", attention: "이미지에 대한 어텐션",
+      hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 그 단어가 주목한 칸이 밝아집니다. 이미지를 가리키면 그 칸에 주목한 단어가 나타납니다. 칸은 행·열입니다. Enter로 고정하고 Esc로 풉니다.",
+      wins: "캡션", heat: "한 단어", sheet: "모든 단어",
     },
   };
   const CEILINGS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
 
   const find = (id) => document.getElementById(id);
-  const first = JSON.parse(find("data").textContent);
-  const { palette, endpoint, veil } = first;
+  const initial = JSON.parse(find("data").textContent);
+  const { palette, endpoint, veil } = initial;
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  let say = (navigator.language || "").toLowerCase().startsWith("ko") ? KOREAN : ENGLISH;
-  let story; // what is shown
-  let photo; // its picture, where a caption is told
-  let at = { role: "cross", block: 0, head: null, after: false, view: "heat" };
-  let kept = null; // the choice that stays: {side, index, other}
-  let seen; // what show() showed last
-  let reading; // the matrix that is shown: {rows, columns, weights, elsewhere, ceiling}
+  let labels = (navigator.language || "").toLowerCase().startsWith("ko") ? KOREAN : ENGLISH;
+  let data; // the explanation that is shown
+  let bitmap; // its image, if it explains a caption
+  let selection = { role: "cross", layer: 0, head: null, shifted: false, view: "heat" };
+  let pinned = null; // the choice that stays: {side, index, other}
+  let lastShown; // what show() showed last
+  let matrix; // the weights that are shown: {rows, columns, weights, special, ceiling, hasSpecial}
   let buttons = { queries: [], columns: [] };
 
   // --- small helpers
@@ -82,30 +82,30 @@
   const percent = (p) => (p >= 0.0005 ? `${(100 * p).toFixed(1)} %` : "< 0.1 %");
 
   function tint(node, w, ceiling) {
-    const place = level(w, ceiling);
-    node.style.background = place ? colours().scale[place] : "";
-    node.style.color = place >= 5 ? colours().text[place] : "";
+    const index = level(w, ceiling);
+    node.style.background = index ? colours().scale[index] : "";
+    node.style.color = index >= 5 ? colours().text[index] : "";
   }
 
-  // --- the numbers
+  // --- weights
 
-  async function develop(told) { // the picture of a caption, ready to be painted
-    if (!told.seen) return;
-    told.photo = element("img", "", { src: told.seen.address });
-    await told.photo.decode();
+  async function decodeImage(answer) {
+    if (!answer.image) return;
+    answer.bitmap = element("img", "", { src: answer.image.url });
+    await answer.bitmap.decode();
   }
 
-  async function unpack(told) { // see `_packed` in story.py
-    const { pack, blocks, steps } = told;
-    await develop(told);
-    const raw = Uint8Array.from(atob(pack), (c) => c.charCodeAt(0));
+  async function unpack(answer) { // the inverse of `_packed` in explanation_data.py
+    const { weights, layers, weight_steps: steps } = answer;
+    await decodeImage(answer);
+    const raw = Uint8Array.from(atob(weights), (c) => c.charCodeAt(0));
     const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
     const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
     const fine = steps > 255, count = fine ? bytes.length / 2 : bytes.length;
     let start = 0;
-    for (const block of blocks) {
-      const [H, R, C] = block.shape, from = start;
-      block.get = (h, r, c) => {
+    for (const layer of layers) {
+      const [H, R, C] = layer.shape, from = start;
+      layer.get = (h, r, c) => {
         const i = from + (h * R + r) * (C + 1) + c;
         return (fine ? bytes[i] + 256 * bytes[count + i] : bytes[i]) / steps;
       };
@@ -113,116 +113,116 @@
     }
   }
 
-  function row(block, head, r) { // columns, then what fell on no word
-    const [H, , C] = block.shape, heads = head === null ? [...Array(H).keys()] : [head];
-    return Array.from({ length: C + 1 }, (_, c) => heads.reduce((sum, h) => sum + block.get(h, r, c), 0) / heads.length);
+  function attentionRow(layer, head, r) { // columns, then the weight on special tokens
+    const [H, , C] = layer.shape, heads = head === null ? [...Array(H).keys()] : [head];
+    return Array.from({ length: C + 1 }, (_, c) => heads.reduce((sum, h) => sum + layer.get(h, r, c), 0) / heads.length);
   }
 
-  function matrix() { // what is shown, between words
-    const block = story.blocks[at.block], isCross = block.role === "cross";
-    const rows = at.role === "encoder" ? story.source : story.target;
-    const columns = at.role === "decoder" ? story.target : story.source;
-    const R = block.shape[1];
+  function selectedMatrix() { // rows and columns are words
+    const layer = data.layers[selection.layer], isCross = layer.role === "cross";
+    const rows = selection.role === "encoder" ? data.source : data.target;
+    const columns = selection.role === "decoder" ? data.target : data.source;
+    const R = layer.shape[1];
     const lines = rows.map((_, t) => {
-      if (!isCross) return row(block, at.head, t);
-      const own = story.words.flatMap((word, p) => (word === t ? [Math.min(R - 1, p + (at.after ? 1 : 0))] : []));
-      const parts = own.map((p) => row(block, at.head, p));
+      if (!isCross) return attentionRow(layer, selection.head, t);
+      const steps = data.target_words.flatMap((word, p) => (word === t ? [Math.min(R - 1, p + (selection.shifted ? 1 : 0))] : []));
+      const parts = steps.map((p) => attentionRow(layer, selection.head, p));
       return parts[0].map((_, c) => parts.reduce((sum, part) => sum + part[c], 0) / parts.length);
     });
-    const most = Math.max(...lines.map((line) => Math.max(...line)));
-    const ceiling = CEILINGS.find((end) => most <= end) || 1;
-    return { rows, columns, weights: lines, elsewhere: lines.map((line) => line[columns.length]), ceiling, some: lines.some((line) => line[columns.length] > 0.0005) };
+    const largest = Math.max(...lines.map((line) => Math.max(...line)));
+    const ceiling = CEILINGS.find((end) => largest <= end) || 1, special = lines.map((line) => line[columns.length]);
+    return { rows, columns, weights: lines, special, ceiling, hasSpecial: special.some((w) => w > 0.0005) };
   }
 
-  const said = (key) => (story.seen && say.pictured[key]) || say[key];
-  const isPictured = () => Boolean(story.seen) && at.role === "cross";
+  const label = (key) => (data.image && labels.caption[key]) || labels[key];
+  const isOverImage = () => Boolean(data.image) && selection.role === "cross";
 
   // --- words as buttons
 
-  const sides = () => ({ columns: at.role === "decoder" ? "target" : "source", queries: at.role === "encoder" ? "source" : "target" });
+  const sides = () => ({ columns: selection.role === "decoder" ? "target" : "source", queries: selection.role === "encoder" ? "source" : "target" });
 
   function wordButton(side, word, index, lang) {
     const button = element("button", "", { type: "button", class: "word", "aria-pressed": "false", tabindex: index ? -1 : 0 });
     button.append(element("bdi", word, { lang }), element("small", "", { "aria-hidden": "true" }));
     button.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && show({ side, index }));
-    button.addEventListener("pointerleave", () => show(kept));
+    button.addEventListener("pointerleave", () => show(pinned));
     button.addEventListener("focus", () => button.matches(":focus-visible") && show({ side, index }));
-    button.addEventListener("click", () => keep({ side, index }));
+    button.addEventListener("click", () => pin({ side, index }));
     return button;
   }
 
   function sentence(side) {
-    const name = sides()[side], words = story[name], area = find(side), rtl = story.rtl[name];
-    find(`${side}-name`).textContent = said(name);
-    find(`${side}-name`).parentNode.hidden = side === "columns" && isPictured();
-    area.setAttribute("aria-label", `${said(name)}: ${say.words}`);
-    buttons[side] = words.map((word, index) => wordButton(side, word, index, story.langs[name][index]));
+    const name = sides()[side], words = data[name], area = find(side), rtl = data.rtl[name];
+    find(`${side}-name`).textContent = label(name);
+    find(`${side}-name`).parentNode.hidden = side === "columns" && isOverImage();
+    area.setAttribute("aria-label", `${label(name)}: ${labels.words}`);
+    buttons[side] = words.map((word, index) => wordButton(side, word, index, data.langs[name][index]));
     area.replaceChildren(...buttons[side]);
     area.dir = rtl ? "rtl" : "ltr";
-    area.onkeydown = (event) => walk(event, buttons[side], rtl);
+    area.onkeydown = (event) => moveFocus(event, buttons[side], rtl);
     if (side === "columns") {
-      nowhere = element("span", "", { class: "word nowhere" });
-      nowhere.append(element("bdi", say.nowhere), element("small"));
-      nowhere.hidden = !reading.some;
-      area.append(nowhere);
+      specialButton = element("span", "", { class: "word special" });
+      specialButton.append(element("bdi", labels.special), element("small"));
+      specialButton.hidden = !matrix.hasSpecial;
+      area.append(specialButton);
     }
   }
-  let nowhere;
+  let specialButton;
 
-  function walk(event, some, isRtl) { // one tab stop a sentence; arrow keys inside
-    const here = some.indexOf(document.activeElement), ahead = isRtl ? -1 : 1;
-    const to = { ArrowRight: here + ahead, ArrowLeft: here - ahead, ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: some.length - 1 }[event.key];
+  function moveFocus(event, sentenceButtons, isRtl) { // one tab stop per sentence; arrow keys inside
+    const here = sentenceButtons.indexOf(document.activeElement), ahead = isRtl ? -1 : 1;
+    const to = { ArrowRight: here + ahead, ArrowLeft: here - ahead, ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: sentenceButtons.length - 1 }[event.key];
     if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    if (!some[to]) return;
-    some[here].tabIndex = -1;
-    some[to].tabIndex = 0;
-    some[to].focus();
+    if (!sentenceButtons[to]) return;
+    sentenceButtons[here].tabIndex = -1;
+    sentenceButtons[to].tabIndex = 0;
+    sentenceButtons[to].focus();
   }
 
   // --- choosing a word
 
-  function keep(choice) {
-    const same = kept && kept.side === choice.side && kept.index === choice.index && kept.other === choice.other;
-    kept = same ? null : choice;
-    show(kept);
+  function pin(choice) {
+    const same = pinned && pinned.side === choice.side && pinned.index === choice.index && pinned.other === choice.other;
+    pinned = same ? null : choice;
+    show(pinned);
   }
 
   function show(choice) {
-    const now = JSON.stringify([choice, kept]);
-    if (now === seen) return;
-    seen = now;
-    for (const node of [...buttons.queries, ...buttons.columns, nowhere]) {
+    const state = JSON.stringify([choice, pinned]);
+    if (state === lastShown) return;
+    lastShown = state;
+    for (const node of [...buttons.queries, ...buttons.columns, specialButton]) {
       node.classList.remove("chosen");
       node.style.background = node.style.color = node.lastChild.textContent = "";
-      if (node !== nowhere) node.setAttribute("aria-pressed", "false");
+      if (node !== specialButton) node.setAttribute("aria-pressed", "false");
     }
     if (choice) mark(choice);
-    find("readout").replaceChildren(...(choice ? about(choice) : [element("span", isPictured() ? say.pictured.hint : say.hint, { class: "muted" })]));
+    find("readout").replaceChildren(...(choice ? about(choice) : [element("span", isOverImage() ? labels.caption.hint : labels.hint, { class: "muted" })]));
     draw(choice);
   }
 
   function mark({ side, index, other }) {
     const opposite = side === "queries" ? "columns" : "queries";
     buttons[side][index].classList.add("chosen");
-    buttons[side][index].setAttribute("aria-pressed", String(Boolean(kept) && kept.side === side && kept.index === index));
+    buttons[side][index].setAttribute("aria-pressed", String(Boolean(pinned) && pinned.side === side && pinned.index === index));
     const read = readOf(side, index);
     read.forEach((w, i) => shade(buttons[opposite][i], w));
-    if (side === "queries") shade(nowhere, reading.elsewhere[index]);
+    if (side === "queries") shade(specialButton, matrix.special[index]);
     if (other !== undefined) buttons[opposite][other].classList.add("chosen");
   }
 
   function shade(node, w) {
     node.lastChild.textContent = digits(w);
-    if (w >= 0.005) tint(node, w, reading.ceiling);
+    if (w >= 0.005) tint(node, w, matrix.ceiling);
   }
 
   const readOf = (side, index) => side === "queries"
-    ? reading.columns.map((_, s) => reading.weights[index][s]) : reading.rows.map((_, t) => reading.weights[t][index]);
+    ? matrix.columns.map((_, s) => matrix.weights[index][s]) : matrix.rows.map((_, t) => matrix.weights[t][index]);
 
   function about({ side, index, other }) {
     const names = sides(), opposite = side === "queries" ? "columns" : "queries";
-    const name = (which, i) => element("bdi", story[names[which]][i], { lang: story.langs[names[which]][i] });
+    const name = (which, i) => element("bdi", data[names[which]][i], { lang: data.langs[names[which]][i] });
     const parts = readOf(side, index).map((w, i) => ({ w, i })).filter(({ w, i }) => w >= 0.005 || i === other);
     parts.sort((a, b) => (b.i === other) - (a.i === other) || b.w - a.w);
     const chosen = element("b");
@@ -232,18 +232,18 @@
       share.append(name(opposite, i), ` ${w.toFixed(2)}`);
       return share;
     });
-    if (side === "queries" && reading.elsewhere[index] >= 0.005) {
-      shares.push(element("span", `${say.nowhere} ${reading.elsewhere[index].toFixed(2)}`, { class: "share" }));
+    if (side === "queries" && matrix.special[index] >= 0.005) {
+      shares.push(element("span", `${labels.special} ${matrix.special[index].toFixed(2)}`, { class: "share" }));
     }
     const list = shares.flatMap((share, n) => (n ? [" · ", share] : [share]));
-    return [chosen, ` ${side === "queries" ? say.reads : say.isReadBy} `, ...(list.length ? list : [say.nothing])];
+    return [chosen, ` ${side === "queries" ? labels.attends : labels.attended} `, ...(list.length ? list : [labels.nothing])];
   }
 
-  // --- the picture: heat or arcs, on a canvas, so that two hundred words stay quick
+  // --- the figure: heatmap or arcs, on a canvas, so that two hundred words stay quick
 
   const canvas = find("canvas"), pen = canvas.getContext("2d");
   const FONT = getComputedStyle(document.body).fontFamily;
-  let lies = () => null; // which choice lies under a point
+  let hitTest = () => null; // the choice at a point of the canvas
 
   function sized(width, height) {
     const scale = Math.min(devicePixelRatio || 1, Math.sqrt(30e6 / (width * height)));
@@ -257,140 +257,140 @@
     pen.textBaseline = "middle";
   }
 
-  function elided(text, most) {
-    if (pen.measureText(text).width <= most) return text;
+  function elided(text, limit) {
+    if (pen.measureText(text).width <= limit) return text;
     let end = text.length;
-    while (end > 1 && pen.measureText(`${text.slice(0, end)}…`).width > most) end--;
+    while (end > 1 && pen.measureText(`${text.slice(0, end)}…`).width > limit) end--;
     return `${text.slice(0, end)}…`;
   }
 
-  function write(text, x, y, { align = "left", strong = false, muted = false, size = 13, turn = 0, most = 160 } = {}) {
+  function drawText(text, x, y, { align = "left", strong = false, muted = false, size = 13, turn = 0, limit = 160 } = {}) {
     pen.save();
     pen.translate(x, y);
     if (turn) pen.rotate(-turn);
     pen.font = `${strong ? "700 " : ""}${size}px ${FONT}`;
     pen.fillStyle = muted ? colours().muted : colours().ink;
     pen.textAlign = align;
-    pen.fillText(elided(text, most), 0, 0);
+    pen.fillText(elided(text, limit), 0, 0);
     pen.restore();
   }
 
-  const wide = (words, size, most) => {
+  const widest = (words, size, limit) => {
     pen.font = `${size}px ${FONT}`;
-    return Math.min(most, Math.max(...words.map((word) => pen.measureText(word).width)));
+    return Math.min(limit, Math.max(...words.map((word) => pen.measureText(word).width)));
   };
 
   function draw(choice) {
-    const how = isPictured() ? { heat: drawPicture, sheet: drawSheet } : { heat: drawHeat, arcs: drawArcs };
-    (how[at.view] || drawHeat)(choice);
-    canvas.setAttribute("aria-label", `${say.figure}: ${said(at.role)}`);
+    const how = isOverImage() ? { heat: drawImageView, sheet: drawSheet } : { heat: drawHeat, arcs: drawArcs };
+    (how[selection.view] || drawHeat)(choice);
+    canvas.setAttribute("aria-label", `${labels.figure}: ${label(selection.role)}`);
   }
 
-  // --- a picture: what was not looked at lies under a dark veil
+  // --- an image: cells with little weight lie under a dark veil
 
-  function light(brush, weights, x, y, width, height) {
-    const columns = story.seen.grid[1], most = Math.max(...weights, 1e-9), [red, green, blue, density] = veil;
-    const across = story.seen.across.map((edge) => Math.round(x + edge * width)), down = story.seen.down.map((edge) => Math.round(y + edge * height));
+  function drawVeiled(brush, weights, x, y, width, height) {
+    const columns = data.image.grid[1], largest = Math.max(...weights, 1e-9), [red, green, blue, opacity] = veil;
+    const xs = data.image.column_edges.map((edge) => Math.round(x + edge * width)), ys = data.image.row_edges.map((edge) => Math.round(y + edge * height));
     brush.imageSmoothingEnabled = true;
-    brush.drawImage(photo, x, y, width, height);
+    brush.drawImage(bitmap, x, y, width, height);
     weights.forEach((w, s) => {
       const r = Math.floor(s / columns), c = s % columns;
-      brush.fillStyle = `rgba(${red},${green},${blue},${density * (1 - w / most)})`;
-      brush.fillRect(across[c], down[r], across[c + 1] - across[c], down[r + 1] - down[r]);
+      brush.fillStyle = `rgba(${red},${green},${blue},${opacity * (1 - w / largest)})`;
+      brush.fillRect(xs[c], ys[r], xs[c + 1] - xs[c], ys[r + 1] - ys[r]);
     });
-    ring(brush, weights.indexOf(Math.max(...weights)), x, y, width, height, colours().link);
+    outlineCell(brush, weights.indexOf(Math.max(...weights)), x, y, width, height, colours().link);
   }
 
-  function ring(brush, s, x, y, width, height, colour) { // one cell outlined
-    const { grid: [, columns], across, down } = story.seen, r = Math.floor(s / columns), c = s % columns;
-    const left = x + across[c] * width, top = y + down[r] * height, w = (across[c + 1] - across[c]) * width, h = (down[r + 1] - down[r]) * height;
+  function outlineCell(brush, s, x, y, width, height, colour) {
+    const { grid: [, columns], column_edges: xs, row_edges: ys } = data.image, r = Math.floor(s / columns), c = s % columns;
+    const left = x + xs[c] * width, top = y + ys[r] * height, w = (xs[c + 1] - xs[c]) * width, h = (ys[r + 1] - ys[r]) * height;
     brush.strokeStyle = colour;
     brush.lineWidth = 2;
     brush.strokeRect(left + 1, top + 1, w - 2, h - 2);
     if (Math.min(w, h) <= 8) return;
-    brush.strokeStyle = colours().paper; // a line between, where the cell has the colour of its outline
+    brush.strokeStyle = colours().paper; // an inner line, in case the cell has the colour of the outline
     brush.lineWidth = 1;
     brush.strokeRect(left + 2.5, top + 2.5, w - 5, h - 5);
   }
 
-  const shape = (longer) => {
-    const [X, Y] = story.seen.size, most = Math.max(X, Y);
-    return [(longer * X) / most, (longer * Y) / most];
+  const imageSize = (longer) => {
+    const [X, Y] = data.image.size;
+    return [(longer * X) / Math.max(X, Y), (longer * Y) / Math.max(X, Y)];
   };
-  const cellsOf = (t) => reading.columns.map((_, s) => reading.weights[t][s]);
+  const rowWeights = (t) => matrix.columns.map((_, s) => matrix.weights[t][s]);
 
-  function drawPicture(choice) { // large, for one word; or which words looked at a cell
-    const [width, height] = shape(Math.min(420, find("figure").clientWidth - 4)), { across, down } = story.seen;
+  function drawImageView(choice) { // large, for one word; or the words that attend to a cell
+    const [width, height] = imageSize(Math.min(420, find("figure").clientWidth - 4)), { column_edges: xs, row_edges: ys } = data.image;
     sized(width, height);
-    pen.drawImage(photo, 0, 0, width, height);
+    pen.drawImage(bitmap, 0, 0, width, height);
     const word = choice && (choice.side === "queries" ? choice.index : choice.other);
     const cell = choice && (choice.side === "columns" ? choice.index : choice.other);
-    if (Number.isInteger(word)) light(pen, cellsOf(word), 0, 0, width, height);
-    if (Number.isInteger(cell)) ring(pen, cell, 0, 0, width, height, dark.matches ? "#ffffff" : "#000000");
-    lies = (x, y) => {
-      const r = down.findLastIndex((edge) => y >= edge * height), c = across.findLastIndex((edge) => x >= edge * width);
-      return r >= 0 && r < down.length - 1 && c >= 0 && c < across.length - 1 ? { side: "columns", index: r * (across.length - 1) + c } : null;
+    if (Number.isInteger(word)) drawVeiled(pen, rowWeights(word), 0, 0, width, height);
+    if (Number.isInteger(cell)) outlineCell(pen, cell, 0, 0, width, height, dark.matches ? "#ffffff" : "#000000");
+    hitTest = (x, y) => {
+      const r = ys.findLastIndex((edge) => y >= edge * height), c = xs.findLastIndex((edge) => x >= edge * width);
+      return r >= 0 && r < ys.length - 1 && c >= 0 && c < xs.length - 1 ? { side: "columns", index: r * (xs.length - 1) + c } : null;
     };
   }
 
-  function drawSheet(choice) { // small, one a word
+  function drawSheet(choice) { // small, one per word
     const room = Math.max(280, find("figure").clientWidth - 4), GAP = 12, HIGH = 22;
-    const [width, height] = shape(Math.min(150, (room - GAP) / 2)), across = Math.max(1, Math.min(reading.rows.length, Math.floor((room + GAP) / (width + GAP))));
-    sized(across * (width + GAP) - GAP, Math.ceil(reading.rows.length / across) * (height + HIGH + GAP));
-    const place = (t) => [(t % across) * (width + GAP), Math.floor(t / across) * (height + HIGH + GAP)];
-    reading.rows.forEach((word, t) => {
-      const [x, y] = place(t), own = cellsOf(t), strong = choice && choice.side === "queries" && choice.index === t;
-      write(word, x, y + HIGH / 2, { strong, most: width - 34 });
-      write(Math.max(...own).toFixed(2), x + width, y + HIGH / 2, { align: "right", muted: true, size: 11 });
-      light(pen, own, x, y + HIGH, width, height);
+    const [width, height] = imageSize(Math.min(150, (room - GAP) / 2)), across = Math.max(1, Math.min(matrix.rows.length, Math.floor((room + GAP) / (width + GAP))));
+    sized(across * (width + GAP) - GAP, Math.ceil(matrix.rows.length / across) * (height + HIGH + GAP));
+    const panelAt = (t) => [(t % across) * (width + GAP), Math.floor(t / across) * (height + HIGH + GAP)];
+    matrix.rows.forEach((word, t) => {
+      const [x, y] = panelAt(t), weights = rowWeights(t), strong = choice && choice.side === "queries" && choice.index === t;
+      drawText(word, x, y + HIGH / 2, { strong, limit: width - 34 });
+      drawText(Math.max(...weights).toFixed(2), x + width, y + HIGH / 2, { align: "right", muted: true, size: 11 });
+      drawVeiled(pen, weights, x, y + HIGH, width, height);
     });
-    lies = (x, y) => {
-      const t = reading.rows.findIndex((_, n) => x >= place(n)[0] && x < place(n)[0] + width && y >= place(n)[1] && y < place(n)[1] + HIGH + height);
+    hitTest = (x, y) => {
+      const t = matrix.rows.findIndex((_, n) => x >= panelAt(n)[0] && x < panelAt(n)[0] + width && y >= panelAt(n)[1] && y < panelAt(n)[1] + HIGH + height);
       return t < 0 ? null : { side: "queries", index: t };
     };
   }
 
   function drawHeat(choice) {
-    const { rows, columns, weights, elsewhere, ceiling, some } = reading;
+    const { rows, columns, weights, special, ceiling, hasSpecial } = matrix;
     const room = Math.max(280, find("figure").clientWidth), phone = room < 500;
-    const most = phone ? 90 : 180, T = rows.length, S = columns.length;
+    const limit = phone ? 90 : 180, T = rows.length, S = columns.length;
     let size = 13;
-    const left = Math.ceil(wide(rows, size, most)) + 12;
-    const cell = Math.max(phone ? 20 : 13, Math.min(44, Math.floor(Math.min((room - left - 70) / (S + (some ? 1 : 0)), 900 / T))));
+    const left = Math.ceil(widest(rows, size, limit)) + 12;
+    const cell = Math.max(phone ? 20 : 13, Math.min(44, Math.floor(Math.min((room - left - 70) / (S + (hasSpecial ? 1 : 0)), 900 / T))));
     size = Math.max(10, Math.min(13, 0.8 * cell));
-    const longest = wide(columns, size, most), flat = longest + 8 <= cell, width = cell;
+    const longest = widest(columns, size, limit), flat = longest + 8 <= cell, width = cell;
     const turn = flat ? 0 : cell >= 20 ? Math.PI / 4 : Math.PI / 2;
     const lift = turn === Math.PI / 2 ? longest : Math.max(size, longest * Math.sin(turn));
     const top = Math.ceil(lift) + 14, end = left + S * width + 8, narrow = Math.max(10, Math.round(cell * 0.5));
     const over = turn === Math.PI / 4 ? longest * 0.75 : 0;
-    sized(Math.ceil((some ? end + narrow : left + S * width) + over + 6), top + T * cell + 4);
-    const right = some ? end + narrow : left + S * width;
+    sized(Math.ceil((hasSpecial ? end + narrow : left + S * width) + over + 6), top + T * cell + 4);
+    const right = hasSpecial ? end + narrow : left + S * width;
     columns.forEach((word, s) => {
       const strong = choice && ((choice.side === "columns" && choice.index === s) || (choice.side === "queries" && choice.other === s));
       const x = left + (s + 0.5) * width;
-      write(word, x, top - 9, flat ? { align: "center", strong, size, most } : { turn, strong, size, most });
+      drawText(word, x, top - 9, flat ? { align: "center", strong, size, limit } : { turn, strong, size, limit });
     });
-    if (some) write(say.nowhere, end + narrow / 2, top - 9, { turn: turn || Math.PI / 4, muted: true, size: Math.min(size, 11), most });
+    if (hasSpecial) drawText(labels.special, end + narrow / 2, top - 9, { turn: turn || Math.PI / 4, muted: true, size: Math.min(size, 11), limit });
     rows.forEach((word, t) => {
       const y = top + (t + 0.5) * cell;
       const strong = choice && ((choice.side === "queries" && choice.index === t) || (choice.side === "columns" && choice.other === t));
-      write(word, left - 8, y, { align: "right", strong, size, most });
+      drawText(word, left - 8, y, { align: "right", strong, size, limit });
       for (let s = 0; s <= S; s++) {
-        if (s === S && !some) continue;
-        const w = s === S ? elsewhere[t] : weights[t][s], x = s === S ? end : left + s * width, place = level(w, ceiling);
-        pen.fillStyle = place ? colours().scale[place] : colours().paper;
+        if (s === S && !hasSpecial) continue;
+        const w = s === S ? special[t] : weights[t][s], x = s === S ? end : left + s * width, shadeIndex = level(w, ceiling);
+        pen.fillStyle = shadeIndex ? colours().scale[shadeIndex] : colours().paper;
         pen.fillRect(x, top + t * cell, (s === S ? narrow : width) - 1, cell - 1);
-        if (!place) { pen.strokeStyle = colours().lattice; pen.lineWidth = 1; pen.strokeRect(x + 0.5, top + t * cell + 0.5, (s === S ? narrow : width) - 2, cell - 2); }
+        if (!shadeIndex) { pen.strokeStyle = colours().grid; pen.lineWidth = 1; pen.strokeRect(x + 0.5, top + t * cell + 0.5, (s === S ? narrow : width) - 2, cell - 2); }
         if (cell >= 38 && s < S && w >= 0.005) {
           pen.font = `12px ${FONT}`;
-          pen.fillStyle = colours().text[place];
+          pen.fillStyle = colours().text[shadeIndex];
           pen.textAlign = "center";
           pen.fillText(w.toFixed(2), x + width / 2, y);
         }
       }
     });
-    frames(choice, left, top, width, cell, right);
-    lies = (x, y) => {
+    drawOutlines(choice, left, top, width, cell, right);
+    hitTest = (x, y) => {
       const s = Math.floor((x - left) / width), t = Math.floor((y - top) / cell);
       const inRows = t >= 0 && t < T, inColumns = s >= 0 && s < S;
       if (inRows && inColumns) return { side: "queries", index: t, other: s };
@@ -399,15 +399,15 @@
     };
   }
 
-  function frames(choice, left, top, width, cell, right) {
+  function drawOutlines(choice, left, top, width, cell, right) {
     const box = (x, y, w, h, colour, line) => {
       pen.strokeStyle = colour;
       pen.lineWidth = line;
       pen.strokeRect(x - 0.5, y - 0.5, w, h);
     };
-    if (at.role === "cross") for (const [s, t] of story.links) box(left + s * width + 1, top + t * cell + 1, width - 2, cell - 2, colours().link, 2);
+    if (selection.role === "cross") for (const [s, t] of data.links) box(left + s * width + 1, top + t * cell + 1, width - 2, cell - 2, colours().link, 2);
     if (!choice) return;
-    const { side, index, other } = choice, T = reading.rows.length, S = reading.columns.length;
+    const { side, index, other } = choice, T = matrix.rows.length, S = matrix.columns.length;
     const line = (t) => box(left - 0.5, top + t * cell - 0.5, right - left + 1, cell + 1, colours().ink, 2);
     const column = (s) => box(left + s * width - 0.5, top - 0.5, width + 1, T * cell + 1, colours().ink, 2);
     (side === "queries" ? line : column)(index);
@@ -415,32 +415,32 @@
   }
 
   function drawArcs(choice) {
-    const { rows, columns, weights, ceiling } = reading, T = rows.length, S = columns.length;
+    const { rows, columns, weights, ceiling } = matrix, T = rows.length, S = columns.length;
     const room = Math.max(280, Math.min(760, find("figure").clientWidth - 2)), line = Math.max(T, S) > 60 ? 20 : 26, size = 14;
-    const most = room * 0.34, left = Math.ceil(wide(columns, size, most)) + 14, right = Math.ceil(wide(rows, size, most)) + 14;
+    const limit = room * 0.34, left = Math.ceil(widest(columns, size, limit)) + 14, right = Math.ceil(widest(rows, size, limit)) + 14;
     const height = Math.max(T, S) * line + 8, gap = [(height - S * line) / 2, (height - T * line) / 2];
     sized(room, height);
     const y = (side, i) => gap[side] + (i + 0.5) * line;
-    const touched = (t, s) => choice && (choice.side === "queries" ? choice.index === t : choice.index === s);
-    const strongest = (t, s, w) => w >= 0.02 && (T * S < 10000 || w >= 0.1 || touched(t, s));
-    for (const wanted of [false, true]) {
+    const isChosen = (t, s) => choice && (choice.side === "queries" ? choice.index === t : choice.index === s);
+    const isDrawn = (t, s, w) => w >= 0.02 && (T * S < 10000 || w >= 0.1 || isChosen(t, s));
+    for (const highlighted of [false, true]) {
       rows.forEach((_, t) => columns.forEach((_, s) => {
         const w = weights[t][s];
-        if (!strongest(t, s, w) || Boolean(touched(t, s)) !== wanted) return;
+        if (!isDrawn(t, s, w) || Boolean(isChosen(t, s)) !== highlighted) return;
         pen.beginPath();
         pen.moveTo(left, y(0, s));
         pen.bezierCurveTo(room / 2, y(0, s), room / 2, y(1, t), room - right, y(1, t));
-        pen.strokeStyle = wanted ? colours().link : colours().scale[75];
-        pen.globalAlpha = Math.min(1, w / ceiling) * (choice && !wanted ? 0.15 : 0.85);
+        pen.strokeStyle = highlighted ? colours().link : colours().scale[75];
+        pen.globalAlpha = Math.min(1, w / ceiling) * (choice && !highlighted ? 0.15 : 0.85);
         pen.lineWidth = 1 + 5 * (w / ceiling);
         pen.stroke();
       }));
     }
     pen.globalAlpha = 1;
     const strong = (side, i) => choice && ((choice.side === side && choice.index === i) || (choice.side !== side && choice.other === i));
-    columns.forEach((word, s) => write(word, left - 8, y(0, s), { align: "right", strong: strong("columns", s), size, most }));
-    rows.forEach((word, t) => write(word, room - right + 8, y(1, t), { strong: strong("queries", t), size, most }));
-    lies = (x, top) => {
+    columns.forEach((word, s) => drawText(word, left - 8, y(0, s), { align: "right", strong: strong("columns", s), size, limit }));
+    rows.forEach((word, t) => drawText(word, room - right + 8, y(1, t), { strong: strong("queries", t), size, limit }));
+    hitTest = (x, top) => {
       const side = x < room / 2 ? "columns" : "queries", which = side === "columns" ? 0 : 1;
       const index = Math.floor((top - gap[which]) / line);
       return index >= 0 && index < (which ? T : S) ? { side, index } : null;
@@ -449,21 +449,21 @@
 
   const under = (event) => {
     const box = canvas.getBoundingClientRect();
-    return lies(event.clientX - box.left, event.clientY - box.top);
+    return hitTest(event.clientX - box.left, event.clientY - box.top);
   };
-  canvas.addEventListener("pointermove", (event) => event.pointerType === "mouse" && show(under(event) || kept));
-  canvas.addEventListener("pointerleave", () => show(kept));
+  canvas.addEventListener("pointermove", (event) => event.pointerType === "mouse" && show(under(event) || pinned));
+  canvas.addEventListener("pointerleave", () => show(pinned));
   canvas.addEventListener("click", (event) => {
     const choice = under(event);
-    if (choice) keep(choice);
+    if (choice) pin(choice);
   });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
-    kept = null;
+    pinned = null;
     show(null);
   });
 
-  // --- which read
+  // --- choosing role, layer, head and row
 
   function fill(id, options, value) {
     const select = find(id);
@@ -472,60 +472,60 @@
     if (id !== "view") select.parentNode.hidden = options.length < 2;
   }
 
-  const named = (name) => say[{ "gradient × input": "gradient", "leaving words out": "omission" }[name]] || name;
+  const layerName = (name) => labels[{ "gradient × input": "gradient", "word erasure": "erasure" }[name]] || name;
 
   function choose(changes) {
     const before = sides();
-    at = { ...at, ...changes };
-    const roles = ["cross", "encoder", "decoder", "mattered"].filter((role) => story.blocks.some((block) => block.role === role));
-    if (!roles.includes(at.role)) at.role = roles[0];
-    const own = story.blocks.flatMap((block, i) => (block.role === at.role ? [i] : []));
-    if (!own.includes(at.block)) at = { ...at, block: own[own.length - 1], head: null };
-    const H = story.blocks[at.block].shape[0];
-    if (H === 1 || at.head >= H) at.head = H === 1 ? 0 : null;
-    if (at.role !== "cross") at.after = false;
-    fill("role", roles.map((role) => [role, said(role)]), at.role);
-    fill("layer", own.map((i) => [i, named(story.blocks[i].name)]), at.block);
-    fill("head", H > 1 ? [["mean", say.mean], ...[...Array(H).keys()].map((h) => [h, String(h + 1)])] : [[0, "1"]], at.head === null ? "mean" : at.head);
-    fill("row", at.role === "cross" && story.pieces.length > story.target.length ? [["before", say.before], ["after", say.after]] : [["before", say.before]], at.after ? "after" : "before");
-    const views = isPictured() ? ["heat", "sheet"] : ["heat", "arcs"];
-    if (!views.includes(at.view)) at.view = "heat";
-    fill("view", views.map((view) => [view, (isPictured() && said(view)) || say[view]]), at.view);
-    reading = matrix();
-    find("scale").hidden = isPictured();
+    selection = { ...selection, ...changes };
+    const roles = ["cross", "encoder", "decoder", "attribution"].filter((role) => data.layers.some((layer) => layer.role === role));
+    if (!roles.includes(selection.role)) selection.role = roles[0];
+    const layers = data.layers.flatMap((layer, i) => (layer.role === selection.role ? [i] : []));
+    if (!layers.includes(selection.layer)) selection = { ...selection, layer: layers[layers.length - 1], head: null };
+    const H = data.layers[selection.layer].shape[0];
+    if (H === 1 || selection.head >= H) selection.head = H === 1 ? 0 : null;
+    if (selection.role !== "cross") selection.shifted = false;
+    fill("role", roles.map((role) => [role, label(role)]), selection.role);
+    fill("layer", layers.map((i) => [i, layerName(data.layers[i].name)]), selection.layer);
+    fill("head", H > 1 ? [["mean", labels.mean], ...[...Array(H).keys()].map((h) => [h, String(h + 1)])] : [[0, "1"]], selection.head === null ? "mean" : selection.head);
+    fill("row", selection.role === "cross" && data.tokens.length > data.target.length ? [["predicting", labels.predicting], ["shifted", labels.shifted]] : [["predicting", labels.predicting]], selection.shifted ? "shifted" : "predicting");
+    const views = isOverImage() ? ["heat", "sheet"] : ["heat", "arcs"];
+    if (!views.includes(selection.view)) selection.view = "heat";
+    fill("view", views.map((view) => [view, (isOverImage() && label(view)) || labels[view]]), selection.view);
+    matrix = selectedMatrix();
+    find("scale").hidden = isOverImage();
     if (JSON.stringify(before) !== JSON.stringify(sides()) || !buttons.queries.length || changes.fresh) {
-      kept = null;
+      pinned = null;
       sentence("columns");
       sentence("queries");
     }
-    nowhere.hidden = !reading.some;
-    find("ceiling").textContent = reading.ceiling;
+    specialButton.hidden = !matrix.hasSpecial;
+    find("ceiling").textContent = matrix.ceiling;
     find("bar").style.background = `linear-gradient(to right, ${[0, 20, 40, 60, 80, 100].map((n) => colours().scale[n]).join(",")})`;
-    find("linked").hidden = !(story.links.length && at.role === "cross" && at.view === "heat");
+    find("linked").hidden = !(data.links.length && selection.role === "cross" && selection.view === "heat");
     if (find("numbers").open) tabulate();
-    seen = undefined;
-    show(kept);
-    if (story.player.length) step(moment);
+    lastShown = undefined;
+    show(pinned);
+    if (data.steps.length) step(current);
   }
 
   find("role").onchange = (event) => choose({ role: event.target.value });
-  find("layer").onchange = (event) => choose({ block: Number(event.target.value) });
+  find("layer").onchange = (event) => choose({ layer: Number(event.target.value) });
   find("head").onchange = (event) => choose({ head: event.target.value === "mean" ? null : Number(event.target.value) });
-  find("row").onchange = (event) => choose({ after: event.target.value === "after" });
+  find("row").onchange = (event) => choose({ shifted: event.target.value === "shifted" });
   find("view").onchange = (event) => choose({ view: event.target.value });
 
   function tabulate() {
-    const names = sides(), { rows, columns, weights, some } = reading;
+    const names = sides(), { rows, columns, weights, hasSpecial } = matrix;
     const head = element("tr"), table = element("table"), top = element("thead"), body = element("tbody");
-    head.append(element("td"), ...columns.map((word, s) => element("th", word, { scope: "col", lang: story.langs[names.columns][s] })));
-    if (some) head.append(element("th", say.nowhere, { scope: "col" }));
+    head.append(element("td"), ...columns.map((word, s) => element("th", word, { scope: "col", lang: data.langs[names.columns][s] })));
+    if (hasSpecial) head.append(element("th", labels.special, { scope: "col" }));
     top.append(head);
     rows.forEach((word, t) => {
       const line = element("tr");
-      line.append(element("th", word, { scope: "row", lang: story.langs[names.queries][t] }));
-      line.append(...weights[t].slice(0, columns.length + (some ? 1 : 0)).map((w) => {
+      line.append(element("th", word, { scope: "row", lang: data.langs[names.queries][t] }));
+      line.append(...weights[t].slice(0, columns.length + (hasSpecial ? 1 : 0)).map((w) => {
         const cell = element("td", w.toFixed(3));
-        tint(cell, w, reading.ceiling);
+        tint(cell, w, matrix.ceiling);
         return cell;
       }));
       body.append(line);
@@ -537,67 +537,67 @@
 
   // --- the player
 
-  let moment = 0, timer = null;
-  const last = () => story.player.length - 1;
-  const crossBlock = () => story.blocks[at.block].role === "cross" ? [at.block, at.head] : [story.chosen[0], story.chosen[1]];
+  let current = 0, timer = null;
+  const last = () => data.steps.length - 1;
+  const crossLayer = () => data.layers[selection.layer].role === "cross" ? [selection.layer, selection.head] : [data.shown_head[0], data.shown_head[1]];
 
   function step(to) {
-    moment = Math.min(last(), Math.max(0, to));
-    const [b, head] = crossBlock(), block = story.blocks[b];
-    const read = row(block, block.shape[0] > 1 ? head : 0, Math.min(block.shape[1] - 1, moment)), S = story.source.length;
-    const most = Math.max(...read, 0.001), options = story.player[moment].options, taken = options.find((option) => option[2]);
+    current = Math.min(last(), Math.max(0, to));
+    const [index, head] = crossLayer(), layer = data.layers[index];
+    const weights = attentionRow(layer, layer.shape[0] > 1 ? head : 0, Math.min(layer.shape[1] - 1, current)), S = data.source.length;
+    const largest = Math.max(...weights, 0.001), { candidates } = data.steps[current], chosen = candidates.find((candidate) => candidate[2]);
     find("step").max = last();
-    find("step").value = moment;
-    find("first").disabled = find("back").disabled = moment === 0;
-    find("forth").disabled = moment === last();
-    const strongest = read.map((w, s) => ({ w, s })).sort((one, other) => other.w - one.w);
-    const word = (s) => (s === S ? say.nowhere : story.source[s]);
-    tell(taken, strongest, word);
-    find("looks").replaceChildren(...(story.seen ? [scene(read.slice(0, S))] : story.source.map((text, s) => {
-      const token = element("span", text, { class: "token", lang: story.langs.source[s] });
-      tint(token, read[s], Math.max(0.5, most));
+    find("step").value = current;
+    find("first").disabled = find("back").disabled = current === 0;
+    find("forth").disabled = current === last();
+    const sorted = weights.map((w, s) => ({ w, s })).sort((a, b) => b.w - a.w);
+    const word = (s) => (s === S ? labels.special : data.source[s]);
+    describeStep(chosen, sorted[0], word);
+    find("step-source").replaceChildren(...(data.image ? [stepImage(weights.slice(0, S))] : data.source.map((text, s) => {
+      const token = element("span", text, { class: "token", lang: data.langs.source[s] });
+      tint(token, weights[s], Math.max(0.5, largest));
       return token;
     })));
-    find("context").parentNode.hidden = Boolean(story.seen);
-    flow(strongest.filter(({ w }) => w >= 0.04), word);
-    find("context-told").textContent = strongest.slice(0, 4).filter(({ w }) => w >= 0.005).map(({ w, s }) => `${word(s)} ${w.toFixed(2)}`).join(" + ");
-    find("options").replaceChildren(...options.map(([piece, chance, isTaken]) => {
-      const line = element("div", "", { class: `option${isTaken ? " taken" : ""}`, role: "listitem" });
-      const bar = element("div", "", { class: "chance" });
-      bar.style.width = `${100 * chance}%`;
+    find("context").parentNode.hidden = Boolean(data.image);
+    drawContext(sorted.filter(({ w }) => w >= 0.04), word);
+    find("context-text").textContent = sorted.slice(0, 4).filter(({ w }) => w >= 0.005).map(({ w, s }) => `${word(s)} ${w.toFixed(2)}`).join(" + ");
+    find("candidates").replaceChildren(...candidates.map(([token, probability, isChosen]) => {
+      const line = element("div", "", { class: `candidate${isChosen ? " chosen" : ""}`, role: "listitem" });
+      const bar = element("div", "", { class: "probability" });
+      bar.style.width = `${100 * probability}%`;
       const holder = element("div");
       holder.append(bar);
-      line.append(element("bdi", piece.trim() || say.end), holder, element("span", percent(chance), { class: "share" }));
+      line.append(element("bdi", token.trim() || labels.end), holder, element("span", percent(probability), { class: "share" }));
       return line;
     }));
-    find("written").replaceChildren(...story.pieces.slice(0, last()).map((piece, p) => {
-      const state = p < moment ? "" : p === moment ? " now" : " todo";
-      return element("span", piece.trim() || "␣", { class: `token${state}`, style: piece.startsWith(" ") ? "" : "margin-left:-9px" });
+    find("output").replaceChildren(...data.tokens.slice(0, last()).map((token, p) => {
+      const state = p < current ? "" : p === current ? " current" : " future";
+      return element("span", token.trim() || "␣", { class: `token${state}`, style: token.startsWith(" ") ? "" : "margin-left:-9px" });
     }));
-    grow();
+    drawTree();
   }
 
-  function scene(weights) { // the picture as it is looked at in this step
-    const [width, height] = shape(260), sheet = element("canvas", "", { class: "scene", role: "img", "aria-label": said("looks") }), scale = Math.min(3, devicePixelRatio || 1);
+  function stepImage(weights) { // the image under the attention of this step
+    const [width, height] = imageSize(260), sheet = element("canvas", "", { class: "step-image", role: "img", "aria-label": label("attention") }), scale = Math.min(3, devicePixelRatio || 1);
     sheet.width = Math.round(width * scale);
     sheet.height = Math.round(height * scale);
     sheet.style.width = `${width}px`;
     sheet.style.height = `${height}px`;
     const brush = sheet.getContext("2d");
     brush.scale(scale, scale);
-    light(brush, weights, 0, 0, width, height);
+    drawVeiled(brush, weights, 0, 0, width, height);
     return sheet;
   }
 
-  function tell(taken, strongest, word) {
-    const now = taken ? taken[0].trim() : "", isEnd = moment === last();
-    const what = isEnd ? say.ends : `${say.writes} ${now || "␣"}`;
-    find("moment").textContent = `${say.step} ${moment + 1} ${say.of} ${last() + 1}: ${what}${taken ? `, ${say.chance} ${percent(taken[1])}` : ""}; ${say.reads} ${word(strongest[0].s)} ${strongest[0].w.toFixed(2)}`;
+  function describeStep(chosen, strongest, word) {
+    const token = chosen ? chosen[0].trim() : "", isEnd = current === last();
+    const event = isEnd ? labels.ends : `${labels.writes} ${token || "␣"}`;
+    find("step-status").textContent = `${labels.step} ${current + 1} ${labels.of} ${last() + 1}: ${event}${chosen ? `, ${labels.probability} ${percent(chosen[1])}` : ""}; ${labels.attends} ${word(strongest.s)} ${strongest.w.toFixed(2)}`;
   }
 
-  function flow(parts, word) { // segments keep their places, so that they can be seen to grow and shrink
+  function drawContext(parts, word) { // segments stay in place, so that their growth can be animated
     const context = find("context"), rest = Math.max(0, 1 - parts.reduce((sum, { w }) => sum + w, 0));
-    const all = [...parts.sort((one, other) => one.s - other.s).map(({ w, s }) => [word(s), w]), ...(rest > 0.005 ? [[say.rest, rest]] : [])];
+    const all = [...parts.sort((a, b) => a.s - b.s).map(({ w, s }) => [word(s), w]), ...(rest > 0.005 ? [[labels.rest, rest]] : [])];
     while (context.children.length > all.length) context.lastChild.remove();
     while (context.children.length < all.length) context.append(element("span"));
     all.forEach(([text, w], i) => {
@@ -605,28 +605,28 @@
       part.textContent = w >= 0.09 ? text : "";
       part.title = `${text} ${w.toFixed(2)}`;
       part.style.flexBasis = `${100 * w}%`;
-      const place = isRest ? 0 : level(w, 1);
-      part.style.background = isRest ? "" : colours().scale[Math.max(12, place)];
-      part.style.color = isRest ? colours().muted : colours().text[Math.max(12, place)];
+      const index = isRest ? 0 : Math.max(12, level(w, 1));
+      part.style.background = isRest ? "" : colours().scale[index];
+      part.style.color = isRest ? colours().muted : colours().text[index];
     });
   }
 
-  function grow() { // the tree of beginnings, as far as it has grown
-    const steps = story.player.slice(0, moment + 1), WIDE = 92, HIGH = 24, places = [];
-    const most = Math.max(...story.player.map((each) => each.nodes.length));
-    find("search").hidden = most === 0;
-    if (!most) return;
-    const svg = inSvg("svg", { width: 20 + steps.length * WIDE, height: most * HIGH + 12, role: "img", "aria-label": say.tree });
+  function drawTree() { // the search tree up to this step
+    const steps = data.steps.slice(0, current + 1), WIDTH = 92, HEIGHT = 24, positions = [];
+    const rows = Math.max(...data.steps.map(({ nodes }) => nodes.length));
+    find("search").hidden = rows === 0;
+    if (!rows) return;
+    const svg = inSvg("svg", { width: 20 + steps.length * WIDTH, height: rows * HEIGHT + 12, role: "img", "aria-label": labels.tree });
     const lines = inSvg("g", {}), marks = inSvg("g", {});
     steps.forEach(({ nodes }, t) => {
-      places.push(nodes.map((_, i) => [12 + t * WIDE, 18 + i * HIGH]));
-      nodes.forEach(([parent, piece, chance, , fate, wins], i) => {
-        const [x, y] = places[t][i], [px, py] = t ? [places[t - 1][parent][0] + textWide(steps[t - 1].nodes[parent]), places[t - 1][parent][1]] : [0, 18];
+      positions.push(nodes.map((_, i) => [12 + t * WIDTH, 18 + i * HEIGHT]));
+      nodes.forEach(([parent, token, probability, , fate, wins], i) => {
+        const [x, y] = positions[t][i], [px, py] = t ? [positions[t - 1][parent][0] + nodeWidth(steps[t - 1].nodes[parent]), positions[t - 1][parent][1]] : [0, 18];
         const kind = `${fate}${wins ? " wins" : ""}`;
         lines.append(inSvg("path", { class: kind, d: `M${px} ${py}C${(px + x) / 2} ${py} ${(px + x) / 2} ${y} ${x - 2} ${y}` }));
-        const group = inSvg("g", { class: `${kind}${wins && t === moment ? " now" : ""}` }), text = labelOf(piece, fate);
-        group.append(inSvg("title", {}, `${piece.trim() || say.end} · ${percent(chance)} · ${say[fate]}`));
-        group.append(inSvg("rect", { x: x - 1, y: y - 11, width: textWide([0, piece, 0, 0, fate]) + 2, height: 22, rx: 5 }));
+        const group = inSvg("g", { class: `${kind}${wins && t === current ? " current" : ""}` }), text = nodeLabel(token, fate);
+        group.append(inSvg("title", {}, `${token.trim() || labels.end} · ${percent(probability)} · ${labels[fate]}`));
+        group.append(inSvg("rect", { x: x - 1, y: y - 11, width: nodeWidth([0, token, 0, 0, fate]) + 2, height: 22, rx: 5 }));
         group.append(inSvg("text", { x: x + 3, y: y + 4.5 }, text));
         marks.append(group);
       });
@@ -636,28 +636,28 @@
     find("tree").scrollLeft = svg.width.baseVal.value;
   }
 
-  const labelOf = (piece, fate) => {
-    const text = fate === "ended" ? "■" : piece.trim() || "␣";
+  const nodeLabel = (token, fate) => {
+    const text = fate === "ended" ? "■" : token.trim() || "␣";
     return text.length > 9 ? `${text.slice(0, 8)}…` : text;
   };
-  const textWide = ([, piece, , , fate]) => {
+  const nodeWidth = ([, token, , , fate]) => {
     pen.font = `700 13px ${FONT}`;
-    return Math.min(84, pen.measureText(labelOf(piece, fate)).width + 6);
+    return Math.min(84, pen.measureText(nodeLabel(token, fate)).width + 6);
   };
 
   function play(on) {
     clearInterval(timer);
     timer = null;
-    find("play").textContent = on ? say.pause : say.play;
+    find("play").textContent = on ? labels.pause : labels.play;
     if (!on) return;
-    if (moment === last()) step(0);
-    timer = setInterval(() => (moment < last() ? step(moment + 1) : play(false)), 1100 / Number(find("speed").value));
+    if (current === last()) step(0);
+    timer = setInterval(() => (current < last() ? step(current + 1) : play(false)), 1100 / Number(find("speed").value));
   }
 
   find("play").onclick = () => play(timer === null);
   find("first").onclick = () => { play(false); step(0); };
-  find("back").onclick = () => { play(false); step(moment - 1); };
-  find("forth").onclick = () => { play(false); step(moment + 1); };
+  find("back").onclick = () => { play(false); step(current - 1); };
+  find("forth").onclick = () => { play(false); step(current + 1); };
   find("step").oninput = (event) => { play(false); step(Number(event.target.value)); };
   find("speed").onchange = () => timer !== null && play(true);
   find("player").addEventListener("keydown", (event) => {
@@ -665,7 +665,7 @@
     if (event.target.id === "step" && event.key !== " ") return;
     if (event.key === " " && event.target.tagName === "BUTTON") return;
     const act = {
-      " ": () => play(timer === null), ArrowRight: () => { play(false); step(moment + 1); }, ArrowLeft: () => { play(false); step(moment - 1); },
+      " ": () => play(timer === null), ArrowRight: () => { play(false); step(current + 1); }, ArrowLeft: () => { play(false); step(current - 1); },
       Home: () => { play(false); step(0); }, End: () => { play(false); step(last()); },
     }[event.key];
     if (!act) return;
@@ -673,112 +673,111 @@
     act();
   });
 
-  // --- another sentence, where a server answers
+  // --- another sentence, if a server answers
 
   let versions = [];
 
   async function ask(event) {
     event.preventDefault();
     const text = find("text").value.trim();
-    if (!text) { find("told").textContent = say.empty; return; }
-    find("told").textContent = say.asking;
+    if (!text) { find("status").textContent = labels.empty; return; }
+    find("status").textContent = labels.waiting;
     try {
-      const answer = await fetch(endpoint, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text }) });
-      const told = await answer.json();
-      if (!answer.ok) throw new Error(told.error || answer.statusText);
-      await unpack(told);
-      find("told").textContent = "";
-      versions = [story, told];
-      take(told);
+      const response = await fetch(endpoint, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ text }) });
+      const answer = await response.json();
+      if (!response.ok) throw new Error(answer.error || response.statusText);
+      await unpack(answer);
+      find("status").textContent = "";
+      versions = [data, answer];
+      showData(answer);
     } catch (problem) {
-      find("told").textContent = `${say.failed} ${problem.message}`;
+      find("status").textContent = `${labels.failed} ${problem.message}`;
     }
   }
 
   function compare() {
-    find("both").hidden = versions.length < 2;
-    find("both").replaceChildren(...versions.map((version, i) => {
-      const other = versions[1 - i], box = element("section", "", { class: version === story ? "shown" : "" });
-      box.append(element("h2", i ? say.is : say.was));
+    find("comparison").hidden = versions.length < 2;
+    find("comparison").replaceChildren(...versions.map((version, i) => {
+      const other = versions[1 - i], box = element("section", "", { class: version === data ? "shown" : "" });
+      box.append(element("h2", i ? labels.after : labels.before));
       for (const side of ["source", "target"]) {
         const line = element("p", "", { dir: "auto", class: side === "source" ? "muted" : "" }), same = common(version[side], other[side]);
         version[side].forEach((word, n) => line.append(element(same.has(n) ? "span" : "mark", word), " "));
         box.append(line);
       }
-      const button = element("button", version === story ? say.shown : say.show, { type: "button" });
-      button.disabled = version === story;
-      button.onclick = () => take(version);
+      const button = element("button", version === data ? labels.shown : labels.show, { type: "button" });
+      button.disabled = version === data;
+      button.onclick = () => showData(version);
       box.append(button);
       return box;
     }));
   }
 
-  function common(words, others) { // the places of a longest common subsequence
+  function common(words, others) { // indices of a longest common subsequence
     const best = Array.from({ length: words.length + 1 }, () => new Uint16Array(others.length + 1));
     for (let i = words.length - 1; i >= 0; i--) for (let j = others.length - 1; j >= 0; j--) {
       best[i][j] = words[i] === others[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
     }
-    const places = new Set();
+    const indices = new Set();
     for (let i = 0, j = 0; i < words.length && j < others.length;) {
-      if (words[i] === others[j]) { places.add(i++); j++; } else if (best[i + 1][j] >= best[i][j + 1]) i++; else j++;
+      if (words[i] === others[j]) { indices.add(i++); j++; } else if (best[i + 1][j] >= best[i][j + 1]) i++; else j++;
     }
-    return places;
+    return indices;
   }
 
-  // --- beginning
+  // --- start
 
-  function take(told) { // show another story
-    story = told;
-    photo = told.photo;
+  function showData(answer) {
+    data = answer;
+    bitmap = answer.bitmap;
     play(false);
-    moment = 0;
-    const [block, head, after] = story.chosen;
-    find("title").textContent = story.title;
-    find("player").hidden = !story.player.length;
-    find("text").value = story.seen ? "" : story.source.join(" ");
-    words();
-    choose({ role: story.blocks[block].role, block, head, after, fresh: true });
+    current = 0;
+    const [layer, head, shifted] = data.shown_head;
+    find("title").textContent = data.title;
+    find("player").hidden = !data.steps.length;
+    find("text").value = data.image ? "" : data.source.join(" ");
+    updateLabels();
+    choose({ role: data.layers[layer].role, layer, head, shifted, fresh: true });
     compare();
   }
 
-  function readName() { // the read that was compared with what mattered
-    const [block, head] = story.chosen;
-    return `${say.layer} ${story.blocks[block].name}, ${head === null ? say.mean : `${say.head} ${head + 1}`}`;
+  function shownHeadName() {
+    const [layer, head] = data.shown_head;
+    return `${labels.layer} ${data.layers[layer].name}, ${head === null ? labels.mean : `${labels.head} ${head + 1}`}`;
   }
 
-  function words() { // everything that is said in one of two languages
-    document.documentElement.lang = say === KOREAN ? "ko" : "en";
-    for (const node of document.querySelectorAll("[data-text]")) node.textContent = said(node.dataset.text);
-    find("language").textContent = say.other;
-    find("language").lang = say === KOREAN ? "en" : "ko";
-    for (const name of ["first", "back", "forth", "step"]) find(name).setAttribute("aria-label", say[name]);
-    find("play").textContent = timer === null ? say.play : say.pause;
-    find("figure").setAttribute("aria-label", say.figure);
-    find("tree").setAttribute("aria-label", say.tree);
-    find("table").setAttribute("aria-label", say.numbers);
-    const trust = story.trust;
-    find("trust").hidden = !trust;
-    if (trust) {
-      const parts = trust.agreement.map(([name, value]) => `${named(name)} ${value === null ? say.unknown : value.toFixed(2).replace("-", "−")}`);
-      find("trust").textContent = say.trust(readName(), parts.join(", "));
+  function updateLabels() { // all texts, in the chosen language
+    document.documentElement.lang = labels === KOREAN ? "ko" : "en";
+    for (const node of document.querySelectorAll("[data-text]")) node.textContent = label(node.dataset.text);
+    find("language").textContent = labels.other;
+    find("language").lang = labels === KOREAN ? "en" : "ko";
+    for (const name of ["first", "back", "forth", "step"]) find(name).setAttribute("aria-label", labels[name]);
+    find("play").textContent = timer === null ? labels.play : labels.pause;
+    find("figure").setAttribute("aria-label", labels.figure);
+    find("tree").setAttribute("aria-label", labels.tree);
+    find("table").setAttribute("aria-label", labels.numbers);
+    find("agreement").hidden = !data.agreement;
+    if (data.agreement) {
+      const parts = data.agreement.map(([name, value]) => `${layerName(name)} ${value === null ? labels.unknown : value.toFixed(2).replace("-", "−")}`);
+      find("agreement").textContent = labels.agreement(shownHeadName(), parts.join(", "));
     }
   }
 
-  async function begin() {
-    await unpack(first);
-    for (const id of ["words", "figure", "scale", "numbers", "language"]) find(id).hidden = false;
-    if (endpoint && !first.seen && location.protocol.startsWith("http")) {
+  async function start() {
+    await unpack(initial);
+    for (const id of ["attention", "figure", "scale", "numbers", "language"]) find(id).hidden = false;
+    if (endpoint && !initial.image && location.protocol.startsWith("http")) {
       find("edit").hidden = false;
       find("edit").onsubmit = ask;
     }
     find("language").onclick = () => {
-      say = say === KOREAN ? ENGLISH : KOREAN;
-      words();
+      labels = labels === KOREAN ? ENGLISH : KOREAN;
+      updateLabels();
       choose({ fresh: true });
       compare();
     };
-    take(first);
-    const again = () => { seen = undefined; choose({}); };
+    showData(initial);
+    const again = () => { lastShown = undefined; choose({}); };
     dark.addEventListener("change", again);
     let room = innerWidth;
     addEventListener("resize", () => { if (innerWidth !== room) { room = innerWidth; again(); } });
@@ -786,5 +785,5 @@
     document.documentElement.dataset.ready = "yes";
   }
 
-  requestAnimationFrame(() => setTimeout(begin)); // first the title, then the numbers
+  requestAnimationFrame(() => setTimeout(start)); // paint the title before decoding the weights
 })();

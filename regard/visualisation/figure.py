@@ -1,0 +1,149 @@
+"""Figures before any file format: boxes, lines, texts and rasters placed in pixels, in named groups.
+
+Coordinates run from the top left corner. A figure is laid out once, as a `Figure`; SVG, PNG, GIF and HTML are all drawn
+from it, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from regard.visualisation.fonts import measure, wrap
+
+__all__ = [
+    "Anchor",
+    "Box",
+    "Figure",
+    "Group",
+    "Line",
+    "Mark",
+    "Raster",
+    "Text",
+    "header_height",
+    "header_lines",
+    "make_figure",
+]
+
+Anchor = Literal["start", "middle", "end"]
+
+ASCENT, DESCENT = 0.95, 0.25  # of a text's size: room for accents above and descenders below the baseline
+MIDLINE = 0.36  # of a text's size: distance from the baseline up to the optical centre of a line
+LINE_HEIGHT = 1.35
+MARGIN = 18.0  # pixels around a figure
+TITLE_SIZE, CAPTION_SIZE = 16.0, 12.0
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle, filled; if `outline` is not zero, a frame of that line width inside the rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    paint: str
+    hint: str = ""  # tooltip
+    outline: float = 0.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """A polyline of the given width; with a width of zero, the filled polygon that the points enclose."""
+
+    points: tuple[tuple[float, float], ...]
+    paint: str
+    width: float = 0.0
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """One line of text, anchored on its baseline and rotated counter-clockwise about that anchor, in degrees."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+    paint: str = "ink"
+    anchor: Anchor = "start"
+    turn: float = 0.0
+    hint: str = ""
+
+    def corners(self) -> tuple[tuple[float, float], ...]:
+        """Return the four corners of the rectangle reserved for the text."""
+        width = measure(self.text, self.size)
+        left = {"start": 0.0, "middle": -width / 2, "end": -width}[self.anchor]
+        top, bottom = -ASCENT * self.size, DESCENT * self.size
+        return tuple(self._rotate(along, down) for along in (left, left + width) for down in (top, bottom))
+
+    def _rotate(self, along: float, down: float) -> tuple[float, float]:
+        cos, sin = math.cos(math.radians(self.turn)), math.sin(math.radians(self.turn))
+        return self.x + along * cos + down * sin, self.y - along * sin + down * cos
+
+
+@dataclass(frozen=True)
+class Raster:
+    """A PNG or JPEG file stretched over a rectangle, with the same colours in light and dark themes.
+
+    `pixelated`: enlarge without smoothing, so that every pixel stays a sharp square.
+    """
+
+    x: float
+    y: float
+    width: float
+    height: float
+    content: bytes
+    pixelated: bool = False
+    hint: str = ""
+
+
+Mark: TypeAlias = Box | Line | Raster | Text
+
+
+@dataclass(frozen=True)
+class Group:
+    """Marks that belong together, under a name that SVG keeps as a class."""
+
+    name: str
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A complete drawing: its size in pixels and its marks in painting order."""
+
+    width: int
+    height: int
+    groups: tuple[Group, ...]
+    title: str
+    description: str  # read by screen readers
+
+    def marks(self) -> Iterator[Mark]:
+        """Iterate over all marks in painting order."""
+        for group in self.groups:
+            yield from group.marks
+
+
+def make_figure(width: float, height: float, groups: Sequence[Group], title: str, description: str) -> Figure:
+    """Put groups on paper; width and height are rounded up to whole pixels."""
+    size = math.ceil(width), math.ceil(height)
+    paper = Group("paper", (Box(0.0, 0.0, float(size[0]), float(size[1]), "paper"),))
+    return Figure(*size, (paper, *groups), title, description)
+
+
+def header_lines(title: str, caption: str, limit: float) -> tuple[Text, ...]:
+    """Lay out a title and below it a caption in the top left corner, both wrapped to `limit` pixels."""
+    lines, top = list[Text](), MARGIN
+    for text, size, paint in ((title, TITLE_SIZE, "ink"), (caption, CAPTION_SIZE, "muted")):
+        for line in wrap(text, size, limit):
+            lines.append(Text(MARGIN, top + size * ASCENT, line, size, paint))
+            top += size * LINE_HEIGHT
+    return tuple(lines)
+
+
+def header_height(lines: Sequence[Text]) -> float:
+    """Return the height in pixels that the lines of `header_lines` take."""
+    return sum(LINE_HEIGHT * line.size for line in lines)

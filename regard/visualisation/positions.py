@@ -1,0 +1,93 @@
+"""Figures of positional encodings: sinusoids, and learned position embeddings with their cosine similarities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from regard.visualisation.colours import level
+from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Mark, Text, make_figure
+from regard.visualisation.fonts import measure
+
+__all__ = ["layout_learned_positions", "layout_sinusoids"]
+
+LEFT, GAP, SIZE = 62.0, 54.0, 12.0  # pixels for the numbers of the rows, between two matrices; text size
+
+
+def layout_sinusoids(encoding: np.ndarray, title: str = "Positional encoding") -> Figure:
+    """Draw sinusoidal encodings, positions as rows and dimensions as columns, from −1 (light) over 0 to 1 (dark)."""
+    T, D = encoding.shape
+    marks, width, height = _matrix(encoding, "dimension", 1.0, MARGIN, MARGIN + 56)
+    description = f"Sinusoids over {T} positions in {D} dimensions; wavelengths grow from the first dimension on."
+    heading = Text(MARGIN, MARGIN + 14, title, TITLE_SIZE)
+    return _with_texts([heading], [Group("sinusoids", marks)], (width, height), title, description)
+
+
+def layout_learned_positions(
+    embeddings: Sequence[tuple[str, np.ndarray]], title: str = "Learned position embeddings"
+) -> Figure:
+    """Draw each side's learned position embeddings (left) beside the cosine similarity of every pair of positions.
+
+    The similarities show what was learned of distance and order, whatever the dimensions mean.
+    """
+    texts, groups = [Text(MARGIN, MARGIN + 14, title, TITLE_SIZE)], []
+    top, width, descriptions = MARGIN + 40, 0.0, []
+    for name, vectors in embeddings:
+        T, D = vectors.shape
+        texts.append(Text(MARGIN, top + 12, f"{name}: {T} positions in {D} dimensions", 13.0))
+        largest = float(np.abs(vectors).max()) or 1.0
+        left, right, bottom = _matrix(vectors, "dimension", largest, MARGIN, top + 52)
+        similarity, end, _ = _matrix(
+            _cosines(vectors), "position; shade: cosine similarity", 1.0, right + GAP, top + 52
+        )
+        groups.append(Group(name, (*left, *similarity)))
+        descriptions.append(f"{name}: embeddings of {T} positions in {D} dimensions, and their cosine similarities.")
+        top, width = bottom + 20, max(width, end)
+    return _with_texts(texts, groups, (width, top), title, " ".join(descriptions))
+
+
+def _cosines(vectors: np.ndarray) -> np.ndarray:
+    norms = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    similarity: np.ndarray = (vectors / norms) @ (vectors / norms).T
+    return similarity
+
+
+def _matrix(
+    values: np.ndarray, x_label: str, largest: float, x: float, top: float
+) -> tuple[tuple[Mark, ...], float, float]:
+    """Draw a matrix (T, D) from −largest (light) to largest (dark); return it with its right and bottom edges."""
+    T, D = values.shape
+    cell_width, cell_height = max(1.0, min(8.0, 560.0 // D)), max(2.0, min(10.0, 400.0 // T))
+    left, foot, end = x + LEFT, top + T * cell_height + 20, f"{largest:.3g}"
+    marks: list[Mark] = [
+        Box(left + first * cell_width, top + t * cell_height, count * cell_width, cell_height, f"w{shade}")
+        for t in range(T)
+        for first, count, shade in _runs([level((float(value) / largest + 1) / 2) for value in values[t]])
+    ]
+    marks += [Text(left, top - 22, f"{x_label} →", SIZE, "muted"), Text(x, top - 6, "position", SIZE, "muted")]
+    rows = [(t, top + (t + 0.5) * cell_height + MIDLINE * SIZE) for t in _ticks(T)]
+    marks += [Text(left - 8, y, str(t), SIZE, "muted", "end") for t, y in rows]
+    marks += [Text(left + (d + 0.5) * cell_width, top - 6, str(d), SIZE, "muted", "middle") for d in _ticks(D)]
+    scale = left + 12 + measure(f"−{end}", SIZE)
+    marks += [Text(left, foot + 10, f"−{end}", SIZE, "muted"), Text(scale + 212, foot + 10, end, SIZE, "muted")]
+    marks += [Box(scale + 2 * n, foot, 2.0, 12.0, f"w{n}") for n in range(101)]
+    marks.append(Box(left - 1, top - 1, D * cell_width + 2, T * cell_height + 2, "rule", outline=1.0))
+    return tuple(marks), max(left + D * cell_width, scale + 212 + measure(end, SIZE)), top + T * cell_height + 48
+
+
+def _runs(shades: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Merge equal neighbours: (first column, number of columns, shade) of each run."""
+    starts = [d for d in range(len(shades)) if d == 0 or shades[d] != shades[d - 1]]
+    return [(d, end - d, shades[d]) for d, end in zip(starts, [*starts[1:], len(shades)], strict=True)]
+
+
+def _with_texts(
+    texts: Sequence[Text], groups: Sequence[Group], size: tuple[float, float], title: str, description: str
+) -> Figure:
+    right = max(size[0], *(text.x + measure(text.text, text.size) for text in texts))
+    return make_figure(right + MARGIN, size[1], (*groups, Group("texts", tuple(texts))), title, description)
+
+
+def _ticks(count: int) -> range:
+    return range(0, count, next((step for step in (1, 2, 5, 10, 20, 50, 100) if count / step <= 8), count))

@@ -144,7 +144,7 @@ def _attributions(
     return Attributions(
         ("gradient × input", "word erasure"),
         (measured.gradient, measured.erasure),
-        (measured.by_gradient, measured.by_erasure),
+        (measured.gradient_agreement, measured.erasure_agreement),
     )
 
 

@@ -22,7 +22,7 @@ from regard.data.batching import BatchSource
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.tokenizer import Tokenizer
 from regard.errors import UsageError
-from regard.evaluation.validation import validation
+from regard.evaluation.validation import make_validator
 from regard.model_folder import CONFIG, WEIGHTS, FolderSettings, load_settings, load_tensors, load_weights, save_folder
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
 from regard.pipeline import load
@@ -225,7 +225,7 @@ class _Session:
             f"{_describe_processes(self.world)}",
             _describe_batches(data.batches, recipe),
         )
-        validate = validation(data.valid, data.tokenizer, settings, recipe.training.validate_with)
+        validate = make_validator(data.valid, data.tokenizer, settings, recipe.training.validate_with)
         report = with_tensorboard(self.report, self.out, recipe.training.tensorboard and self.world.is_main)
         trainer = Trainer(model, data.batches, recipe, self.out, validate, report, self.world)
         if self.resume:

@@ -29,10 +29,9 @@ def test_the_python_of_the_page_runs(
 def test_the_page_names_every_field_of_the_data() -> None:
     import numpy as np
 
-    from regard.visualisation import Alignment, ExplanationData
-    from regard.visualisation.explanation_data import page_data
+    from regard.visualisation import Alignment, ExplanationData, page_data
 
-    explanation = ExplanationData.of([Alignment(("a",), ("b",), np.ones((1, 1)))])
+    explanation = ExplanationData.from_alignments([Alignment(("a",), ("b",), np.ones((1, 1)))])
     section = PAGE.read_text(encoding="utf-8").split("## Serving the page")[1]
     for key in page_data(explanation):
         assert f"`{key}`" in section or key in {"title", "langs", "rtl", "links", "facts"}, key

@@ -21,7 +21,7 @@ from regard.data.corpus import PairFiles, read_corpus
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS
 from regard.errors import LineWarning, ModelFolderError, RegardError, UsageError
-from regard.evaluation.validation import validation
+from regard.evaluation.validation import make_validator
 from regard.model_folder import CONFIG, WEIGHTS, load_tensors, named_weights, save_folder, save_tensors
 from regard.models import Batch
 from regard.pipeline import Translation, Translator, load
@@ -357,5 +357,5 @@ def test_a_look_of_training_does_not_warn_of_lines(tmp_path: Path, monkeypatch: 
     paths = [tmp_path / "valid.ko", tmp_path / "valid.en"]
     for path in paths:
         path.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
-    look = validation(read_corpus(PairFiles(*paths)), writer.tokenizer, writer.settings, len(SENTENCES))
+    look = make_validator(read_corpus(PairFiles(*paths)), writer.tokenizer, writer.settings, len(SENTENCES))
     assert look(writer.model)["loss"] > 0  # a warning would be an error here

@@ -185,7 +185,7 @@ def _link(
     forward: _Direction, backward: _Direction | None, parts: Iterable[_Part], symmetry: Symmetry | None, compare: bool
 ) -> tuple[list[list[Link]], list[list[Link]], str]:
     """Return the links of all pairs by the chosen head, to `compare` also by the last layer, and the choice as text."""
-    from regard.evaluation.aer import links_of
+    from regard.evaluation.aer import extract_choice_links
     from regard.pipeline import last_layer
 
     links, baseline, name = list[list["Link"]](), list[list["Link"]](), ""
@@ -193,12 +193,12 @@ def _link(
         choice = forward.choice(readings)
         if backward is None or backwards is None:
             combined = symmetry or choice.symmetry
-            links += links_of(readings, replace(choice, symmetry=combined))
+            links += extract_choice_links(readings, replace(choice, symmetry=combined))
         else:
             combined = symmetry or choice.with_reverse
             links += _combine(readings, choice, backwards, backward.choice(backwards), combined)
         name = f"{_describe(choice, readings)}{f', {combined}' if combined else ''}"
-        baseline += links_of(readings, last_layer(readings[0])) if compare else []
+        baseline += extract_choice_links(readings, last_layer(readings[0])) if compare else []
     return links, baseline, name
 
 
@@ -211,10 +211,10 @@ def _combine(
 ) -> list[list[Link]]:
     """Symmetrise the links of two models of opposite directions."""
     from regard.attention.alignment import symmetrise
-    from regard.evaluation.aer import links_of
+    from regard.evaluation.aer import extract_choice_links
 
-    forward_links = links_of(forwards, replace(forward_choice, symmetry=None))
-    backward_links = links_of(backwards, replace(backward_choice, symmetry=None))
+    forward_links = extract_choice_links(forwards, replace(forward_choice, symmetry=None))
+    backward_links = extract_choice_links(backwards, replace(backward_choice, symmetry=None))
     return [
         symmetrise(forward, [(t, s) for s, t in backward], symmetry)
         for forward, backward in zip(forward_links, backward_links, strict=True)

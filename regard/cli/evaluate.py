@@ -113,7 +113,7 @@ def _evaluate_translations(
     """Translate and score. Raises DataError if the files do not have the same number of lines."""
     from regard.bulk import unknown_script
     from regard.evaluation.length_buckets import by_length
-    from regard.evaluation.metrics import LONGEST_FOR_TER, scores
+    from regard.evaluation.metrics import MAX_TER_WORDS, scores
     from regard.pipeline import load_translator
     from regard.visualisation.saving import SUFFIXES
 
@@ -128,7 +128,7 @@ def _evaluate_translations(
     buckets = by_length(sources, outputs, references) if report.by_length or report.figure else []
     beam = search.get("beam", translator.settings.search.beam)
     if all(score.name != "TER" for score in results):
-        say(f"TER is left out: a line has more than {LONGEST_FOR_TER} words, for which it takes very long")
+        say(f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very long")
     if report.json:
         values = {"model": str(run), "source": source, "beam": beam, "engine": translator.engine.describe()}
         values |= _as_values(results)
@@ -191,7 +191,7 @@ def _evaluate_captions(
 ) -> None:
     """Score the captions of one run, and compare them with those of another if one is given."""
     from regard.evaluation.bootstrap import paired_bootstrap
-    from regard.evaluation.caption_metrics import caption_scores, each_cider, tokenizer_for
+    from regard.evaluation.caption_metrics import caption_scores, cider_scores, tokenizer_for
     from regard.pipeline import load_captioner
 
     captioners = [(path, load_captioner(path, **load)) for path in (run, against) if path is not None]
@@ -205,7 +205,7 @@ def _evaluate_captions(
     for path, captioner in captioners:
         outputs, references = _caption_test_set(captioner, test_set, search)
         results = caption_scores(outputs, references, tokenizer)
-        ciders.append(each_cider(outputs, references, tokenizer))
+        ciders.append(cider_scores(outputs, references, tokenizer))
         beam = search.get("beam", captioner.settings.search.beam)
         rows.append({"model": str(path), "beam": beam, "engine": captioner.engine.describe(), **_as_values(results)})
         if not as_json:

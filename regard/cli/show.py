@@ -147,7 +147,7 @@ def _draw_caption(captioner: Captioner, image: Path, drawing: _Drawing) -> str:
 
 def _heads(translator: Translator, explanation: Explanation) -> Heads:
     """Return every head of the chosen layer; if measured, its agreement with attributions stands beside its name."""
-    from regard.evaluation.faithfulness import agreement, signed
+    from regard.evaluation.faithfulness import agreement, format_correlation
     from regard.explanation import alignment_choice, describe_choice
     from regard.visualisation import Alignment, Heads
 
@@ -160,7 +160,7 @@ def _heads(translator: Translator, explanation: Explanation) -> Heads:
     notes = [""] * len(words)
     if attributions is not None:
         title += f" · rank correlation with {attributions.names[0]}"
-        notes = [f" · {signed(agreement(head.weights, attributions.weights[0]))}" for head in words]
+        notes = [f" · {format_correlation(agreement(head.weights, attributions.weights[0]))}" for head in words]
     alignments = [
         Alignment(
             readings.source_text,
@@ -195,7 +195,7 @@ def _alignment(translator: Translator, explanation: Explanation) -> Alignment:
 
 
 def _agreement(attributions: Attributions) -> str:
-    from regard.evaluation.faithfulness import signed
+    from regard.evaluation.faithfulness import format_correlation
 
     pairs = zip(attributions.names, attributions.agreement, strict=True)
-    return f"rank correlation with attributions: {', '.join(f'{name} {signed(value)}' for name, value in pairs)}"
+    return f"rank correlation with attributions: {', '.join(f'{name} {format_correlation(value)}' for name, value in pairs)}"

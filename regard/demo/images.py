@@ -59,8 +59,8 @@ def demo_images(out: Path, language: str, device: str, seed: int, output: Output
         _draw(captioner, data / "images" / scene.file, out, output)
     output.result(f"done in {(time.perf_counter() - start) / 60:.1f} minutes")
     output.result(f"true {100 * judgement.share:.1f} %")
-    output.result(f"pointing {100 * judgement.pointing.share:.1f} %")
-    return judgement.share >= TRUE and judgement.pointing.share >= POINTING
+    output.result(f"pointing {100 * judgement.pointing.accuracy:.1f} %")
+    return judgement.share >= TRUE and judgement.pointing.accuracy >= POINTING
 
 
 def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
@@ -124,7 +124,7 @@ def _best_head(captions: Sequence[Caption], scenes: Sequence[CaptionedScene], la
         for layer in readings.layers("cross")
         for head in (None, *range(len(readings.weights[layer])))
     ]
-    return max(choices, key=lambda choice: judge(captions, scenes, language, choice).pointing.share)
+    return max(choices, key=lambda choice: judge(captions, scenes, language, choice).pointing.accuracy)
 
 
 def judge(

@@ -102,7 +102,7 @@ def _read(translator: Translator, pairs: Sequence[AlignedPair]) -> tuple[list[Re
 
 def _report(direction: Direction, translator: Translator, page: Path, output: Output) -> bool:
     """Print scores, translations and alignments of one direction; return whether its sentences are right."""
-    from regard.evaluation.aer import share_on_gold
+    from regard.evaluation.aer import argmax_accuracy
 
     output.message("")
     output.result(f"{direction.source} → {direction.target}")
@@ -111,7 +111,7 @@ def _report(direction: Direction, translator: Translator, page: Path, output: Ou
     choice = translator.choice
     assert choice is not None, "the choice was just made"
     readings, gold = _read(translator, direction.sample.splits["test"])
-    share = share_on_gold(readings, gold, choice)
+    share = argmax_accuracy(readings, gold, choice)
     head = "mean of heads" if choice.head is None else f"head {choice.head + 1}"
     layer = readings[0].layers().index(choice.layer) + 1
     output.result(f"  alignment     {share:.1%} of target words attend most to a gold word   layer {layer}, {head}")

@@ -1,4 +1,4 @@
-"""How well attention aligns words: the layer and head that do it best, and how often their links are right."""
+"""Alignment error rate (AER): choose the layer and head that align best, and score alignments against gold links."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ __all__ = [
     "Gold",
     "agreeing_choices",
     "alignment_scores",
+    "all_choices",
+    "argmax_accuracy",
     "best_choice",
     "best_pair",
-    "choices",
-    "links_of",
+    "extract_choice_links",
     "read_all",
-    "share_on_gold",
 ]
 
 Links = frozenset[Link]
-TRIED = 8
-"""Reads of each of two translators that are tried together."""
+MAX_PAIRED = 8
+"""Choices of each of two translators that are tried in combination."""
 
 
 @dataclass(frozen=True)
 class Gold:
-    """The links of one pair of sentences as people see them: sure ones, and all that are possible."""
+    """Gold links of one sentence pair: sure links, and all possible ones."""
 
     sure: Links
     possible: Links
 
     @classmethod
     def of(cls, links: Iterable[Link]) -> Gold:
-        """All of them sure."""
+        """Make gold links that are all sure."""
         return cls(frozenset(links), frozenset(links))
 
 
@@ -47,7 +47,7 @@ class Gold:
 class AlignmentScores:
     """Alignment error rate, precision and recall (Och and Ney 2003), over all links of all sentences.
 
-    With found links A, sure ones S and possible ones P ⊇ S: AER = 1 − (|A∩S| + |A∩P|) / (|A| + |S|), precision
+    With predicted links A, sure ones S and possible ones P ⊇ S: AER = 1 − (|A∩S| + |A∩P|) / (|A| + |S|), precision
     |A∩P| / |A|, recall |A∩S| / |S|.
     """
 
@@ -56,133 +56,141 @@ class AlignmentScores:
     recall: float
 
 
-def alignment_scores(found: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> AlignmentScores:
-    """How far links are from the gold ones of the same sentences."""
+def alignment_scores(predicted: Iterable[Iterable[Link]], gold: Iterable[Gold]) -> AlignmentScores:
+    """Score predicted links against the gold links of the same sentences."""
     counts = np.zeros(4)
-    for links, each in zip(map(frozenset, found), gold, strict=True):
-        counts += len(links & each.sure), len(links & (each.possible | each.sure)), len(links), len(each.sure)
-    sure, possible, all_found, all_sure = map(float, counts)
-    together = all_found + all_sure
+    for links, wanted in zip(map(frozenset, predicted), gold, strict=True):
+        counts += (
+            len(links & wanted.sure),
+            len(links & (wanted.possible | wanted.sure)),
+            len(links),
+            len(wanted.sure),
+        )
+    sure_hits, possible_hits, total, total_sure = map(float, counts)
     return AlignmentScores(
-        1 - (sure + possible) / together if together else 0.0,
-        possible / all_found if all_found else 1.0,
-        sure / all_sure if all_sure else 1.0,
+        1 - (sure_hits + possible_hits) / (total + total_sure) if total + total_sure else 0.0,
+        possible_hits / total if total else 1.0,
+        sure_hits / total_sure if total_sure else 1.0,
     )
 
 
 def read_all(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> list[Readings]:
-    """What the model looks at in the sources while it is made to write the given targets."""
+    """Return the cross-attention weights of sentence pairs under teacher forcing (forced decoding)."""
     return translator.read_all(sources, [translator.tokenizer.target.encode(target) for target in targets], "cross")
 
 
-def links_of(readings: Iterable[Readings], choice: AlignmentChoice) -> list[list[Link]]:
-    """The links that this choice makes of each reading."""
-    return [extract_links(_words(each, choice), choice.symmetry) for each in readings]
+def extract_choice_links(readings: Iterable[Readings], choice: AlignmentChoice) -> list[list[Link]]:
+    """Return the links that a choice of layer, head, row and symmetry extracts from each sentence."""
+    return [extract_links(_words(reading, choice), choice.symmetry) for reading in readings]
 
 
-def choices(reading: Readings) -> list[AlignmentChoice]:
-    """Every layer with every head and the mean of its heads, by the row that predicted and by the one that consumed."""
-    found = []
+def all_choices(reading: Readings) -> list[AlignmentChoice]:
+    """Return every layer with every head and the mean of its heads, unshifted and shifted (SHIFT-ATT)."""
+    choices = []
     for layer in reading.layers("cross"):
         heads = reading.weights[layer].shape[0]
-        for head, consumed in product([*range(heads), *([None] if heads > 1 else [])], (False, True)):
-            found.append(AlignmentChoice(layer, head, consumed))
-    return found
+        for head, shifted in product([*range(heads), *([None] if heads > 1 else [])], (False, True)):
+            choices.append(AlignmentChoice(layer, head, shifted))
+    return choices
 
 
 def best_choice(readings: Sequence[Readings], gold: Sequence[Gold]) -> tuple[AlignmentChoice, AlignmentScores]:
-    """The read with the lowest alignment error rate, and then the best way to put its two directions together."""
-    best, _ = _best(choices(readings[0]), readings, gold)
+    """Choose the layer, head and row with the lowest AER, then the best symmetrisation of its two directions."""
+    best, _ = _best(all_choices(readings[0]), readings, gold)
     return _best([best, *(replace(best, symmetry=symmetry) for symmetry in SYMMETRIES)], readings, gold)
 
 
 def best_pair(
     forward: Sequence[Readings], backward: Sequence[Readings], gold: Sequence[Gold]
 ) -> tuple[AlignmentChoice, AlignmentChoice, AlignmentScores]:
-    """The reads of two translators, one for each direction, and the way to put their links together, which have the
-    lowest alignment error rate together: among those that are best alone, since one may see what the other misses."""
-    ours = _most_right(forward, gold, turned=False)
-    theirs = _most_right(backward, gold, turned=True)
-    found = []
-    for (one, links), (other, more), symmetry in product(ours, theirs, SYMMETRIES):
-        both = [symmetrise(some, others, symmetry) for some, others in zip(links, more, strict=True)]
-        found.append((alignment_scores(both, gold), one, other, symmetry))
-    scores, one, other, symmetry = min(found, key=lambda each: each[0].aer)
-    chosen, _ = _best([one, *(replace(one, symmetry=own) for own in SYMMETRIES)], forward, gold)
-    return replace(chosen, with_reverse=symmetry), replace(other, with_reverse=symmetry), scores
+    """Choose a head of each of two translators, one per direction, and the symmetrisation with the lowest joint AER.
+
+    Only the best few choices of each translator are combined: one may be right where the other is wrong.
+    """
+    forward_choices = _best_few(forward, gold, transposed=False)
+    backward_choices = _best_few(backward, gold, transposed=True)
+    scored = []
+    for (choice, links), (reverse, reverse_links), symmetry in product(forward_choices, backward_choices, SYMMETRIES):
+        joint = [symmetrise(one, other, symmetry) for one, other in zip(links, reverse_links, strict=True)]
+        scored.append((alignment_scores(joint, gold), choice, reverse, symmetry))
+    scores, choice, reverse, symmetry = min(scored, key=lambda item: item[0].aer)
+    alone, _ = _best([choice, *(replace(choice, symmetry=own) for own in SYMMETRIES)], forward, gold)
+    return replace(alone, with_reverse=symmetry), replace(reverse, with_reverse=symmetry), scores
 
 
-def _most_right(
-    readings: Sequence[Readings], gold: Sequence[Gold], turned: bool
+def _best_few(
+    readings: Sequence[Readings], gold: Sequence[Gold], transposed: bool
 ) -> list[tuple[AlignmentChoice, list[list[Link]]]]:
-    """The few reads that are nearest to gold links alone, and their links as (source, target) of the gold ones."""
-    found = []
-    for choice in choices(readings[0]):
-        links = links_of(readings, choice)
-        links = [[(t, s) for s, t in some] for some in links] if turned else links
-        found.append((alignment_scores(links, gold).aer, choice, links))
-    return [(choice, links) for _, choice, links in sorted(found, key=lambda each: each[0])[:TRIED]]
+    """Return the choices with the lowest AER, and their links as (source, target) of the gold links."""
+    scored = []
+    for choice in all_choices(readings[0]):
+        links = extract_choice_links(readings, choice)
+        links = [[(t, s) for s, t in sentence] for sentence in links] if transposed else links
+        scored.append((alignment_scores(links, gold).aer, choice, links))
+    return [(choice, links) for _, choice, links in sorted(scored, key=lambda item: item[0])[:MAX_PAIRED]]
 
 
 def _best(
-    some: Iterable[AlignmentChoice], readings: Sequence[Readings], gold: Sequence[Gold]
+    choices: Iterable[AlignmentChoice], readings: Sequence[Readings], gold: Sequence[Gold]
 ) -> tuple[AlignmentChoice, AlignmentScores]:
-    found = [(choice, alignment_scores(links_of(readings, choice), gold)) for choice in some]
-    return min(found, key=lambda pair: pair[1].aer)
+    scored = [(choice, alignment_scores(extract_choice_links(readings, choice), gold)) for choice in choices]
+    return min(scored, key=lambda pair: pair[1].aer)
 
 
 def agreeing_choices(
     forward: Sequence[Readings], backward: Sequence[Readings] | None = None
 ) -> tuple[AlignmentChoice, AlignmentChoice | None, float]:
-    """Without gold: the choices of two translators, one for each direction, whose links agree most, and how far.
+    """Choose without gold links: the choices of two translators, one per direction, whose links agree most.
 
-    Agreement is 2·|A∩B| / (|A| + |B|) over all links. What both see is seldom wrong, and rows that are one word off go
-    apart in opposite directions. With one translator, a read agrees with itself read from the other side, which says
-    nothing of the row: the one that predicted is taken.
+    Agreement is 2·|A∩B| / (|A| + |B|) over all links; it is returned too. Links of both directions are seldom wrong,
+    and rows that are off by one shift apart in opposite directions. With one translator, a choice is compared with its
+    own argmax over the other axis, which says nothing about the row: the unshifted one is taken.
     """
     if backward is None:
-        found = [(_agreement_with_itself(forward, choice), choice) for choice in choices(forward[0])]
-        agreement, choice = max(((a, c) for a, c in found if not c.shifted), key=lambda pair: pair[0])
+        scored = [(_self_agreement(forward, c), c) for c in all_choices(forward[0]) if not c.shifted]
+        agreement, choice = max(scored, key=lambda pair: pair[0])
         return choice, None, agreement
-    one, other = choices(forward[0]), choices(backward[0])
-    ours = _table(forward, one, turned=False)
-    theirs = _table(backward, other, turned=True)
-    sums = ours.sum(1)[:, None] + theirs.sum(1)[None]
-    agreement = 2 * (ours @ theirs.T) / np.maximum(sums, 1)
-    i, j = np.unravel_index(int(agreement.argmax()), agreement.shape)
-    return one[i], other[j], float(agreement[i, j])
+    forward_choices, backward_choices = all_choices(forward[0]), all_choices(backward[0])
+    forward_links = _link_matrix(forward, forward_choices, transposed=False)
+    backward_links = _link_matrix(backward, backward_choices, transposed=True)
+    sums = forward_links.sum(1)[:, None] + backward_links.sum(1)[None]
+    agreements = 2 * (forward_links @ backward_links.T) / np.maximum(sums, 1)
+    i, j = np.unravel_index(int(agreements.argmax()), agreements.shape)
+    return forward_choices[i], backward_choices[j], float(agreements[i, j])
 
 
-def _agreement_with_itself(readings: Iterable[Readings], choice: AlignmentChoice) -> float:
+def _self_agreement(readings: Iterable[Readings], choice: AlignmentChoice) -> float:
     both = total = 0
     for reading in readings:
         weights = _words(reading, choice)
-        one, other = set(argmax_links(weights)), {(s, t) for t, s in argmax_links(weights.T)}
-        both, total = both + 2 * len(one & other), total + len(one) + len(other)
+        by_row, by_column = set(argmax_links(weights)), {(s, t) for t, s in argmax_links(weights.T)}
+        both, total = both + 2 * len(by_row & by_column), total + len(by_row) + len(by_column)
     return both / max(total, 1)
 
 
-def _table(readings: Sequence[Readings], some: Sequence[AlignmentChoice], turned: bool) -> npt.NDArray[np.float32]:
-    """A row for each choice, a column for each pair of words of each sentence: is there a link?"""
+def _link_matrix(
+    readings: Sequence[Readings], choices: Sequence[AlignmentChoice], transposed: bool
+) -> npt.NDArray[np.float32]:
+    """Return a row per choice and a column per word pair of each sentence: 1 if linked."""
     rows = []
-    for choice in some:
+    for choice in choices:
         cells = []
         for reading in readings:
             weights = _words(reading, choice)
             links = np.zeros(weights.shape, np.float32)
             links[np.arange(len(weights)), weights.argmax(1)] = 1
-            cells.append((links.T if turned else links).reshape(-1))
+            cells.append((links.T if transposed else links).reshape(-1))
         rows.append(np.concatenate(cells))
     return np.stack(rows)
 
 
-def share_on_gold(readings: Iterable[Readings], gold: Iterable[Links], choice: AlignmentChoice) -> float:
-    """The share of target words whose strongest source word is a gold link (source word, target word)."""
+def argmax_accuracy(readings: Iterable[Readings], gold: Iterable[Links], choice: AlignmentChoice) -> float:
+    """Return the share of target words whose source word with the largest weight is a gold link (source, target)."""
     right = total = 0
     for reading, links in zip(readings, gold, strict=True):
-        found = argmax_links(_words(reading, choice))
-        right += sum(link in links for link in found)
-        total += len(found)
+        predicted = argmax_links(_words(reading, choice))
+        right += sum(link in links for link in predicted)
+        total += len(predicted)
     return right / max(total, 1)
 
 

@@ -1,4 +1,4 @@
-"""Is one system better than another, or was it lucky with these pictures? (Efron 1979; Koehn 2004)."""
+"""Paired bootstrap: is the difference between two systems on the same test set significant? (Efron 1979; Koehn 2004)"""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 
 from regard.errors import DataError
 
-__all__ = ["DRAWS", "Difference", "paired_bootstrap"]
+__all__ = ["Difference", "paired_bootstrap"]
 
 DRAWS = 10_000
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The means of two systems' scores, how far the second is above the first with the 95 % interval of that, and how
-    often a difference as large would come from systems that are equally good (two-sided).
+    """Mean scores of two systems, their difference (second − first) with its 95 % interval, and the two-sided p-value.
+
+    `p`: how often a difference this large would come from equally good systems; `draws`: number of resamples.
     """
 
     first: float
@@ -37,14 +38,15 @@ class Difference:
 def paired_bootstrap(
     first: Sequence[float], second: Sequence[float], draws: int = DRAWS, seed: int = 12345
 ) -> Difference:
-    """Compare two systems by their scores of the same things, which are drawn anew, with repetition, `draws` times."""
+    """Compare two systems by their scores of the same items, resampled with replacement `draws` times."""
     if len(first) != len(second) or not len(first):
-        raise DataError(f"{len(first)} scores of one system and {len(second)} of the other: wanted those of the same")
-    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    apart = other - one
-    chance = np.random.Generator(np.random.PCG64(seed))
-    means = np.array([apart[chance.integers(0, len(apart), len(apart))].mean() for _ in range(draws)])
+        raise DataError(f"wanted scores of the same items, at least one; got {len(first)} and {len(second)} scores")
+    first_scores, second_scores = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    differences = second_scores - first_scores
+    rng, count = np.random.Generator(np.random.PCG64(seed)), len(differences)
+    means = np.array([differences[rng.integers(0, count, count)].mean() for _ in range(draws)])
     low, high = np.quantile(means, [0.025, 0.975])
     below, above = int((means <= 0).sum()), int((means >= 0).sum())
     p = min(1.0, 2 * (min(below, above) + 1) / (draws + 1))
-    return Difference(float(one.mean()), float(other.mean()), float(apart.mean()), float(low), float(high), p, draws)
+    mean = float(differences.mean())
+    return Difference(float(first_scores.mean()), float(second_scores.mean()), mean, float(low), float(high), p, draws)

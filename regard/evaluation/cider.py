@@ -1,8 +1,8 @@
-"""CIDEr-D: how much a caption says what people said of the picture, what is rarely said counting most.
+"""CIDEr-D: TF-IDF weighted n-gram similarity of a caption to its reference captions.
 
-Vedantam, Zitnick and Parikh 2015, section 4 and its CIDEr-D; with the constants of the coco-caption program, and in
-percent of its scale, as papers print it. An n-gram's weight is its count times the logarithm of (pictures / pictures
-of which a reference holds it); documents are the references of the set that is evaluated.
+Vedantam, Zitnick and Parikh 2015, section 4, with the constants of the coco-caption program, in percent of its scale,
+as papers print it. The weight of an n-gram is its count times log(images / images with a reference that contains it);
+documents are the references of the evaluated set.
 """
 
 from __future__ import annotations
@@ -14,67 +14,67 @@ from dataclasses import dataclass
 
 from regard.errors import DataError
 
-__all__ = ["LONGEST", "SIGMA", "cider_d"]
+__all__ = ["MAX_N", "SIGMA", "cider_d"]
 
-LONGEST = 4
-"""Runs of one to so many words are compared."""
+MAX_N = 4
+"""N-grams of one to so many words are compared."""
 SIGMA = 6.0
-"""Of the penalty for a caption of another length than a reference, in pairs of words."""
-SCALE = 1000.0  # ten in coco-caption, and percent
+"""Standard deviation of the Gaussian length penalty, in bigrams."""
+SCALE = 1000.0  # ten in coco-caption, in percent
 
 Words = Sequence[str]
-Gram = tuple[str, ...]
+NGram = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class _Vector:
-    """A caption as weighted n-grams, one table for each n; their lengths; and how many pairs of words it has."""
+    """TF-IDF vectors of a caption, one for each n, their norms, and the number of bigrams."""
 
-    grams: tuple[dict[Gram, float], ...]
+    weights: tuple[dict[NGram, float], ...]
     norms: tuple[float, ...]
-    pairs: int
+    bigrams: int
 
 
 def cider_d(outputs: Sequence[Words], references: Sequence[Sequence[Words]]) -> list[float]:
-    """The score of each caption against those of its picture, all cut into words; their mean is that of the set.
+    """Return the CIDEr-D of each caption, given as words, against the references of its image; their mean is the score.
 
-    Of a single picture it is always 0, as nothing is rarer than anything else.
+    With a single image it is always 0, since no n-gram is rarer than another.
     """
     if len(outputs) != len(references) or not all(references):
         raise DataError(
-            f"{len(outputs)} captions and references of {len(references)} pictures: wanted a caption and at least one "
-            "reference for each picture"
+            f"{len(outputs)} captions and references of {len(references)} images: wanted a caption and at least one "
+            "reference for each image"
         )
-    counted = [[_counted(words) for words in own] for own in references]
-    documents: Counter[Gram] = Counter(gram for own in counted for gram in set().union(*own))
-    total = math.log(max(1, len(references)))
+    reference_counts = [[_count_ngrams(words) for words in captions] for captions in references]
+    document_counts: Counter[NGram] = Counter(ngram for counts in reference_counts for ngram in set().union(*counts))
+    log_documents = math.log(max(1, len(references)))
     scores = []
-    for words, own in zip(outputs, counted, strict=True):
-        said = _vector(_counted(words), documents, total)
-        likeness = [_likeness(said, _vector(counts, documents, total)) for counts in own]
-        scores.append(SCALE * sum(likeness) / len(likeness))
+    for words, captions in zip(outputs, reference_counts, strict=True):
+        output = _vector(_count_ngrams(words), document_counts, log_documents)
+        similarities = [_similarity(output, _vector(counts, document_counts, log_documents)) for counts in captions]
+        scores.append(SCALE * sum(similarities) / len(similarities))
     return scores
 
 
-def _counted(words: Words) -> Counter[Gram]:
-    """How often each run of one to four words comes."""
-    return Counter(tuple(words[i : i + n]) for n in range(1, LONGEST + 1) for i in range(len(words) - n + 1))
+def _count_ngrams(words: Words) -> Counter[NGram]:
+    return Counter(tuple(words[i : i + n]) for n in range(1, MAX_N + 1) for i in range(len(words) - n + 1))
 
 
-def _vector(counts: Counter[Gram], documents: Counter[Gram], total: float) -> _Vector:
-    tables: tuple[dict[Gram, float], ...] = tuple({} for _ in range(LONGEST))
-    for gram, count in counts.items():
-        tables[len(gram) - 1][gram] = count * (total - math.log(max(1, documents[gram])))
+def _vector(counts: Counter[NGram], document_counts: Counter[NGram], log_documents: float) -> _Vector:
+    tables: tuple[dict[NGram, float], ...] = tuple({} for _ in range(MAX_N))
+    for ngram, count in counts.items():
+        tables[len(ngram) - 1][ngram] = count * (log_documents - math.log(max(1, document_counts[ngram])))
     norms = tuple(math.sqrt(sum(weight**2 for weight in table.values())) for table in tables)
-    return _Vector(tables, norms, sum(count for gram, count in counts.items() if len(gram) == 2))
+    return _Vector(tables, norms, sum(count for ngram, count in counts.items() if len(ngram) == 2))
 
 
-def _likeness(said: _Vector, wanted: _Vector) -> float:
-    """The mean over n of the cosines, what is said too often cut to what is wanted, times the penalty of length."""
+def _similarity(output: _Vector, reference: _Vector) -> float:
+    """Return the mean over n of clipped TF-IDF cosines, times the length penalty."""
     total = 0.0
-    for own, other, norm, other_norm in zip(said.grams, wanted.grams, said.norms, wanted.norms, strict=True):
-        if norm and other_norm:
-            shared = sum(min(weight, other.get(gram, 0.0)) * other.get(gram, 0.0) for gram, weight in own.items())
-            total += shared / (norm * other_norm)
-    apart = said.pairs - wanted.pairs
-    return total / LONGEST * math.exp(-(apart**2) / (2 * SIGMA**2))
+    for n in range(MAX_N):
+        weights, wanted = output.weights[n], reference.weights[n]
+        if output.norms[n] and reference.norms[n]:
+            dot = sum(min(weight, wanted.get(ngram, 0.0)) * wanted.get(ngram, 0.0) for ngram, weight in weights.items())
+            total += dot / (output.norms[n] * reference.norms[n])
+    difference = output.bigrams - reference.bigrams
+    return total / MAX_N * math.exp(-(difference**2) / (2 * SIGMA**2))

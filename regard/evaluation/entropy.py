@@ -1,4 +1,4 @@
-"""How widely a model looks: the entropy of its attention, layer by layer. It falls as alignments are learnt."""
+"""Attention entropy of each layer: it falls as the model learns alignments."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["attention_entropy"]
 
 @torch.no_grad()
 def attention_entropy(model: Model, batch: TrainingBatch) -> dict[str, float]:
-    """Nats by the name of each reading layer, a mean over heads and over the real pieces that looked.
+    """Return the mean entropy in nats of each attention layer, over its heads and its queries that are not padding.
 
     0: all weight on one entry; log S: the same weight on each of S entries.
     """
     with watch(model) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
-    target, sides = batch.target_out != PAD, {"encoder": _entries(model, batch)}
+    target_keep, other_keep = batch.target_out != PAD, {"encoder": _source_keep(model, batch)}
     return {
-        name: _mean(weights, sides.get(str(model.get_submodule(name).role), target))
+        name: _mean(weights, other_keep.get(str(model.get_submodule(name).role), target_keep))
         for name, weights in readings.items()
     }
 
 
-def _entries(model: Model, batch: TrainingBatch) -> Tensor:
-    """Which entries of the sources are real: pieces, or cells of pictures."""
+def _source_keep(model: Model, batch: TrainingBatch) -> Tensor:
+    """Return the keep mask of the source entries: tokens, or cells of images."""
     if batch.source.dim() == 2:
         return torch.ones_like(batch.source, dtype=torch.bool) if batch.source_keep is None else batch.source_keep
     encoded: Encoded = model.encoder(Batch(batch.source, batch.source_keep))
@@ -37,6 +37,6 @@ def _entries(model: Model, batch: TrainingBatch) -> Tensor:
     return outputs.new_ones(outputs.shape[:2], dtype=torch.bool) if encoded.keep is None else encoded.keep
 
 
-def _mean(weights: Float[Tensor, "N H T S"], real: Tensor) -> float:
+def _mean(weights: Float[Tensor, "N H T S"], keep: Tensor) -> float:
     entropy = torch.special.entr(weights.float()).sum(-1).mean(1)  # (N, T)
-    return float(entropy[real].mean())
+    return float(entropy[keep].mean())

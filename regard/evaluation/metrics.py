@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER by sacreBLEU, each with the signature that says how it was counted."""
+"""BLEU, chrF and TER by sacreBLEU, with their signatures."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sacrebleu.metrics.ter import TER
 
 from regard.errors import DataError
 
-__all__ = ["LONGEST_FOR_TER", "Score", "chrf_and_bleu", "scores"]
+__all__ = ["MAX_TER_WORDS", "Score", "chrf_and_bleu", "scores"]
 
-LONGEST_FOR_TER = 200
+MAX_TER_WORDS = 200
 
 
 @dataclass(frozen=True)
 class Score:
-    """A number, its name, and its recipe."""
+    """A score with its name and its sacreBLEU signature, which says how it was computed."""
 
     name: str
     value: float
@@ -26,9 +26,9 @@ class Score:
 
 
 def scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[Score]:
-    """Corpus BLEU, chrF and TER of outputs against one or more sets of references, line by line.
+    """Compute corpus BLEU, chrF and TER against one or more line-aligned sets of references.
 
-    TER is left out where a line has more than 200 words: the time it takes grows with the cube of the length.
+    TER is left out if a line has more than 200 words, since its time grows with the cube of the length.
     """
     for number, lines in enumerate(references, 1):
         if len(lines) != len(outputs):
@@ -38,7 +38,7 @@ def scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[
     longest = max((len(line.split()) for lines in (outputs, *references) for line in lines), default=0)
     results = []
     for name, metric in (("BLEU", BLEU()), ("chrF", CHRF()), ("TER", TER())):
-        if name == "TER" and longest > LONGEST_FOR_TER:
+        if name == "TER" and longest > MAX_TER_WORDS:
             continue
         result = metric.corpus_score(list(outputs), [list(lines) for lines in references])
         results.append(Score(name, float(result.score), str(metric.get_signature())))
@@ -46,6 +46,6 @@ def scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[
 
 
 def chrf_and_bleu(outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """The two scores that training watches."""
+    """Return the scores that are logged when a translator is validated during training."""
     chrf = CHRF().corpus_score(list(outputs), [list(references)]).score
     return {"chrf": float(chrf), "bleu": float(BLEU().corpus_score(list(outputs), [list(references)]).score)}

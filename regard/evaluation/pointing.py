@@ -1,4 +1,4 @@
-"""The pointing game for pictures: does attention peak on the thing that the word names? (Zhang et al. 2016)."""
+"""Pointing game: does attention over an image peak on the object that the word names? (Zhang et al. 2016)"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from regard.errors import UsageError
 
-__all__ = ["Pointing", "pointing_game", "points_at", "share_pointed"]
+__all__ = ["Map", "Pointing", "Region", "pointing_accuracy", "pointing_game", "points_at"]
 
 Map = npt.NDArray[np.floating]
 Region = npt.NDArray[np.bool_]
@@ -19,10 +19,10 @@ Region = npt.NDArray[np.bool_]
 def points_at(
     weights: Map, region: Region, cell_centre: float = 0.5, cell_extent: tuple[float, float] = (1.0, 1.0)
 ) -> bool:
-    """Whether the middle of the strongest cell of a map (rows, columns) lies in a region (Y, X) of a picture.
+    """Return whether the centre of the largest cell of a map (rows, columns) lies in a region (Y, X) of the image.
 
-    The map's cells lie evenly over the picture, whatever the sizes of both; `middle` is where in its square a cell
-    looks, in shares of a side, `reach` what the cells come to together, in shares of the picture.
+    `cell_centre`: the point that a cell stands for, as a share of its side. `cell_extent`: height and width of all cells
+    together, as shares of the image.
     """
     if weights.ndim != 2 or region.ndim != 2 or 0 in (*weights.shape, *region.shape):
         raise UsageError(
@@ -34,29 +34,29 @@ def points_at(
     return bool(region[min(int(y), Y - 1), min(int(x), X - 1)])
 
 
-def share_pointed(
+def pointing_accuracy(
     maps: Iterable[Map],
     regions: Iterable[Region],
     cell_centre: float = 0.5,
     cell_extent: tuple[float, float] = (1.0, 1.0),
 ) -> float:
-    """The share of maps that point at their region."""
+    """Return the share of maps that peak in their region."""
     hits = [points_at(weights, region, cell_centre, cell_extent) for weights, region in zip(maps, regions, strict=True)]
     return sum(hits) / max(len(hits), 1)
 
 
 @dataclass(frozen=True)
 class Pointing:
-    """A game of pointing, and what it would have come to without looking."""
+    """Accuracy of a pointing game, with the accuracy of two baselines that ignore the image."""
 
     words: int
-    share: float  # of words whose map peaks in their region
-    chance: float  # of pixels that lie in a region, in the mean: what a map would hit that peaks anywhere
-    centre: float  # of regions that hold the middle of the picture: what a map would hit that always peaks there
+    accuracy: float  # share of words whose map peaks in their region
+    chance: float  # mean share of pixels in a region: accuracy of a map that peaks anywhere
+    centre: float  # share of regions with the centre of the image: accuracy of a map that peaks there
 
     def __str__(self) -> str:
-        told = f"chance {100 * self.chance:.1f} %, middle of the picture {100 * self.centre:.1f} %"
-        return f"{100 * self.share:.1f} % of {self.words:,} words ({told})"
+        baselines = f"chance {100 * self.chance:.1f} %, centre of the image {100 * self.centre:.1f} %"
+        return f"{100 * self.accuracy:.1f} % of {self.words:,} words ({baselines})"
 
 
 def pointing_game(
@@ -65,13 +65,12 @@ def pointing_game(
     cell_centre: float = 0.5,
     cell_extent: tuple[float, float] = (1.0, 1.0),
 ) -> Pointing:
-    """The pointing game with its two baselines: a map (rows, columns) and a region (Y, X) for each word.
+    """Play the pointing game with its two baselines: a map (rows, columns) and a region (Y, X) for each word.
 
-    `middle`, `reach`: as of `points_at`.
+    `cell_centre`, `cell_extent`: as in `points_at`.
     """
-    own = list(regions)
-    whole = np.ones((1, 1))  # a map of a single cell peaks in the middle
-    chance = float(np.mean([region.mean() for region in own])) if own else 0.0
-    return Pointing(
-        len(own), share_pointed(maps, own, cell_centre, cell_extent), chance, share_pointed([whole] * len(own), own)
-    )
+    regions = list(regions)
+    accuracy = pointing_accuracy(maps, regions, cell_centre, cell_extent)
+    chance = float(np.mean([region.mean() for region in regions])) if regions else 0.0
+    single_cell = np.ones((1, 1))  # peaks in the centre of the image
+    return Pointing(len(regions), accuracy, chance, pointing_accuracy([single_cell] * len(regions), regions))

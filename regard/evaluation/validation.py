@@ -1,4 +1,4 @@
-"""What training looks at now and then: the loss on held-out pairs, and the scores of real outputs for them."""
+"""Validation during training: loss, BLEU, chrF or CIDEr-D of greedy outputs, and attention entropy on held-out data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from regard.data.batch import Example
 from regard.data.batching import BatchingSettings, BatchStream
 from regard.data.corpus import Corpus
-from regard.data.examples import corpus_resampler, encode_pairs
+from regard.data.examples import encode_pairs
 from regard.data.prepare_captions import CaptionCorpus, caption_examples
 from regard.data.tokenizer import Tokenizer
 from regard.errors import LineWarning
@@ -23,33 +23,34 @@ from regard.models import Model, device_of
 from regard.pipeline import Captioner, Translator
 from regard.training.loss import Loss, Objective
 
-__all__ = ["CaptionValidation", "Validation", "corpus_resampler", "encode_pairs", "validation"]
-
+__all__ = ["CaptionValidator", "TranslationValidator", "make_validator"]
 
 GREEDY = {"beam": 1, "groups": 1, "mbr": False, "sample": False, "temperature": 1.0, "top_k": None, "top_p": None}
-"""What makes any search greedy."""
+"""Search settings that make any search greedy."""
 
 
-class _Validation(ABC):
-    """Called with a model, gives `loss` (nats a piece, not smoothed), scores of what greedy search finds, and under
-    `attention` the entropy of each layer that reads, in nats.
+class _Validator(ABC):
+    """The `validate` callable of the trainer: called with a model, it returns values for the journal.
+
+    These are `loss` (nats per token, without label smoothing), scores of the outputs of greedy search, and under
+    `attention` the entropy of each attention layer in nats.
     """
 
-    def __init__(self, held_out: list[Example], tokenizer: Tokenizer, settings: FolderSettings) -> None:
-        self.batches = BatchStream(held_out, BatchingSettings(tokens=4096), seed=0)
+    def __init__(self, examples: list[Example], tokenizer: Tokenizer, settings: FolderSettings) -> None:
+        self.batches = BatchStream(examples, BatchingSettings(tokens=4096), seed=0)
         self.tokenizer = tokenizer
         self.settings = settings.with_values(search={**settings.search.model_dump(), **GREEDY})
 
     def __call__(self, model: Model) -> dict[str, Any]:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LineWarning)  # every model says things again and again before it has learnt
+            warnings.simplefilter("ignore", LineWarning)  # early in training every model repeats itself
             scores = self._scores(model)
-        some = self.batches.epoch(0)[0].batch().to(device_of(model))
-        return {"loss": self._loss(model), **scores, "attention": attention_entropy(model, some)}
+        batch = self.batches.epoch(0)[0].batch().to(device_of(model))
+        return {"loss": self._loss(model), **scores, "attention": attention_entropy(model, batch)}
 
     @abstractmethod
     def _scores(self, model: Model) -> dict[str, float]:
-        """Of what the model writes."""
+        """Return the scores of the model's outputs."""
 
     @torch.no_grad()
     def _loss(self, model: Model) -> float:
@@ -58,39 +59,36 @@ class _Validation(ABC):
         return sum(float(loss.cross_entropy) for loss in losses) / sum(loss.tokens for loss in losses)
 
 
-class Validation(_Validation):
-    """Of translations: `chrf` and `bleu`."""
+class TranslationValidator(_Validator):
+    """Validates a translator: loss on all pairs, `chrf` and `bleu` on the first `max_outputs`."""
 
-    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: FolderSettings, most: int) -> None:
-        """At most so many pairs are translated."""
+    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, settings: FolderSettings, max_outputs: int) -> None:
         super().__init__(encode_pairs(corpus.sources, corpus.targets, tokenizer), tokenizer, settings)
-        self.sources, self.targets = corpus.sources[:most], corpus.targets[:most]
+        self.sources, self.targets = corpus.sources[:max_outputs], corpus.targets[:max_outputs]
 
     def _scores(self, model: Model) -> dict[str, float]:
-        translated = Translator(model, self.tokenizer, self.settings).translate(self.sources)
-        return chrf_and_bleu([found.text for found in translated], self.targets)
+        translations = Translator(model, self.tokenizer, self.settings).translate(self.sources)
+        return chrf_and_bleu([translation.text for translation in translations], self.targets)
 
 
-class CaptionValidation(_Validation):
-    """Of captions, against all that people gave: `chrf`, `bleu` and `cider`."""
+class CaptionValidator(_Validator):
+    """Validates a captioner: loss on all captions, `chrf`, `bleu` and `cider` on the first `max_outputs` images."""
 
-    def __init__(self, scenes: CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, most: int) -> None:
-        """At most so many pictures are captioned."""
-        held_out, _, _ = caption_examples(scenes, tokenizer, captions_per_image=5)
-        super().__init__(held_out, tokenizer, settings)
-        self.pictures, self.references = scenes.images[:most], scenes.caption_set.references[:most]
+    def __init__(self, corpus: CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, max_outputs: int) -> None:
+        examples, _, _ = caption_examples(corpus, tokenizer, captions_per_image=5)
+        super().__init__(examples, tokenizer, settings)
+        self.images, self.references = corpus.images[:max_outputs], corpus.caption_set.references[:max_outputs]
 
     def _scores(self, model: Model) -> dict[str, float]:
-        captioned = Captioner(model, self.tokenizer, self.settings).caption(list(self.pictures))
-        return validation_scores(
-            [found.text for found in captioned], self.references, tokenizer_for(self.settings.tokenizer)
-        )
+        captions = Captioner(model, self.tokenizer, self.settings).caption(list(self.images))
+        tokenize = tokenizer_for(self.settings.tokenizer)
+        return validation_scores([caption.text for caption in captions], self.references, tokenize)
 
 
-def validation(
-    data: Corpus | CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, most: int
-) -> Validation | CaptionValidation:
-    """What training is watched by; at most so many outputs are made at each look."""
+def make_validator(
+    data: Corpus | CaptionCorpus, tokenizer: Tokenizer, settings: FolderSettings, max_outputs: int
+) -> TranslationValidator | CaptionValidator:
+    """Make the trainer's `validate` callable for sentence pairs or captioned images; `max_outputs` are decoded."""
     if isinstance(data, CaptionCorpus):
-        return CaptionValidation(data, tokenizer, settings, most)
-    return Validation(data, tokenizer, settings, most)
+        return CaptionValidator(data, tokenizer, settings, max_outputs)
+    return TranslationValidator(data, tokenizer, settings, max_outputs)

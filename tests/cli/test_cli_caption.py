@@ -11,7 +11,7 @@ import pytest
 from albums import COLOURS, noise
 from command import CAPTIONER, Command, sets
 
-from regard.evaluation.caption_metrics import each_cider, tokens, words
+from regard.evaluation.caption_metrics import cider_scores, tokens, words
 from regard.pipeline import Captioner, load_captioner
 from regard.settings import read_toml
 from regard.training.journal import read
@@ -160,7 +160,7 @@ def test_scores_against_all_references(regard: Command, captioner: Path, album: 
     files = list(dict.fromkeys(file for file, _ in rows))
     references = [[text for name, text in rows if name == file] for file in files]
     outputs = [each.text for each in model.caption([album / "images" / file for file in files])]
-    each = each_cider(outputs, references)
+    each = cider_scores(outputs, references)
     assert told["CIDEr-D"]["score"] == pytest.approx(sum(each) / len(each))
     assert lines[5].split()[1] == f"{told['CIDEr-D']['score']:.2f}"
 

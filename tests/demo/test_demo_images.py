@@ -60,7 +60,7 @@ def test_gold_captions_are_true_and_point_where_they_look(language: str) -> None
     found = judge([_looking_right(each, 1, language) for each in apart], apart, language, READ)
     assert found.share == 1
     assert found.pointing.words == sum(len(each.captions[language][1].nouns) for each in apart)
-    assert found.pointing.share > 0.9, "the middle of a cell may lie outside a small thing"
+    assert found.pointing.accuracy > 0.9, "the middle of a cell may lie outside a small thing"
     assert found.pointing.chance < 0.1
 
 
@@ -70,7 +70,7 @@ def test_captions_of_others_are_neither_true_nor_pointing() -> None:
     assert (wrong.share, wrong.pointing.words) == (0, 0)
     blind = judge([_caption(each.captions["en"][0].text, {}) for each in scenes], scenes, "en", READ)
     assert blind.share == 1
-    assert blind.pointing.share < 0.2
+    assert blind.pointing.accuracy < 0.2
 
 
 def test_the_recipe_is_one(tmp_path: Path) -> None:

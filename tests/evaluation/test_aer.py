@@ -15,7 +15,7 @@ from regard.attention.alignment import (
     symmetrise,
 )
 from regard.data.word_alignments import format_pharaoh, read_gold, read_pharaoh
-from regard.evaluation.aer import Gold, agreeing_choices, alignment_scores, best_choice, links_of, share_on_gold
+from regard.evaluation.aer import Gold, agreeing_choices, alignment_scores, best_choice, extract_choice_links, argmax_accuracy
 from regard.pipeline import Translation
 
 
@@ -46,7 +46,7 @@ def test_the_best_head_is_found_wherever_it_is() -> None:
     reading = _readings({"low": np.stack([wrong, wrong]), "high": np.stack([wrong, right])})
     choice, scores = best_choice([reading], [Gold.of(each) for each in links])
     assert (choice.layer, choice.head, scores.aer) == ("high", 1, 0.0)
-    assert share_on_gold([reading], links, choice) == 1.0
+    assert argmax_accuracy([reading], links, choice) == 1.0
 
 
 def test_a_consumed_read_is_that_of_the_next_row() -> None:
@@ -114,7 +114,7 @@ def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> Non
     assert (one.layer, one.head, one.shifted) == ("f", 1, False)
     assert other is not None
     assert (other.layer, other.head, agreement) == ("g", 0, 1.0)
-    assert links_of([forward], one) == [[(1, 0), (0, 1)]]
+    assert extract_choice_links([forward], one) == [[(1, 0), (0, 1)]]
 
 
 def test_with_one_model_a_read_agrees_with_itself() -> None:

@@ -15,7 +15,7 @@ from regard.errors import DataError
 from regard.evaluation.bootstrap import paired_bootstrap
 from regard.evaluation.caption_metrics import (
     caption_scores,
-    each_cider,
+    cider_scores,
     tokenizer_for,
     tokens,
     validation_scores,
@@ -82,19 +82,19 @@ def test_cider_equals_the_equations() -> None:
 
 def test_what_must_hold_of_cider() -> None:
     outputs = [own[0] for own in REFERENCES]
-    perfect = each_cider(outputs, [[text] for text in outputs])
+    perfect = cider_scores(outputs, [[text] for text in outputs])
     assert perfect == pytest.approx([1000.0] * 3)
     order = [2, 0, 1]
-    some = each_cider(["a dog", "men talk", "a box"], REFERENCES)
+    some = cider_scores(["a dog", "men talk", "a box"], REFERENCES)
     assert [some[i] for i in order] == pytest.approx(
-        each_cider([["a dog", "men talk", "a box"][i] for i in order], [REFERENCES[i] for i in order])
+        cider_scores([["a dog", "men talk", "a box"][i] for i in order], [REFERENCES[i] for i in order])
     )
-    assert each_cider(["", "x y z", "a box"], REFERENCES)[:2] == [0.0, 0.0]
-    assert each_cider(["a dog"], [["a dog"]]) == [0.0], "of one picture nothing is rare"
-    worse = each_cider(["a dog runs on grass grass grass grass", *outputs[1:]], REFERENCES)[0]
-    assert worse < each_cider(outputs, REFERENCES)[0]
-    assert each_cider(["A DOG runs, on grass!", *outputs[1:]], REFERENCES)[0] == pytest.approx(
-        each_cider(outputs, REFERENCES)[0]
+    assert cider_scores(["", "x y z", "a box"], REFERENCES)[:2] == [0.0, 0.0]
+    assert cider_scores(["a dog"], [["a dog"]]) == [0.0], "of one picture nothing is rare"
+    worse = cider_scores(["a dog runs on grass grass grass grass", *outputs[1:]], REFERENCES)[0]
+    assert worse < cider_scores(outputs, REFERENCES)[0]
+    assert cider_scores(["A DOG runs, on grass!", *outputs[1:]], REFERENCES)[0] == pytest.approx(
+        cider_scores(outputs, REFERENCES)[0]
     )
     with pytest.raises(DataError, match="at least one reference"):
         cider_d([["a"]], [[]])
@@ -122,7 +122,7 @@ def test_scores_and_their_signatures() -> None:
     # By hand: of 12 words 12 are in a reference; the lengths nearest to 5, 2 and 5 are 5, 2 and 5.
     assert found["BLEU-1"].value == pytest.approx(100)
     assert found["exact"].value == pytest.approx(100 / 3)
-    assert found["CIDEr-D"].value == pytest.approx(np.mean(each_cider(outputs, REFERENCES)))
+    assert found["CIDEr-D"].value == pytest.approx(np.mean(cider_scores(outputs, REFERENCES)))
     assert found["BLEU-2"].signature.startswith("nrefs:2|pictures:3|smooth:none|tok:words|regard:")
     assert found["CIDEr-D"].signature.startswith("nrefs:2|pictures:3|n:4|sigma:6|idf:references|tok:words|")
     uneven = caption_scores(outputs, [REFERENCES[0], REFERENCES[1][:1], REFERENCES[2]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regard.errors import UsageError
-from regard.evaluation.pointing import Pointing, pointing_game, points_at, share_pointed
+from regard.evaluation.pointing import Pointing, pointing_game, points_at, pointing_accuracy
 
 
 def test_the_peak_is_looked_up_in_pixels() -> None:
@@ -17,8 +17,8 @@ def test_the_peak_is_looked_up_in_pixels() -> None:
     assert points_at(weights, region), "row 1.5 of 2 is pixel 75 of 100, column 0.5 of 2 pixel 15 of 60"
     other = np.zeros((100, 60), bool)
     other[:50] = True
-    assert share_pointed([weights, weights], [region, other]) == 0.5
-    assert share_pointed([], []) == 0
+    assert pointing_accuracy([weights, weights], [region, other]) == 0.5
+    assert pointing_accuracy([], []) == 0
 
 
 def test_cells_may_look_near_their_upper_left_corner() -> None:
@@ -27,8 +27,8 @@ def test_cells_may_look_near_their_upper_left_corner() -> None:
     region[55, 3] = True
     assert points_at(weights, region, 0.1), "row 1.1 of 2 is pixel 55 of 100, column 0.1 of 2 pixel 3 of 60"
     assert not points_at(weights, region)
-    assert pointing_game([weights], [region], 0.1).share == 1
-    assert pointing_game([weights], [region]).share == 0
+    assert pointing_game([weights], [region], 0.1).accuracy == 1
+    assert pointing_game([weights], [region]).accuracy == 0
 
 
 def test_the_last_cells_may_hang_over_the_edge() -> None:
@@ -55,6 +55,6 @@ def test_the_game_is_told_with_what_blind_pointing_would_hit() -> None:
     found = pointing_game([looked, looked], [corner, middle])
     assert found == Pointing(2, 0.0, 3 / 32, 0.5)
     corner[:11] = True
-    assert pointing_game([looked, looked], [corner, middle]).share == 0.5
+    assert pointing_game([looked, looked], [corner, middle]).accuracy == 0.5
     assert str(found) == "0.0 % of 2 words (chance 9.4 %, middle of the picture 50.0 %)"
     assert pointing_game([], []) == Pointing(0, 0.0, 0.0, 0.0)

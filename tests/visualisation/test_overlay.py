@@ -163,8 +163,8 @@ def test_cells_lie_around_their_centres(centre: float, across: list[float]) -> N
         r, c = divmod(s, 3)
         assert (outline.x, outline.width) == pytest.approx((across[c], across[c + 1] - across[c]))
         assert (outline.y, outline.height) == pytest.approx((down[r], down[r + 1] - down[r]))
-        with Image.open(io.BytesIO(veil.content)) as image:
-            clear = np.asarray(image)[..., 3] == 0
+        with Image.open(io.BytesIO(veil.content)) as veil_image:
+            clear = np.asarray(veil_image)[..., 3] == 0
         rows, columns = clear.any(1), clear.any(0)
         assert clear.sum() == rows.sum() * columns.sum(), "one rectangle is not veiled"
         assert rows.mean() * 60 == pytest.approx(outline.height, abs=60 / 2 / 16)

@@ -198,4 +198,5 @@ def _agreement(attributions: Attributions) -> str:
     from regard.evaluation.faithfulness import format_correlation
 
     pairs = zip(attributions.names, attributions.agreement, strict=True)
-    return f"rank correlation with attributions: {', '.join(f'{name} {format_correlation(value)}' for name, value in pairs)}"
+    correlations = (f"{name} {format_correlation(value)}" for name, value in pairs)
+    return f"rank correlation with attributions: {', '.join(correlations)}"

@@ -111,7 +111,7 @@ def erasure(model: Model, source: Sequence[int], target: Sequence[int], readings
         [token for token, word in zip(source, readings.source_words, strict=True) if word != erased]
         for erased in range(count)
     ]
-    full, *others = force_decode(model, [list(source), *shortened], [list(target)] * (count + 1), watched=False)
+    full, *others = force_decode(model, [list(source), *shortened], [list(target)] * (count + 1), with_attention=False)
     losses = np.stack([full.log_probs - other.log_probs for other in others], 1)  # (T tokens, S words)
     return merge_words(losses, range(count), readings.target_words).weights
 

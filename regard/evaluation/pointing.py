@@ -21,8 +21,8 @@ def points_at(
 ) -> bool:
     """Return whether the centre of the largest cell of a map (rows, columns) lies in a region (Y, X) of the image.
 
-    `cell_centre`: the point that a cell stands for, as a share of its side. `cell_extent`: height and width of all cells
-    together, as shares of the image.
+    `cell_centre`: the point that a cell stands for, as a share of its side. `cell_extent`: height and width of all
+    cells together, as shares of the image.
     """
     if weights.ndim != 2 or region.ndim != 2 or 0 in (*weights.shape, *region.shape):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Choosing the read that aligns best, and counting how often it is right."""
+"""Alignment error rate, symmetrisation, and the choice of layer, head and row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from regard.attention.alignment import (
     symmetrise,
 )
 from regard.data.word_alignments import format_pharaoh, read_gold, read_pharaoh
-from regard.evaluation.aer import Gold, agreeing_choices, alignment_scores, best_choice, extract_choice_links, argmax_accuracy
+from regard.evaluation.aer import (
+    Gold,
+    agreeing_choices,
+    alignment_scores,
+    argmax_accuracy,
+    best_choice,
+    extract_choice_links,
+)
 from regard.pipeline import Translation
 
 
@@ -30,7 +37,7 @@ def _readings(weights: dict[str, np.ndarray]) -> Readings:
     )
 
 
-def test_source_pieces_are_summed_and_target_pieces_averaged() -> None:
+def test_source_tokens_are_summed_and_target_tokens_averaged() -> None:
     weights = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.1, 0.1, 0.3], [0.0, 0.6, 0.4, 0.0], [0, 0, 0, 1]], np.float32)
     words = merge_words(weights, (0, 1, 1, -1), (0, 0, 1, -1))
     np.testing.assert_allclose(words.weights, [[0.3, 0.35], [0.0, 1.0]], atol=1e-6)
@@ -38,18 +45,18 @@ def test_source_pieces_are_summed_and_target_pieces_averaged() -> None:
     np.testing.assert_allclose(words.weights.sum(1) + words.special_weights, 1, atol=1e-6)
 
 
-def test_the_best_head_is_found_wherever_it_is() -> None:
+def test_the_best_head_is_found_in_any_layer() -> None:
     links = [frozenset({(1, 0), (0, 1)})]
     wrong, right = np.zeros((4, 4), np.float32), np.zeros((4, 4), np.float32)
     wrong[:, 3] = 1
     right[0:2, 1], right[2:, 0] = 1, 1
     reading = _readings({"low": np.stack([wrong, wrong]), "high": np.stack([wrong, right])})
-    choice, scores = best_choice([reading], [Gold.of(each) for each in links])
+    choice, scores = best_choice([reading], [Gold.of(sentence) for sentence in links])
     assert (choice.layer, choice.head, scores.aer) == ("high", 1, 0.0)
     assert argmax_accuracy([reading], links, choice) == 1.0
 
 
-def test_a_consumed_read_is_that_of_the_next_row() -> None:
+def test_a_shifted_row_is_the_next_one() -> None:
     rows = np.eye(4, dtype=np.float32)[None]
     reading = _readings({"only": rows})
     np.testing.assert_allclose(reading.words("only", 0, shifted=True).weights, [[0, 1.0], [0.0, 0.0]])
@@ -74,7 +81,7 @@ def test_the_error_rate_is_that_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("line", ["0-", "1", "a-b", "0-0,1-1", "0~1", "²-0"])
-def test_what_is_no_link_is_refused(line: str) -> None:
+def test_malformed_links_are_refused(line: str) -> None:
     with pytest.raises(ValueError, match="wanted pairs such as 0-0"):
         read_gold(line)
     with pytest.raises(ValueError, match="wanted pairs such as 0-0"):
@@ -85,13 +92,13 @@ def test_two_directions_make_one_alignment() -> None:
     forward, backward = {(0, 0), (1, 1), (2, 1), (4, 3)}, {(0, 0), (1, 1), (1, 2), (3, 4)}
     assert symmetrise(forward, backward, "intersection") == [(0, 0), (1, 1)]
     assert symmetrise(forward, backward, "union") == sorted(forward | backward)
-    # (2, 1) and (1, 2) stand next to (1, 1), and each has a word that was alone; (4, 3) touches nothing that is in.
+    # (2, 1) and (1, 2) are neighbours of (1, 1), and each adds an unlinked word; (4, 3) has no linked neighbour.
     assert symmetrise(forward, backward, "grow-diag") == [(0, 0), (1, 1), (1, 2), (2, 1)]
-    # Of the rest in order: (3, 4) joins two words alone, and so does (4, 3).
+    # Of the rest in order: (3, 4) links two unlinked words, and so does (4, 3).
     assert symmetrise(forward, backward, "grow-diag-final") == sorted(forward | backward)
 
 
-def test_a_read_can_be_linked_from_both_its_sides() -> None:
+def test_links_can_be_extracted_from_both_axes() -> None:
     weights = np.array([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1]], np.float32)
     assert extract_links(weights) == [(0, 0), (0, 1)]
     assert extract_links(weights, "intersection") == [(0, 0)]
@@ -102,7 +109,7 @@ def test_a_read_can_be_linked_from_both_its_sides() -> None:
 def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> None:
     right, wrong = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]], np.eye(4, dtype=np.float32)[[0, 0, 1, 3]]
     forward = _readings({"f": np.stack([wrong, right])})  # x y → b c, z → a
-    turned = Readings(
+    transposed = Readings(
         forward.target,
         forward.source,
         forward.target_words,
@@ -110,17 +117,17 @@ def test_without_gold_the_heads_of_two_directions_that_agree_are_chosen() -> Non
         {"g": np.stack([np.eye(4, dtype=np.float32)[[2, 0, 0, 3]], np.eye(4, dtype=np.float32)[[3, 3, 3, 3]]])},
         {"g": "cross"},
     )
-    one, other, agreement = agreeing_choices([forward], [turned])
-    assert (one.layer, one.head, one.shifted) == ("f", 1, False)
-    assert other is not None
-    assert (other.layer, other.head, agreement) == ("g", 0, 1.0)
-    assert extract_choice_links([forward], one) == [[(1, 0), (0, 1)]]
+    choice, reverse, agreement = agreeing_choices([forward], [transposed])
+    assert (choice.layer, choice.head, choice.shifted) == ("f", 1, False)
+    assert reverse is not None
+    assert (reverse.layer, reverse.head, agreement) == ("g", 0, 1.0)
+    assert extract_choice_links([forward], choice) == [[(1, 0), (0, 1)]]
 
 
-def test_with_one_model_a_read_agrees_with_itself() -> None:
+def test_with_one_model_a_head_agrees_with_itself() -> None:
     sharp, flat = np.eye(4, dtype=np.float32)[[1, 1, 0, 3]], np.eye(4, dtype=np.float32)[[0, 0, 0, 3]]
-    one, other, agreement = agreeing_choices([_readings({"f": np.stack([flat, sharp])})])
-    assert (one.head, one.shifted, other, agreement) == (1, False, None, 1.0)
+    choice, reverse, agreement = agreeing_choices([_readings({"f": np.stack([flat, sharp])})])
+    assert (choice.head, choice.shifted, reverse, agreement) == (1, False, None, 1.0)
 
 
 def test_self_attention_is_merged_into_words_too() -> None:
@@ -131,10 +138,10 @@ def test_self_attention_is_merged_into_words_too() -> None:
         roles={"e": "encoder", "d": "decoder"},
         weights={"e": encoder, "d": decoder},
     )
-    own = reading.words("e")
-    np.testing.assert_allclose(own.weights, [[0.25, 0.5], [0.25, 0.5]])
-    np.testing.assert_allclose(own.special_weights, 0.25)
-    past = reading.words("d")  # x and y are one word: it reads the beginning, then the beginning and x
+    encoder_words = reading.words("e")
+    np.testing.assert_allclose(encoder_words.weights, [[0.25, 0.5], [0.25, 0.5]])
+    np.testing.assert_allclose(encoder_words.special_weights, 0.25)
+    past = reading.words("d")  # x and y are one word: it attends to the beginning, then to the beginning and x
     np.testing.assert_allclose(past.weights, [[0.25, 0.0], [2 / 3, 0.0]], atol=1e-6)
     np.testing.assert_allclose(past.special_weights, [0.75, 1 / 3], atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Scores of captions: against values worked out by hand, against another implementation, and by what must hold."""
+"""Caption metrics: against values worked out by hand, against another implementation, and by their invariants."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFERENCES = [
 
 
 def _cider_d(outputs: list[list[str]], references: list[list[list[str]]]) -> list[float]:
-    """CIDEr-D as the paper's equations have it, written down without a thought for speed (coco-caption's choices)."""
+    """CIDEr-D straight from the paper's equations with coco-caption's constants, without optimisation."""
 
     def grams(text: list[str], n: int) -> list[tuple[str, ...]]:
         return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
@@ -59,9 +59,9 @@ def _cider_d(outputs: list[list[str]], references: list[list[list[str]]]) -> lis
 
 
 def test_cider_by_hand() -> None:
-    # Two pictures; "a" is said of both and weighs nothing, "b" and "c" weigh log 2 each. Runs of one word: the
-    # caption "a b" has the vector (b: log 2), its reference "a b" the same: cosine 1. Of two: "a b" is said of one
-    # picture, cosine 1. There are no longer runs: (1 + 1 + 0 + 0) / 4 = 0.5, times 10, in percent.
+    # Two images; "a" is in the references of both and weighs nothing, "b" and "c" weigh log 2 each. Runs of one word: the
+    # caption "a b" has the vector (b: log 2), its reference "a b" the same: cosine 1. Of two: "a b" is in the references
+    # of one image, cosine 1. There are no longer runs: (1 + 1 + 0 + 0) / 4 = 0.5, times 10, in percent.
     assert cider_d([["a", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]]) == pytest.approx([500.0, 0.0])
     # "a b b": b comes twice and counts once: 1 · 1 / (2 · 1). The pair "a b" is 1 of the two: 1 / √2 · exp(−1/72).
     wanted = 1000 / 4 * math.exp(-1 / 72) * (1 / 2 + 1 / math.sqrt(2))
@@ -69,28 +69,28 @@ def test_cider_by_hand() -> None:
 
 
 def test_cider_equals_the_equations() -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     vocabulary = "a the dog cat runs sits on grass red".split()  # noqa: SIM905
 
     def text() -> list[str]:
-        return chance.choices(vocabulary, k=chance.randint(0, 9))
+        return rng.choices(vocabulary, k=rng.randint(0, 9))
 
-    references = [[text() for _ in range(chance.randint(1, 4))] for _ in range(12)]
+    references = [[text() for _ in range(rng.randint(1, 4))] for _ in range(12)]
     outputs = [text() for _ in range(12)]
     assert cider_d(outputs, references) == pytest.approx(_cider_d(outputs, references))
 
 
-def test_what_must_hold_of_cider() -> None:
+def test_invariants_of_cider() -> None:
     outputs = [own[0] for own in REFERENCES]
     perfect = cider_scores(outputs, [[text] for text in outputs])
     assert perfect == pytest.approx([1000.0] * 3)
     order = [2, 0, 1]
-    some = cider_scores(["a dog", "men talk", "a box"], REFERENCES)
-    assert [some[i] for i in order] == pytest.approx(
+    scores = cider_scores(["a dog", "men talk", "a box"], REFERENCES)
+    assert [scores[i] for i in order] == pytest.approx(
         cider_scores([["a dog", "men talk", "a box"][i] for i in order], [REFERENCES[i] for i in order])
     )
     assert cider_scores(["", "x y z", "a box"], REFERENCES)[:2] == [0.0, 0.0]
-    assert cider_scores(["a dog"], [["a dog"]]) == [0.0], "of one picture nothing is rare"
+    assert cider_scores(["a dog"], [["a dog"]]) == [0.0], "with one image nothing is rare"
     worse = cider_scores(["a dog runs on grass grass grass grass", *outputs[1:]], REFERENCES)[0]
     assert worse < cider_scores(outputs, REFERENCES)[0]
     assert cider_scores(["A DOG runs, on grass!", *outputs[1:]], REFERENCES)[0] == pytest.approx(
@@ -123,16 +123,18 @@ def test_scores_and_their_signatures() -> None:
     assert found["BLEU-1"].value == pytest.approx(100)
     assert found["exact"].value == pytest.approx(100 / 3)
     assert found["CIDEr-D"].value == pytest.approx(np.mean(cider_scores(outputs, REFERENCES)))
-    assert found["BLEU-2"].signature.startswith("nrefs:2|pictures:3|smooth:none|tok:words|regard:")
-    assert found["CIDEr-D"].signature.startswith("nrefs:2|pictures:3|n:4|sigma:6|idf:references|tok:words|")
+    assert found["BLEU-2"].signature.startswith("nrefs:2|images:3|smooth:none|tok:words|regard:")
+    assert found["CIDEr-D"].signature.startswith("nrefs:2|images:3|n:4|sigma:6|idf:references|tok:words|")
     uneven = caption_scores(outputs, [REFERENCES[0], REFERENCES[1][:1], REFERENCES[2]])
     assert uneven[0].signature.startswith("nrefs:var|")
-    seen = validation_scores(outputs, REFERENCES)
-    assert seen == pytest.approx({"chrf": found["chrF"].value, "bleu": four.score, "cider": found["CIDEr-D"].value})
+    validation = validation_scores(outputs, REFERENCES)
+    assert validation == pytest.approx(
+        {"chrf": found["chrF"].value, "bleu": four.score, "cider": found["CIDEr-D"].value}
+    )
 
 
-def test_pictures_may_have_different_numbers_of_references() -> None:
-    """A reference more that says the same changes nothing: fewer references are fewer, not empty ones."""
+def test_images_may_have_different_numbers_of_references() -> None:
+    """A repeated reference changes nothing: missing references are missing, not empty."""
     outputs = ["two dogs", "a man"]
     uneven = [["two brown dogs run on the grass"], ["a man", "a tall man in a hat"]]
     even = [uneven[0] * 2, uneven[1]]
@@ -153,32 +155,32 @@ def test_scores_of_formulas() -> None:
     assert found["BLEU-1"] == pytest.approx(100 * 7 / 8)
 
 
-def test_a_paired_bootstrap_finds_what_is_there() -> None:
-    chance = np.random.default_rng(0)
-    pictures = chance.normal(50, 20, 400)
-    one = (pictures + chance.normal(0, 5, 400)).tolist()
-    other = (pictures + 2 + chance.normal(0, 5, 400)).tolist()
-    found = paired_bootstrap(one, other, draws=2000)
+def test_a_paired_bootstrap_finds_a_true_difference() -> None:
+    rng = np.random.default_rng(0)
+    images = rng.normal(50, 20, 400)
+    first = (images + rng.normal(0, 5, 400)).tolist()
+    second = (images + 2 + rng.normal(0, 5, 400)).tolist()
+    found = paired_bootstrap(first, second, draws=2000)
     assert found.low < found.difference < found.high
-    assert found.difference == pytest.approx(np.mean(other) - np.mean(one))
+    assert found.difference == pytest.approx(np.mean(second) - np.mean(first))
     assert found.low > 0
     assert found.p < 0.01
     # The interval is that of the normal distribution: 1.96 standard errors.
-    error = np.std(np.array(other) - one) / 20
+    error = np.std(np.array(second) - first) / 20
     assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.1)
-    assert paired_bootstrap(one, other, draws=2000) == found, "the draws are the same each time"
-    turned = paired_bootstrap(other, one, draws=2000)
-    assert turned.p == found.p
-    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
+    assert paired_bootstrap(first, second, draws=2000) == found, "the draws are the same each time"
+    swapped = paired_bootstrap(second, first, draws=2000)
+    assert swapped.p == found.p
+    assert (swapped.low, swapped.high) == pytest.approx((-found.high, -found.low))
 
 
-def test_a_paired_bootstrap_finds_nothing_where_nothing_is() -> None:
-    chance = np.random.default_rng(1)
-    values = [paired_bootstrap(*chance.normal(0, 1, (2, 60)).tolist(), draws=400).p for _ in range(60)]
+def test_a_paired_bootstrap_finds_no_difference_between_equals() -> None:
+    rng = np.random.default_rng(1)
+    values = [paired_bootstrap(*rng.normal(0, 1, (2, 60)).tolist(), draws=400).p for _ in range(60)]
     assert np.mean(np.array(values) < 0.05) < 0.15
     same = paired_bootstrap([1.0, 2.0], [1.0, 2.0], draws=99)
     assert (same.difference, same.low, same.high, same.p) == (0, 0, 0, 1)
     assert str(same) == "+0.00 (95 % interval +0.00 to +0.00), p = 1.0000"
     assert str(paired_bootstrap([1.0, 2.0], [0.5, 1.0], draws=99)).endswith("p < 0.02")
-    with pytest.raises(DataError, match="wanted those of the same"):
+    with pytest.raises(DataError, match="wanted scores of the same items"):
         paired_bootstrap([1.0], [1.0, 2.0])

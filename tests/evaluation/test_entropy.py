@@ -1,4 +1,4 @@
-"""The entropy of attention against the weights that were watched, padding left out."""
+"""Attention entropy against the recorded weights, without padding."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ EXAMPLES = [Example([5, 6, 7, EOS], [8, 9, 4, EOS]), Example([4, EOS], [6, EOS])
 
 
 @pytest.mark.parametrize("settings", pairs(2, reads=["text"]))
-def test_it_is_the_mean_over_the_real_pieces_of_each_sentence_alone(settings: ModelSettings) -> None:
+def test_it_is_the_mean_over_the_tokens_of_each_sentence_alone(settings: ModelSettings) -> None:
     model = make(settings)
-    found = attention_entropy(model, collate(EXAMPLES))
+    entropy = attention_entropy(model, collate(EXAMPLES))
     sums: dict[str, list[float]] = {}
     for example in EXAMPLES:
         alone = collate([example])
         with watch(model) as readings, torch.no_grad():
             model(Batch(alone.source, None), alone.target_in)
         for name, weights in readings.items():
-            for row in weights.transpose(1, 2).flatten(0, 1):  # (pieces, H, S)
+            for row in weights.transpose(1, 2).flatten(0, 1):  # (tokens, H, S)
                 entropies = [-sum(w * math.log(w) for w in head if w > 0) for head in row.tolist()]
                 sums.setdefault(name, []).append(sum(entropies) / len(entropies))
-    assert found.keys() == sums.keys()
+    assert entropy.keys() == sums.keys()
     for name, values in sums.items():
-        assert found[name] == pytest.approx(sum(values) / len(values), abs=1e-4)
-        assert 0 <= found[name] <= math.log(5)
+        assert entropy[name] == pytest.approx(sum(values) / len(values), abs=1e-4)
+        assert 0 <= entropy[name] <= math.log(5)

@@ -1,4 +1,4 @@
-"""What mattered, against plain computations of the same."""
+"""Saliency, erasure and rank correlation, against plain computations of the same."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ def test_ranks_are_correlated_as_by_hand() -> None:
     assert rank_correlation([1, 1, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / math.sqrt(4.5 * 5))
     assert math.isnan(rank_correlation([1, 1], [1, 2]))
     rows = np.array([[1, 2], [1, 1]], np.float32)
-    assert agreement(rows, np.array([[3, 4], [5, 6]], np.float32)) == pytest.approx(1), "a flat row says nothing"
+    assert agreement(rows, np.array([[3, 4], [5, 6]], np.float32)) == pytest.approx(1), "a constant row is left out"
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
-def test_gradients_are_those_of_small_changes(kind: str, tmp_path: Path) -> None:
+def test_gradients_equal_finite_differences(kind: str, tmp_path: Path) -> None:
     folder(tmp_path / "run", kind, kind)
     translator = regard.load(tmp_path / "run")
     model, source = translator.model, translator.encode(LINE)
     target = translator.tokenizer.target.encode("I was")
-    found = gradient_times_input(model, source, target)  # type: ignore[arg-type]
-    assert found.shape == (len(target) + 1, len(source))
-    ids, wanted = torch.tensor([source]), [*target, EOS]
+    saliency = gradient_times_input(model, source, target)  # type: ignore[arg-type]
+    assert saliency.shape == (len(target) + 1, len(source))
+    ids, labels = torch.tensor([source]), [*target, EOS]
 
-    def likely(scaled: int, by: float) -> list[float]:
-        """With the embedding of one source piece made longer."""
+    def log_probs(scaled: int, by: float) -> list[float]:
+        """Return the log-probabilities with the embedding of one source token lengthened."""
         calls = []
 
-        def longer(_: object, __: object, output: torch.Tensor) -> torch.Tensor:
+        def lengthen(_: object, __: object, output: torch.Tensor) -> torch.Tensor:
             calls.append(output)
             if len(calls) > 1:
                 return output
@@ -58,51 +58,50 @@ def test_gradients_are_those_of_small_changes(kind: str, tmp_path: Path) -> None
             changed[:, scaled] *= 1 + by
             return changed
 
-        handle = model.encoder.embedding.register_forward_hook(longer)  # type: ignore[union-attr]
+        handle = model.encoder.embedding.register_forward_hook(lengthen)  # type: ignore[union-attr]
         with torch.no_grad():
             logits = model.project(model(Batch(ids), torch.tensor([[BOS, *target]])))  # type: ignore[operator]
         handle.remove()
-        told = logits[0].double().log_softmax(-1)
-        return [float(told[t, piece]) for t, piece in enumerate(wanted)]
+        values = logits[0].double().log_softmax(-1)
+        return [float(values[t, token]) for t, token in enumerate(labels)]
 
     for s in range(len(source)):
-        slopes = [abs(a - b) / 2e-3 for a, b in zip(likely(s, 1e-3), likely(s, -1e-3), strict=True)]
-        np.testing.assert_allclose(found[:, s], slopes, rtol=2e-2, atol=3e-3)
+        slopes = [abs(a - b) / 2e-3 for a, b in zip(log_probs(s, 1e-3), log_probs(s, -1e-3), strict=True)]
+        np.testing.assert_allclose(saliency[:, s], slopes, rtol=2e-2, atol=3e-3)
 
 
-def test_leaving_out_is_scored_by_teacher_forcing_without_the_word(tmp_path: Path) -> None:
+def test_erasure_is_scored_by_teacher_forcing_without_the_word(tmp_path: Path) -> None:
     folder(tmp_path / "run", end=-3.0)
     translator = regard.load(tmp_path / "run")
     readings = translator.translate(LINE, readings=True)[0].readings
     assert readings is not None
     target, words = translator.tokenizer.target.ids(readings.target)[:-1], LINE.split()
     source = translator.encode(LINE)
-    lost = erasure(translator.model, source, target, readings)  # type: ignore[arg-type]
-    assert lost.shape == (len(readings.target_text), len(words))
-    whole = translator.score(LINE, translator.tokenizer.target.decode(target))
+    losses = erasure(translator.model, source, target, readings)  # type: ignore[arg-type]
+    assert losses.shape == (len(readings.target_text), len(words))
     found = measure_faithfulness(translator, LINE, target, readings, last_layer(readings))
-    np.testing.assert_array_equal(found.erasure, lost)
+    np.testing.assert_array_equal(found.erasure, losses)
+    assert math.isfinite(translator.score(LINE, translator.tokenizer.target.decode(target)))
     assert "rank correlation of attention with gradient × input" in str(found)
-    assert math.isfinite(whole)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_a_story_holds_the_translation_and_its_search(beam: int, tmp_path: Path) -> None:
+def test_an_explanation_holds_the_translation_and_its_search(beam: int, tmp_path: Path) -> None:
     folder(tmp_path / "run", end=-2.0)
-    told = explain(regard.load(tmp_path / "run"), f"  {LINE} ", beam=beam)
+    explanation = explain(regard.load(tmp_path / "run"), f"  {LINE} ", beam=beam)
     plain = regard.load(tmp_path / "run").translate(LINE, beam=beam)[0]
-    assert told.translation.text == plain.text
-    story = told.data
-    assert story.source == tuple(LINE.split())
-    assert " ".join(story.target) == plain.text
-    assert len(story.steps) == len(plain.tokens) + 1
-    for t, step in enumerate(story.steps):
+    assert explanation.translation.text == plain.text
+    data = explanation.data
+    assert data.source == tuple(LINE.split())
+    assert " ".join(data.target) == plain.text
+    assert len(data.steps) == len(plain.tokens) + 1
+    for t, step in enumerate(data.steps):
         wins = [node for node in step.nodes if node.wins]
         assert len(wins) == 1
-        assert wins[0].token == story.tokens[t]
-        assert [piece for piece, _, taken in step.candidates if taken] == [story.tokens[t]]
+        assert wins[0].token == data.tokens[t]
+        assert [token for token, _, chosen in step.candidates if chosen] == [data.tokens[t]]
         if t:
-            assert story.steps[t - 1].nodes[wins[0].parent].wins
-    assert {layer.role for layer in story.layers} == {"cross", "encoder", "decoder"}
-    assert story.attributions is not None
-    assert story.attributions.weights[0].shape == (len(story.target), 4)
+            assert data.steps[t - 1].nodes[wins[0].parent].wins
+    assert {layer.role for layer in data.layers} == {"cross", "encoder", "decoder"}
+    assert data.attributions is not None
+    assert data.attributions.weights[0].shape == (len(data.target), 4)

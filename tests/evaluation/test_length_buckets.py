@@ -1,4 +1,4 @@
-"""chrF by length: each sentence in one bucket, each bucket as scored alone."""
+"""chrF by length: each sentence is in one bucket, and each bucket is scored as if alone."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def test_buckets_hold_every_sentence_and_their_own_score() -> None:
     assert by_length([], [], [[]]) == []
 
 
-def test_intervals_are_sacrebleus_also_where_a_side_is_empty() -> None:
+def test_intervals_equal_sacrebleus_even_if_a_side_is_empty() -> None:
     sources, references = ["a b", "c d e", "f"], ["one two three", "four five", "six seven eight nine"]
     outputs = ["one two", "four fire", "six seven nine"]
     (bucket,) = by_length(sources, outputs, [references])
-    theirs = CHRF().corpus_score(outputs, [references], n_bootstrap=500)
-    assert (bucket.chrf, bucket.low) == pytest.approx((theirs.score, theirs._mean - theirs._ci), abs=1e-4)
+    reference = CHRF().corpus_score(outputs, [references], n_bootstrap=500)
+    assert (bucket.chrf, bucket.low) == pytest.approx((reference.score, reference._mean - reference._ci), abs=1e-4)
     (bucket,) = by_length(["A man.", "A man."], ["Ein Mann.", ""], [["Ein Mann.", ""]])
     assert bucket.sentences == 2
     assert bucket.low <= bucket.chrf

@@ -1,4 +1,4 @@
-"""Scores are sacreBLEU's own, with their signatures."""
+"""Corpus scores equal sacreBLEU's, with their signatures."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def test_scores_are_sacrebleus() -> None:
     assert all("version:" in score.signature for score in found.values())
 
 
-def test_what_training_watches_is_the_same() -> None:
-    watched = chrf_and_bleu(OUTPUTS, REFERENCES)
+def test_validation_scores_are_the_same() -> None:
+    validation = chrf_and_bleu(OUTPUTS, REFERENCES)
     found = {score.name: score.value for score in scores(OUTPUTS, [REFERENCES])}
-    assert watched == {"chrf": pytest.approx(found["chrF"]), "bleu": pytest.approx(found["BLEU"])}
+    assert validation == {"chrf": pytest.approx(found["chrF"]), "bleu": pytest.approx(found["BLEU"])}
 
 
 def test_more_references_help() -> None:
-    one, two = (scores(OUTPUTS, sets)[0].value for sets in ([REFERENCES], [REFERENCES, OUTPUTS]))
-    assert two == pytest.approx(100)
-    assert one < two
+    single, double = (scores(OUTPUTS, sets)[0].value for sets in ([REFERENCES], [REFERENCES, OUTPUTS]))
+    assert double == pytest.approx(100)
+    assert single < double
 
 
 def test_uneven_files_are_refused() -> None:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from regard.errors import UsageError
-from regard.evaluation.pointing import Pointing, pointing_game, points_at, pointing_accuracy
+from regard.evaluation.pointing import Pointing, pointing_accuracy, pointing_game, points_at
 
 
-def test_the_peak_is_looked_up_in_pixels() -> None:
-    weights = np.array([[0.1, 0.2], [0.6, 0.1]])  # the lower left quarter of the picture
+def test_the_peak_is_converted_to_pixels() -> None:
+    weights = np.array([[0.1, 0.2], [0.6, 0.1]])  # the lower left quarter of the image
     region = np.zeros((100, 60), bool)
     assert not points_at(weights, region)
     region[75, 15] = True
@@ -21,7 +21,7 @@ def test_the_peak_is_looked_up_in_pixels() -> None:
     assert pointing_accuracy([], []) == 0
 
 
-def test_cells_may_look_near_their_upper_left_corner() -> None:
+def test_cell_centres_may_lie_near_the_upper_left_corner() -> None:
     weights = np.array([[0.1, 0.2], [0.6, 0.1]])
     region = np.zeros((100, 60), bool)
     region[55, 3] = True
@@ -37,24 +37,24 @@ def test_the_last_cells_may_hang_over_the_edge() -> None:
     region[96:] = True
     assert points_at(weights, region, 0.5 / 32, (1.28, 1.0))
     assert not points_at(weights, region, 0.5 / 32)
-    assert points_at(weights, region, 0.5, (1.28, 1.0)), "its middle lies beyond the picture: the last pixel counts"
+    assert points_at(weights, region, 0.5, (1.28, 1.0)), "its centre lies beyond the image: the last pixel counts"
 
 
-def test_what_is_no_map_is_refused() -> None:
+def test_arrays_that_are_no_maps_are_refused() -> None:
     with pytest.raises(UsageError, match=r"wanted weights \(rows, columns\)"):
         points_at(np.zeros(3), np.zeros((2, 2), bool))
     with pytest.raises(UsageError, match=r"got shapes \(1, 0\)"):
         points_at(np.zeros((1, 0)), np.zeros((2, 2), bool))
 
 
-def test_the_game_is_told_with_what_blind_pointing_would_hit() -> None:
-    corner, middle = np.zeros((40, 40), bool), np.zeros((40, 40), bool)
+def test_the_game_has_baselines_that_ignore_the_image() -> None:
+    corner, centre = np.zeros((40, 40), bool), np.zeros((40, 40), bool)
     corner[:10, :20] = True  # an eighth of the picture
-    middle[15:25, 15:25] = True  # a sixteenth
-    looked = np.array([[0.7, 0.1], [0.1, 0.1]])  # peaks at pixel 10, 10
-    found = pointing_game([looked, looked], [corner, middle])
+    centre[15:25, 15:25] = True  # a sixteenth
+    attention = np.array([[0.7, 0.1], [0.1, 0.1]])  # peaks at pixel 10, 10
+    found = pointing_game([attention, attention], [corner, centre])
     assert found == Pointing(2, 0.0, 3 / 32, 0.5)
     corner[:11] = True
-    assert pointing_game([looked, looked], [corner, middle]).accuracy == 0.5
-    assert str(found) == "0.0 % of 2 words (chance 9.4 %, middle of the picture 50.0 %)"
+    assert pointing_game([attention, attention], [corner, centre]).accuracy == 0.5
+    assert str(found) == "0.0 % of 2 words (chance 9.4 %, centre of the image 50.0 %)"
     assert pointing_game([], []) == Pointing(0, 0.0, 0.0, 0.0)

@@ -78,10 +78,10 @@ def _attention_sections(data: ExplanationData, t: int) -> list[Section]:
     if data.image:
         marks = veiled(data.image, weights.reshape(data.image.grid), MARGIN, 0.0, IMAGE)
         return [("image", marks, data.image.size(IMAGE)[1])]
-    words = _wrapped(data.source)
+    words, shares = _wrapped(data.source), weights.tolist()
     return [
-        ("source", _source(words, weights), _height(words)),
-        ("context", _context(data.source, weights), CONTEXT_HEIGHT),
+        ("source", _source(words, shares), _height(words)),
+        ("context", _context(data.source, shares), CONTEXT_HEIGHT),
     ]
 
 
@@ -108,8 +108,7 @@ def _moved_down(mark: Mark, by: float) -> Mark:
     return replace(mark, y=mark.y + by)
 
 
-def _source(words: Sequence[Slot], weights: Iterable[float]) -> Iterator[Mark]:
-    weights = [float(weight) for weight in weights]
+def _source(words: Sequence[Slot], weights: Sequence[float]) -> Iterator[Mark]:
     ceiling = max(MIN_CEILING, *weights)
     for (x, y, width, text), weight in zip(words, weights, strict=True):
         shade = level(weight, ceiling)
@@ -118,11 +117,11 @@ def _source(words: Sequence[Slot], weights: Iterable[float]) -> Iterator[Mark]:
         yield Text(x + width / 2, y + ROW / 2 - 1.5 + MIDLINE * SIZE, text, SIZE, paint, "middle")
 
 
-def _context(source: Sequence[str], weights: Iterable[float]) -> Iterator[Mark]:
+def _context(source: Sequence[str], weights: Sequence[float]) -> Iterator[Mark]:
     """Draw one bar of source words in order, as wide as their weights; small weights are left empty."""
     width, x = WIDTH - 2 * MARGIN, MARGIN
     yield Box(MARGIN, 0.0, width, 32.0, "rule", outline=1.0)
-    for word, weight in zip(source, map(float, weights), strict=True):
+    for word, weight in zip(source, weights, strict=True):
         if weight < MIN_SHARE:
             continue
         part, shade = weight * width, max(12, level(weight))

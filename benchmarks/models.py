@@ -36,7 +36,7 @@ def settings(model: str) -> dict[str, Any]:
     else:
         shape = model.removeprefix("hybrid-")
         size = SHAPES[shape].size
-        wide = {"size": max(size, 256), "embedding": size, "attention": size}
+        wide = {"size": max(size, 256), "embedding": size, "attention_size": size}
         values = {"encoder": settings(shape)["encoder"], "decoder": {"kind": "recurrent", **wide}}
     return values
 

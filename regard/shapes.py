@@ -1,20 +1,20 @@
 """The axis letters that every signature in Regard uses, and no others.
 
-    B  sentences (or images) of a batch
-    K  beams of a sentence
+    B  sentences (or images) in a batch
+    K  beams per sentence
     N  hypotheses, N = B·K: row b·K + k is beam k of sentence b
     R  rows of a memory: B sentences, or N hypotheses
     T  queries, or target positions
     S  entries of a memory, or source positions
     H  heads
-    E  size of a key per head (E' of a value per head, written `Ev`)
-    D  size of the model (`Dk`, `Dv` where keys and values come in sizes of their own)
-    L  rows of a summary: the last states of each layer, cells after hiddens
-    V  pieces in a vocabulary
+    E  key size per head (E' of a value per head, written `Ev`)
+    D  model size (`Dk`, `Dv` for keys and values of other sizes)
+    L  rows of a summary: the last states of each layer, hidden states before cells
+    V  tokens in a vocabulary
     C  channels, Y rows and X columns of an image
 
-Masks are called `keep`, are boolean, and True means: may be read.
-Annotations are jaxtyping's, so that the tests check what a signature says.
+Masks are called `keep`, are boolean, and True means: may be attended to.
+Annotations are jaxtyping's, so the tests check them.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from prepare import BOS, EOS, PAD, UNK
 
 POSITIONS = 512
 NAMES = {
-    "entrance.embedding": "embed_tokens",
+    "input_embedding.embedding": "embed_tokens",
     "self_attention.query": "self_attn.q_proj",
     "self_attention.key": "self_attn.k_proj",
     "self_attention.value": "self_attn.v_proj",

@@ -25,7 +25,7 @@ RUN = {
 
 GRU = {
     "encoder": {"embedding": 512, "dropout": 0.2},
-    "decoder": {"embedding": 512, "attention": 512, "dropout": 0.2},
+    "decoder": {"embedding": 512, "attention_size": 512, "dropout": 0.2},
 }
 
 

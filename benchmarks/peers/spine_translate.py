@@ -63,7 +63,9 @@ def _model(options: TranslationOptions, vocabulary: int) -> Any:
     model = build(ModelSettings.parse(preset("rnn-bahdanau")["model"], "preset"), vocabulary, vocabulary, True)
     tensors = load_file(options.folder / "regard" / "model.safetensors")
     named = {
-        re.sub(r"\.networks\.(\d+)\.(\w+?)_l0", r".network.\2_l\1", name).replace(".cross_attention.", ".read."): tensor
+        re.sub(r"\.layers\.(\d+)\.(\w+?)_l0", r".network.\2_l\1", name)
+        .replace("cross_attention", "read")
+        .replace("context_proj", "context"): tensor
         for name, tensor in tensors.items()
     }
     with torch.no_grad():

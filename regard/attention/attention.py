@@ -1,4 +1,8 @@
-"""The one read that every model makes: score the query against every key, softmax, answer with the weighted sum."""
+"""Multi-head attention: score each query against every key, mask, softmax, and average the values.
+
+Padding masks enter here: `Attention.prepare` takes `keep` (True = may be attended to) with the keys and values, and
+`attention_mask` combines it with the causal mask and the window. A new kind of attention is a new score: `scores`.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,26 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from regard.attention import heads as side_by_side
 from regard.attention import local
+from regard.attention.heads import fold_beams, merge_heads, split_heads, unfold_beams
 from regard.attention.memory import Memory
-from regard.attention.scores import SCORES, score
+from regard.attention.scores import SCORES, build_score
 from regard.attention.unfused import attend_unfused
 from regard.attention.watch import active_recorders
+from regard.errors import ConfigurationError
 from regard.shapes import Bool, Float, Tensor
 
 __all__ = ["Attention", "attention_mask", "masked_softmax"]
 
 
 class Attention(nn.Module):
-    """Attention with one or many heads (Vaswani et al. 2017, section 3.2.2).
+    """Multi-head attention with any score (Vaswani et al. 2017, section 3.2.2); with one head, any earlier kind too.
 
-    `role` says what is read ("encoder", "decoder", "cross") and travels with the readings. Queries have `query_size`,
-    entries `entry_size`; both are projected to `size`, cut into `heads`. With `raw_values` (one head) the answer is
-    the weighted sum of the entries themselves and nothing is projected after it: the lean read of recurrent decoders.
-    With `raw_keys` queries and entries are compared as they are; so one head reads by a score with weights of its own.
+    `role` ("encoder", "decoder" or "cross") travels with the recorded weights. Queries have `query_size`, entries
+    `entry_size`; both are projected to `size` and split into `heads`. Two options need a single head. Without
+    `project_values` the result is the weighted sum of the entries themselves, with no output projection, as in
+    recurrent decoders. Without `project_keys` queries and entries are compared as they are; so are they, with one
+    head, by a score that has a matrix between them. Raises ConfigurationError if the heads do not divide the size.
     """
 
     def __init__(
@@ -34,23 +40,21 @@ class Attention(nn.Module):
         size: int,
         heads: int = 1,
         score_name: str = "scaled_dot",
-        raw_values: bool = False,
-        raw_keys: bool = False,
+        project_keys: bool = True,
+        project_values: bool = True,
     ) -> None:
         super().__init__()
-        assert not raw_values or heads == 1, "raw values are read with one head"
-        assert size % heads == 0, f"size {size} cannot be cut into {heads} heads"
+        _check_heads(size, heads, project_keys, project_values)
         linear = SCORES[score_name].linear
-        raw_keys = raw_keys or (linear and heads == 1)
-        assert not raw_keys or heads == 1, "raw keys are read with one head"
-        asked, answering = (query_size, entry_size) if raw_keys else (size, size)
+        project_keys = project_keys and not (linear and heads == 1)
+        score_query_size, score_key_size = (size, size) if project_keys else (query_size, entry_size)
         self.role, self.heads, self.size = role, heads, size
-        self.value_size = entry_size if raw_values else size
-        self.score = score(score_name, heads, answering // heads, asked // heads)
-        self.query = nn.Identity() if raw_keys else nn.Linear(query_size, size, bias=not linear)
-        self.key = nn.Identity() if raw_keys else nn.Linear(entry_size, size, bias=not linear)
-        self.value = nn.Identity() if raw_values else nn.Linear(entry_size, size)
-        self.output = nn.Identity() if raw_values else nn.Linear(size, query_size)
+        self.value_size = size if project_values else entry_size
+        self.score = build_score(score_name, heads, score_key_size // heads, score_query_size // heads)
+        self.query = nn.Linear(query_size, size, bias=not linear) if project_keys else nn.Identity()
+        self.key = nn.Linear(entry_size, size, bias=not linear) if project_keys else nn.Identity()
+        self.value = nn.Linear(entry_size, size) if project_values else nn.Identity()
+        self.output = nn.Linear(size, query_size) if project_values else nn.Identity()
         for layer in (self.query, self.key, self.value, self.output):
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_uniform_(layer.weight)
@@ -63,25 +67,25 @@ class Attention(nn.Module):
         values: Float[Tensor, "R S Dv"],
         keep: Bool[Tensor, "R S"] | None = None,
     ) -> Memory:
-        """Project what will be read, once. Hidden entries become zero: 0 · NaN would leak through every product."""
-        return Memory(*self.entries(keys, values, keep), keep)
+        """Project keys and values, once. Hidden entries become zero: 0 · NaN would leak through every product."""
+        return Memory(*self.keys_and_values(keys, values, keep), keep)
 
-    def entries(
+    def keys_and_values(
         self, keys: Float[Tensor, "R S Dk"], values: Float[Tensor, "R S Dv"], keep: Bool[Tensor, "R S"] | None = None
     ) -> tuple[Float[Tensor, "R H S Da"], Float[Tensor, "R H S Dh"]]:
-        """The keys and values of what `prepare` makes of them, for each head."""
+        """Return the projected keys and values per head, as `prepare` puts them into a memory."""
         if keep is None:
             k, v = self.key(keys), self.value(values)
         else:
-            seen, same = keep.unsqueeze(-1), values is keys
-            keys = keys.masked_fill(~seen, 0)
-            values = keys if same else values.masked_fill(~seen, 0)
-            k, v = self.key(keys) * seen, self.value(values) * seen
-        return self.score.prepare(side_by_side.split_heads(k, self.heads)), side_by_side.split_heads(v, self.heads)
+            visible, same = keep.unsqueeze(-1), values is keys
+            keys = keys.masked_fill(~visible, 0)
+            values = keys if same else values.masked_fill(~visible, 0)
+            k, v = self.key(keys) * visible, self.value(values) * visible
+        return self.score.prepare(split_heads(k, self.heads)), split_heads(v, self.heads)
 
     def empty(self, rows: int) -> Memory:
-        """A memory with nothing in it yet: the start of a cache."""
-        like = next(self.parameters())  # that may be split over several processes, which the memory is not
+        """Return a memory without entries: the start of a KV cache."""
+        like = next(self.parameters())  # `new_empty` of a sharded parameter would be sharded, which memories are not
         sizes = self.score.query_size, self.value_size // self.heads
         keys, values = (torch.empty(rows, self.heads, 0, size, dtype=like.dtype, device=like.device) for size in sizes)
         return Memory(keys, values)
@@ -89,40 +93,41 @@ class Attention(nn.Module):
     def forward(
         self, query: Float[Tensor, "N T D"], memory: Memory, causal: bool = False, window: int | None = None
     ) -> Float[Tensor, "N T Dv"]:
-        """Read `memory` with each query; K = N // R queries in a row share one of its R rows.
+        """Attend to `memory` with each query; K = N // R consecutive queries share one of its R rows.
 
-        `causal`: query t of T sees the entries up to S − T + t. `window`: and none farther than so many entries away,
-        counting those that may be read.
+        `causal`: query t of T sees the entries up to S − T + t. `window`: it sees no entry farther away than this,
+        counting visible entries only.
         """
         result: Tensor = self.output(self.attend(self.query(query), memory, causal, window))
         return result
 
     def attend(
-        self, asked: Float[Tensor, "N T D"], memory: Memory, causal: bool = False, window: int | None = None
+        self, query: Float[Tensor, "N T D"], memory: Memory, causal: bool = False, window: int | None = None
     ) -> Float[Tensor, "N T Dv"]:
-        """The same between the projections: `asked` is the query after its own, and none comes after the answer."""
-        N, T, _ = asked.shape
-        assert not causal or memory.rows == N, "a causal read is of one's own past: a memory for each query row"
-        q = side_by_side.fold_beams(side_by_side.split_heads(asked.to(memory.keys.dtype), self.heads), memory.rows)
-        watching, own = active_recorders(self), memory.rows == N and memory.entries == T
-        if window is not None and own and local.blocks_pay_off(T, window) and local.is_contiguous(memory.keep):
-            keep = attention_mask(memory, T, causal, window) if watching else None
+        """Attend without projections: the query is projected already, and the result has yet to be."""
+        N, T, _ = query.shape
+        assert not causal or memory.rows == N, "causal attention needs a memory row for each query row"
+        q = fold_beams(split_heads(query.to(memory.keys.dtype), self.heads), memory.rows)
+        recorders, is_self = active_recorders(self), memory.rows == N and memory.entries == T
+        if window is not None and is_self and local.blocks_pay_off(T, window) and local.is_contiguous(memory.keep):
+            keep = attention_mask(memory, T, causal, window) if recorders else None
             blocks, _ = self._attend(*local.to_blocks(q, memory, causal, window))
-            answer, weights = local.from_blocks(blocks, N, T), None
+            context, weights = local.from_blocks(blocks, N, T), None
         else:
             keep = attention_mask(memory, T, causal, window)
             if keep is not None and keep.shape[2] > 1 and memory.rows < N:
-                keep = keep.repeat(1, 1, N // memory.rows, 1)  # each of the queries that share a row has its own T
-            answer, weights = self._attend(q, memory, keep)
-        if watching:
+                keep = keep.repeat(1, 1, N // memory.rows, 1)  # (R, 1, K·T, S), as the folded queries
+            context, weights = self._attend(q, memory, keep)
+        if recorders:
             if weights is None:
                 with torch.autocast(q.device.type, enabled=False):
                     weights = masked_softmax(self.score(q.float(), memory.keys.float()), keep)
-            for watched in watching:
-                watched.record(self, side_by_side.unfold_beams(weights, N))
-        return side_by_side.merge_heads(side_by_side.unfold_beams(answer, N))
+            for recorder in recorders:
+                recorder.record(self, unfold_beams(weights, N))
+        return merge_heads(unfold_beams(context, N))
 
     def _attend(self, q: Tensor, memory: Memory, keep: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Return the weighted values, and the weights if the kernel formed them."""
         keys, values, dot = memory.keys, memory.values, self.score.as_dot(q)
         cpu = q.device.type == "cpu"
         low = q.dtype == keys.dtype == values.dtype == torch.bfloat16
@@ -130,7 +135,7 @@ class Attention(nn.Module):
             return attend_unfused(dot[0], keys, values, keep, dot[1]), None
         if cpu and not low and keys.dtype != torch.float64:
             keys, values = keys.float(), values.float()
-        # Elsewhere autocast goes on where it was asked for, and never begins here: by itself it would read in float16.
+        # Off the CPU autocast stays on if the caller enabled it, and is never enabled here: its default is float16.
         with torch.autocast(q.device.type, enabled=not cpu and torch.is_autocast_enabled(q.device.type)):
             if dot is None:
                 weights = masked_softmax(self.score(q.to(keys.dtype), keys).float(), keep)
@@ -139,26 +144,42 @@ class Attention(nn.Module):
             return F.scaled_dot_product_attention(query.to(keys.dtype), keys, values, attn_mask=keep, scale=scale), None
 
 
+def _check_heads(size: int, heads: int, project_keys: bool, project_values: bool) -> None:
+    causes = []
+    if size % heads:
+        causes.append(f"attention of size {size} cannot be split into {heads} heads: choose a multiple of {heads}")
+    causes += [
+        f"attention without {name} takes one head, got {heads}"
+        for name, projected in (("project_keys", project_keys), ("project_values", project_values))
+        if heads > 1 and not projected
+    ]
+    if causes:
+        raise ConfigurationError(*causes)
+
+
 def attention_mask(memory: Memory, T: int, causal: bool, window: int | None = None) -> Bool[Tensor, "_ 1 _ S"] | None:
-    """Which entries each of T queries may read, or None for all. The newest query stands at the newest entry."""
+    """Combine padding mask, causal mask and window for T queries (True = visible), or None if all entries are.
+
+    The last query stands at the last entry, so that a causal mask fits a KV cache longer than T.
+    """
     keep = None if memory.keep is None else memory.keep[:, None, None, :]  # (R, 1, 1, S)
     if (not causal or T == 1) and window is None:
         return keep
     S, device = memory.entries, memory.keys.device
-    ahead = torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]  # (T, S)
-    seen = (ahead <= 0 if causal else torch.ones_like(ahead, dtype=torch.bool))[None, None]
+    offset = torch.arange(S, device=device) - torch.arange(S - T, S, device=device)[:, None]  # (T, S)
+    visible = (offset <= 0 if causal else torch.ones_like(offset, dtype=torch.bool))[None, None]
     if window is not None:
-        if memory.keep is not None and S:  # what may not be read stands between nobody
-            places = memory.keep.cumsum(1)
-            ahead = (places[:, None, :] - places[:, S - T :, None]).unsqueeze(1)  # (R, 1, T, S)
-        seen = seen & (ahead.abs() <= window)
-    return seen if keep is None else keep & seen
+        if memory.keep is not None and S:  # hidden entries do not count as distance
+            positions = memory.keep.cumsum(1)
+            offset = (positions[:, None, :] - positions[:, S - T :, None]).unsqueeze(1)  # (R, 1, T, S)
+        visible = visible & (offset.abs() <= window)
+    return visible if keep is None else keep & visible
 
 
 def masked_softmax(
     scores: Float[Tensor, "R H T S"], keep: Bool[Tensor, "#R 1 #T S"] | None
 ) -> Float[Tensor, "R H T S"]:
-    """Scores into weights that sum to one over the entries that may be read; a row with none of them gets zeros."""
+    """Turn scores into attention weights that sum to one over the visible entries; zeros in a row without any."""
     if keep is None:
         return scores.softmax(-1)
     hidden = ~keep

@@ -1,4 +1,4 @@
-"""Side by side: one vector cut into heads, heads glued together, beams folded over the memory they share."""
+"""Reshapes for multi-head attention: split and merge heads; fold beams that share a memory into the query axis."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ __all__ = ["fold_beams", "merge_heads", "split_heads", "unfold_beams"]
 
 
 def split_heads(vectors: Float[Tensor, "N T D"], heads: int) -> Float[Tensor, "N H T E"]:
-    """Cut each vector into `heads` equal parts."""
+    """Split each vector into `heads` equal parts."""
     N, T, D = vectors.shape
     return vectors.view(N, T, heads, D // heads).transpose(1, 2)
 
 
 def merge_heads(vectors: Float[Tensor, "N H T E"]) -> Float[Tensor, "N T D"]:
-    """Glue the heads of each vector together again."""
+    """Concatenate the heads of each vector; the inverse of `split_heads`."""
     return vectors.transpose(1, 2).flatten(2)
 
 
 def fold_beams(queries: Float[Tensor, "N H T E"], rows: int) -> Float[Tensor, "R H KT E"]:
-    """Put the K = N // R queries that read one memory side by side, so that the memory is not copied for each."""
+    """Put the K = N // R queries that share a memory row on one axis, so that the memory is not copied per beam."""
     if queries.shape[0] == rows:
         return queries
     N, H, T, E = queries.shape
@@ -27,10 +27,10 @@ def fold_beams(queries: Float[Tensor, "N H T E"], rows: int) -> Float[Tensor, "R
     return queries.view(rows, N // rows, H, T, E).transpose(1, 2).reshape(rows, H, -1, E)
 
 
-def unfold_beams(answers: Float[Tensor, "R H KT X"], N: int) -> Float[Tensor, "N H T X"]:
-    """Give each of the N queries its answers back; the inverse of `fold`."""
-    R, H, KT, X = answers.shape
+def unfold_beams(vectors: Float[Tensor, "R H KT X"], N: int) -> Float[Tensor, "N H T X"]:
+    """Give each of the N queries its own row again; the inverse of `fold_beams`."""
+    R, H, KT, X = vectors.shape
     if R == N:
-        return answers
+        return vectors
     K = N // R
-    return answers.view(R, H, K, KT // K, X).transpose(1, 2).reshape(N, H, KT // K, X)
+    return vectors.view(R, H, K, KT // K, X).transpose(1, 2).reshape(N, H, KT // K, X)

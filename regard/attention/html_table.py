@@ -1,4 +1,4 @@
-"""Readings as a small table of HTML, for notebooks: no program, no style sheet, nothing fetched."""
+"""Attention weights as a small HTML table for notebooks, without scripts, style sheets or downloads."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["table"]
+__all__ = ["weights_table"]
 
-MOST = 60  # words on a side; more do not fit on a screen
+MAX_WORDS = 60  # per side; more do not fit on a screen
 
 
-def table(source: Sequence[str], target: Sequence[str], weights: npt.ArrayLike, caption: str = "") -> str:
-    """Weights (target words, source words) as tinted cells, words at both sides; the number stands in the hint.
+def weights_table(source: Sequence[str], target: Sequence[str], weights: npt.ArrayLike, caption: str = "") -> str:
+    """Draw weights (target words, source words) as tinted cells with the words as headers and the numbers as tooltips.
 
     Of more than sixty words on a side the first are shown, and the caption says so.
     """
-    if max(len(source), len(target)) > MOST:
-        rows_and_columns = ((len(target), "rows"), (len(source), "columns"))
-        kept = " and ".join(f"the first {min(n, MOST)} of {n} {what}" for n, what in rows_and_columns)
-        caption = f"{caption}; {kept}" if caption else kept
+    if max(len(source), len(target)) > MAX_WORDS:
+        sides = ((len(target), "rows"), (len(source), "columns"))
+        shown = " and ".join(f"the first {min(n, MAX_WORDS)} of {n} {side}" for n, side in sides)
+        caption = f"{caption}; {shown}" if caption else shown
     numbers = np.asarray(weights, dtype=float)
-    head = "".join(f'<th scope="col" style="{_TURNED}">{escape(word)}</th>' for word in source[:MOST])
+    head = "".join(f'<th scope="col" style="{_TURNED}">{escape(word)}</th>' for word in source[:MAX_WORDS])
     rows = []
-    for t, word in enumerate(target[:MOST]):
-        cells = "".join(_cell(word, source[s], float(numbers[t, s])) for s in range(min(len(source), MOST)))
+    for t, word in enumerate(target[:MAX_WORDS]):
+        cells = "".join(_cell(word, source[s], float(numbers[t, s])) for s in range(min(len(source), MAX_WORDS)))
         rows.append(f'<tr><th scope="row" style="text-align:right">{escape(word)}</th>{cells}</tr>')
     below = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{below}<tr><td></td>{head}</tr>{''.join(rows)}</table>"

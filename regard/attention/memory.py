@@ -1,4 +1,4 @@
-"""The soft dictionary: keys and values side by side, and which entries may be read."""
+"""Keys, values and the padding mask that attention reads; grown by `append`, it is a decoder's KV cache."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["Memory"]
 
 @dataclass(frozen=True)
 class Memory:
-    """What a query can read: prepared keys, their values, and `keep` (True = may be read; None = everything may).
+    """Prepared keys, their values, and the mask `keep` (True = may be attended to; None = all entries may).
 
-    A memory never changes: a cache grows by making a longer one, so the shorter one can be read again.
+    A memory never changes: a KV cache grows by making a longer one, so the shorter one can be read again.
     """
 
     keys: Float[Tensor, "R H S E"]
@@ -32,32 +32,32 @@ class Memory:
         return self.keys.shape[2]
 
     def select(self, rows: Int[Tensor, " N"]) -> Memory:
-        """The memory of other rows: repeated, reordered or dropped, as `rows` names them."""
+        """Select rows by index: repeated, reordered or dropped."""
         keep = None if self.keep is None else self.keep.index_select(0, rows)
         return Memory(self.keys.index_select(0, rows), self.values.index_select(0, rows), keep)
 
     def append(self, keys: Float[Tensor, "R H T E"], values: Float[Tensor, "R H T Ev"]) -> Memory:
-        """The memory with T more entries at its end, all of which may be read."""
+        """Return the KV cache with T more entries at its end, all visible."""
         if self.entries == 0:
             return Memory(keys, values)
         keep = None if self.keep is None else F.pad(self.keep, (0, keys.shape[2]), value=True)
         return Memory(torch.cat([self.keys, keys], 2), torch.cat([self.values, values], 2), keep)
 
     def join(self, other: Memory) -> Memory:
-        """The rows of both, the shorter one padded at its end with entries that may not be read."""
+        """Concatenate the rows of two memories; the shorter one is padded at its end with hidden entries."""
         longest = max(self.entries, other.entries)
-        mine, theirs = self._padded(longest), other._padded(longest)
+        first, second = self._padded(longest), other._padded(longest)
         keep = None
-        if mine.keep is not None or theirs.keep is not None:
-            keep = torch.cat([mine._full_keep(), theirs._full_keep()])
-        return Memory(torch.cat([mine.keys, theirs.keys]), torch.cat([mine.values, theirs.values]), keep)
+        if first.keep is not None or second.keep is not None:
+            keep = torch.cat([first._full_keep(), second._full_keep()])
+        return Memory(torch.cat([first.keys, second.keys]), torch.cat([first.values, second.values]), keep)
 
     def _padded(self, entries: int) -> Memory:
-        more = entries - self.entries
-        if more == 0:
+        missing = entries - self.entries
+        if missing == 0:
             return self
-        keep = F.pad(self._full_keep(), (0, more), value=False)
-        return Memory(F.pad(self.keys, (0, 0, 0, more)), F.pad(self.values, (0, 0, 0, more)), keep)
+        keep = F.pad(self._full_keep(), (0, missing), value=False)
+        return Memory(F.pad(self.keys, (0, 0, 0, missing)), F.pad(self.values, (0, 0, 0, missing)), keep)
 
     def _full_keep(self) -> Tensor:
         if self.keep is not None:

@@ -1,4 +1,7 @@
-"""How well a key answers a query. A new kind of attention is a new score; all else is `Read`'s."""
+"""Attention scores: dot, scaled dot, general (bilinear), additive, cosine. Add a kind of attention here.
+
+A new kind is a subclass of `Score`, registered in `SCORES`; mask, softmax, average and heads are `Attention`'s.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,21 @@ import torch.nn.functional as F
 from torch import nn
 from torch.autograd.function import once_differentiable
 
+from regard.errors import ConfigurationError
 from regard.shapes import Float, Tensor
 
-__all__ = ["SCORES", "Additive", "Cosine", "Dot", "General", "ScaledDot", "Score", "ScoreName", "score"]
+__all__ = ["SCORES", "Additive", "Cosine", "Dot", "General", "ScaledDot", "Score", "ScoreName", "build_score"]
 
 ScoreName = Literal["dot", "scaled_dot", "general", "additive", "cosine", "cosine_fixed"]
 TEMPERATURE = 0.1
-"""Of cosines, which lie between −1 and 1: at 1 the best of twenty entries could not get a third of the weight."""
+"""Of cosine scores, which lie between −1 and 1: at temperature 1 the best of 20 entries gets less than a third."""
 
 
 class Score(nn.Module):
-    """One number for each query and key. Subclasses say it by `forward`, or by `as_dot` where it is a dot product.
+    """Attention score: one number per query and key. Subclasses define `forward`, or `as_dot` if it is a dot product.
 
-    `size` is that of a key in one head, `query_size` that of a query. `linear`: the score has a matrix of its own
-    between the two, which may then differ in size, and a `Read` with one head compares them without projecting them.
+    `size` is the key size per head, `query_size` that of a query. `linear`: the score has its own matrix between the
+    two, so their sizes may differ, and an `Attention` with one head leaves both unprojected.
     """
 
     linear: ClassVar[bool] = False
@@ -31,21 +35,22 @@ class Score(nn.Module):
     def __init__(self, heads: int, size: int, query_size: int | None = None) -> None:
         super().__init__()
         self.heads, self.size, self.query_size = heads, size, query_size or size
-        different = self.query_size != size and not self.linear
-        assert not different, f"queries of {query_size} cannot be compared with keys of {size} by {type(self).__name__}"
+        if self.query_size != size and not self.linear:
+            kind = type(self).__name__
+            raise ConfigurationError(f"{kind} compares queries and keys of one size, got {query_size} and {size}")
 
     def prepare(self, keys: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H S Eq"]:
-        """What can be computed from the keys once, before any query comes; as large as a query."""
+        """Transform the keys once, before any query comes, to the size of a query."""
         return keys
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float] | None:  # noqa: ARG002
-        """A query and a scale such that score = scale · query · key, or None if there are none."""
+        """Return a query and a scale such that score = scale · query · key; None if the score is no dot product."""
         return None
 
     def forward(self, query: Float[Tensor, "R H T E"], prepared: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H T S"]:
-        """The scores, from keys that were prepared."""
+        """Score each query against prepared keys."""
         dot = self.as_dot(query)
-        assert dot is not None, f"{type(self).__name__} needs as_dot or a forward of its own"
+        assert dot is not None, f"{type(self).__name__} must define as_dot or forward"
         return torch.matmul(dot[0], prepared.transpose(-1, -2)) * dot[1]
 
 
@@ -64,9 +69,9 @@ class ScaledDot(Score):
 
 
 class General(Score):
-    """q·Wk (Luong et al. 2015, section 3.1, `general`): bilinear, without a bias; query and key may differ in size.
+    """q·Wk (Luong et al. 2015, section 3.1, `general`): bilinear, without bias; query and key sizes may differ.
 
-    W meets the keys once, when they are prepared; a query then costs a dot product.
+    W is applied to the keys once, when they are prepared; a query then costs a dot product.
     """
 
     linear = True
@@ -77,44 +82,44 @@ class General(Score):
         self.matrix = nn.Parameter(torch.empty(heads, self.query_size, size).uniform_(-bound, bound))
 
     def prepare(self, keys: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H S Eq"]:
-        return torch.einsum("rhse,hqe->rhsq", keys, self.matrix)  # one product a head, not one a row
+        return torch.einsum("rhse,hqe->rhsq", keys, self.matrix)  # one matrix product per head, not per row
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float]:
         return query, 1.0
 
 
 class Cosine(Score):
-    """cos(q, k) / τ: direction alone counts, length does not. τ is learnt, one for each head (Henry et al. 2020)."""
+    """cos(q, k) / τ with a learnt temperature τ per head (Henry et al. 2020): vector lengths do not count."""
 
     def __init__(self, heads: int, size: int, query_size: int | None = None) -> None:
         super().__init__(heads, size, query_size)
         self.log_temperature = nn.Parameter(torch.full((heads,), math.log(TEMPERATURE)))
 
     def prepare(self, keys: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H S Eq"]:
-        return _directions(keys)
+        return _unit(keys)
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float]:
-        sharpness = torch.exp(-self.log_temperature)[:, None, None]
-        return _directions(query) * sharpness.to(query.dtype), 1.0
+        inverse = torch.exp(-self.log_temperature)[:, None, None]
+        return _unit(query) * inverse.to(query.dtype), 1.0
 
 
 class CosineFixed(Score):
     """cos(q, k) / τ with τ = 0.1."""
 
     def prepare(self, keys: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H S Eq"]:
-        return _directions(keys)
+        return _unit(keys)
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float]:
-        return _directions(query), 1 / TEMPERATURE
+        return _unit(query), 1 / TEMPERATURE
 
 
-def _directions(vectors: Tensor) -> Tensor:
-    """Vectors of length one; nothing stays nothing."""
+def _unit(vectors: Tensor) -> Tensor:
+    """Normalise vectors to length one; zeros stay zeros."""
     return F.normalize(vectors.float(), dim=-1).to(vectors.dtype)
 
 
 class Additive(Score):
-    """v·tanh(q + k) (Bahdanau et al. 2015, appendix A.1.2); the two projections inside the tanh are `Read`'s."""
+    """v·tanh(q + k) (Bahdanau et al. 2015, appendix A.1.2); the projections inside the tanh are `Attention`'s."""
 
     def __init__(self, heads: int, size: int, query_size: int | None = None) -> None:
         super().__init__(heads, size, query_size)
@@ -127,31 +132,31 @@ class Additive(Score):
 
 
 class _Additive(torch.autograd.Function):
-    """Keeps one tensor of (R, H, T, S, E) where autograd would keep two, and passes over it as seldom as can be."""
+    """Additive score that saves one (R, H, T, S, E) tensor for backward (autograd saves two), in few passes over it."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
-        bent = (query.unsqueeze(3) + keys.unsqueeze(2)).tanh_()
-        v = vector.to(bent.dtype)
-        ctx.save_for_backward(bent, v)
+        activated = (query.unsqueeze(3) + keys.unsqueeze(2)).tanh_()
+        v = vector.to(activated.dtype)
+        ctx.save_for_backward(activated, v)
         ctx.dtype = vector.dtype
         if len(v) == 1:  # one head: one product with a vector
-            return torch.mv(bent.view(-1, bent.shape[-1]), v[0]).view(bent.shape[:-1])
-        return torch.matmul(bent, v[:, None, :, None]).squeeze(-1)
+            return torch.mv(activated.view(-1, activated.shape[-1]), v[0]).view(activated.shape[:-1])
+        return torch.matmul(activated, v[:, None, :, None]).squeeze(-1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        bent, v = ctx.saved_tensors
-        weighed = gradient.to(bent.dtype).unsqueeze(-1)
+        activated, v = ctx.saved_tensors
+        gradient_col = gradient.to(activated.dtype).unsqueeze(-1)
         if len(v) == 1:
-            by_vector = torch.mv(bent.view(-1, bent.shape[-1]).t(), weighed.flatten())[None]
+            grad_vector = torch.mv(activated.view(-1, activated.shape[-1]).t(), gradient_col.flatten())[None]
         else:
-            by_vector = (bent * weighed).sum((0, 2, 3))
-        by_sums = torch.addcmul(v[:, None, None], bent * v[:, None, None], bent, value=-1).mul_(weighed)
-        by_query = by_sums.sum(3)
-        by_keys = by_sums.squeeze(2) if by_sums.shape[2] == 1 else by_sums.sum(2)
-        return by_query, by_keys, by_vector.to(ctx.dtype)
+            grad_vector = (activated * gradient_col).sum((0, 2, 3))
+        grad_sum = torch.addcmul(v[:, None, None], activated * v[:, None, None], activated, value=-1).mul_(gradient_col)
+        grad_query = grad_sum.sum(3)
+        grad_keys = grad_sum.squeeze(2) if grad_sum.shape[2] == 1 else grad_sum.sum(2)
+        return grad_query, grad_keys, grad_vector.to(ctx.dtype)
 
 
 SCORES: dict[str, type[Score]] = {
@@ -162,9 +167,9 @@ SCORES: dict[str, type[Score]] = {
     "cosine": Cosine,
     "cosine_fixed": CosineFixed,
 }
-assert set(SCORES) == set(get_args(ScoreName)), "every score can be named in a configuration"
+assert set(SCORES) == set(get_args(ScoreName)), "ScoreName must list the keys of SCORES"
 
 
-def score(name: str, heads: int, size: int, query_size: int | None = None) -> Score:
-    """The score called `name`, for keys of `size` in each of `heads` heads, and queries of the same size or another."""
+def build_score(name: str, heads: int, size: int, query_size: int | None = None) -> Score:
+    """Create the score `name` for `heads` heads, with keys of `size` and queries of `query_size` (default: `size`)."""
     return SCORES[name](heads, size, query_size)

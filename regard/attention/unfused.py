@@ -1,7 +1,7 @@
-"""Attention as two batched products in low precision: on a CPU, for sentences, quicker than the fused kernel.
+"""Unfused bfloat16 attention for CPUs: two batched matrix products, faster than the fused kernel on sentences.
 
-The bfloat16 backward of the fused kernel takes six times as long as what is here, its float32 backward half as long
-again, and a softmax over a short last axis four times as long as the same in five passes (docs/log.md, 2026-11-20).
+The fused kernel's bfloat16 backward takes six times as long as this one, its float32 backward one and a half times as
+long, and a softmax over a short last axis four times as long as the same in five passes (docs/log.md, 2026-11-20).
 """
 
 from __future__ import annotations
@@ -23,22 +23,24 @@ def attend_unfused(
     keep: Bool[Tensor, "#R 1 #T S"] | None,
     scale: float,
 ) -> Float[Tensor, "R H T Ev"]:
-    """The values weighed by softmax(scale · query · key); products in the dtype given, the softmax in float32."""
+    """Return softmax(scale · query · key) · values: products in the dtype of the inputs, the softmax in float32."""
     R, H, T, _ = query.shape
     shape = (R, H, T, keys.shape[2])
     if 0 in shape:
         return query.new_zeros(R, H, T, values.shape[3])
-    bias, some = query.new_zeros(1), None
+    bias, row_keep = query.new_zeros(1), None
     if keep is not None:
         bias = query.new_zeros(keep.shape).masked_fill_(~keep, torch.finfo(query.dtype).min / 2)
-        if not bool(keep.any(-1).all()):  # a row with nothing to read is to give zeros
-            some = keep.expand(shape).flatten(0, 1)
-    flat = (query.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1))
-    answer: Tensor = _Products.apply(*flat, bias.expand(shape).flatten(0, 1), some, scale)  # type: ignore[no-untyped-call]
-    return answer.view(R, H, T, -1)
+        if not bool(keep.any(-1).all()):  # a row without visible entries gives zeros
+            row_keep = keep.expand(shape).flatten(0, 1)
+    inputs = (query.flatten(0, 1), keys.flatten(0, 1), values.flatten(0, 1))
+    context: Tensor = _UnfusedAttention.apply(*inputs, bias.expand(shape).flatten(0, 1), row_keep, scale)  # type: ignore[no-untyped-call]
+    return context.view(R, H, T, -1)
 
 
-class _Products(torch.autograd.Function):
+class _UnfusedAttention(torch.autograd.Function):
+    """Softmax attention over rows of one head each, (R·H, T, E); saves the weights in low precision for backward."""
+
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, bias: Tensor, keep: Tensor | None, scale: float) -> Tensor:
         with torch.autocast("cpu", enabled=False):
@@ -57,8 +59,8 @@ class _Products(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Any:
         q, k, v, low = ctx.saved_tensors
         with torch.autocast("cpu", enabled=False):
-            weights, by_weight = low.float(), torch.bmm(gradient, v.transpose(1, 2)).float()
-            by_weight.sub_((by_weight * weights).sum(-1, keepdim=True))
-            by_score = by_weight.mul_(weights).mul_(ctx.scale).to(q.dtype)
-            by_value = torch.bmm(low.transpose(1, 2), gradient)
-            return torch.bmm(by_score, k), torch.bmm(by_score.transpose(1, 2), q), by_value, None, None, None
+            weights, grad_weights = low.float(), torch.bmm(gradient, v.transpose(1, 2)).float()
+            grad_weights.sub_((grad_weights * weights).sum(-1, keepdim=True))
+            grad_scores = grad_weights.mul_(weights).mul_(ctx.scale).to(q.dtype)
+            grad_values = torch.bmm(low.transpose(1, 2), gradient)
+            return torch.bmm(grad_scores, k), torch.bmm(grad_scores.transpose(1, 2), q), grad_values, None, None, None

@@ -1,4 +1,4 @@
-"""Watching attention from outside: weights are collected while someone listens, and cost nothing when nobody does."""
+"""Record attention weights from outside a model; nothing is computed unless a recorder is active."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from regard.shapes import Float, Tensor
 
 __all__ = ["AttentionRecorder", "active_recorders", "watch"]
 
-_RECORDERS: ContextVar[tuple[AttentionRecorder, ...]] = ContextVar("listeners", default=())
+_RECORDERS: ContextVar[tuple[AttentionRecorder, ...]] = ContextVar("recorders", default=())
 
 
 class AttentionRecorder(Mapping[str, Tensor]):
-    """The weights collected so far: layer name → (N, H, T, S), in the order the layers were first read.
+    """Recorded attention weights: layer name → (N, H, T, S), in the order in which the layers first ran.
 
-    Reads made one after another stand one below another on the T axis; a memory that grew meanwhile (a decoder's
-    own past) is filled up with zeros, the weight of entries that were not there yet.
+    Successive steps are concatenated on the T axis; if the memory grew meanwhile (a decoder's KV cache), earlier
+    steps are padded with zeros, the weight of entries that did not exist yet.
     """
 
     def __init__(self, names: dict[nn.Module, str], gradients: bool = False) -> None:
@@ -29,11 +29,11 @@ class AttentionRecorder(Mapping[str, Tensor]):
         self._recorded: dict[str, list[Tensor]] = {}
 
     def watches(self, module: nn.Module) -> bool:
-        """Whether this module is watched; those of other models are not ours to note."""
+        """True if the module belongs to the watched model, and has the wanted role."""
         return module in self._names
 
     def record(self, module: nn.Module, weights: Float[Tensor, "N H T S"]) -> None:
-        """Note the weights of one read."""
+        """Record the weights of one forward pass of `module`."""
         self._recorded.setdefault(self._names[module], []).append(weights if self._gradients else weights.detach())
 
     def __getitem__(self, name: str) -> Tensor:
@@ -50,23 +50,23 @@ class AttentionRecorder(Mapping[str, Tensor]):
 
 @contextmanager
 def watch(model: nn.Module, gradients: bool = False, role: str | None = None) -> Iterator[AttentionRecorder]:
-    """Collect every attention weight of `model` while the block runs: `with watch(model) as readings: …`.
+    """Record all attention weights of `model` while the block runs: `with watch(model) as readings: …`.
 
-    The weights are computed beside the same kernel, so that the outputs are the same to the bit. `model` may be a part
-    of one, such as a single read: only reads in it compute weights. With `gradients` they can be learnt from.
-    `role`: of the reads that have it ("encoder", "decoder", "cross") only.
+    The weights are computed beside the same kernel, so the outputs are unchanged to the bit. `model` may be part of a
+    model, such as a single `Attention`. With `gradients` the weights stay in the autograd graph. `role` restricts the
+    recording to the attentions of that role ("encoder", "decoder" or "cross").
     """
     modules = {module: name for name, module in model.named_modules()}
     if role is not None:
         modules = {module: name for module, name in modules.items() if getattr(module, "role", None) == role}
-    watched = AttentionRecorder(modules, gradients)
-    token = _RECORDERS.set((*_RECORDERS.get(), watched))
+    recorder = AttentionRecorder(modules, gradients)
+    token = _RECORDERS.set((*_RECORDERS.get(), recorder))
     try:
-        yield watched
+        yield recorder
     finally:
         _RECORDERS.reset(token)
 
 
 def active_recorders(module: nn.Module) -> tuple[AttentionRecorder, ...]:
-    """Who is watching this module in this thread, if anybody; one block may stand inside another."""
-    return tuple(watched for watched in _RECORDERS.get() if watched.watches(module))
+    """Return the recorders that watch this module in this thread or task; `watch` blocks may be nested."""
+    return tuple(recorder for recorder in _RECORDERS.get() if recorder.watches(module))

@@ -30,13 +30,13 @@ def why_not(decoder: ConvolutionalDecoder) -> str | None:
 def encoder_program(encoder: ConvolutionalEncoder, precision: Precision) -> EncoderProgram:
     """Build the encoder's program, for sentences that stand one after another."""
     b = Builder(precision)
-    embedded = emit_embedding(b, encoder.embedding, encoder.entrance.places)
+    embedded = emit_embedding(b, encoder.embedding, encoder.input_embedding.position_embedding)
     x = b.linear(embedded, encoder.widen.weight, encoder.widen.bias)
-    before, D = encoder.around[2], b.widths[x]
+    before, D = encoder.padding[2], b.widths[x]
     for layer in encoder.layers:
         convolution: Any = layer
-        window = b.register(convolution.width * D)
-        b.add("window", x, window, size=D, extent=convolution.width, column=before)
+        window = b.register(convolution.kernel_size * D)
+        b.add("window", x, window, size=D, extent=convolution.kernel_size, column=before)
         b.mix(_gated(b, convolution, window), x, SQRT_HALF, target=x)
     outputs = b.linear(x, encoder.narrow.weight, encoder.narrow.bias)
     return EncoderProgram(b.build(), outputs, embedded)
@@ -63,14 +63,14 @@ def step_program(decoder: ConvolutionalDecoder, precision: Precision) -> tuple[P
     A block holds the input of each layer, which later steps read through their windows.
     """
     b, offset = Builder(precision), 0
-    embedded = emit_embedding(b, decoder.embedding, decoder.entrance.places)
+    embedded = emit_embedding(b, decoder.embedding, decoder.input_embedding.position_embedding)
     x = b.linear(embedded, decoder.widen.weight, decoder.widen.bias)
     target, D = _fitted(b, decoder.fit_target, embedded), b.widths[x]
     layers: Any = decoder.layers
     for i, layer in enumerate(layers):
-        window = b.register(layer.convolution.width * D)
+        window = b.register(layer.convolution.kernel_size * D)
         b.add("store_block", x, column=0, size=D, offset=i * D)
-        b.add("past_window", x, window, size=D, extent=layer.convolution.width, offset=i * D)
+        b.add("past_window", x, window, size=D, extent=layer.convolution.kernel_size, offset=i * D)
         y = _gated(b, layer.convolution, window)
         asking = b.mix(b.linear(y, layer.query_in.weight, layer.query_in.bias), target, SQRT_HALF)
         size = b.widths[asking]

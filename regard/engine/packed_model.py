@@ -61,8 +61,8 @@ def pack_model(model: Model, precision: Precision = "float32", threads: int = 1)
     check_layout()
     with torch.inference_mode():
         decoder: Any = model.decoder
-        family, sizes, initial = _family(model), model.encoder.shape, None
-        memory = family.memory_program(decoder, sizes.size, sizes.embedded, precision)
+        family, sizes, initial = _family(model), model.encoder.sizes, None
+        memory = family.memory_program(decoder, sizes.size, sizes.embedding, precision)
         step, features, block = family.step_program(decoder, precision)
         encoder = _encoder_program(model, precision)
         output = decoder.output
@@ -71,7 +71,7 @@ def pack_model(model: Model, precision: Precision = "float32", threads: int = 1)
         top.top_tokens(top.register(D), output.weight, output.bias)
         logits_register = logits.linear(logits.register(D), output.weight, output.bias)
         if family is recurrent:
-            initial = recurrent.initial_program(decoder, sizes.rows, sizes.size, precision)
+            initial = recurrent.initial_program(decoder, sizes.summary_rows, sizes.size, precision)
         layout = _Layout(block, features, logits_register, V, family is recurrent, family is convolutional)
     programs = _Programs(encoder, memory, initial, step, top.build(), logits.build())
     return PackedModel(model, precision, threads, programs, layout)

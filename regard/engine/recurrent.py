@@ -34,7 +34,7 @@ def encoder_program(encoder: RecurrentEncoder, precision: Precision) -> EncoderP
     b = Builder(precision)
     embedded = x = b.embed(encoder.embedding.weight, encoder.embedding.scale)
     states, H = list[tuple[int, ...]](), 0
-    networks: Any = encoder.networks
+    networks: Any = encoder.layers
     for network in networks:
         directions = ("_l0", "_l0_reverse") if network.bidirectional else ("_l0",)
         H = network.hidden_size
@@ -116,7 +116,7 @@ def _attend_then_step(b: Builder, decoder: RecurrentDecoder, states: int, embedd
     readout = b.register(E + attention.value_size + De)
     _attend(b, decoder, states, readout)
     gates = _input_gates(b, decoder, embedded)
-    b.linear(readout, decoder.context.weight, offset=E, plus=gates, target=gates)
+    b.linear(readout, decoder.context_proj.weight, offset=E, plus=gates, target=gates)
     _step_cells(b, decoder, gates, states)
     b.add("copy", states, readout, offset=top, column=0, size=E)
     b.add("copy", embedded, readout, offset=0, column=E + attention.value_size, size=De)
@@ -129,10 +129,10 @@ def _step_then_attend(b: Builder, decoder: RecurrentDecoder, states: int, embedd
     carried = 0
     gates = _input_gates(b, decoder, embedded)
     if decoder.order == "luong_input_feeding":
-        carried = decoder.context.in_features
+        carried = decoder.context_proj.in_features
         fed = b.register(carried)
         b.add("load_state", target=fed, size=carried, offset=width)
-        b.linear(fed, decoder.context.weight, plus=gates, target=gates)
+        b.linear(fed, decoder.context_proj.weight, plus=gates, target=gates)
     _step_cells(b, decoder, gates, states)
     readout = b.register(E + decoder.cross_attention.value_size)
     b.add("copy", states, readout, offset=top, column=0, size=E)

@@ -39,7 +39,7 @@ def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
 def encoder_program(encoder: TransformerEncoder, precision: Precision) -> EncoderProgram:
     """Build the encoder's program, for sentences that stand one after another."""
     b = Builder(precision)
-    x = emit_embedding(b, encoder.embedding, encoder.entrance.places)
+    x = emit_embedding(b, encoder.embedding, encoder.input_embedding.position_embedding)
     D = b.widths[x]
     embedded, y, projected, context = (b.register(n) for n in (D, D, 3 * D, D))
     b.add("copy", x, embedded, offset=0, column=0, size=D)
@@ -69,7 +69,7 @@ def step_program(decoder: TransformerDecoder, precision: Precision) -> tuple[Pro
     A block holds the self-attention keys and values of each layer: one position of the KV cache.
     """
     b = Builder(precision)
-    x = emit_embedding(b, decoder.embedding, decoder.entrance.places)
+    x = emit_embedding(b, decoder.embedding, decoder.input_embedding.position_embedding)
     D = b.widths[x]
     y, projected, context = (b.register(n) for n in (D, 3 * D, D))
     offset = 0

@@ -222,12 +222,12 @@ def _fill_side(part: Any, spec: Any, settings: Any) -> None:
     """What encoder and decoder have in common: scale, positions, layers, the last norm."""
     from ctranslate2.specs.common_spec import LayerNormSpec
 
-    spec.scale_embeddings = settings.scaled
-    places, every = part.entrance.places, torch.arange(POSITIONS)[None]
+    spec.scale_embeddings = settings.scale_embedding
+    places, every = part.input_embedding.position_embedding, torch.arange(POSITIONS)[None]
     spec.position_encodings.encodings = (
         torch.zeros(POSITIONS, settings.size) if places is None else _copy(places(every)[0])
     )
-    if settings.normalised_last:
+    if settings.has_final_norm:
         vars(spec)["layer_norm"] = (
             LayerNormSpec()
         )  # the description has one beside `pre` only, the runtime wherever it is

@@ -74,12 +74,12 @@ def config_of(settings: ModelSettings, tokenizer: Tokenizer, search: SearchSetti
         "dtype": "float32",
         "vocab_size": _size(tokenizer.source),
         "decoder_vocab_size": _size(tokenizer.target),
-        "share_encoder_decoder_embeddings": settings.shared(tokenizer.settings.joint) == "all",
+        "share_encoder_decoder_embeddings": settings.resolved_share(tokenizer.settings.joint) == "all",
         "tie_word_embeddings": True,
         "d_model": encoder.size,
         **sides,
         "activation_function": _BENDS[encoder.activation],
-        "scale_embedding": encoder.scaled,
+        "scale_embedding": encoder.scale_embedding,
         "dropout": decoder.dropout,
         "attention_dropout": 0.0,
         "activation_dropout": 0.0,
@@ -153,7 +153,7 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
             "layer_dropout": float(config.get(f"{name}_layerdrop") or 0.0),
             "norm": "post",
             "activation": bends[config.get("activation_function", "gelu")],
-            "scaled": config.get("scale_embedding", False),
+            "scale_embedding": config.get("scale_embedding", False),
         }
         for name in ("encoder", "decoder")
     }
@@ -227,11 +227,11 @@ def _renamed(settings: ModelSettings) -> dict[str, str]:
 def _matrices(settings: ModelSettings, tokenizer: Tokenizer) -> list[tuple[str, str, Vocabulary]]:
     """Each embedding: our name, theirs, whose pieces."""
     source, target = tokenizer.source, tokenizer.target
-    if settings.shared(tokenizer.settings.joint) == "all":
-        return [("encoder.entrance.embedding.weight", _MATRICES[0], source)]
+    if settings.resolved_share(tokenizer.settings.joint) == "all":
+        return [("encoder.input_embedding.embedding.weight", _MATRICES[0], source)]
     return [
-        ("encoder.entrance.embedding.weight", _MATRICES[1], source),
-        ("decoder.entrance.embedding.weight", _MATRICES[2], target),
+        ("encoder.input_embedding.embedding.weight", _MATRICES[1], source),
+        ("decoder.input_embedding.embedding.weight", _MATRICES[2], target),
     ]
 
 

@@ -1,6 +1,6 @@
-"""One step of a recurrent network, with the input's share computed beforehand for all positions at once.
+"""Recurrent cells, one step of a GRU, LSTM or Elman RNN; input projections are computed for all positions at once.
 
-Gates stand in PyTorch's order and formulas are PyTorch's, so `torch.nn.RNN`, `GRU` and `LSTM` are oracles.
+Gate order and formulas are PyTorch's, so that `torch.nn.RNN`, `GRU` and `LSTM` are oracles.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ __all__ = ["CELLS", "GRU", "LSTM", "Cell", "CellName", "Elman"]
 
 CellName = Literal["gru", "lstm", "tanh"]
 States = tuple[Tensor, ...]
-Layer = Callable[[Tensor], Tensor]
 
 
 class Cell(nn.Module):
-    """A recurrent cell: `projected` is what the inputs say to the gates, `states` what the step before left."""
+    """Recurrent cell with gates of size G = `gates` · `size`; its states are (h,), or (h, c) of an LSTM.
+
+    `input_proj` is the projection of the input to the gates, `hidden_proj` that of the hidden state before.
+    """
 
     gates: int
     states: int
-    network: Callable[..., Any]  # the same over a whole sequence, fused
+    fused: Callable[..., Any]  # PyTorch's kernel for a whole sequence
 
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
@@ -38,84 +40,87 @@ class Cell(nn.Module):
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)
 
-    def forward(self, projected: Float[Tensor, "N G"], states: States, hidden: Layer | None = None) -> States:
-        """The states after; `hidden` stands for the layer of that name where the same one serves many steps."""
-        said = (hidden or self.hidden)(states[0])
-        return self.update(projected, said, states)
+    def forward(
+        self, input_proj: Float[Tensor, "N G"], states: States, hidden_layer: Callable[[Tensor], Tensor] | None = None
+    ) -> States:
+        """Return the next states; `hidden_layer` replaces `self.hidden`, as a `DeferredLinear` does inside a loop."""
+        return self.update(input_proj, (hidden_layer or self.hidden)(states[0]), states)
 
     @staticmethod
-    def update(projected: Float[Tensor, "N G"], said: Float[Tensor, "N G"], states: States) -> States:
-        """The states after, from what the inputs say to the gates and what the hidden state says to them."""
+    def update(input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States) -> States:
+        """Compute the next states from both projections to the gates."""
         raise NotImplementedError
 
 
 class Elman(Cell):
-    """tanh of what input and hidden state say (Elman 1990): no gates, and a short memory."""
+    """Elman network (1990): tanh of the sum of both projections, without gates."""
 
     gates, states = 1, 1
-    network = staticmethod(torch.rnn_tanh)
+    fused = staticmethod(torch.rnn_tanh)
 
     @staticmethod
-    def update(projected: Float[Tensor, "N G"], said: Float[Tensor, "N G"], states: States) -> States:
-        return ((projected + said).to(states[0].dtype).tanh(),)
+    def update(input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States) -> States:
+        return ((input_proj + hidden_proj).to(states[0].dtype).tanh(),)
 
 
 class GRU(Cell):
-    """A gated recurrent unit (Cho et al. 2014); its one state is the hidden one."""
+    """Gated recurrent unit (Cho et al. 2014) with the single state h."""
 
     gates, states = 3, 1
-    network = staticmethod(torch.gru)
+    fused = staticmethod(torch.gru)
 
     @staticmethod
-    def update(projected: Float[Tensor, "N G"], said: Float[Tensor, "N G"], states: States) -> States:
-        return (_GRU.apply(projected, said, states[0]),)  # type: ignore[no-untyped-call]
+    def update(input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States) -> States:
+        return (_GRU.apply(input_proj, hidden_proj, states[0]),)  # type: ignore[no-untyped-call]
 
 
 class LSTM(Cell):
-    """A long short-term memory (Hochreiter and Schmidhuber 1997); its states are the hidden one and the cell."""
+    """Long short-term memory (Hochreiter and Schmidhuber 1997) with the states h and c."""
 
     gates, states = 4, 2
-    network = staticmethod(torch.lstm)
+    fused = staticmethod(torch.lstm)
 
     @staticmethod
-    def update(projected: Float[Tensor, "N G"], said: Float[Tensor, "N G"], states: States) -> States:
+    def update(input_proj: Float[Tensor, "N G"], hidden_proj: Float[Tensor, "N G"], states: States) -> States:
         h, c = states
-        i, f, g, o = (projected + said).to(h.dtype).chunk(4, -1)
+        i, f, g, o = (input_proj + hidden_proj).to(h.dtype).chunk(4, -1)
         c = torch.addcmul(torch.sigmoid(f) * c, torch.sigmoid(i), torch.tanh(g))
         return torch.sigmoid(o) * torch.tanh(c), c
 
 
 class _GRU(torch.autograd.Function):
-    """The gates of a GRU. Written out because autograd fills a tensor with zeros for each slice of one.
+    """GRU gates r, z and candidate n, with a backward by hand: autograd would fill a tensor with zeros per slice.
 
-    The products before may be in bfloat16; what is carried from step to step stays as it is, in float32.
+    The projections may be in bfloat16; the state h stays in float32.
     """
 
     @staticmethod
-    def forward(ctx: Any, projected: Tensor, said: Tensor, h: Tensor) -> Tensor:
-        E, ctx.dtype = h.shape[-1], (projected.dtype, said.dtype)
-        rz = torch.add(projected[:, : 2 * E], said[:, : 2 * E]).to(h.dtype).sigmoid_()
+    def forward(ctx: Any, input_proj: Tensor, hidden_proj: Tensor, h: Tensor) -> Tensor:
+        E, ctx.dtype = h.shape[-1], (input_proj.dtype, hidden_proj.dtype)
+        rz = torch.add(input_proj[:, : 2 * E], hidden_proj[:, : 2 * E]).to(h.dtype).sigmoid_()
         r, z = rz[:, :E], rz[:, E:]
-        carried = said[:, 2 * E :].to(h.dtype)
-        n = torch.addcmul(projected[:, 2 * E :].to(h.dtype), r, carried).tanh_()
-        ctx.save_for_backward(rz, n, carried, h)
+        hidden_n = hidden_proj[:, 2 * E :].to(h.dtype)
+        n = torch.addcmul(input_proj[:, 2 * E :].to(h.dtype), r, hidden_n).tanh_()
+        ctx.save_for_backward(rz, n, hidden_n, h)
         return torch.lerp(n, h, z)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        rz, n, carried, h = ctx.saved_tensors
+        rz, n, hidden_n, h = ctx.saved_tensors
         E = h.shape[-1]
         r, z = rz[:, :E], rz[:, E:]
-        by_h = gradient * z
-        by_input = torch.empty(len(h), 3 * E, dtype=h.dtype, device=h.device)
-        by_n = torch.mul(gradient - by_h, torch.addcmul(torch.ones_like(n), n, n, value=-1), out=by_input[:, 2 * E :])
-        torch.mul(by_n, carried, out=by_input[:, :E])
-        torch.mul(gradient, h - n, out=by_input[:, E : 2 * E])
-        by_input[:, : 2 * E].mul_(torch.addcmul(rz, rz, rz, value=-1))
-        by_said = by_input.to(ctx.dtype[1], copy=True)
-        by_said[:, 2 * E :] = by_n * r
-        return by_input.to(ctx.dtype[0]), by_said, by_h
+        grad_h = gradient * z
+        grad_input = torch.empty(len(h), 3 * E, dtype=h.dtype, device=h.device)
+        grad_n = torch.mul(
+            gradient - grad_h, torch.addcmul(torch.ones_like(n), n, n, value=-1), out=grad_input[:, 2 * E :]
+        )
+        torch.mul(grad_n, hidden_n, out=grad_input[:, :E])
+        torch.mul(gradient, h - n, out=grad_input[:, E : 2 * E])
+        grad_input[:, : 2 * E].mul_(torch.addcmul(rz, rz, rz, value=-1))
+        grad_hidden = grad_input.to(ctx.dtype[1], copy=True)
+        grad_hidden[:, 2 * E :] = grad_n * r
+        return grad_input.to(ctx.dtype[0]), grad_hidden, grad_h
 
 
 CELLS: dict[str, type[Cell]] = {"gru": GRU, "lstm": LSTM, "tanh": Elman}

@@ -1,4 +1,4 @@
-"""Convolutions over a sequence as in Gehring et al. 2017: weights as lengths and directions, and gates."""
+"""Gated 1-D convolutions with weight norm, as in convolutional sequence-to-sequence (Gehring et al. 2017)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from regard.shapes import Float, Tensor
 __all__ = ["SQRT_HALF", "GatedConvolution", "WeightNormLinear"]
 
 SQRT_HALF = math.sqrt(0.5)
-"""The sum of two things that vary alike varies as much as each of them, times this."""
+"""√½ keeps the variance of a sum of two equal-variance terms."""
 
 
 class WeightNormLinear(nn.Module):
-    """A linear layer whose weights to each output are a length and a direction (Salimans and Kingma 2016).
+    """Linear layer with weight norm: a length and a direction per output (Salimans and Kingma 2016).
 
-    What comes out varies `gain` times as much as what went in before dropout (Gehring et al. 2017, section 3.5).
+    Initialised so that the outputs have `gain` times the variance of the inputs before dropout (Gehring et al. 2017,
+    section 3.5).
     """
 
     def __init__(self, inputs: int, outputs: int, dropout: float = 0.0, gain: float = 1.0) -> None:
@@ -30,7 +31,7 @@ class WeightNormLinear(nn.Module):
 
     @property
     def weight(self) -> Float[Tensor, "Dv Dk"]:
-        """The matrix that lengths and directions make."""
+        """Compute the weight matrix from lengths and directions."""
         scales: Tensor = self.length / self.direction.norm(dim=1)
         return self.direction * scales.unsqueeze(1)
 
@@ -39,17 +40,17 @@ class WeightNormLinear(nn.Module):
 
 
 class GatedConvolution(nn.Module):
-    """Each position from `width` neighbours, half of what comes out gating the other half (Dauphin et al. 2017).
+    """Convolution with a gated linear unit: half of the channels gate the other half (Dauphin et al. 2017).
 
-    `forward` takes width − 1 positions more than it gives: the caller says what stands before and after.
+    The caller pads: `forward` takes kernel_size − 1 more positions than it returns.
     """
 
-    def __init__(self, size: int, width: int, dropout: float) -> None:
+    def __init__(self, size: int, kernel_size: int, dropout: float) -> None:
         super().__init__()
-        self.width = width
-        self.linear = WeightNormLinear(width * size, 2 * size, dropout, gain=4.0)
+        self.kernel_size = kernel_size
+        self.linear = WeightNormLinear(kernel_size * size, 2 * size, dropout, gain=4.0)
 
     def forward(self, x: Float[Tensor, "N W D"]) -> Float[Tensor, "N T D"]:
-        T = x.shape[1] - self.width + 1
-        near = torch.cat([x[:, i : i + T] for i in range(self.width)], -1)  # (N, T, width · D)
-        return F.glu(self.linear(near), -1)
+        T = x.shape[1] - self.kernel_size + 1
+        unfolded = torch.cat([x[:, i : i + T] for i in range(self.kernel_size)], -1)  # (N, T, kernel_size · D)
+        return F.glu(self.linear(unfolded), -1)

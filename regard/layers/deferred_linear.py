@@ -1,4 +1,4 @@
-"""A linear layer used at every step of a loop, at the cost of using it once on all steps together."""
+"""Linear layer for a recurrent loop, whose weight gradient is computed once, from the inputs of all steps."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ __all__ = ["DeferredLinear"]
 
 
 class DeferredLinear:
-    """A weight and bias for one loop: cast once, and their gradients formed once, from the inputs of all steps.
+    """Weight and bias for one loop: cast to the autocast dtype once, their gradients computed once, after all steps.
 
-    Autograd alone would form a gradient as large as the weight at each step, and add them all up.
+    Autograd alone would form a gradient as large as the weight at each step, and add them up.
     """
 
     def __init__(self, weight: Float[Tensor, "Dv Dk"], bias: Float[Tensor, " Dv"] | None = None) -> None:
         device = weight.device.type
-        low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
-        self._low, self._steps = low, list[tuple[int, Tensor, Tensor]]()
-        self._weight = weight.detach().to(low)
-        self._bias = None if bias is None else bias.detach().to(low)
-        learnt = torch.is_grad_enabled() and (weight.requires_grad or (bias is not None and bias.requires_grad))
-        self._anchor = _Anchor.apply(weight, bias, self._steps) if learnt else None  # type: ignore[no-untyped-call]
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+        self._dtype, self._steps = dtype, list[tuple[int, Tensor, Tensor]]()
+        self._weight = weight.detach().to(dtype)
+        self._bias = None if bias is None else bias.detach().to(dtype)
+        needs_grad = torch.is_grad_enabled() and (weight.requires_grad or (bias is not None and bias.requires_grad))
+        self._anchor = _Anchor.apply(weight, bias, self._steps) if needs_grad else None  # type: ignore[no-untyped-call]
 
     @classmethod
-    def of(cls, layer: nn.Module) -> DeferredLinear:
-        """The linear layer `layer`, repeated."""
-        assert isinstance(layer, nn.Linear), f"a linear layer is wanted, got {type(layer).__name__}"
+    def from_layer(cls, layer: nn.Module) -> DeferredLinear:
+        """Wrap an `nn.Linear` for one loop."""
+        assert isinstance(layer, nn.Linear), f"expected an nn.Linear, got {type(layer).__name__}"
         return cls(layer.weight, layer.bias)
 
     def __call__(self, x: Float[Tensor, "N Dk"]) -> Float[Tensor, "N Dv"]:
-        x = x.to(self._low)
+        x = x.to(self._dtype)
         with torch.autocast(x.device.type, enabled=False):
             if self._anchor is None:
                 return F.linear(x, self._weight, self._bias)
@@ -44,7 +44,7 @@ class DeferredLinear:
 
 
 class _Anchor(torch.autograd.Function):
-    """Stands before all steps, so that its backward comes after all of theirs."""
+    """Input of every step, so that its backward runs after theirs, and sees all inputs and output gradients."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor | None, steps: list[tuple[int, Tensor, Tensor]]) -> Tensor:
@@ -54,15 +54,17 @@ class _Anchor(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, _: Tensor) -> Any:
-        now = torch._C._current_graph_task_id()
-        mine = [pair for task, *pair in ctx.steps if task == now]
-        inputs, gradients = (torch.cat(parts) for parts in zip(*mine, strict=True))
+        this_task = torch._C._current_graph_task_id()
+        steps = [tensors for task, *tensors in ctx.steps if task == this_task]
+        inputs, gradients = (torch.cat(parts) for parts in zip(*steps, strict=True))
         ctx.steps.clear()
         bias = gradients.sum(0, dtype=ctx.dtype) if ctx.biased else None
         return torch.mm(gradients.t(), inputs).to(ctx.dtype), bias, None
 
 
 class _Step(torch.autograd.Function):
+    """One step: the input gradient at once; input and output gradient are noted for `_Anchor`."""
+
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, _: Tensor, weight: Tensor, bias: Tensor | None, steps: list[tuple[int, Tensor, Tensor]]

@@ -1,4 +1,4 @@
-"""Dropout whose masks are made from random bytes: the usual ones take a sixth of a training step on a CPU."""
+"""Dropout, word dropout and LayerDrop with masks from random bytes; PyTorch's take a sixth of a CPU training step."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from regard.shapes import Tensor
 
 __all__ = ["Dropout", "dropout_generator", "layer_drop", "random_bytes"]
 
-_GENERATOR: ContextVar[torch.Generator | None] = ContextVar("chance", default=None)
+_GENERATOR: ContextVar[torch.Generator | None] = ContextVar("dropout_generator", default=None)
 
 
 @contextmanager
 def dropout_generator(generator: torch.Generator) -> Iterator[None]:
-    """What is random inside the block is drawn from this generator, so that threads do not take from one another."""
+    """Draw the masks inside the block from this generator, so that threads do not share one."""
     token = _GENERATOR.set(generator)
     try:
         yield
@@ -29,14 +29,14 @@ def dropout_generator(generator: torch.Generator) -> Iterator[None]:
 
 
 class Dropout(nn.Module):
-    """While training, zero each number with this probability, in steps of 1/256, and scale the others up for it.
+    """Zero each element with this probability while training, in steps of 1/256, and scale up the others.
 
-    `whole`: all numbers of a vector together, or none: word dropout (Gal and Ghahramani 2016).
+    `per_position`: whole vectors are zeroed or kept: word dropout (Gal and Ghahramani 2016).
     """
 
     def __init__(self, probability: float, per_position: bool = False) -> None:
         super().__init__()
-        assert 0 <= probability < 1, f"a probability below one, got {probability}"
+        assert 0 <= probability < 1, f"dropout needs 0 <= probability < 1, got {probability}"
         self.probability, self.per_position = probability, per_position
 
     def forward(self, x: Tensor) -> Tensor:
@@ -49,23 +49,25 @@ class Dropout(nn.Module):
         return _Drop.apply(x, threshold)  # type: ignore[no-any-return, no-untyped-call]
 
     def extra_repr(self) -> str:
-        return f"{self.probability}{', whole vectors' * self.per_position}"
+        return f"{self.probability}{', per_position=True' * self.per_position}"
 
 
 def layer_drop(probability: float, training: bool, device: torch.device) -> bool:
-    """Whether to leave a layer out, this once (LayerDrop, Fan et al. 2020)."""
+    """Return whether to skip a layer in this step (LayerDrop, Fan et al. 2020)."""
     threshold = min(round(probability * 256), 255)
     return training and threshold > 0 and int(random_bytes(1, device)[0]) < threshold
 
 
 def random_bytes(count: int, device: torch.device) -> Tensor:
-    """`count` independent random bytes, eight from each draw of the generator."""
+    """Draw `count` independent random bytes, eight per draw of the generator."""
     words = torch.empty((count + 7) // 8, dtype=torch.int64, device=device)
     words.random_(-(2**63), None, generator=_GENERATOR.get())
     return words.view(torch.uint8)[:count]
 
 
 class _Drop(torch.autograd.Function):
+    """Elementwise dropout that saves a mask of one byte per element."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
         mask = random_bytes(x.numel(), x.device).view(x.shape) >= threshold

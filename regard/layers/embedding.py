@@ -1,4 +1,4 @@
-"""Pieces into vectors, and vectors into one score for each piece."""
+"""Token embedding and output projection: token ids to vectors, vectors to logits."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["Embedding", "OutputProjection"]
 
 
 class Embedding(nn.Module):
-    """A vector for each piece, multiplied by √D (Vaswani et al. 2017, section 3.4) if `scaled`."""
+    """Token embedding, multiplied by √D (Vaswani et al. 2017, section 3.4) if `scale_embedding`."""
 
-    def __init__(self, vocabulary: int, size: int, scaled: bool) -> None:
+    def __init__(self, vocabulary: int, size: int, scale_embedding: bool) -> None:
         super().__init__()
-        self.scale = math.sqrt(size) if scaled else 1.0
+        self.scale = math.sqrt(size) if scale_embedding else 1.0
         self.weight = nn.Parameter(torch.randn(vocabulary, size) / math.sqrt(size))
 
-    def forward(self, pieces: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
-        vectors = F.embedding(pieces, self.weight)
+    def forward(self, tokens: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
+        vectors = F.embedding(tokens, self.weight)
         return vectors * self.scale if self.scale != 1 else vectors
 
 
 class OutputProjection(nn.Module):
-    """Features into logits; `weight` may be the very matrix of an embedding (Press and Wolf 2017)."""
+    """Map features to logits; `weight` may be tied to an embedding (Press and Wolf 2017)."""
 
     def __init__(self, vocabulary: int, size: int) -> None:
         super().__init__()

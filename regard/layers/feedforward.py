@@ -1,4 +1,4 @@
-"""The same two-layer network at every position."""
+"""Position-wise feed-forward network of a Transformer, with ReLU, GELU, SiLU or SwiGLU activation."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Activation = Literal["relu", "gelu", "silu", "swiglu"]
 
 
 def swiglu(x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T Dv"]:
-    """One half bent and the gate of the other (Shazeer 2020, equation 6)."""
-    bent, gated = x.chunk(2, -1)
-    return F.silu(bent) * gated
+    """SiLU of one half gates the other (Shazeer 2020, equation 6)."""
+    gate, value = x.chunk(2, -1)
+    return F.silu(gate) * value
 
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -30,7 +30,7 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """Widen, bend, narrow (Vaswani et al. 2017, equation 2); swiglu widens twice as far, one half for the gate."""
+    """Widen, activate, narrow (Vaswani et al. 2017, equation 2); swiglu widens twice as far, one half for the gate."""
 
     def __init__(self, size: int, inner: int, activation: Activation) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Where a piece stands: attention alone cannot tell one order of its entries from another."""
+"""Positional embeddings, sinusoidal, learned and 2-D: attention alone cannot tell the order of its entries."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["GridPositions", "LearnedPositions", "SinusoidalPositions", "sinusoid
 
 
 def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"]:
-    """Waves of wavelengths from 2π to 10000·2π (Vaswani et al. 2017, section 3.5), sines first, then cosines.
+    """Compute sinusoids of wavelengths from 2π to 10000·2π (Vaswani et al. 2017, section 3.5), sines before cosines.
 
-    The paper puts them in turn; halves are the same up to the order of columns, and what other toolkits store.
+    The paper interleaves them; halves are the same up to the order of columns, and are what other toolkits store.
     """
     half = (size + 1) // 2
     steps = torch.arange(half, dtype=torch.float32, device=positions.device)
@@ -25,9 +25,7 @@ def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"
 
 
 class SinusoidalPositions(nn.Module):
-    """Positions as waves: nothing is learnt, and there is no last one."""
-
-    limit: int | None = None
+    """Sinusoidal positional embedding: no parameters, and no last position."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -38,27 +36,29 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """A learnt vector for each of the first `limit` positions; all that come after have the last one."""
+    """Learned positional embedding of the first `max_positions` positions; later ones share the last vector."""
 
-    def __init__(self, limit: int, size: int) -> None:
+    def __init__(self, max_positions: int, size: int) -> None:
         super().__init__()
-        self.limit = limit
-        self.weight = nn.Parameter(torch.randn(limit, size) / math.sqrt(size))
+        self.max_positions = max_positions
+        self.weight = nn.Parameter(torch.randn(max_positions, size) / math.sqrt(size))
 
     def forward(self, positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
-        return F.embedding(positions.clamp(max=self.limit - 1), self.weight)
+        return F.embedding(positions.clamp(max=self.max_positions - 1), self.weight)
 
 
 class GridPositions(nn.Module):
-    """Where a cell stands: half of the numbers say in which row, half in which column, so any size of grid fits."""
+    """2-D positional embedding of image grids of any size: half of each vector encodes the row, half the column."""
 
-    def __init__(self, size: int, learned: bool, limit: int) -> None:
+    def __init__(self, size: int, learned: bool, max_positions: int) -> None:
         super().__init__()
         sizes = (size // 2, size - size // 2)
-        self.rows, self.columns = (LearnedPositions(limit, n) if learned else SinusoidalPositions(n) for n in sizes)
+        self.rows, self.columns = (
+            LearnedPositions(max_positions, n) if learned else SinusoidalPositions(n) for n in sizes
+        )
 
     def forward(self, grid: tuple[int, int], device: torch.device) -> Float[Tensor, "S D"]:
-        """The vectors of all cells, row by row."""
+        """Return the vectors of all cells, row by row."""
         Y, X = grid
         down, across = (torch.arange(n, device=device)[None] for n in grid)
         rows = self.rows(down)[0].unsqueeze(1).expand(-1, X, -1)

@@ -1,4 +1,4 @@
-"""Add & norm: what stands around every sublayer of a Transformer."""
+"""Residual connection with layer norm (add & norm) around a Transformer sublayer; masked mean; autocast cast."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Norm = Literal["pre", "post"]
 
 
 class Residual(nn.Module):
-    """A residual connection, normalised before the sublayer (`pre`) or after the sum (`post`, as published).
+    """Residual connection, normalised before the sublayer (`pre`) or after the sum (`post`, as published).
 
-    Use: `y = block.enter(x)`, compute the sublayer's change from `y`, then `x = block.leave(x, change)`.
+    Use: `x = residual.after(x, sublayer(residual.before(x)))`.
     """
 
     def __init__(self, size: int, norm: Norm, dropout: float) -> None:
@@ -26,23 +26,23 @@ class Residual(nn.Module):
         self.norm, self.dropout, self.pre = nn.LayerNorm(size), Dropout(dropout), norm == "pre"
 
     def before(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
-        """What the sublayer is given."""
+        """Return the input of the sublayer: normalised if pre-norm."""
         return to_autocast(self.norm(x) if self.pre else x)
 
-    def after(self, x: Float[Tensor, "N T D"], change: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
-        """What comes out: the input plus the sublayer's change."""
-        total: Tensor = x + self.dropout(change)
+    def after(self, x: Float[Tensor, "N T D"], branch: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
+        """Add the output of the sublayer, and normalise if post-norm."""
+        total: Tensor = x + self.dropout(branch)
         return total if self.pre else self.norm(total)
 
 
 def to_autocast(x: Tensor) -> Tensor:
-    """In the precision of matrix products: cast once, where several products would each do it."""
+    """Cast to the autocast dtype once, if several matrix products would each do it."""
     device = x.device.type
     return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x
 
 
 def masked_mean(x: Float[Tensor, "B S D"], keep: Tensor | None) -> Float[Tensor, "B 1 D"]:
-    """The mean over the entries that are real."""
+    """Return the mean over the visible entries."""
     if keep is None:
         return x.mean(1, keepdim=True)
     weights = keep.to(x.dtype) / keep.sum(1, keepdim=True)

@@ -1,7 +1,7 @@
-"""Residual networks over pictures (He et al. 2016), with torchvision's names of their parts.
+"""ResNet backbone for images of different sizes in a batch (He et al. 2016), with torchvision's parameter names.
 
-What stands outside a picture is zero before every convolution, as it would be were the picture alone: pictures of
-different sizes do not see their company. `real` says which pixels, later which cells, are of a picture: True.
+Padding is zeroed before every convolution, as if each image were alone: the result does not depend on the batch.
+`keep` is the mask of the pixels, later of the cells, that belong to an image (True).
 """
 
 from __future__ import annotations
@@ -22,44 +22,45 @@ __all__ = [
     "Bottleneck",
     "FrozenBatchNorm",
     "GroupNorm",
-    "PictureNorm",
+    "ImageNorm",
+    "KeepMask",
     "ResNetBackbone",
-    "strided",
+    "strided_mask",
 ]
 
-PictureNorm = Literal["group", "batch"]
-Real = Bool[Tensor, "B 1 _ _"] | None
+ImageNorm = Literal["group", "batch"]
+KeepMask = Bool[Tensor, "B 1 _ _"] | None
 STEMS = {"classic": 4, "strided": 2, "small": 1}
-"""How many pixels a side of what leaves the first layers covers."""
-CHANNELS = 16
-"""The fewest of a group that is normalised together (Wu and He 2018)."""
+"""Stride of each stem: pixels per cell side after the first layers."""
+GROUP_SIZE = 16
+"""Fewest channels in a group of group normalisation (Wu and He 2018)."""
 
 
 class GroupNorm(nn.GroupNorm):
-    """Each picture's groups of channels brought to mean 0 and variance 1, over what is real (Wu and He 2018)."""
+    """Group normalisation over the visible pixels of each image (Wu and He 2018)."""
 
-    def __init__(self, channels: int, fewest: int = CHANNELS) -> None:
-        groups = next(g for g in range(max(1, channels // fewest), 0, -1) if channels % g == 0)
+    def __init__(self, channels: int, group_size: int = GROUP_SIZE) -> None:
+        groups = next(g for g in range(max(1, channels // group_size), 0, -1) if channels % g == 0)
         super().__init__(groups, channels)
 
-    def forward(self, x: Float[Tensor, "B C Y X"], real: Real = None) -> Float[Tensor, "B C Y X"]:
-        if real is None:
-            if x.dtype == torch.bfloat16 and self.num_channels < CHANNELS * self.num_groups:
+    def forward(self, x: Float[Tensor, "B C Y X"], keep: KeepMask = None) -> Float[Tensor, "B C Y X"]:
+        if keep is None:
+            if x.dtype == torch.bfloat16 and self.num_channels < GROUP_SIZE * self.num_groups:
                 # PyTorch takes five times as long over narrow groups in bfloat16.
                 return super().forward(x.float()).to(x.dtype)
             return super().forward(x)
         B, C, Y, X = x.shape
-        grouped, seen = x.float().reshape(B, self.num_groups, -1, Y * X), real.reshape(B, 1, 1, Y * X)
-        count = seen.sum(-1, keepdim=True) * (C // self.num_groups)
-        mean = grouped.masked_fill(~seen, 0).sum((2, 3), keepdim=True) / count
-        apart = grouped - mean
-        variance = apart.masked_fill(~seen, 0).square().sum((2, 3), keepdim=True) / count
-        normalised = (apart * (variance + self.eps).rsqrt()).view(B, C, Y, X)
+        grouped, visible = x.float().reshape(B, self.num_groups, -1, Y * X), keep.reshape(B, 1, 1, Y * X)
+        count = visible.sum(-1, keepdim=True) * (C // self.num_groups)
+        mean = grouped.masked_fill(~visible, 0).sum((2, 3), keepdim=True) / count
+        centred = grouped - mean
+        variance = centred.masked_fill(~visible, 0).square().sum((2, 3), keepdim=True) / count
+        normalised = (centred * (variance + self.eps).rsqrt()).view(B, C, Y, X)
         return torch.addcmul(self.bias[:, None, None], normalised, self.weight[:, None, None]).to(x.dtype)
 
 
 class FrozenBatchNorm(nn.Module):
-    """Batch normalisation by means and variances that were found before, and stay: no batch is ever looked at."""
+    """Batch normalisation with fixed running statistics, those of pretrained weights."""
 
     running_mean: Tensor
     running_var: Tensor
@@ -67,36 +68,36 @@ class FrozenBatchNorm(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.ones(channels)), nn.Parameter(torch.zeros(channels))
-        # Parameters that do not learn, so that model folders hold them.
+        # Parameters without gradient rather than buffers, so that model folders hold them.
         self.running_mean = nn.Parameter(torch.zeros(channels), requires_grad=False)
         self.running_var = nn.Parameter(torch.ones(channels), requires_grad=False)
 
-    def forward(self, x: Float[Tensor, "B C Y X"], real: Real = None) -> Float[Tensor, "B C Y X"]:  # noqa: ARG002
+    def forward(self, x: Float[Tensor, "B C Y X"], keep: KeepMask = None) -> Float[Tensor, "B C Y X"]:  # noqa: ARG002
         return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, training=False)
 
 
-Norm = Callable[[int], GroupNorm | FrozenBatchNorm]  # from how many channels there are
+Norm = Callable[[int], GroupNorm | FrozenBatchNorm]  # from the number of channels
 
 
 class _Block(nn.Module):
-    """What comes out is what came in, made to fit, plus a change."""
+    """Residual block: shortcut (projected if needed) plus branch."""
 
     expansion: int
     downsample: nn.ModuleList | None
 
-    def _fit(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
+    def _add_downsample(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
         outputs, self.stride = channels * self.expansion, stride
         same = stride == 1 and inputs == outputs
         self.downsample = None if same else nn.ModuleList([_conv(inputs, outputs, 1, stride), norm(outputs)])
 
-    def _sum(self, x: Tensor, change: Tensor, real: Real) -> tuple[Tensor, Real]:
+    def _add_shortcut(self, x: Tensor, branch: Tensor, keep: KeepMask) -> tuple[Tensor, KeepMask]:
         if self.downsample is not None:
-            x = self.downsample[1](self.downsample[0](x), real)
-        return _activated(x + change, real), real
+            x = self.downsample[1](self.downsample[0](x), keep)
+        return _masked_relu(x + branch, keep), keep
 
 
 class BasicBlock(_Block):
-    """Two convolutions of 3 × 3."""
+    """Two 3 × 3 convolutions with a shortcut."""
 
     expansion = 1
 
@@ -104,17 +105,17 @@ class BasicBlock(_Block):
         super().__init__()
         self.conv1, self.bn1 = _conv(inputs, channels, 3, stride), norm(channels)
         self.conv2, self.bn2 = _conv(channels, channels, 3), norm(channels)
-        self._fit(inputs, channels, stride, norm)
+        self._add_downsample(inputs, channels, stride, norm)
 
-    def forward(self, x: Float[Tensor, "B C Y X"], real: Real) -> tuple[Tensor, Real]:
-        """What comes out, and what of it is real."""
-        after = strided(real, self.stride)
-        y = _activated(self.bn1(self.conv1(x), after), after)
-        return self._sum(x, self.bn2(self.conv2(y), after), after)
+    def forward(self, x: Float[Tensor, "B C Y X"], keep: KeepMask) -> tuple[Tensor, KeepMask]:
+        """Return the features and their mask."""
+        keep_after = strided_mask(keep, self.stride)
+        y = _masked_relu(self.bn1(self.conv1(x), keep_after), keep_after)
+        return self._add_shortcut(x, self.bn2(self.conv2(y), keep_after), keep_after)
 
 
 class Bottleneck(_Block):
-    """Narrow by 1 × 1, convolve by 3 × 3, widen by 1 × 1; the second one strides, as torchvision has it."""
+    """1 × 1, 3 × 3 and 1 × 1 convolutions with a shortcut; the second one is strided, as in torchvision."""
 
     expansion = 4
 
@@ -123,72 +124,72 @@ class Bottleneck(_Block):
         self.conv1, self.bn1 = _conv(inputs, channels, 1), norm(channels)
         self.conv2, self.bn2 = _conv(channels, channels, 3, stride), norm(channels)
         self.conv3, self.bn3 = _conv(channels, 4 * channels, 1), norm(4 * channels)
-        self._fit(inputs, channels, stride, norm)
+        self._add_downsample(inputs, channels, stride, norm)
 
-    def forward(self, x: Float[Tensor, "B C Y X"], real: Real) -> tuple[Tensor, Real]:
-        """What comes out, and what of it is real."""
-        after = strided(real, self.stride)
-        y = _activated(self.bn1(self.conv1(x), real), real)
-        y = _activated(self.bn2(self.conv2(y), after), after)
-        return self._sum(x, self.bn3(self.conv3(y), after), after)
+    def forward(self, x: Float[Tensor, "B C Y X"], keep: KeepMask) -> tuple[Tensor, KeepMask]:
+        """Return the features and their mask."""
+        keep_after = strided_mask(keep, self.stride)
+        y = _masked_relu(self.bn1(self.conv1(x), keep), keep)
+        y = _masked_relu(self.bn2(self.conv2(y), keep_after), keep_after)
+        return self._add_shortcut(x, self.bn3(self.conv3(y), keep_after), keep_after)
 
 
 BLOCKS: dict[str, type[BasicBlock] | type[Bottleneck]] = {"basic": BasicBlock, "bottleneck": Bottleneck}
 
 
 class ResNetBackbone(nn.Module):
-    """The first layers and the stages of a residual network: all but what classifies.
+    """Stem and stages of a ResNet, without its classifier.
 
-    Stage i has `depths[i]` blocks of `width` · 2ⁱ channels, and begins by halving both sides, but for the first.
+    Stage i has `depths[i]` blocks of `width` · 2ⁱ channels; each but the first begins by halving both sides.
     """
 
     def __init__(
-        self, depths: Sequence[int], width: int, block: str, stem: str, norm: PictureNorm, fewest: int = CHANNELS
+        self, depths: Sequence[int], width: int, block: str, stem: str, norm: ImageNorm, group_size: int = GROUP_SIZE
     ) -> None:
         super().__init__()
         classic = stem == "classic"
         self.conv1 = _conv(3, width, 7 if classic else 3, 1 if stem == "small" else 2)
-        made: Norm = FrozenBatchNorm if norm == "batch" else partial(GroupNorm, fewest=fewest)
-        self.bn1, self.pooled, self.stages = made(width), classic, len(depths)
+        make_norm: Norm = FrozenBatchNorm if norm == "batch" else partial(GroupNorm, group_size=group_size)
+        self.bn1, self.pooled, self.stages = make_norm(width), classic, len(depths)
         kind, inputs = BLOCKS[block], width
         for i, depth in enumerate(depths):
             channels, blocks = width * 2**i, []
             for j in range(depth):
-                blocks.append(kind(inputs, channels, 2 if i and not j else 1, made))
+                blocks.append(kind(inputs, channels, 2 if i and not j else 1, make_norm))
                 inputs = channels * kind.expansion
             self.add_module(f"layer{i + 1}", nn.ModuleList(blocks))
         self.channels = inputs
 
-    def forward(self, x: Float[Tensor, "B 3 Y X"], real: Real) -> tuple[Float[Tensor, "B _ _ _"], Real]:
-        """Pictures, zero where they are not, into cells; and which of these are real."""
-        real = strided(real, self.conv1.stride[0])
+    def forward(self, x: Float[Tensor, "B 3 Y X"], keep: KeepMask) -> tuple[Float[Tensor, "B _ _ _"], KeepMask]:
+        """Encode images, zero outside their masks, into cells; return these and their mask."""
+        keep = strided_mask(keep, self.conv1.stride[0])
         x = x.contiguous(memory_format=torch.channels_last)  # a fifth faster, on a CPU too
-        x = _activated(self.bn1(self.conv1(x), real), real)
-        if self.pooled:  # what stands outside is zero, and nothing is below it
-            x, real = F.max_pool2d(x, 3, 2, 1), strided(real, 2)
-            x = _inside(x, real)
+        x = _masked_relu(self.bn1(self.conv1(x), keep), keep)
+        if self.pooled:  # padding is zero, the minimum after ReLU
+            x, keep = F.max_pool2d(x, 3, 2, 1), strided_mask(keep, 2)
+            x = _zero_padding(x, keep)
         for i in range(self.stages):
             for block in self.get_submodule(f"layer{i + 1}").children():
-                x, real = block(x, real)
-        return x, real
+                x, keep = block(x, keep)
+        return x, keep
 
 
-def strided(real: Real, stride: int) -> Real:
-    """Which cells are real where one is made from `stride` × `stride`: those whose first is."""
-    return real if real is None or stride == 1 else real[:, :, ::stride, ::stride]
+def strided_mask(keep: KeepMask, stride: int) -> KeepMask:
+    """Subsample a mask as a strided layer does: a cell is visible if its first pixel is."""
+    return keep if keep is None or stride == 1 else keep[:, :, ::stride, ::stride]
 
 
 def _conv(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Conv2d:
-    """A convolution after which ⌈n / stride⌉ of n cells are left a side."""
+    """Create a convolution that maps n cells per side to ⌈n / stride⌉."""
     layer = nn.Conv2d(inputs, outputs, size, stride, size // 2, bias=False)
     nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
     return layer
 
 
-def _activated(x: Tensor, real: Real) -> Tensor:
-    return _inside(F.relu(x), real)
+def _masked_relu(x: Tensor, keep: KeepMask) -> Tensor:
+    return _zero_padding(F.relu(x), keep)
 
 
-def _inside(x: Tensor, real: Real) -> Tensor:
-    """Zero outside the pictures."""
-    return x if real is None else x.masked_fill(~real, 0)
+def _zero_padding(x: Tensor, keep: KeepMask) -> Tensor:
+    """Zero the padding."""
+    return x if keep is None else x.masked_fill(~keep, 0)

@@ -1,4 +1,4 @@
-"""A recurrent network over a whole sequence, in one direction or both: fused, or the same step by step."""
+"""Recurrent networks (RNN, GRU, LSTM) over a sequence, uni- or bidirectional: fused, or step by step in bfloat16."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from regard.layers.cells import Cell, CellName
 from regard.layers.deferred_linear import DeferredLinear
 from regard.shapes import Bool, Float, Tensor
 
-__all__ = ["NETWORKS", "continue_rnn", "run_rnn"]
+__all__ = ["RNN_CLASSES", "continue_rnn", "run_rnn"]
 
-NETWORKS: dict[CellName, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "tanh": nn.RNN}
+RNN_CLASSES: dict[CellName, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "tanh": nn.RNN}
 _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
 States = tuple[Tensor, ...]
-Said = tuple[Float[Tensor, "B S D"], States]  # outputs, and the last states (B, D)
+RNNOutput = tuple[Float[Tensor, "B S D"], States]  # outputs, and the last states (B, D)
 
 
 def run_rnn(
     network: nn.RNNBase, cell: type[Cell], x: Float[Tensor, "B S Dk"], keep: Bool[Tensor, "B S"] | None
-) -> Said:
-    """The outputs at every entry, zero where nothing may be read, and the last states, directions side by side.
+) -> RNNOutput:
+    """Return the outputs at every position, zero if hidden, and the last states, both directions concatenated.
 
-    In float32, and on a GPU, by the fused network. A CPU has no fused one in bfloat16, but matrix products that are
-    four times as fast as in float32: there it is run step by step.
+    Uses the fused network in float32, and on a GPU. On a CPU there is none for bfloat16, whose matrix products are four
+    times as fast as those in float32: there it runs step by step.
     """
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         return _step_by_step(network, cell, x, keep)
     return _fused(network, x, keep)
 
 
-def continue_rnn(cell: Cell, x: Float[Tensor, "N T Dk"], states: States) -> Said:
-    """The outputs of a cell at T further positions, and its states after the last.
+def continue_rnn(cell: Cell, x: Float[Tensor, "N T Dk"], states: States) -> RNNOutput:
+    """Run a cell over T further positions; return its outputs and its last states.
 
-    Nothing is fed back from one position to the next but the states, so many positions are one call.
+    Nothing but the states is fed back from one position to the next, so all positions are one fused call.
     """
     if x.shape[1] == 1:
         states = cell(cell.input(x[:, 0]), states)
         return states[0].unsqueeze(1), states
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
-        outputs, states = _loop(cell, cell.input(x).unbind(1), DeferredLinear.of(cell.hidden), states)
+        outputs, states = _unroll(cell, cell.input(x).unbind(1), DeferredLinear.from_layer(cell.hidden), states)
         return torch.stack(outputs, 1), states
     weights = (cell.input.weight, cell.hidden.weight, cell.input.bias, cell.hidden.bias)
-    begun = [state.unsqueeze(0) for state in states]
-    learns = torch.is_grad_enabled()  # cuDNN has a backward pass only then
+    initial = [state.unsqueeze(0) for state in states]
+    training = torch.is_grad_enabled()  # cuDNN has a backward pass only then
     with torch.autocast(x.device.type, enabled=False):
-        told = cell.network(
-            x.float(), begun if len(begun) > 1 else begun[0], weights, True, 1, 0.0, learns, False, True
+        outputs, *last = cell.fused(
+            x.float(), initial if len(initial) > 1 else initial[0], weights, True, 1, 0.0, training, False, True
         )
-    return told[0], tuple(state[0] for state in told[1:])
+    return outputs, tuple(state[0] for state in last)
 
 
-def _fused(network: nn.RNNBase, x: Tensor, keep: Tensor | None) -> Said:
+def _fused(network: nn.RNNBase, x: Tensor, keep: Tensor | None) -> RNNOutput:
     with torch.autocast(x.device.type, enabled=False):
         if keep is None:
             outputs, states = network(x.float())
@@ -67,41 +67,41 @@ def _fused(network: nn.RNNBase, x: Tensor, keep: Tensor | None) -> Said:
     return outputs, tuple(state.transpose(0, 1).flatten(1) for state in states)
 
 
-def _step_by_step(network: nn.RNNBase, cell: type[Cell], x: Tensor, keep: Tensor | None) -> Said:
-    said = [_one_way(network, "_l0", cell, x, keep)]
+def _step_by_step(network: nn.RNNBase, cell: type[Cell], x: Tensor, keep: Tensor | None) -> RNNOutput:
+    directions = [_run_direction(network, "_l0", cell, x, keep)]
     if network.bidirectional:
-        said.append(_one_way(network, "_l0_reverse", cell, x, keep))
-    outputs = torch.cat([outputs for outputs, _ in said], -1)
-    return outputs, tuple(torch.cat(states, -1) for states in zip(*(states for _, states in said), strict=True))
+        directions.append(_run_direction(network, "_l0_reverse", cell, x, keep))
+    outputs = torch.cat([outputs for outputs, _ in directions], -1)
+    return outputs, tuple(torch.cat(states, -1) for states in zip(*(states for _, states in directions), strict=True))
 
 
-def _one_way(network: nn.RNNBase, way: str, cell: type[Cell], x: Tensor, keep: Tensor | None) -> Said:
-    weight, bias, hidden_weight, hidden_bias = (getattr(network, name + way) for name in _WEIGHTS)
-    backwards = way.endswith("reverse")
-    projected = F.linear(x, weight, bias).unbind(1)
+def _run_direction(network: nn.RNNBase, suffix: str, cell: type[Cell], x: Tensor, keep: Tensor | None) -> RNNOutput:
+    weight, bias, hidden_weight, hidden_bias = (getattr(network, name + suffix) for name in _WEIGHTS)
+    backwards = suffix.endswith("reverse")
+    input_projs = F.linear(x, weight, bias).unbind(1)
     keeps = None if keep is None else keep.unsqueeze(-1).unbind(1)
     if backwards:
-        projected, keeps = projected[::-1], keeps and keeps[::-1]
-    begun = tuple(hidden_weight.new_zeros(len(x), network.hidden_size) for _ in range(cell.states))
-    outputs, states = _loop(cell, projected, DeferredLinear(hidden_weight, hidden_bias), begun, keeps)
-    told = torch.stack(outputs[::-1] if backwards else outputs, 1)
-    return told if keep is None else told * keep.unsqueeze(-1), states
+        input_projs, keeps = input_projs[::-1], keeps and keeps[::-1]
+    initial = tuple(hidden_weight.new_zeros(len(x), network.hidden_size) for _ in range(cell.states))
+    outputs, states = _unroll(cell, input_projs, DeferredLinear(hidden_weight, hidden_bias), initial, keeps)
+    stacked = torch.stack(outputs[::-1] if backwards else outputs, 1)
+    return stacked if keep is None else stacked * keep.unsqueeze(-1), states
 
 
-def _loop(
+def _unroll(
     cell: Cell | type[Cell],
-    projected: Sequence[Tensor],
-    hidden: Callable[[Tensor], Tensor],
+    input_projs: Sequence[Tensor],
+    hidden_layer: Callable[[Tensor], Tensor],
     states: States,
     keeps: Sequence[Tensor] | None = None,
 ) -> tuple[list[Tensor], States]:
-    """The hidden state after each step, and all states after the last.
+    """Return the hidden state after each step, and all states after the last.
 
-    Past its end, and before it backwards, a sentence's states stay as they are: its `keeps` (B, 1) are False there.
+    At hidden positions (`keeps` (B, 1) False) the states stay as they are: past the end, or before it backwards.
     """
     outputs = []
-    for t, now in enumerate(projected):
-        new = cell.update(now, hidden(states[0]), states)
+    for t, input_proj in enumerate(input_projs):
+        new = cell.update(input_proj, hidden_layer(states[0]), states)
         if keeps is not None:
             new = tuple(torch.where(keeps[t], a, b) for a, b in zip(new, states, strict=True))
         states = new

@@ -1,1 +1,10 @@
-"""What there is to learn from: attention worked through by hand, a dictionary that is read softly, what layers cost."""
+"""Lessons: attention explained with small numbers, on top of everything else; nothing below imports them.
+
+`SoftDictionary` looks keys up exactly or by similarity, which is all that attention does; `walkthrough` prints every
+matrix of one multi-head attention; `costs` counts and measures one layer of each kind; `bars` draws for the first.
+"""
+
+from regard.lessons.soft_dictionary import Answer, SoftDictionary
+from regard.lessons.worked_example import Walkthrough, walkthrough
+
+__all__ = ["Answer", "SoftDictionary", "Walkthrough", "walkthrough"]

@@ -1,4 +1,4 @@
-"""Attention worked through by hand, for one sentence: every matrix on the way, with its shape and its numbers."""
+"""Worked example of multi-head attention on one sentence: every matrix, with its shape and its numbers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from unicodedata import east_asian_width
 
 import torch
 
-from regard.attention import heads as side_by_side
 from regard.attention.attention import Attention, attention_mask, masked_softmax
+from regard.attention.heads import merge_heads, split_heads
 from regard.errors import UsageError
 from regard.shapes import Float, Tensor
 
@@ -20,57 +20,56 @@ __all__ = ["Walkthrough", "walkthrough"]
 
 @dataclass(frozen=True, eq=False)
 class Walkthrough:
-    """Every step of one read, as tensors; `print` it to see them."""
+    """Every step of one attention, as tensors; `print` it to see them."""
 
     words: tuple[str, ...]
     entries: tuple[str, ...]
-    read: Attention
+    attention: Attention
     vectors: Float[Tensor, "T D"]
-    memory_vectors: Float[Tensor, "S Dk"]
+    source_vectors: Float[Tensor, "S Dk"]
     queries: Float[Tensor, "H T E"]
     keys: Float[Tensor, "H S E"]
     values: Float[Tensor, "H S Ev"]
     products: Float[Tensor, "H T S"]
     scores: Float[Tensor, "H T S"]
     weights: Float[Tensor, "H T S"]
-    answers: Float[Tensor, "H T Ev"]
-    joined: Float[Tensor, "T Dv"]
+    contexts: Float[Tensor, "H T Ev"]
+    concatenated: Float[Tensor, "T Dv"]
     output: Float[Tensor, "T Do"]
 
     def __str__(self) -> str:
-        return "\n".join([*self._entrance(), *self._projections(), *self._reading(), *self._exit()])
+        return "\n".join([*self._inputs(), *self._projections(), *self._weighting(), *self._outputs()])
 
     def __repr__(self) -> str:
-        return f"Explanation of {' '.join(self.words)!r}: heads {len(self.queries)}, queries {len(self.words)}"
+        return f"Walkthrough of {' '.join(self.words)!r}: heads {len(self.queries)}, queries {len(self.words)}"
 
-    def _entrance(self) -> list[str]:
-        own = self.memory_vectors is self.vectors
+    def _inputs(self) -> list[str]:
+        is_self = self.source_vectors is self.vectors
         H, T, E = self.queries.shape
-        S, each = self.keys.shape[1], "each word reads" + (" them all" if own else f" {' '.join(self.entries)!r}")
+        S = self.keys.shape[1]
+        target = "all of them" if is_self else repr(" ".join(self.entries))
         heads = f"{H} heads" if H > 1 else "one head"
-        lines = [f"{' '.join(self.words)}: {T} queries, {S} keys and values, {heads} of {E} numbers; {each}"]
+        sizes = f"{T} queries, {S} keys and values, {heads} of {E} numbers"
+        lines = [f"{' '.join(self.words)}: {sizes}; each word attends to {target}"]
         lines += _matrix("words as vectors, x", self.words, self.vectors)
-        return lines if own else lines + _matrix("what is read, m", self.entries, self.memory_vectors)
+        return lines if is_self else lines + _matrix("source words as vectors, m", self.entries, self.source_vectors)
 
     def _projections(self) -> list[str]:
-        lines, read = list[str](), "x" if self.memory_vectors is self.vectors else "m"
-        for letter, layer, given in (
-            ("Q", self.read.query, "x"),
-            ("K", self.read.key, read),
-            ("V", self.read.value, read),
+        lines, source = list[str](), "x" if self.source_vectors is self.vectors else "m"
+        for letter, layer, inputs, parts in (
+            ("Q", self.attention.query, "x", self.queries),
+            ("K", self.attention.key, source, self.keys),
+            ("V", self.attention.value, source, self.values),
         ):
-            names, parts = (self.words, self.queries) if letter == "Q" else (self.entries, self._entries(letter))
-            made = f"{letter} = {given}·W{letter}"
+            names = self.words if letter == "Q" else self.entries
+            title = f"{letter} = {inputs}·W{letter}"
             if isinstance(layer, torch.nn.Linear):
                 lines += _matrix(f"W{letter}", None, layer.weight.T)
-                made += " + b" if _has_bias(layer) else ""
-            lines += _by_head(made + ", cut into heads" * (len(parts) > 1), names, parts)
+                title += " + b" if _has_bias(layer) else ""
+            lines += _by_head(title + ", split into heads" * (len(parts) > 1), names, parts)
         return lines
 
-    def _entries(self, letter: str) -> Tensor:
-        return self.keys if letter == "K" else self.values
-
-    def _reading(self) -> list[str]:
+    def _weighting(self) -> list[str]:
         E = self.queries.shape[-1]
         lines = list[str]()
         if not torch.equal(self.products, self.scores):
@@ -78,124 +77,127 @@ class Walkthrough:
             lines += _by_head(f"scores, {self._scaled(E)}", self.words, self.scores, self.entries)
         else:
             lines += _by_head("scores, every query with every key", self.words, self.scores, self.entries)
-        hidden = " over the entries that may be read" if bool((self.weights == 0).any()) else ""
+        hidden = " over the visible entries" if bool((self.weights == 0).any()) else ""
         lines += _by_head(f"weights, softmax of each row{hidden}", self.words, self.weights, self.entries)
-        return lines + _by_head("weights·V, the weighted values", self.words, self.answers)
+        return lines + _by_head("weights·V, the weighted values", self.words, self.contexts)
 
     def _scaled(self, E: int) -> str:
-        """What makes scores of products."""
-        most = self.products.abs().argmax()
-        scale = float(self.scores.flatten()[most] / self.products.flatten()[most])
+        """Name the factor between products and scores."""
+        largest = self.products.abs().argmax()
+        scale = float(self.scores.flatten()[largest] / self.products.flatten()[largest])
         divided = math.isclose(scale, E**-0.5, rel_tol=1e-3)
         return f"divided by √{E} = {math.sqrt(E):.3f}" if divided else f"times {scale:.3f}"
 
-    def _exit(self) -> list[str]:
-        lines = _matrix("heads side by side, z", self.words, self.joined)
-        if isinstance(self.read.output, torch.nn.Linear):
-            lines += _matrix("WO", None, self.read.output.weight.T)
-            bias = " + b" if _has_bias(self.read.output) else ""
-            lines += _matrix(f"output, z·WO{bias}: what each word has become", self.words, self.output)
+    def _outputs(self) -> list[str]:
+        lines = _matrix("concatenated heads, z", self.words, self.concatenated)
+        if isinstance(self.attention.output, torch.nn.Linear):
+            lines += _matrix("WO", None, self.attention.output.weight.T)
+            bias = " + b" if _has_bias(self.attention.output) else ""
+            lines += _matrix(f"output, z·WO{bias}: the new vector of each word", self.words, self.output)
         return lines
 
 
 def walkthrough(
     sentence: str | Sequence[str],
-    reads: str | Sequence[str] | None = None,
+    source: str | Sequence[str] | None = None,
     *,
-    read: Attention | None = None,
+    attention: Attention | None = None,
     vectors: Float[Tensor, "T D"] | None = None,
-    memory_vectors: Float[Tensor, "S Dk"] | None = None,
+    source_vectors: Float[Tensor, "S Dk"] | None = None,
     size: int = 4,
     heads: int = 2,
     causal: bool = False,
     seed: int = 0,
     show: bool = True,
 ) -> Walkthrough:
-    """Print how attention reads a sentence: Q, K, V → scores → scaled → softmax → weighted values → heads → output.
+    """Print every step of attention over a sentence: Q, K, V → scores → scaled → softmax → values → heads → output.
 
-    Each word reads all words of its own sentence (with `causal`, those up to itself), or those of the sentence that
-    it `reads`. Words become vectors of `size` random numbers and a `Read` of random matrices, the same for each
-    `seed`, rounded to tenths so that the path can be followed with a pencil; or give a trained `read`, and `vectors`
-    (and `memory_vectors`) as it met them. `show=False` prints nothing.
+    Each word attends to all words of its own sentence (with `causal`, up to itself), or to those of `source`. Words
+    are vectors of `size` random numbers, and the projections are random matrices, the same for each `seed`, rounded to
+    tenths so that they can be followed with a pencil. Or give a trained `attention`, with its input `vectors` (and
+    `source_vectors`). `show=False` prints nothing. Raises UsageError with everything that is wrong.
     """
     words = _words(sentence)
-    entries = words if reads is None else _words(reads)
-    _check(words, entries, read, vectors, memory_vectors, size, heads, reads is not None, causal)
-    if read is None:
-        read = _tenths(Attention("explained", size, size, size, heads), seed)
-    x = _drawn(words, size, seed) if vectors is None else vectors
-    m = x if reads is None else _drawn(entries, size, seed) if memory_vectors is None else memory_vectors
+    entries = words if source is None else _words(source)
+    causes = _size_problems(words, entries, attention, size, heads)
+    causes += _argument_problems(attention, vectors, source_vectors, is_cross=source is not None, causal=causal)
+    causes += _shape_problems("vectors", vectors, words) + _shape_problems("source_vectors", source_vectors, entries)
+    if causes:
+        raise UsageError(*causes)
+    if attention is None:
+        attention = _randomise(Attention("walkthrough", size, size, size, heads), seed)
+    x = _random_vectors(words, size, seed) if vectors is None else vectors
+    m = x if source is None else _random_vectors(entries, size, seed) if source_vectors is None else source_vectors
     with torch.no_grad():
-        found = _worked(words, entries, read, x, m, causal)
+        steps = _compute(words, entries, attention, x, m, causal)
     if show:
-        print(found)
-    return found
+        print(steps)
+    return steps
 
 
-def _worked(
-    words: tuple[str, ...], entries: tuple[str, ...], read: Attention, x: Tensor, m: Tensor, causal: bool
+def _compute(
+    words: tuple[str, ...], entries: tuple[str, ...], attention: Attention, x: Tensor, m: Tensor, causal: bool
 ) -> Walkthrough:
-    memory = read.prepare(m[None], m[None])
-    queries = side_by_side.split_heads(read.query(x[None]), read.heads)  # (1, H, T, E)
-    scores = read.score(queries, memory.keys)
-    dot = read.score.as_dot(queries)
+    memory = attention.prepare(m[None], m[None])
+    queries = split_heads(attention.query(x[None]), attention.heads)  # (1, H, T, E)
+    scores = attention.score(queries, memory.keys)
+    dot = attention.score.as_dot(queries)
     products = scores if dot is None else torch.matmul(dot[0], memory.keys.transpose(-1, -2))
     weights = masked_softmax(scores, attention_mask(memory, len(words), causal))
-    answers = torch.matmul(weights, memory.values)
-    joined = side_by_side.merge_heads(answers)
-    steps = (queries, memory.keys, memory.values, products, scores, weights, answers, joined, read.output(joined))
-    return Walkthrough(words, entries, read, x, m, *(step[0] for step in steps))
+    contexts = torch.matmul(weights, memory.values)
+    merged = merge_heads(contexts)
+    steps = (queries, memory.keys, memory.values, products, scores, weights, contexts, merged, attention.output(merged))
+    return Walkthrough(words, entries, attention, x, m, *(step[0] for step in steps))
 
 
-def _words(given: str | Sequence[str]) -> tuple[str, ...]:
-    return tuple(given.split()) if isinstance(given, str) else tuple(given)
+def _words(sentence: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(sentence.split()) if isinstance(sentence, str) else tuple(sentence)
 
 
-def _check(
-    words: tuple[str, ...],
-    entries: tuple[str, ...],
-    read: Attention | None,
-    vectors: Tensor | None,
-    memory_vectors: Tensor | None,
-    size: int,
-    heads: int,
-    elsewhere: bool,
-    causal: bool,
-) -> None:
+def _size_problems(
+    words: tuple[str, ...], entries: tuple[str, ...], attention: Attention | None, size: int, heads: int
+) -> list[str]:
     causes = []
     if not words or not entries:
         causes.append("there is nothing to explain: give a sentence of one word or more")
-    if read is None and (heads < 1 or size < heads or size % heads):
-        causes.append(f"a size of {size} cannot be cut into {heads} equal heads")
-    if causal and elsewhere:
-        causes.append("causal is for a sentence that reads itself: leave out `reads`, or `causal`")
-    if read is not None and vectors is None:
-        causes.append("a read of your own needs the vectors it met: give vectors=, one row a word")
-    if read is not None and elsewhere and memory_vectors is None:
-        causes.append(
-            "a read of your own needs the vectors that it read: give memory_vectors=, one row a word of `reads`"
-        )
-    if memory_vectors is not None and not elsewhere:
-        causes.append("memory_vectors are of the words that are read: give `reads` too, or leave them out")
-    for what, table, rows in (("vectors", vectors, words), ("memory_vectors", memory_vectors, entries)):
-        if table is not None and (table.ndim != 2 or len(table) != len(rows)):
-            causes.append(f"{what}: wanted a row for each of {len(rows)} words, got the shape {tuple(table.shape)}")
-    if causes:
-        raise UsageError(*causes)
+    if attention is None and (heads < 1 or size < heads or size % heads):
+        causes.append(f"a size of {size} cannot be split into {heads} equal heads")
+    return causes
 
 
-def _drawn(words: tuple[str, ...], size: int, seed: int) -> Float[Tensor, "T D"]:
-    """A vector for each word, the same wherever it stands."""
+def _argument_problems(
+    attention: Attention | None, vectors: Tensor | None, source_vectors: Tensor | None, is_cross: bool, causal: bool
+) -> list[str]:
+    causes = []
+    if causal and is_cross:
+        causes.append("causal is for self-attention: leave out `source`, or `causal`")
+    if attention is not None and vectors is None:
+        causes.append("an attention of your own needs its input: give vectors=, one row per word")
+    if attention is not None and is_cross and source_vectors is None:
+        causes.append("an attention of your own needs its source: give source_vectors=, one row per word of `source`")
+    if source_vectors is not None and not is_cross:
+        causes.append("source_vectors belong to the words of `source`: give it too, or leave them out")
+    return causes
+
+
+def _shape_problems(name: str, vectors: Tensor | None, words: tuple[str, ...]) -> list[str]:
+    if vectors is None or (vectors.ndim == 2 and len(vectors) == len(words)):
+        return []
+    return [f"{name}: expected a row for each of {len(words)} words, got the shape {tuple(vectors.shape)}"]
+
+
+def _random_vectors(words: tuple[str, ...], size: int, seed: int) -> Float[Tensor, "T D"]:
+    """Draw a vector for each word, the same wherever the word occurs."""
     rows = [torch.randn(size, generator=_generator(seed, word)) for word in words]
     return torch.stack(rows).mul(10).round().div(10)
 
 
-def _tenths(read: Attention, seed: int) -> Attention:
+def _randomise(attention: Attention, seed: int) -> Attention:
     with torch.no_grad():
-        for name, parameter in read.named_parameters():
+        for name, parameter in attention.named_parameters():
             if parameter.ndim == 2:
                 parameter.copy_(torch.randn(parameter.shape, generator=_generator(seed, name)).mul(10).round().div(10))
-    return read
+    return attention
 
 
 def _generator(seed: int, name: str) -> torch.Generator:
@@ -216,7 +218,7 @@ def _by_head(title: str, rows: tuple[str, ...], parts: Tensor, columns: tuple[st
 def _matrix(
     title: str, rows: tuple[str, ...] | None, numbers: Tensor, columns: tuple[str, ...] | None = None
 ) -> list[str]:
-    """A title with the shape, then a line for each row; wide characters take two places."""
+    """Format a matrix as a title with its shape and a line per row; wide characters take two columns."""
     table = [[f"{round(number, 3) + 0.0:.3f}" for number in row] for row in numbers.tolist()]  # no −0.000
     widths = [max(7, *(_width(row[c]) for row in table)) for c in range(numbers.shape[1])]
     if columns is not None:

@@ -1,4 +1,10 @@
-"""Encoders and decoders, any with any, behind one interface."""
+"""Encoder-decoder models: any encoder with any decoder, behind one interface.
+
+`interface` defines what passes through: `Batch` → `Encoder` → `Encoded` → `Decoder.prepare` → `Source`, then `begin`
+and `step` with a `State`, and `project` to logits. The families are `transformer`, `recurrent` and `convolutional`;
+image encoders are in `vision` and `timm_encoder`, their pretrained weights in `pretrained`. `build` registers the
+families and creates a model from its settings; `ensemble` averages several; `compatibility` says which can be exported.
+"""
 
 from regard.models.build import DECODERS, ENCODERS, ModelSettings, build, count_parameters, device_of, select_device
 from regard.models.compatibility import ctranslate2_obstacles, huggingface_obstacles

@@ -1,4 +1,8 @@
-"""Putting an encoder and a decoder together from their settings. A new kind is registered here and joins every test."""
+"""Registry of encoder and decoder families, and `build`, which creates a model from its settings.
+
+To add a decoder family: subclass `Decoder` (models/interface.py) with its settings beside it, name both in `DECODERS`
+and in `ModelSettings.decoder`. Every test over all families then includes it; an encoder family likewise.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +63,7 @@ DECODERS: dict[type[Settings], Any] = {
 
 
 class ModelSettings(Settings):
-    """An encoder, a decoder, and what they share."""
+    """Encoder, decoder, and weight tying."""
 
     encoder: Annotated[
         TransformerEncoderSettings
@@ -79,18 +83,18 @@ class ModelSettings(Settings):
     ]
     share: Literal["auto", "all", "target", "none"] = Field(
         "auto",
-        description="which embeddings are one matrix with the output layer: of both sides (all), of the target, none; "
-        "auto: of both where they have one vocabulary and one size, else of the target",
+        description="embeddings tied to the output layer: of both sides (all), of the target, none; auto: of both if "
+        "they have one vocabulary and one size, else of the target",
     )
 
-    def shared(self, joint: bool) -> str:
-        """What `share` comes to: all, target or none."""
+    def resolved_share(self, joint: bool) -> str:
+        """Return all, target or none; `joint`: source and target have one vocabulary."""
         if self.share != "auto":
             return self.share
         return "all" if joint and self.encoder.embedding == self.decoder.embedding else "target"
 
     def check(self, joint: bool) -> None:
-        """Raise ConfigurationError for what cannot be built, with all reasons; `joint`: one vocabulary."""
+        """Raise ConfigurationError with every reason why this cannot be built; `joint`: one vocabulary."""
         encoder, decoder = self.encoder, self.decoder
         causes = []
         for side, part in (("encoder", encoder), ("decoder", decoder)):
@@ -98,17 +102,17 @@ class ModelSettings(Settings):
                 continue
             if isinstance(part, (TransformerSettings, VisionSettings)) and part.size % part.heads:
                 causes.append(
-                    f"model.{side}: size {part.size} cannot be cut into {part.heads} heads; choose a multiple"
+                    f"model.{side}: size {part.size} cannot be split into {part.heads} heads; choose a multiple"
                 )
-        if self.share == "all" and encoder.reads == "pictures":
-            causes.append(f"model.share = 'all': {encoder.kind} reads pictures, not pieces; set model.share = 'target'")
+        if self.share == "all" and encoder.reads == "images":
+            causes.append(f"model.share = 'all': {encoder.kind} reads images, not tokens; set model.share = 'target'")
         elif self.share == "all":
-            causes += self._unshared(joint)
+            causes += self._sharing_obstacles(joint)
         if causes:
             raise ConfigurationError(*causes)
 
-    def _unshared(self, joint: bool) -> list[str]:
-        """Why one matrix cannot be the embeddings of both sides."""
+    def _sharing_obstacles(self, joint: bool) -> list[str]:
+        """Return the reasons why both sides cannot share one embedding matrix."""
         causes, encoder, decoder = [], self.encoder, self.decoder
         if not joint:
             causes.append(
@@ -123,11 +127,11 @@ class ModelSettings(Settings):
 
 
 def build(settings: ModelSettings, source_vocabulary: int, target_vocabulary: int, joint: bool) -> Model:
-    """A new model with random weights. Raises ConfigurationError for what cannot be, all reasons at once."""
+    """Create a model with random weights. Raises ConfigurationError with all reasons if the settings do not fit."""
     settings.check(joint)
     encoder: Encoder = ENCODERS[type(settings.encoder)](settings.encoder, source_vocabulary)
-    decoder: Decoder = DECODERS[type(settings.decoder)](settings.decoder, target_vocabulary, encoder.shape)
-    shared = settings.shared(joint)
+    decoder: Decoder = DECODERS[type(settings.decoder)](settings.decoder, target_vocabulary, encoder.sizes)
+    shared = settings.resolved_share(joint)
     if shared != "none":
         decoder.output.weight = decoder.embedding.weight
     if shared == "all":
@@ -136,12 +140,12 @@ def build(settings: ModelSettings, source_vocabulary: int, target_vocabulary: in
 
 
 def count_parameters(model: Model) -> int:
-    """How many weights there are, those that stay as they are too; shared ones count once."""
+    """Count parameters, frozen ones included, shared ones once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def device_of(model: torch.nn.Module) -> torch.device:
-    """Where the weights of a model are."""
+    """Return the device of a module's weights."""
     return next(model.parameters()).device
 
 

@@ -1,4 +1,4 @@
-"""Where else a model could run: which other toolkits know its parts, and every reason why one does not."""
+"""Export compatibility with CTranslate2 and Hugging Face: every reason why a model cannot be exported."""
 
 from __future__ import annotations
 
@@ -9,58 +9,58 @@ __all__ = ["ctranslate2_obstacles", "huggingface_obstacles"]
 
 
 def ctranslate2_obstacles(settings: ModelSettings) -> list[str]:
-    """Why CTranslate2 cannot hold such a model; nothing where it can."""
-    return _unknown(settings, "CTranslate2")
+    """Return the reasons why CTranslate2 cannot run such a model; none if it can."""
+    return _unsupported(settings, "CTranslate2")
 
 
 def huggingface_obstacles(settings: ModelSettings, joint: bool) -> list[str]:
-    """Why such a model is no Marian model, which is what Hugging Face would load; nothing where it is one."""
-    causes = _unknown(settings, "Hugging Face's Marian")
+    """Return the reasons why such a model is no Marian model, the kind Hugging Face loads; none if it is one."""
+    causes = _unsupported(settings, "Hugging Face's Marian")
     for side, part in _transformers(settings):
         if part.norm != "post":
             causes.append(f"model.{side}.norm is {part.norm!r}: a Marian model normalises after each sublayer ('post')")
         if part.positions != "sinusoidal":
-            causes.append(f"model.{side}.positions is {part.positions!r}: a Marian model adds sinusoids")
+            causes.append(f"model.{side}.positions is {part.positions!r}: a Marian model has sinusoidal positions")
         if part.activation == "swiglu":
-            causes.append(f"model.{side}.activation is 'swiglu': a Marian model has no gate")
-        if part.norm == "post" and part.normalised_last:
+            causes.append(f"model.{side}.activation is 'swiglu': a Marian model has no gated activation")
+        if part.norm == "post" and part.has_final_norm:
             causes.append(f"model.{side}.final_norm is {part.final_norm!r}: a Marian model has none")
-    causes += _unequal(settings)
-    if settings.shared(joint) == "none":
-        causes.append("model.share is 'none': the output layer of a Marian model is the embedding of its target")
+    causes += _different_sides(settings)
+    if settings.resolved_share(joint) == "none":
+        causes.append("model.share is 'none': a Marian model ties the output layer to the target embedding")
     return causes
 
 
 def _transformers(settings: ModelSettings) -> list[tuple[str, TransformerSettings]]:
-    """The sides that are Transformers, with their names."""
+    """Return the sides that are Transformers, with their names."""
     sides = (("encoder", settings.encoder), ("decoder", settings.decoder))
     return [(side, part) for side, part in sides if isinstance(part, TransformerSettings)]
 
 
-def _unknown(settings: ModelSettings, where: str) -> list[str]:
-    """What no other toolkit's Transformer has."""
-    known = dict(_transformers(settings))
+def _unsupported(settings: ModelSettings, toolkit: str) -> list[str]:
+    """Return what no other toolkit's Transformer has."""
+    transformers = dict(_transformers(settings))
     causes = [
-        f"model.{side}.kind is {part.kind!r}: {where} knows Transformers only"
+        f"model.{side}.kind is {part.kind!r}: {toolkit} supports Transformers only"
         for side, part in (("encoder", settings.encoder), ("decoder", settings.decoder))
-        if side not in known
+        if side not in transformers
     ]
-    for side, part in known.items():
+    for side, part in transformers.items():
         if part.score != "scaled_dot":
-            causes.append(f"model.{side}.score is {part.score!r}: {where} scores by scaled dot products only")
+            causes.append(f"model.{side}.score is {part.score!r}: {toolkit} supports scaled_dot only")
         if part.window is not None:
-            causes.append(f"model.{side}.window is {part.window}: every position of {where} reads all others")
+            causes.append(f"model.{side}.window is {part.window}: {toolkit} has no local attention")
     return causes
 
 
-def _unequal(settings: ModelSettings) -> list[str]:
-    """What a Marian model has once, and this one twice and differently."""
+def _different_sides(settings: ModelSettings) -> list[str]:
+    """Return the settings that differ between encoder and decoder, and are one setting in a Marian model."""
     encoder, decoder = settings.encoder, settings.decoder
     if not isinstance(encoder, TransformerSettings) or not isinstance(decoder, TransformerSettings):
         return []
     return [
         f"model.*.{name} is {getattr(encoder, name)} in the encoder and {getattr(decoder, name)} in the decoder: "
         "a Marian model has one for both"
-        for name in ("size", "activation", "scaled")
+        for name in ("size", "activation", "scale_embedding")
         if getattr(encoder, name) != getattr(decoder, name)
     ]

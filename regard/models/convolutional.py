@@ -1,4 +1,4 @@
-"""Convolutional sequence-to-sequence (Gehring et al. 2017): each position from its neighbours, layer upon layer."""
+"""Convolutional encoder and decoder (convolutional sequence-to-sequence, Gehring et al. 2017)."""
 
 from __future__ import annotations
 
@@ -28,125 +28,137 @@ __all__ = [
 
 
 class ConvolutionalSettings(Settings):
-    """What the two sides of a convolutional model have in common."""
+    """Settings common to the convolutional encoder and decoder."""
 
     kind: Literal["convolutional"] = "convolutional"
-    layers: int = Field(4, ge=1, description="how many layers stand one on another")
+    layers: int = Field(4, ge=1, description="number of layers")
     size: int = Field(256, ge=1, description="size of the vectors between layers")
-    width: int = Field(3, ge=1, description="how many neighbouring positions each position is made from")
-    embedding: int = Field(256, ge=1, description="size of the embeddings, and of what goes out")
-    limit: int = Field(
+    kernel_size: int = Field(3, ge=1, description="positions in a convolution kernel")
+    embedding: int = Field(256, ge=1, description="size of the embeddings and of the output")
+    max_positions: int = Field(
         512,
         ge=1,
-        description="positions with a learnt vector; later ones share the last, and no longer target is written",
+        description="learned positions: how many there are; later ones share the last, and no target is longer",
     )
-    dropout: float = Field(0.2, ge=0, lt=1, description="share of numbers zeroed after embeddings and before layers")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of pieces whose whole embedding is zeroed")
+    dropout: float = Field(0.2, ge=0, lt=1, description="dropout after embeddings and before layers")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
 
 
 class ConvolutionalEncoderSettings(ConvolutionalSettings):
-    """A convolutional encoder: a position sees as many neighbours on its left as on its right."""
+    """Convolutional encoder, with kernels centred on each position."""
 
     reads: ClassVar[str] = "text"
 
 
 class ConvolutionalDecoderSettings(ConvolutionalSettings):
-    """A convolutional decoder: a position sees those before it, and every layer reads the source."""
+    """Convolutional decoder, with causal kernels and attention in every layer."""
 
-    score: ScoreName = Field("dot", description="how a position is scored against the source")
+    score: ScoreName = Field("dot", description="attention score of the cross-attention")
 
 
 class _InputEmbedding(nn.Module):
-    """Embeddings plus learnt positions, with dropout."""
+    """Token embedding plus learned positions, with dropout."""
 
     def __init__(self, vocabulary: int, settings: ConvolutionalSettings) -> None:
         super().__init__()
-        self.embedding = Embedding(vocabulary, settings.embedding, scaled=False)
-        self.places = LearnedPositions(settings.limit, settings.embedding)
+        self.embedding = Embedding(vocabulary, settings.embedding, scale_embedding=False)
+        self.position_embedding = LearnedPositions(settings.max_positions, settings.embedding)
         self.dropout, self.word_dropout = Dropout(settings.dropout), Dropout(settings.word_dropout, per_position=True)
 
-    def forward(self, pieces: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T De"]:
-        return self.dropout(self.word_dropout(self.embedding(pieces)) + self.places(positions))  # type: ignore[no-any-return]
+    def forward(self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T De"]:
+        return self.dropout(self.word_dropout(self.embedding(tokens)) + self.position_embedding(positions))  # type: ignore[no-any-return]
 
 
 class ConvolutionalEncoder(Encoder):
-    """Layers of gated convolutions over the source, what may not be read zeroed after each."""
+    """Layers of gated convolutions over the source; padding is zeroed after each."""
 
     def __init__(self, settings: ConvolutionalEncoderSettings, vocabulary: int) -> None:
         super().__init__()
         s = settings
-        self.entrance, self.dropout = _InputEmbedding(vocabulary, s), Dropout(s.dropout)
+        self.input_embedding, self.dropout = _InputEmbedding(vocabulary, s), Dropout(s.dropout)
         self.widen, self.narrow = (
             WeightNormLinear(s.embedding, s.size, s.dropout),
             WeightNormLinear(s.size, s.embedding),
         )
-        self.layers = nn.ModuleList(GatedConvolution(s.size, s.width, s.dropout) for _ in range(s.layers))
-        self.around = (0, 0, (s.width - 1) // 2, s.width // 2)  # nothing, as many positions before as after
-        self.shape = EncoderSizes(s.embedding, 1, s.embedding)
+        self.layers = nn.ModuleList(GatedConvolution(s.size, s.kernel_size, s.dropout) for _ in range(s.layers))
+        self.padding = (
+            0,
+            0,
+            (s.kernel_size - 1) // 2,
+            s.kernel_size // 2,
+        )  # (size, size, positions before, positions after), for F.pad
+        self.sizes = EncoderSizes(s.embedding, 1, s.embedding)
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
-        return self.entrance.embedding
+        return self.input_embedding.embedding
 
     def forward(self, batch: Batch) -> Encoded:
         hidden = None if batch.keep is None else ~batch.keep.unsqueeze(-1)
         positions = torch.ones_like(batch.data).cumsum(1) - 1
-        embedded = _zeroed(self.entrance(batch.data, positions), hidden)
+        embedded = _zeroed(self.input_embedding(batch.data, positions), hidden)
         x = _zeroed(self.widen(embedded).float(), hidden)
         for layer in self.layers:
-            near = F.pad(self.dropout(x), self.around)
-            x = _zeroed((layer(to_autocast(near)) + x) * SQRT_HALF, hidden)
+            padded = F.pad(self.dropout(x), self.padding)
+            x = _zeroed((layer(to_autocast(padded)) + x) * SQRT_HALF, hidden)
         outputs = _zeroed(self.narrow(x), hidden)
         return Encoded(outputs, embedded, masked_mean(outputs, batch.keep), batch.keep)
 
 
 class ConvolutionalDecoderLayer(nn.Module):
-    """Looks back over the last pieces, then reads the source with what came of it and the piece itself."""
+    """Causal convolution, then attention queried by its output plus the target embedding."""
 
     def __init__(self, settings: ConvolutionalDecoderSettings, source: EncoderSizes) -> None:
         super().__init__()
         s = settings
-        self.convolution, self.dropout = GatedConvolution(s.size, s.width, s.dropout), Dropout(s.dropout)
+        self.convolution, self.dropout = GatedConvolution(s.size, s.kernel_size, s.dropout), Dropout(s.dropout)
         self.query_in, self.context_out = WeightNormLinear(s.size, source.size), WeightNormLinear(source.size, s.size)
         self.cross_attention = Attention(
-            "cross", source.size, source.size, source.size, score_name=s.score, raw_values=True, raw_keys=True
+            "cross", source.size, source.size, source.size, score_name=s.score, project_keys=False, project_values=False
         )
 
     def forward(
         self, x: Float[Tensor, "N T D"], window: Tensor, target: Float[Tensor, "N T Dk"], memory: Memory
     ) -> tuple[Float[Tensor, "N T D"], Tensor]:
-        """`window` (N, width − 1, D) is what this layer was given before, `target` the embeddings of the pieces."""
-        given = torch.cat([window, self.dropout(x)], 1)
-        y = self.convolution(to_autocast(given))
-        asked = (self.query_in(y) + target) * SQRT_HALF
-        # A mean of n entries varies less than one of them, at most by √n (section 3.4).
-        found = self.cross_attention.attend(asked, memory) * _entries(memory, len(x)).sqrt()
-        y = (y + self.context_out(found)) * SQRT_HALF
-        return (y + x) * SQRT_HALF, given[:, given.shape[1] - window.shape[1] :]
+        """Run T positions; return the outputs and the new window.
+
+        `window` (N, kernel_size − 1, D) holds the layer's inputs before, `target` the embeddings of the tokens.
+        """
+        inputs = torch.cat([window, self.dropout(x)], 1)
+        y = self.convolution(to_autocast(inputs))
+        query = (self.query_in(y) + target) * SQRT_HALF
+        # A mean of n entries has up to √n times less spread than one entry (section 3.4).
+        context = self.cross_attention.attend(query, memory) * _visible_entries(memory, len(x)).sqrt()
+        y = (y + self.context_out(context)) * SQRT_HALF
+        return (y + x) * SQRT_HALF, inputs[:, inputs.shape[1] - window.shape[1] :]
 
 
 class ConvolutionalDecoder(Decoder):
-    """Layers that look back over what was written, each with attention; a step keeps a window of each layer's input."""
+    """Layers of causal convolution and attention; the state holds each layer's last inputs, one kernel wide."""
 
     def __init__(self, settings: ConvolutionalDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
         super().__init__()
         s = settings
-        self.entrance, self.dropout, self.max_target = _InputEmbedding(vocabulary, s), Dropout(s.dropout), s.limit
+        self.input_embedding, self.dropout, self.max_target = (
+            _InputEmbedding(vocabulary, s),
+            Dropout(s.dropout),
+            s.max_positions,
+        )
         self.widen, self.narrow = (
             WeightNormLinear(s.embedding, s.size, s.dropout),
             WeightNormLinear(s.size, s.embedding),
         )
         self.layers = nn.ModuleList(ConvolutionalDecoderLayer(s, source) for _ in range(s.layers))
-        self.fit_target, self.fit_source = _fit(s.embedding, source.size), _fit(source.embedded, source.size)
+        self.fit_target, self.fit_source = _fit(s.embedding, source.size), _fit(source.embedding, source.size)
         self.output = OutputProjection(vocabulary, s.embedding)
-        self.window = (s.width - 1, s.size)
+        self.window = (s.kernel_size - 1, s.size)
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
-        return self.entrance.embedding
+        return self.input_embedding.embedding
 
     def prepare(self, encoded: Encoded) -> Source:
-        """Keys are what the encoder says; values add the embeddings, which say which piece stood there."""
+        """Prepare encoder outputs as keys; values add the embeddings (section 3.3), which identify the token itself."""
         values = to_autocast((encoded.outputs + self.fit_source(encoded.embedded)) * SQRT_HALF)
         outputs = to_autocast(encoded.outputs)
         memories = tuple(
@@ -162,7 +174,7 @@ class ConvolutionalDecoder(Decoder):
 
     def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
         T = tokens.shape[1]
-        embedded = self.entrance(tokens, state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1)
+        embedded = self.input_embedding(tokens, state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1)
         x, target, windows = self.widen(embedded).float(), self.fit_target(embedded), {}
         for i, layer in enumerate(self.layers):
             name = f"window.{i}"
@@ -170,17 +182,17 @@ class ConvolutionalDecoder(Decoder):
         return self.dropout(self.narrow(x)), State(state.position + T, windows, {})
 
 
-def _fit(size: int, wanted: int) -> nn.Module:
-    """Vectors of one size into those of another, where they differ."""
-    return nn.Identity() if size == wanted else WeightNormLinear(size, wanted)
+def _fit(size: int, target_size: int) -> nn.Module:
+    """Create a projection between sizes, or the identity if they are equal."""
+    return nn.Identity() if size == target_size else WeightNormLinear(size, target_size)
 
 
 def _zeroed(x: Float[Tensor, "B S D"], hidden: Tensor | None) -> Float[Tensor, "B S D"]:
     return x if hidden is None else x.masked_fill(hidden, 0)
 
 
-def _entries(memory: Memory, rows: int) -> Tensor:
-    """How many entries each of N rows may read: (N, 1, 1), or one number for all."""
+def _visible_entries(memory: Memory, rows: int) -> Tensor:
+    """Count the visible entries of each of N rows: (N, 1, 1), or (1, 1, 1) without a mask."""
     if memory.keep is None:
         return memory.keys.new_full((1, 1, 1), memory.entries, dtype=torch.float32)
     return memory.keep.sum(1).float().repeat_interleave(rows // memory.rows)[:, None, None]

@@ -1,4 +1,4 @@
-"""Several models as one: the mean of their probabilities."""
+"""Ensemble of models with one vocabulary: the mean of their probabilities."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ __all__ = ["Ensemble", "EnsembleState"]
 
 @dataclass(frozen=True)
 class EnsembleState:
-    """The sources, or the states, of several models: what happens to one happens to all."""
+    """Sources, or states, of several models; `select` and `join` apply to all."""
 
     parts: tuple[Any, ...]
 
     @property
     def grid(self) -> tuple[int, int] | None:
-        """The grid that the first model reads, of a source."""
+        """Grid of the first model's source."""
         return self.parts[0].grid  # type: ignore[no-any-return]
 
     def select(self, rows: Int[Tensor, " M"]) -> EnsembleState:
         return EnsembleState(tuple(part.select(rows) for part in self.parts))
 
     def join(self, other: EnsembleState) -> EnsembleState:
-        return EnsembleState(tuple(mine.join(theirs) for mine, theirs in zip(self.parts, other.parts, strict=True)))
+        return EnsembleState(tuple(first.join(second) for first, second in zip(self.parts, other.parts, strict=True)))
 
 
 class Ensemble(nn.Module):
-    """The verbs of a model, over tuples: each model reads and steps by itself, and they agree on what comes next."""
+    """Ensemble with the methods of `Model`: each model encodes and steps, and their probabilities are averaged."""
 
     def __init__(self, models: Sequence[Model]) -> None:
         super().__init__()
@@ -47,12 +47,12 @@ class Ensemble(nn.Module):
 
     @property
     def max_target(self) -> int | None:
-        """The longest target that all can write."""
+        """Longest target that all models can produce, or None."""
         return min((model.max_target for model in self._all if model.max_target is not None), default=None)
 
     @property
     def encoder(self) -> nn.Module:
-        """That of the first model, by whose cells a picture is read."""
+        """Encoder of the first model, whose image grid is shown."""
         return self._all[0].encoder  # type: ignore[no-any-return]
 
     @property
@@ -63,26 +63,27 @@ class Ensemble(nn.Module):
         return EnsembleState(tuple(model.encode(batch) for model in self._all))
 
     def begin(self, source: EnsembleState) -> EnsembleState:
-        return EnsembleState(tuple(model.begin(own) for model, own in zip(self._all, source.parts, strict=True)))
+        return EnsembleState(tuple(model.begin(part) for model, part in zip(self._all, source.parts, strict=True)))
 
     def step(
         self, tokens: Int[Tensor, "N T"], state: EnsembleState, source: EnsembleState
     ) -> tuple[tuple[Tensor, ...], EnsembleState]:
-        each = zip(self._all, state.parts, source.parts, strict=True)
-        features, states = zip(*(model.step(tokens, mine, own) for model, mine, own in each), strict=True)
+        parts = zip(self._all, state.parts, source.parts, strict=True)
+        steps = (model.step(tokens, model_state, model_source) for model, model_state, model_source in parts)
+        features, states = zip(*steps, strict=True)
         return features, EnsembleState(states)
 
     def project(self, features: tuple[Tensor, ...]) -> Float[Tensor, "N T V"]:
-        """The logarithm of the mean probability: it serves as logits, and is already normalised."""
-        logits = (model.project(own).float() for model, own in zip(self._all, features, strict=True))
-        likely = torch.stack([some.log_softmax(-1) for some in logits])
-        return likely.logsumexp(0) - math.log(len(self._all))
+        """Return the log of the mean probability, which serves as logits and is already normalised."""
+        logits = (model.project(part).float() for model, part in zip(self._all, features, strict=True))
+        log_probs = torch.stack([part.log_softmax(-1) for part in logits])
+        return log_probs.logsumexp(0) - math.log(len(self._all))
 
     def top_tokens(
         self, features: tuple[Tensor, ...], k: int, suppressed: Sequence[int] = ()
     ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
-        return top_tokens(self.project(tuple(some[:, -1:] for some in features))[:, 0], k, suppressed)
+        return top_tokens(self.project(tuple(part[:, -1:] for part in features))[:, 0], k, suppressed)
 
     def forward(self, batch: Batch, target_in: Int[Tensor, "B T"]) -> tuple[Tensor, ...]:
-        """Teacher forcing: the features of each model, to be projected together."""
+        """Teacher forcing: return the features of each model, for `project`."""
         return tuple(model(batch, target_in) for model in self._all)

@@ -1,4 +1,4 @@
-"""The doors between data, encoder, decoder and search: what every model takes and gives, whatever it is inside."""
+"""The encoder-decoder interface: batch, encoder output, decoder state, and the methods of every model."""
 
 from __future__ import annotations
 
@@ -31,38 +31,42 @@ __all__ = [
 ]
 
 SourceInput = Sequence[int] | Tensor
-"""One source as it comes: the pieces of a sentence, or the pixels (C, Y, X) of a picture."""
-CELL = 16 * 16
-"""Pixels that count as one entry where nobody knows yet how many a model makes of them."""
+"""One source: the token ids of a sentence, or the pixels (C, Y, X) of an image."""
+PIXELS_PER_ENTRY = 16 * 16
+"""Estimate for batching: an image encoder's cells are not known there."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What goes into an encoder: piece ids (B, S) or pixels (B, C, Y, X), and which of them are real (None: all)."""
+    """Input of an encoder: token ids (B, S) or pixels (B, C, Y, X), and the padding mask `keep`.
+
+    `keep` is True for tokens (or pixels, row by row: S = Y·X) and False for padding; None means no padding.
+    """
 
     data: Tensor
     keep: Bool[Tensor, "B S"] | None = None
 
     @classmethod
     def of(cls, sources: Sequence[SourceInput], device: torch.device | str = "cpu") -> Batch:
-        """Sentences or pictures of any sizes side by side."""
-        pictures = [source for source in sources if isinstance(source, Tensor)]
+        """Pad sentences, or images, of any sizes to one batch."""
+        images = [source for source in sources if isinstance(source, Tensor)]
         sentences = [source for source in sources if not isinstance(source, Tensor)]
-        assert not pictures or not sentences, "a batch holds sentences or pictures"
-        data, keep = pad_images(pictures) if pictures else pad(sentences)
+        assert not images or not sentences, "a batch holds sentences or images, not both"
+        data, keep = pad_images(images) if images else pad(sentences)
         return cls(data.to(device), None if keep is None else keep.to(device))
 
 
 def source_length(source: SourceInput) -> int:
-    """About how many entries a source has: its pieces, or cells of a usual size."""
-    return -(-source[0].numel() // CELL) if isinstance(source, Tensor) else len(source)
+    """Estimate how many entries a source has: its tokens, or image cells of 16 × 16 pixels."""
+    return -(-source[0].numel() // PIXELS_PER_ENTRY) if isinstance(source, Tensor) else len(source)
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """What an encoder says: a vector for each entry, the embeddings it began with, and a summary of the whole.
+    """Output of an encoder: a vector per source position, the embeddings below it, and a summary of the sentence.
 
-    `summary` holds the last states of each layer, cells after hiddens; where there are none, the mean of the outputs.
+    `summary` holds the last recurrent states of each layer, hidden states before cells; if the encoder has none, the
+    mean of the outputs (L = 1). `keep` is the padding mask; `grid` is (rows, columns) if the positions are image cells.
     """
 
     outputs: Float[Tensor, "B S D"]
@@ -74,42 +78,48 @@ class Encoded:
 
 @dataclass(frozen=True)
 class EncoderSizes:
-    """How large what an encoder says is: the size of a vector, the rows of its summary, the size of its embeddings."""
+    """Sizes of an encoder's output: `size` D of a vector, rows L of the summary, `embedding` size De."""
 
     size: int
-    rows: int
-    embedded: int
+    summary_rows: int
+    embedding: int
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a decoder reads: a memory prepared once for each reading layer, one row a sentence, and the summary."""
+    """Source side of decoding: one prepared cross-attention memory per decoder layer that has one, and the summary.
+
+    Computed once per sentence by `Decoder.prepare`; the beams of a sentence share its row.
+    """
 
     memories: tuple[Memory, ...]
     summary: Float[Tensor, "B L D"]
     grid: tuple[int, int] | None = None
 
     def select(self, sentences: Int[Tensor, " B2"]) -> Source:
-        """The source of some of the sentences, in the order named."""
+        """Select sentences by index."""
         memories = tuple(memory.select(sentences) for memory in self.memories)
         return replace(self, memories=memories, summary=self.summary.index_select(0, sentences))
 
     def join(self, other: Source) -> Source:
-        """The sentences of both."""
-        memories = tuple(mine.join(theirs) for mine, theirs in zip(self.memories, other.memories, strict=True))
+        """Concatenate the sentences of two sources."""
+        memories = tuple(first.join(second) for first, second in zip(self.memories, other.memories, strict=True))
         return replace(self, memories=memories, summary=torch.cat([self.summary, other.summary]))
 
 
 @dataclass(frozen=True)
 class State:
-    """Where each hypothesis stands, as a value: it can be stepped from again, widened, reordered and joined."""
+    """Decoder state of each hypothesis, as an immutable value: position, recurrent tensors and KV caches.
+
+    `step` returns a new state and leaves the old one valid. Beam search widens and reorders it with `select`.
+    """
 
     position: Int[Tensor, " N"]
     tensors: dict[str, Tensor]
     memories: dict[str, Memory]
 
     def select(self, rows: Int[Tensor, " M"]) -> State:
-        """The state of other rows: repeated, reordered or dropped, as `rows` names them."""
+        """Select hypotheses by index: repeated, reordered or dropped."""
         return State(
             self.position.index_select(0, rows),
             {name: tensor.index_select(0, rows) for name, tensor in self.tensors.items()},
@@ -117,7 +127,7 @@ class State:
         )
 
     def join(self, other: State) -> State:
-        """The rows of both: new sentences enter."""
+        """Concatenate the hypotheses of two states: new sentences enter a running batch."""
         return State(
             torch.cat([self.position, other.position]),
             {name: torch.cat([tensor, other.tensors[name]]) for name, tensor in self.tensors.items()},
@@ -126,29 +136,33 @@ class State:
 
 
 class ShardUnit(nn.Module):
-    """One of many parts that stand one on another. Between the parts only tensors go in and out, and nothing but its
-    forward and what its reads prepare needs its weights: so they need not be there while another one computes.
+    """Layer that FSDP wraps as one unit, so that its weights are gathered only while it computes.
+
+    Its weights are used by its `forward` and by `Attention.prepare` alone, and only tensors pass between units.
     """
 
 
 class Encoder(nn.Module, ABC):
-    """Reads a batch; any decoder can read what it says."""
+    """Encoder of sentences or images; any decoder can attend to its output."""
 
-    shape: EncoderSizes
-    embedding: Embedding  # of those that read pieces
-    backbone: nn.Module  # of those that can begin from published weights: what these are for
+    sizes: EncoderSizes
+    embedding: Embedding  # of text encoders
+    backbone: nn.Module  # of image encoders that can be initialised from pretrained weights
 
     @abstractmethod
     def forward(self, batch: Batch) -> Encoded:
-        """Encode every entry of the batch in the light of the others."""
+        """Encode a batch."""
 
     def dummy_batch(self, rows: int) -> Batch:
-        """Something to read, where only the time that it takes is of interest."""
+        """Return a batch for timing and tracing; its content does not matter."""
         return Batch(torch.full((rows, 16), EOS))
 
 
 class Decoder(nn.Module, ABC):
-    """Writes a target piece by piece, all at once or step by step with the same code."""
+    """Autoregressive decoder; teacher forcing over all positions and decoding step by step are the same `step`.
+
+    `max_target` is the longest target in tokens, or None if there is no limit.
+    """
 
     max_target: int | None = None
     embedding: Embedding
@@ -156,23 +170,26 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def prepare(self, encoded: Encoded) -> Source:
-        """What can be computed from the source once, before the first piece."""
+        """Compute what depends on the source alone, such as cross-attention keys and values."""
 
     @abstractmethod
     def begin(self, source: Source) -> State:
-        """The state before the first piece, one row a sentence."""
+        """Return the state before the first token, one row per sentence."""
 
     @abstractmethod
     def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
-        """Take T ≥ 1 more pieces in; row n of N reads sentence n // (N // B) of the source."""
+        """Feed T ≥ 1 more tokens of N hypotheses; hypothesis n attends to sentence n // (N // B) of the source.
+
+        Returns the features of each position, from which `project` predicts the next token, and the state after.
+        """
 
     def project(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:
-        """Features into logits."""
+        """Map features to logits over the target vocabulary."""
         return self.output(features)  # type: ignore[no-any-return]
 
 
 class Model(nn.Module):
-    """An encoder and a decoder, any with any."""
+    """Encoder-decoder model, with the methods that search uses: `encode`, `begin`, `step`, `project`, `top_tokens`."""
 
     def __init__(self, encoder: Encoder, decoder: Decoder) -> None:
         super().__init__()
@@ -180,16 +197,16 @@ class Model(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return next(self.parameters()).device
 
     @property
     def max_target(self) -> int | None:
-        """The longest target that the decoder can write, if there is one."""
+        """Longest target in tokens, or None if there is no limit."""
         return self.decoder.max_target
 
     def encode(self, batch: Batch) -> Source:
-        """Read a batch, and prepare it for decoding."""
+        """Encode a batch and prepare it for decoding."""
         return self.decoder.prepare(self.encoder(batch))
 
     def begin(self, source: Source) -> State:
@@ -204,20 +221,20 @@ class Model(nn.Module):
     def top_tokens(
         self, features: Float[Tensor, "N T D"], k: int, suppressed: Sequence[int] = ()
     ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
-        """What may be written next: `best_of` the last position's distributions.
+        """Return the k likeliest next tokens of each hypothesis, after the last position: see `top_tokens`.
 
-        A faster engine may compute the same in its own way, without ever holding the logits of the whole vocabulary.
+        A method, so that a faster engine may do without the logits of the whole vocabulary.
         """
         return top_tokens(self.project(features[:, -1:])[:, 0], k, suppressed)
 
     def forward(self, batch: Batch, target_in: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
-        """Teacher forcing: the features of every position of a given target. The same code as decoding, in one step.
+        """Teacher forcing: return the features of every position of the target, in one step of decoding.
 
-        Of N = B·K targets row b·K + k is the k-th of source b, which is read once for all of them.
+        With N = B·K targets, row b·K + k is the k-th target of source b, which is encoded once.
         """
         source = self.decoder.prepare(self.encoder(batch))
         state, B, N = self.decoder.begin(source), len(batch.data), len(target_in)
-        assert N % B == 0, f"as many targets for each of {B} sources, got {N} in all"
+        assert N % B == 0, f"expected the same number of targets for each of {B} sources, got {N} in all"
         if N > B:
             state = state.select(torch.arange(B, device=target_in.device).repeat_interleave(N // B))
         return self.decoder.step(target_in, state, source)[0]
@@ -226,23 +243,23 @@ class Model(nn.Module):
 def top_tokens(
     logits: Float[Tensor, "N V"], k: int, suppressed: Sequence[int] = ()
 ) -> tuple[Float[Tensor, "N k"], Int[Tensor, "N k"], Float[Tensor, " N"]]:
-    """The log-probabilities of each row's k likeliest pieces, likeliest first; those pieces; that of end of sentence.
+    """Return the log-probabilities of each row's k likeliest tokens in falling order, their ids, and that of EOS.
 
-    All are of the full vocabulary: the pieces that are `never` written are left out of the k, not out of the sum. Of
-    equally likely pieces the one with the lower number comes first, whatever stands in the other rows.
+    All are normalised over the full vocabulary: `suppressed` tokens are left out of the k, not out of the softmax. Of
+    equally likely tokens the lower id comes first, whatever the other rows of the batch hold.
     """
-    likely = logits.float().log_softmax(-1)
-    end = likely[:, EOS].clone()
-    for piece in suppressed:
-        likely[:, piece] = -torch.inf
+    log_probs = logits.float().log_softmax(-1)
+    eos_log_probs = log_probs[:, EOS].clone()
+    for token in suppressed:
+        log_probs[:, token] = -torch.inf
     if k == 1:
-        top, pieces = likely.max(1, keepdim=True)
-        return top, pieces, end
-    k, more = min(k, likely.shape[1]), min(k + 1, likely.shape[1])
-    top, pieces = likely.topk(more)
+        top, tokens = log_probs.max(1, keepdim=True)
+        return top, tokens, eos_log_probs
+    k, k_and_next = min(k, log_probs.shape[1]), min(k + 1, log_probs.shape[1])
+    top, tokens = log_probs.topk(k_and_next)
     tied = (top[:, 1:] == top[:, :-1]).any(1)
-    if bool(tied.any()):  # topk promises no order among equals, nor which of them it keeps
+    if bool(tied.any()):  # topk leaves open the order of equal values, and which of them it keeps
         rows = tied.nonzero()[:, 0]
-        ordered, order = likely[rows].sort(descending=True, stable=True)
-        top[rows], pieces[rows] = ordered[:, :more], order[:, :more]
-    return top[:, :k], pieces[:, :k], end
+        ordered, order = log_probs[rows].sort(descending=True, stable=True)
+        top[rows], tokens[rows] = ordered[:, :k_and_next], order[:, :k_and_next]
+    return top[:, :k], tokens[:, :k], eos_log_probs

@@ -1,4 +1,4 @@
-"""Recurrent encoder and decoders: with attention before or after each step, and without any."""
+"""Recurrent (RNN, GRU, LSTM) encoder and decoders: Bahdanau and Luong attention, input feeding, no attention."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from regard.layers.deferred_linear import DeferredLinear
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.residual import to_autocast
-from regard.layers.rnn import NETWORKS, continue_rnn, run_rnn
+from regard.layers.rnn import RNN_CLASSES, continue_rnn, run_rnn
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, Source, State
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
@@ -31,90 +31,92 @@ __all__ = [
 
 
 class RecurrentEncoderSettings(Settings):
-    """A recurrent encoder, in one direction or both."""
+    """Recurrent encoder, unidirectional or bidirectional."""
 
     reads: ClassVar[str] = "text"
     kind: Literal["recurrent"] = "recurrent"
-    cell: CellName = Field("gru", description="the recurrent unit")
-    layers: int = Field(1, ge=1, description="how many layers stand one on another")
+    cell: CellName = Field("gru", description="recurrent cell")
+    layers: int = Field(1, ge=1, description="number of layers")
     size: int = Field(256, ge=1, description="size of the hidden state in each direction")
-    bidirectional: bool = Field(True, description="read from both ends and put the two states side by side")
+    bidirectional: bool = Field(True, description="run in both directions and concatenate the states")
     embedding: int = Field(256, ge=1, description="size of the embeddings")
-    dropout: float = Field(0.3, ge=0, lt=1, description="share of numbers zeroed after embeddings and layers")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of pieces whose whole embedding is zeroed")
+    dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and layers")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
 
 
 class _DecoderSettings(Settings):
-    """What recurrent decoders have in common."""
+    """Settings common to the recurrent decoders."""
 
-    cell: CellName = Field("gru", description="the recurrent unit")
-    layers: int = Field(1, ge=1, description="how many layers stand one on another")
+    cell: CellName = Field("gru", description="recurrent cell")
+    layers: int = Field(1, ge=1, description="number of layers")
     size: int = Field(512, ge=1, description="size of the hidden state")
-    embedding: int = Field(256, ge=1, description="size of the embeddings, and of the features that are projected")
-    dropout: float = Field(0.3, ge=0, lt=1, description="share of numbers zeroed after embeddings and layers")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of pieces whose whole embedding is zeroed")
+    embedding: int = Field(
+        256, ge=1, description="size of the embeddings and of the features below the output projection"
+    )
+    dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and layers")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
 
 
 class RecurrentDecoderSettings(_DecoderSettings):
-    """A recurrent decoder that reads the source with attention at every step."""
+    """Recurrent decoder with attention at every step."""
 
     kind: Literal["recurrent"] = "recurrent"
     order: Literal["bahdanau", "luong", "luong_input_feeding"] = Field(
         "bahdanau",
-        description="bahdanau: read the source with the state before, then step; luong: step, then read; "
-        "luong_input_feeding: what came of the last read goes into the next step too (input feeding)",
+        description="bahdanau: attend with the state before, then step; luong: step, then attend; "
+        "luong_input_feeding: luong, and the features of a step are fed into the next (input feeding)",
     )
-    score: ScoreName = Field("additive", description="how a state is scored against the source")
-    attention: int = Field(
-        256, ge=1, description="size in which state and source are compared; general compares them as they are"
+    score: ScoreName = Field("additive", description="attention score of the cross-attention")
+    attention_size: int = Field(
+        256, ge=1, description="size to which state and source are projected for the score; general projects neither"
     )
-    gate: bool = Field(
-        False, description="a number between 0 and 1, from the state, says how much what was read counts at each step"
-    )
+    gate: bool = Field(False, description="scale the context by a gate between 0 and 1, computed from the state")
 
 
 class NoAttentionDecoderSettings(_DecoderSettings):
-    """A recurrent decoder without attention: all it knows of the source is what the encoder's last states say."""
+    """Recurrent decoder without attention: of the source it sees the encoder's last states alone."""
 
     kind: Literal["no_attention"] = "no_attention"
     context: Literal["first", "every"] = Field(
         "first",
-        description="the encoder's last states start the first step (Sutskever et al. 2014), "
-        "or are also put into every step (Cho et al. 2014)",
+        description="first: the encoder's last states initialise the decoder (Sutskever et al. 2014); "
+        "every: they also enter every step (Cho et al. 2014)",
     )
 
 
 class RecurrentEncoder(Encoder):
-    """A GRU or LSTM over the source; each entry is told as the states of both directions there."""
+    """Recurrent network over the source; each output is the states of both directions, concatenated."""
 
     def __init__(self, settings: RecurrentEncoderSettings, vocabulary: int) -> None:
         super().__init__()
         s, directions = settings, 2 if settings.bidirectional else 1
-        self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scaled=False), Dropout(s.dropout)
+        self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scale_embedding=False), Dropout(s.dropout)
         self.word_dropout = Dropout(s.word_dropout, per_position=True)
         cell, width = CELLS[s.cell], s.size * directions
-        self.networks = nn.ModuleList(
-            NETWORKS[s.cell](s.embedding if i == 0 else width, s.size, batch_first=True, bidirectional=s.bidirectional)
+        self.layers = nn.ModuleList(
+            RNN_CLASSES[s.cell](
+                s.embedding if i == 0 else width, s.size, batch_first=True, bidirectional=s.bidirectional
+            )
             for i in range(s.layers)
         )
         self.cell = cell
-        self.shape = EncoderSizes(width, s.layers * cell.states, s.embedding)
+        self.sizes = EncoderSizes(width, s.layers * cell.states, s.embedding)
 
     def forward(self, batch: Batch) -> Encoded:
         embedded = x = self.dropout(self.word_dropout(self.embedding(batch.data)))
         last: list[tuple[Tensor, ...]] = []
-        for i, network in enumerate(self.networks):
+        for i, network in enumerate(self.layers):
             x, states = run_rnn(network, self.cell, self.dropout(x) if i else x, batch.keep)  # type: ignore[arg-type]
             last.append(states)
         summary = torch.stack([layer[s] for s in range(self.cell.states) for layer in last], 1)
         return Encoded(self.dropout(x), embedded, summary, batch.keep)
 
 
-Walked = tuple[Float[Tensor, "N T D"], dict[str, Tensor]]  # features, and the tensors of the state after
-
-
 class _RecurrentDecoder(Decoder):
-    """What recurrent decoders have in common: layers of cells, and bridges from the encoder's summary to them."""
+    """Base of the recurrent decoders: layers of cells, and a bridge from the encoder's summary to each first state.
+
+    The states of all layers are one tensor (N, R, E): hidden states of all layers, then LSTM cells of all layers.
+    """
 
     cells: nn.ModuleList
     bridges: nn.ModuleList
@@ -122,72 +124,74 @@ class _RecurrentDecoder(Decoder):
     def __init__(self, settings: _DecoderSettings, vocabulary: int) -> None:
         super().__init__()
         s = settings
-        self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scaled=False), Dropout(s.dropout)
+        self.embedding, self.dropout = Embedding(vocabulary, s.embedding, scale_embedding=False), Dropout(s.dropout)
         self.word_dropout = Dropout(s.word_dropout, per_position=True)
         self.states = CELLS[s.cell].states
 
     def _embed(self, tokens: Int[Tensor, "N T"]) -> Float[Tensor, "N T De"]:
         return self.dropout(self.word_dropout(self.embedding(tokens)))  # type: ignore[no-any-return]
 
-    def _begin(self, rows: list[Float[Tensor, "B D"]]) -> Float[Tensor, "B R E"]:
-        """The first states, each from its own row through its own bridge."""
+    def _bridge(self, rows: list[Float[Tensor, "B D"]]) -> Float[Tensor, "B R E"]:
+        """Compute the first states, each from its own row through its own bridge."""
         states = [torch.tanh(bridge(row)) for bridge, row in zip(self.bridges, rows, strict=True)]
         return torch.stack(states, 1).float()
 
     @property
     def _top(self) -> int:
-        """Where the hidden state of the highest layer stands among all states."""
+        """Index of the highest layer's hidden state."""
         return len(self.cells) - 1
 
-    def _of_layer(self, states: Float[Tensor, "N R E"], layer: int) -> tuple[Float[Tensor, "N E"], ...]:
-        """The states of one layer; hiddens of all layers stand before cells."""
+    def _layer_states(self, states: Float[Tensor, "N R E"], layer: int) -> tuple[Float[Tensor, "N E"], ...]:
+        """Return the states of one layer: (h,), or (h, c)."""
         return tuple(states[:, layer + len(self.cells) * s] for s in range(self.states))
 
-    def _together(self, layers: list[tuple[Tensor, ...]]) -> Float[Tensor, "N R E"]:
-        """The states of all layers in one tensor."""
+    def _stack_states(self, layers: list[tuple[Tensor, ...]]) -> Float[Tensor, "N R E"]:
+        """Stack the states of all layers."""
         return torch.stack([layer[s] for s in range(self.states) for layer in layers], 1)
 
-    def _advance(
-        self, projected: Float[Tensor, "N G"], states: Float[Tensor, "N R E"], hiddens: list[DeferredLinear]
+    def _step_cells(
+        self, input_proj: Float[Tensor, "N G"], states: Float[Tensor, "N R E"], hidden_layers: list[DeferredLinear]
     ) -> Float[Tensor, "N R E"]:
-        """One step of every layer."""
+        """Run one step of every layer."""
         new: list[tuple[Tensor, ...]] = []
         for i, cell in enumerate(self.cells):
             if i:
-                projected = cell.input(self.dropout(new[-1][0]))  # type: ignore[operator]
-            new.append(cell(projected, self._of_layer(states, i), hiddens[i]))
-        return self._together(new)
+                input_proj = cell.input(self.dropout(new[-1][0]))  # type: ignore[operator]
+            new.append(cell(input_proj, self._layer_states(states, i), hidden_layers[i]))
+        return self._stack_states(new)
 
-    def _go_on(
+    def _run_cells(
         self, x: Float[Tensor, "N T Dk"], states: Float[Tensor, "N R E"]
     ) -> tuple[Float[Tensor, "N T E"], Float[Tensor, "N R E"]]:
-        """T steps of every layer, one layer after another: the highest hidden states, and all states after."""
+        """Run T steps of each layer in turn; return the highest hidden states, and all states after."""
         new = []
         for i, cell in enumerate(self.cells):
-            x, last = continue_rnn(cell, self.dropout(x) if i else x, self._of_layer(states, i))  # type: ignore[arg-type]
+            x, last = continue_rnn(cell, self.dropout(x) if i else x, self._layer_states(states, i))  # type: ignore[arg-type]
             new.append(last)
-        return x, self._together(new)
+        return x, self._stack_states(new)
 
 
 class RecurrentDecoder(_RecurrentDecoder):
-    """Reads the source at every step: before it (Bahdanau et al. 2015), or after it (Luong et al. 2015).
+    """Recurrent decoder with attention before each step (Bahdanau et al. 2015) or after it (Luong et al. 2015).
 
-    With a gate, the state also says how much the answer counts (Xu et al. 2015).
+    With a gate, the context is scaled by a number that the state determines (Xu et al. 2015).
     """
 
     def __init__(self, settings: RecurrentDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
         super().__init__(settings, vocabulary)
         s, cell = settings, CELLS[settings.cell]
         self.order = s.order
-        self.cross_attention = Attention("cross", s.size, source.size, s.attention, score_name=s.score, raw_values=True)
+        self.cross_attention = Attention(
+            "cross", s.size, source.size, s.attention_size, score_name=s.score, project_values=False
+        )
         self.cells = _cells(s, s.embedding)
         if s.order != "luong":
-            fed_back = source.size if s.order == "bahdanau" else s.embedding
-            self.context = nn.Linear(fed_back, cell.gates * s.size, bias=False)
+            context_size = source.size if s.order == "bahdanau" else s.embedding
+            self.context_proj = nn.Linear(context_size, cell.gates * s.size, bias=False)
         self.gate = nn.Linear(s.size, 1) if s.gate else None
         self.bridges = nn.ModuleList(nn.Linear(source.size, s.size) for _ in range(s.layers * cell.states))
-        told = s.size + source.size + (s.embedding if s.order == "bahdanau" else 0)
-        self.readout = nn.Linear(told, s.embedding)
+        readout_size = s.size + source.size + (s.embedding if s.order == "bahdanau" else 0)
+        self.readout = nn.Linear(readout_size, s.embedding)
         self.output = OutputProjection(vocabulary, s.embedding)
 
     def prepare(self, encoded: Encoded) -> Source:
@@ -195,78 +199,84 @@ class RecurrentDecoder(_RecurrentDecoder):
         return Source((self.cross_attention.prepare(outputs, outputs, encoded.keep),), encoded.summary, encoded.grid)
 
     def begin(self, source: Source) -> State:
-        """The bridge: state i of R comes from row i·L // R of the summary, so cells meet cells where both have them."""
+        """Bridge: state i of R comes from row i·L // R of the summary, so cells come from cells if both are LSTMs."""
         B, L, _ = source.summary.shape
         count = len(self.bridges)
-        tensors = {"states": self._begin([source.summary[:, i * L // count] for i in range(count)])}
+        tensors = {"states": self._bridge([source.summary[:, i * L // count] for i in range(count)])}
         if self.order == "luong_input_feeding":
-            tensors["fed"] = tensors["states"].new_zeros(B, self.context.in_features)
+            tensors["input_feed"] = tensors["states"].new_zeros(B, self.context_proj.in_features)
         return State(source.summary.new_zeros(B, dtype=int), tensors, {})  # type: ignore[call-overload]
 
     def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
-        walks = {
-            "bahdanau": self._read_then_step,
-            "luong": self._step_then_read,
+        orders = {
+            "bahdanau": self._attend_then_step,
+            "luong": self._step_then_attend,
             "luong_input_feeding": self._input_feeding,
         }
-        features, tensors = walks[self.order](self._embed(tokens), state.tensors, source)
+        features, tensors = orders[self.order](self._embed(tokens), state.tensors, source)
         return features, State(state.position + tokens.shape[1], tensors, {})
 
-    def _read_then_step(self, embedded: Tensor, before: dict[str, Tensor], source: Source) -> Walked:
-        """c = read(h of the step before), h = cell([y; c], h), features tanh(W [h; c; y])."""
-        projected = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
-        query, context_layer = _repeated(self.cross_attention.query), DeferredLinear.of(self.context)
-        hiddens = [DeferredLinear.of(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
+    def _attend_then_step(
+        self, embedded: Tensor, before: dict[str, Tensor], source: Source
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Bahdanau attention: c = attend(previous h), h = cell([y; c], h), features tanh(W [h; c; y])."""
+        input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
+        query, context_proj = _deferred(self.cross_attention.query), DeferredLinear.from_layer(self.context_proj)
+        hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
         states, tops, contexts = before["states"], [], []
-        for now in projected:
+        for input_proj in input_projs:
             top = states[:, self._top]
             context = self._gated(
                 self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0]), top
             )  # (N, 1, Dv)
-            states = self._advance(now + context_layer(context[:, 0]), states, hiddens)
+            states = self._step_cells(input_proj + context_proj(context[:, 0]), states, hidden_layers)
             tops.append(states[:, self._top])
             contexts.append(context)
         return self._readout(torch.stack(tops, 1), torch.cat(contexts, 1), embedded), {"states": states}
 
-    def _step_then_read(self, embedded: Tensor, before: dict[str, Tensor], source: Source) -> Walked:
-        """h = cell(y, h), c = read(h), features tanh(W [h; c]): nothing is fed back, so all positions are one call."""
-        tops, states = self._go_on(embedded, before["states"])
+    def _step_then_attend(
+        self, embedded: Tensor, before: dict[str, Tensor], source: Source
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Luong attention: h = cell(y, h), c = attend(h), features tanh(W [h; c]), for all positions in one call."""
+        tops, states = self._run_cells(embedded, before["states"])
         return self._readout(tops, self._gated(self.cross_attention(tops, source.memories[0]), tops)), {
             "states": states
         }
 
-    def _input_feeding(self, embedded: Tensor, before: dict[str, Tensor], source: Source) -> Walked:
-        """The same, but the features of a step go into the next: h = cell([y; features before], h)."""
-        projected = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
-        query, feed, readout = (
-            _repeated(self.cross_attention.query),
-            DeferredLinear.of(self.context),
-            DeferredLinear.of(self.readout),
+    def _input_feeding(
+        self, embedded: Tensor, before: dict[str, Tensor], source: Source
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Luong attention with input feeding: h = cell([y; previous features], h)."""
+        input_projs = self.cells[0].input(embedded).unbind(1)  # type: ignore[operator]
+        query, context_proj, readout = (
+            _deferred(self.cross_attention.query),
+            DeferredLinear.from_layer(self.context_proj),
+            DeferredLinear.from_layer(self.readout),
         )
-        hiddens = [DeferredLinear.of(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
-        states, fed, features = before["states"], before["fed"], []
-        for now in projected:
-            states = self._advance(now + feed(fed), states, hiddens)
+        hidden_layers = [DeferredLinear.from_layer(cell.hidden) for cell in self.cells]  # type: ignore[arg-type]
+        states, input_feed, features = before["states"], before["input_feed"], []
+        for input_proj in input_projs:
+            states = self._step_cells(input_proj + context_proj(input_feed), states, hidden_layers)
             top = states[:, self._top]
             context = self._gated(self.cross_attention.attend(query(top).unsqueeze(1), source.memories[0]), top)
-            fed = self._readout(top, context[:, 0], layer=readout)
-            features.append(fed)
-        return torch.stack(features, 1), {"states": states, "fed": fed.float()}
+            input_feed = self._readout(top, context[:, 0], layer=readout)
+            features.append(input_feed)
+        return torch.stack(features, 1), {"states": states, "input_feed": input_feed.float()}
 
-    def _gated(self, context: Float[Tensor, "N T Dv"], asking: Tensor) -> Float[Tensor, "N T Dv"]:
-        """β c, where β = σ(f(h)) of the states that asked, (N, T, E) or (N, E) (Xu et al. 2015, section 4.2.1)."""
+    def _gated(self, context: Float[Tensor, "N T Dv"], states: Tensor) -> Float[Tensor, "N T Dv"]:
+        """Return β c with β = σ(f(h)), h being (N, T, E) or (N, E) (Xu et al. 2015, section 4.2.1)."""
         if self.gate is None:
             return context
-        open_ = torch.sigmoid(self.gate(asking)).to(context.dtype)
-        return context * open_.view(len(context), -1, 1)
+        beta = torch.sigmoid(self.gate(states)).to(context.dtype)
+        return context * beta.view(len(context), -1, 1)
 
     def _readout(self, *parts: Tensor, layer: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        told = torch.cat([part.to(parts[0].dtype) for part in parts], -1)
-        return self.dropout(torch.tanh((layer or self.readout)(told)))  # type: ignore[no-any-return]
+        inputs = torch.cat([part.to(parts[0].dtype) for part in parts], -1)
+        return self.dropout(torch.tanh((layer or self.readout)(inputs)))  # type: ignore[no-any-return]
 
 
 class NoAttentionDecoder(_RecurrentDecoder):
-    """Knows of the source what the encoder's last states say, all of them, and reads nothing."""
+    """Recurrent decoder without attention, initialised from all of the encoder's last states."""
 
     def __init__(self, settings: NoAttentionDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
         super().__init__(settings, vocabulary)
@@ -275,7 +285,7 @@ class NoAttentionDecoder(_RecurrentDecoder):
         inputs = s.embedding + s.size * self.every
         self.cells = _cells(s, inputs)
         self.bridges = nn.ModuleList(
-            nn.Linear(source.size * source.rows, s.size) for _ in range(s.layers * self.states)
+            nn.Linear(source.size * source.summary_rows, s.size) for _ in range(s.layers * self.states)
         )
         self.readout = nn.Linear(s.size + inputs * self.every, s.embedding)
         self.output = OutputProjection(vocabulary, s.embedding)
@@ -284,8 +294,8 @@ class NoAttentionDecoder(_RecurrentDecoder):
         return Source((), encoded.summary, encoded.grid)
 
     def begin(self, source: Source) -> State:
-        """Every state sees the whole summary: what is lost here is lost. The context is the highest hidden state."""
-        states = self._begin([source.summary.flatten(1)] * len(self.bridges))
+        """Bridge: every state is computed from the whole summary. The context is the highest hidden state."""
+        states = self._bridge([source.summary.flatten(1)] * len(self.bridges))
         tensors = {"states": states, "context": states[:, self._top]} if self.every else {"states": states}
         position = source.summary.new_zeros(len(states), dtype=int)  # type: ignore[call-overload]
         return State(position, tensors, {})
@@ -294,18 +304,18 @@ class NoAttentionDecoder(_RecurrentDecoder):
         T, x = tokens.shape[1], self._embed(tokens)
         if self.every:
             x = torch.cat([x, state.tensors["context"].unsqueeze(1).expand(-1, T, -1)], -1)
-        tops, states = self._go_on(x, state.tensors["states"])
-        told = torch.cat([tops, x], -1) if self.every else tops
-        features = self.dropout(torch.tanh(self.readout(told)))
+        tops, states = self._run_cells(x, state.tensors["states"])
+        inputs = torch.cat([tops, x], -1) if self.every else tops
+        features = self.dropout(torch.tanh(self.readout(inputs)))
         return features, State(state.position + T, {**state.tensors, "states": states}, {})
 
 
 def _cells(settings: _DecoderSettings, inputs: int) -> nn.ModuleList:
-    """Layers of cells, the lowest of which takes `inputs` numbers."""
+    """Create the cells of all layers; the lowest takes inputs of size `inputs`."""
     s = settings
     return nn.ModuleList(CELLS[s.cell](inputs if i == 0 else s.size, s.size) for i in range(s.layers))
 
 
-def _repeated(layer: nn.Module) -> Callable[[Tensor], Tensor]:
-    """The layer for the steps of a loop; one without weights is itself."""
-    return DeferredLinear.of(layer) if isinstance(layer, nn.Linear) else layer
+def _deferred(layer: nn.Module) -> Callable[[Tensor], Tensor]:
+    """Wrap a linear layer for the steps of a loop; an identity stays as it is."""
+    return DeferredLinear.from_layer(layer) if isinstance(layer, nn.Linear) else layer

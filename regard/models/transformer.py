@@ -1,10 +1,9 @@
-"""The Transformer (Vaswani et al. 2017): an encoder and a decoder of reads, feed-forward networks and residuals."""
+"""Transformer encoder and decoder (Vaswani et al. 2017): multi-head attention, feed-forward networks, residuals."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-import pydantic
 from pydantic import Field
 from torch import nn
 
@@ -22,87 +21,85 @@ __all__ = ["TransformerDecoder", "TransformerDecoderSettings", "TransformerEncod
 
 
 class TransformerSettings(Settings):
-    """What the two sides of a Transformer have in common."""
+    """Settings common to the Transformer encoder and decoder."""
 
     kind: Literal["transformer"] = "transformer"
-    layers: int = Field(4, ge=1, description="how many layers stand one on another")
-    size: int = Field(128, ge=2, description="size of the vectors between layers (D)")
-    heads: int = Field(4, ge=1, description="heads of every attention; they divide the size")
+    layers: int = Field(4, ge=1, description="number of layers")
+    size: int = Field(128, ge=2, description="model size D")
+    heads: int = Field(4, ge=1, description="attention heads; they divide the size")
     feedforward: int = Field(256, ge=1, description="inner size of the feed-forward networks")
-    dropout: float = Field(0.3, ge=0, lt=1, description="share of numbers zeroed after embeddings and sublayers")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of pieces whose whole embedding is zeroed")
-    layer_dropout: float = Field(0.0, ge=0, lt=1, description="share of layers left out of a training step")
-    norm: Norm = Field("pre", description="layer normalisation before each sublayer, or after it as published")
+    dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and sublayers")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
+    layer_dropout: float = Field(0.0, ge=0, lt=1, description="LayerDrop: share of layers skipped in a training step")
+    norm: Norm = Field(
+        "pre", description="layer normalisation before each sublayer (pre), or after it as published (post)"
+    )
     final_norm: Literal["auto", "on", "off"] = Field(
-        "auto", description="layer normalisation after the last layer; auto: where norm is pre"
+        "auto", description="layer normalisation after the last layer; auto: if norm is pre"
     )
     activation: Activation = Field(
-        "relu", description="bend of the feed-forward networks; swiglu has a gate, so half as many weights again"
+        "relu", description="activation of the feed-forward networks; swiglu is gated: half as many weights again"
     )
-    score: ScoreName = Field("scaled_dot", description="how a position is scored against another, in every attention")
+    score: ScoreName = Field("scaled_dot", description="attention score, in self-attention and cross-attention")
     window: int | None = Field(
         None,
         ge=1,
-        description="self-attention reads no farther than so many positions away (restricted); none reads all",
+        description="local self-attention: sees no farther than so many positions; none sees all",
     )
     positions: Literal["sinusoidal", "learned", "none"] = Field(
-        "sinusoidal", description="what is added to tell positions apart; with none, order is invisible"
+        "sinusoidal", description="positional embedding; with none, the order of tokens is invisible"
     )
-    limit: int = Field(
+    max_positions: int = Field(
         512,
         ge=1,
-        description="learned positions: how many there are; later ones share the last, and no longer target is written",
+        description="learned positions: how many there are; later ones share the last, and no target is longer",
     )
-    scaled: bool = Field(True, description="multiply embeddings by the root of their size, as published")
+    scale_embedding: bool = Field(
+        True, description="multiply embeddings by the square root of their size, as published"
+    )
 
     @property
     def embedding(self) -> int:
         return self.size
 
     @property
-    def normalised_last(self) -> bool:
-        """Whether there is a layer normalisation after the last layer."""
+    def has_final_norm(self) -> bool:
+        """True if there is a layer normalisation after the last layer."""
         return self.final_norm == "on" or (self.final_norm == "auto" and self.norm == "pre")
-
-    @pydantic.field_validator("positions", mode="before")
-    @classmethod
-    def _positions_of_before(cls, value: Any) -> Any:
-        """Models saved by version 0.1 say true or false."""
-        return {True: "sinusoidal", False: "none"}[value] if isinstance(value, bool) else value
 
 
 class TransformerEncoderSettings(TransformerSettings):
-    """A Transformer encoder."""
+    """Transformer encoder."""
 
     reads: ClassVar[str] = "text"
 
 
 class TransformerDecoderSettings(TransformerSettings):
-    """A Transformer decoder."""
+    """Transformer decoder."""
 
 
 class _InputEmbedding(nn.Module):
-    """Scaled embeddings plus positions, with dropout."""
+    """Token embedding plus positional embedding, with dropout."""
 
     def __init__(self, vocabulary: int, settings: TransformerSettings) -> None:
         super().__init__()
-        self.embedding = Embedding(vocabulary, settings.size, settings.scaled)
+        self.embedding = Embedding(vocabulary, settings.size, settings.scale_embedding)
         self.dropout, self.word_dropout = Dropout(settings.dropout), Dropout(settings.word_dropout, per_position=True)
-        self.places: LearnedPositions | SinusoidalPositions | None = None
+        self.position_embedding: LearnedPositions | SinusoidalPositions | None = None
         if settings.positions == "learned":
-            self.places = LearnedPositions(settings.limit, settings.size)
+            self.position_embedding = LearnedPositions(settings.max_positions, settings.size)
         elif settings.positions == "sinusoidal":
-            self.places = SinusoidalPositions(settings.size)
+            self.position_embedding = SinusoidalPositions(settings.size)
 
-    def forward(self, pieces: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
-        x = self.word_dropout(self.embedding(pieces))
-        if self.places is not None:
-            x = x + self.places(positions)
+    def forward(self, tokens: Int[Tensor, "N T"], positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
+        x = self.word_dropout(self.embedding(tokens))
+        if self.position_embedding is not None:
+            x = x + self.position_embedding(positions)
         return self.dropout(x)  # type: ignore[no-any-return]
 
 
 class EncoderLayer(ShardUnit):
-    """Every position reads all positions, or those near it, then thinks for itself."""
+    """Self-attention (with `window`, local) and feed-forward network, each with its residual."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
@@ -123,7 +120,7 @@ class EncoderLayer(ShardUnit):
 
 
 class DecoderLayer(ShardUnit):
-    """Every position reads the positions so far, then the source, then thinks for itself."""
+    """Causal self-attention, cross-attention and feed-forward network, each with its residual."""
 
     def __init__(self, settings: TransformerSettings, source: EncoderSizes) -> None:
         super().__init__()
@@ -137,6 +134,7 @@ class DecoderLayer(ShardUnit):
         )
 
     def forward(self, x: Float[Tensor, "N T D"], past: Memory, source: Memory) -> tuple[Float[Tensor, "N T D"], Memory]:
+        """Run T positions; `past` is the KV cache of the self-attention, returned with these positions appended."""
         y = self.self_attention_residual.before(x)
         new = self.self_attention.prepare(y, y)
         past = past.append(new.keys, new.values)
@@ -148,24 +146,24 @@ class DecoderLayer(ShardUnit):
 
 
 class TransformerEncoder(Encoder):
-    """Layers of self-attention over the source."""
+    """Transformer encoder: layers of self-attention over the source."""
 
     def __init__(self, settings: TransformerEncoderSettings, vocabulary: int) -> None:
         super().__init__()
-        self.entrance = _InputEmbedding(vocabulary, settings)
+        self.input_embedding = _InputEmbedding(vocabulary, settings)
         self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
-        self.norm = nn.LayerNorm(settings.size) if settings.normalised_last else nn.Identity()
-        self.shape = EncoderSizes(settings.size, 1, settings.size)
+        self.norm = nn.LayerNorm(settings.size) if settings.has_final_norm else nn.Identity()
+        self.sizes = EncoderSizes(settings.size, 1, settings.size)
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
-        return self.entrance.embedding
+        return self.input_embedding.embedding
 
     def forward(self, batch: Batch) -> Encoded:
         B, S = batch.data.shape
         positions = batch.data.new_ones(B, S).cumsum(1) - 1
-        embedded = x = self.entrance(batch.data, positions)
+        embedded = x = self.input_embedding(batch.data, positions)
         for layer in self.layers:
             if not layer_drop(self.layer_dropout, self.training, x.device):
                 x = layer(x, batch.keep)
@@ -174,20 +172,20 @@ class TransformerEncoder(Encoder):
 
 
 class TransformerDecoder(Decoder):
-    """Layers that read what was written so far and the source; the past is a memory that grows."""
+    """Transformer decoder; the state holds a KV cache per layer."""
 
     def __init__(self, settings: TransformerDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
         super().__init__()
-        self.entrance = _InputEmbedding(vocabulary, settings)
+        self.input_embedding = _InputEmbedding(vocabulary, settings)
         self.layers = nn.ModuleList(DecoderLayer(settings, source) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
-        self.norm = nn.LayerNorm(settings.size) if settings.normalised_last else nn.Identity()
+        self.norm = nn.LayerNorm(settings.size) if settings.has_final_norm else nn.Identity()
         self.output = OutputProjection(vocabulary, settings.size)
-        self.max_target = settings.limit if settings.positions == "learned" else None
+        self.max_target = settings.max_positions if settings.positions == "learned" else None
 
     @property
     def embedding(self) -> Embedding:  # type: ignore[override]
-        return self.entrance.embedding
+        return self.input_embedding.embedding
 
     def prepare(self, encoded: Encoded) -> Source:
         outputs = to_autocast(encoded.outputs)
@@ -206,7 +204,7 @@ class TransformerDecoder(Decoder):
     def step(self, tokens: Int[Tensor, "N T"], state: State, source: Source) -> tuple[Float[Tensor, "N T D"], State]:
         T = tokens.shape[1]
         positions = state.position[:, None] + tokens.new_ones(T).cumsum(0) - 1
-        x, memories = self.entrance(tokens, positions), {}
+        x, memories = self.input_embedding(tokens, positions), {}
         for i, layer in enumerate(self.layers):
             if layer_drop(self.layer_dropout, self.training, x.device):
                 memories[str(i)] = state.memories[str(i)]

@@ -130,12 +130,12 @@ class Recipe(Settings):
     @pydantic.model_validator(mode="after")
     def _check_encoder_reads_data(self) -> Recipe:
         images, encoder, problems = self.data.images is not None, self.model.encoder, list[str]()
-        if images and encoder.reads != "pictures":
+        if images and encoder.reads != "images":
             problems.append(
                 f"model.encoder.kind = {encoder.kind!r} reads text, and the data are images; take resnet or vit, or "
                 "a preset such as caption-transformer"
             )
-        elif not images and encoder.reads == "pictures":
+        elif not images and encoder.reads == "images":
             problems.append(
                 f"model.encoder.kind = {encoder.kind!r} reads images, and the data are sentences; give `images=` and "
                 "`captions=`"

@@ -23,7 +23,7 @@ def report_run(model: Model, recipe: Recipe, batches: BatchSource, device: str) 
     """Lines of the report. Times a few updates of another model of the same settings."""
     yield from _parts(model, recipe.model)
     memory = 4 * COPIES * count_parameters(model) / MEBI
-    source_tokens = 0 if recipe.model.encoder.reads == "pictures" else model.encoder.embedding.weight.shape[0]
+    source_tokens = 0 if recipe.model.encoder.reads == "images" else model.encoder.embedding.weight.shape[0]
     result = trial(recipe, batches, (source_tokens, model.decoder.output.weight.shape[0]), device)
     yield (
         f"memory: {memory:,.0f} MiB for weights, gradients, optimizer and moving average; "

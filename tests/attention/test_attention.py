@@ -20,7 +20,7 @@ D = 12
 def read(score: str = "scaled_dot", heads: int = 3, entry_size: int = D, raw: bool = False, seed: int = 0) -> Attention:
     """A read whose biases are not zero."""
     torch.manual_seed(seed)
-    made = Attention("cross", D, entry_size, D, heads, score, raw_values=raw)
+    made = Attention("cross", D, entry_size, D, heads, score, project_values=not raw)
     with torch.no_grad():
         for name, parameter in made.named_parameters():
             if name.endswith("bias"):

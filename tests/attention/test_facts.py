@@ -12,7 +12,7 @@ D = 8
 
 def test_without_projections_a_word_of_length_one_attends_most_to_itself() -> None:
     """No other vector of length one has so large a product with it; so queries and keys need matrices of their own."""
-    read = Attention("encoder", D, D, D, score_name="dot", raw_keys=True)
+    read = Attention("encoder", D, D, D, score_name="dot", project_keys=False)
     words = torch.nn.functional.normalize(torch.randn(3, 6, D), dim=-1)
     with watch(read) as readings:
         read(words, read.prepare(words, words))

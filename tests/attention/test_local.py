@@ -20,7 +20,7 @@ def both(
     """Answers, gradient and readings: in blocks, and with a mask."""
     found = []
     for pays in (lambda *_: True, lambda *_: False):
-        monkeypatch.setattr(near, "pays", pays)
+        monkeypatch.setattr(local, "blocks_pay_off", pays)
         given = x.clone().requires_grad_()
         with watch(read) as readings:
             answer = read(given, read.prepare(given, given, keep), **how)
@@ -51,7 +51,7 @@ def test_what_is_hidden_stays_hidden(monkeypatch: pytest.MonkeyPatch, causal: bo
     for hidden in (0.0, torch.nan):
         x[~keep] = hidden
         for pays in (lambda *_: True, lambda *_: False):
-            monkeypatch.setattr(near, "pays", pays)
+            monkeypatch.setattr(local, "blocks_pay_off", pays)
             given = x.clone().requires_grad_()
             answer = read(query, read.prepare(given, given, keep), causal=causal, window=4)[keep]
             (gradient,) = torch.autograd.grad((answer * torch.linspace(-1, 1, D)).sum(), given)
@@ -64,7 +64,7 @@ def test_what_is_hidden_stays_hidden(monkeypatch: pytest.MonkeyPatch, causal: bo
 def test_a_window_reaches_over_what_is_hidden_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     read, x = Attention("decoder", D, D, D, 2), torch.randn(1, 50, D)
     keep = (torch.arange(50) < 10) | (torch.arange(50) >= 40)
-    monkeypatch.setattr(near, "pays", lambda *_: True)
+    monkeypatch.setattr(local, "blocks_pay_off", lambda *_: True)
     whole = read(x, read.prepare(x, x, keep[None]), causal=True, window=4)[:, keep]
     short = x[:, keep]
     torch.testing.assert_close(whole, read(short, read.prepare(short, short), causal=True, window=4), rtol=0, atol=1e-5)
@@ -72,7 +72,7 @@ def test_a_window_reaches_over_what_is_hidden_in_between(monkeypatch: pytest.Mon
 
 def test_nothing_near_answers_nought(monkeypatch: pytest.MonkeyPatch) -> None:
     read, x, keep = Attention("encoder", D, D, D, 2), torch.randn(1, 50, D), torch.arange(50)[None] < 19
-    monkeypatch.setattr(near, "pays", lambda *_: True)
+    monkeypatch.setattr(local, "blocks_pay_off", lambda *_: True)
     answer = read.attend(torch.randn(1, 50, D), read.prepare(x, x, keep), window=4)
     assert torch.equal(answer[0, 23:], torch.zeros(27, D))
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention import SCORES, Attention, Memory, watch
+from regard.attention import SCORES, Attention, Memory, attention, watch
 from regard.attention.unfused import attend_unfused
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 2e-6}
@@ -179,7 +179,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
         answers.append(attend_unfused(*given))
         return answers[-1]
 
-    monkeypatch.setattr(read, "read_by_products", spy)
+    monkeypatch.setattr(attention, "attend_unfused", spy)
     return answers
 
 

@@ -33,7 +33,7 @@ CAPTIONER = [
     *("batching.tokens=256", "batching.micro_batches=1", "schedule.warmup=10", "schedule.peak=0.02"),
     *("training.precision=float32", "training.ema_decay=0.9", "training.best_by=cider"),
 ]
-RECURRENT = [*SMALL, "model.encoder.embedding=24", "model.decoder.embedding=24", "model.decoder.attention=24"]
+RECURRENT = [*SMALL, "model.encoder.embedding=24", "model.decoder.embedding=24", "model.decoder.attention_size=24"]
 
 
 def sets(settings: list[str]) -> list[str]:

@@ -134,7 +134,7 @@ def test_what_was_mended_and_left_out_is_said(regard: Command, data: Path) -> No
             "training.precision=float16",
             "training.precision: input should be 'auto', 'float32' or 'bfloat16', got 'float16'",
         ),
-        ("model.encoder.heads=3", "model.encoder: size 128 cannot be cut into 3 heads; choose a multiple"),
+        ("model.encoder.heads=3", "model.encoder: size 128 cannot be split into 3 heads; choose a multiple"),
         ("model.encoder.layerz=3", "layerz'; did you mean 'model.encoder.layers'?"),
         (
             "tokenizer.size=100000",

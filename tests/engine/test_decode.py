@@ -37,7 +37,7 @@ def same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
 @pytest.mark.parametrize("room", [BatchLimits(8, 30), BatchLimits(1, 1), BatchLimits()])
 def test_in_company_as_alone(settings: ModelSettings, beam: int, room: BatchLimits) -> None:
     model, how = make(settings, ends=0.02), SearchSettings(beam=beam, length_penalty=1.0)
-    jobs = SEEN if settings.encoder.reads == "pictures" else JOBS
+    jobs = SEEN if settings.encoder.reads == "images" else JOBS
     wanted = [alone(model, job, how) for job in jobs]
     assert len({len(some[0].ids) for some in wanted}) > 1
     readers: list[list[Any]] = [[model], [model, model]]

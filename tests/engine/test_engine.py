@@ -39,7 +39,7 @@ def test_with_and_without_kernels(settings: ModelSettings, monkeypatch: pytest.M
     monkeypatch.setattr(engine, "why_not_packed", lambda _: "this is a test")
     plain = Engine(model)
     assert "this is a test" in plain.describe()
-    jobs = SEEN if settings.encoder.reads == "pictures" else JOBS
+    jobs = SEEN if settings.encoder.reads == "images" else JOBS
     found = ids(fast.decode(jobs, SETTINGS))
     assert found == ids(plain.decode(jobs, SETTINGS))
     assert len({tuple(some[0]) for some in found}) > 3
@@ -91,7 +91,7 @@ class TestNative:
     def test_pictures_by_any_number_of_threads(self, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engine, "SMALL", 0)  # so that the quickest number of threads and rows is looked for
         monkeypatch.setattr(engine, "ROWS", (6, 3, 12))
-        settings = next(p.values[0] for p in pairs(1, reads=["pictures"]) if p.values[0].encoder.kind == encoder)
+        settings = next(p.values[0] for p in pairs(1, reads=["images"]) if p.values[0].encoder.kind == encoder)
         model, before = make(settings, ends=0.05), torch.get_num_threads()
         mine = Engine(model)
         wanted = ids(mine.decode(SEEN, SETTINGS))

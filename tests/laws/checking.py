@@ -7,7 +7,7 @@ from typing import Any, runtime_checkable
 from beartype import beartype
 from beartype.roar import BeartypeDecorHintPep3119Exception
 
-UNCHECKED = {"regard.attention.watch.listeners"}  # it returns mappings, and beartype looks into mappings
+UNCHECKED = {"regard.attention.watch.active_recorders"}  # it returns mappings, and beartype looks into mappings
 
 
 def checked(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -26,21 +26,21 @@ SMALL: dict[str, Any] = {
     "size": 16,
     "heads": 2,
     "feedforward": 24,
-    "attention": 12,
+    "attention_size": 12,
     "embedding": 16,
     "dropout": 0.0,
-    "limit": 40,
+    "max_positions": 40,
     "final_norm": "auto",
-    "learning": "all",
+    "freeze_backbone": False,
 }
 CHOICES: dict[str, Any] = {"layers": (2, 1), "activation": ("gelu", "swiglu"), "window": (None, 2)}
 OF_KIND: dict[type[Settings], dict[str, Any]] = {
-    ResNetEncoderSettings: {"width": (8,), "depths": ((1, 2),), "layers": (0, 1), "group": (4,)},
-    ViTEncoderSettings: {"patch": (4,)},
+    ResNetEncoderSettings: {"width": (8,), "depths": ((1, 2),), "layers": (0, 1), "group_size": (4,)},
+    ViTEncoderSettings: {"patch_size": (4,)},
 }
 GAIN = 2.0
-READERS = {reads: [kind for kind in ENCODERS if kind.reads == reads] for reads in ("text", "pictures")}
-READERS["pictures"].remove(TimmEncoderSettings)  # needs a package, or a stand-in: tests/models/test_timm_encoder.py
+READERS = {reads: [kind for kind in ENCODERS if kind.reads == reads] for reads in ("text", "images")}
+READERS["images"].remove(TimmEncoderSettings)  # needs a package, or a stand-in: tests/models/test_timm_encoder.py
 
 
 def variants(kind: type[Settings], count: int = 4) -> list[Settings]:
@@ -75,13 +75,13 @@ def label(settings: Settings) -> str:
     return ".".join(told)
 
 
-def pairs(count: int = 4, share: str = "none", reads: Sequence[str] = ("text", "pictures")) -> list[Any]:
+def pairs(count: int = 4, share: str = "none", reads: Sequence[str] = ("text", "images")) -> list[Any]:
     """Every kind of encoder with every kind of decoder, and with each of them every variant of both at least once.
 
     With those that read pictures only their own variants have turns: the decoders' have had theirs.
     """
     chosen = []
-    kinds = [(kind, what) for what in reads for kind in READERS[what] if (what, share) != ("pictures", "all")]
+    kinds = [(kind, what) for what in reads for kind in READERS[what] if (what, share) != ("images", "all")]
     for (i, (one, what)), (j, other) in itertools.product(enumerate(kinds), enumerate(DECODERS)):
         encoders, decoders = variants(one, count), variants(other, count)
         for k in range(max(len(encoders), len(decoders)) if what == "text" else len(encoders)):
@@ -138,7 +138,7 @@ def pictures(*lengths: int, seed: int = 1) -> Batch:
 
 def sources(settings: ModelSettings, *lengths: int, seed: int = 1, pieces: int = SOURCE_PIECES) -> Batch:
     """What this model's encoder reads: sentences of these lengths, or pictures."""
-    if settings.encoder.reads == "pictures":
+    if settings.encoder.reads == "images":
         return pictures(*lengths, seed=seed)
     return sentences(*lengths, seed=seed, pieces=pieces)
 

@@ -55,7 +55,9 @@ def test_reordered_input_gives_the_same_outputs_reordered_unless_there_are_posit
 def test_reordered_patches_give_the_same_outputs_reordered_unless_there_are_positions(
     positions: str, decoder: Settings
 ) -> None:
-    encoder = ViTEncoderSettings(patch=4, layers=2, heads=2, size=16, feedforward=24, dropout=0.0, positions=positions)
+    encoder = ViTEncoderSettings(
+        patch_size=4, layers=2, heads=2, size=16, feedforward=24, dropout=0.0, positions=positions
+    )
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
     patches, order = torch.rand(3, 6, 3, 4, 4), torch.stack([torch.randperm(6) for _ in range(3)])
 

@@ -124,7 +124,7 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
     theirs.load_state_dict(
         {
             name.replace("_l0", f"_l{i}"): weight
-            for i, network in enumerate(encoder.networks)
+            for i, network in enumerate(encoder.layers)
             for name, weight in network.state_dict().items()
         }
     )
@@ -140,8 +140,8 @@ def test_a_recurrent_encoder_equals_torch_run_on_each_sentence_alone(
             for layer in range(layers)
         ]
         torch.testing.assert_close(encoded.summary[row], torch.stack(wanted), **CLOSE)
-    assert encoded.outputs.shape == (5, 9, encoder.shape.size)
-    assert encoded.summary.shape == (5, encoder.shape.rows, encoder.shape.size)
+    assert encoded.outputs.shape == (5, 9, encoder.sizes.size)
+    assert encoded.summary.shape == (5, encoder.sizes.summary_rows, encoder.sizes.size)
 
 
 def torch_cells(
@@ -183,14 +183,14 @@ SCORES = {
 @pytest.mark.parametrize("order", ["bahdanau", "luong", "luong_input_feeding"])
 def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(order: str, cell: str, score: str, layers: int) -> None:
     """One sentence and one step at a time, as the papers say it."""
-    sizes = {"size": 6, "embedding": 5, "attention": 4, "dropout": 0.0}
+    sizes = {"size": 6, "embedding": 5, "attention_size": 4, "dropout": 0.0}
     settings = RecurrentDecoderSettings(order=order, cell=cell, layers=layers, score=score, **sizes)
     model = make(ModelSettings(encoder=variants(RecurrentEncoderSettings)[0], decoder=settings, share="none"))
     decoder = model.decoder
     assert isinstance(decoder, RecurrentDecoder)
     batch, target = sentences(5, 1, 3), targets(3, 6)
     found = model(batch, target)
-    cells = torch_cells(decoder, cell, None if order == "luong" else decoder.context.weight)
+    cells = torch_cells(decoder, cell, None if order == "luong" else decoder.context_proj.weight)
     for row in range(3):
         encoded = model.encoder(alone(batch, row))
         memory = encoded.outputs[0]  # (S, D)
@@ -245,7 +245,7 @@ def first_states(decoder: RecurrentDecoder, summary: Tensor, layers: int, cells:
 def test_the_bridge_takes_hiddens_from_hiddens_and_cells_from_cells(encoder_layers: int, decoder_layers: int) -> None:
     encoder = RecurrentEncoderSettings(cell="lstm", layers=encoder_layers, size=6, embedding=5, dropout=0.0)
     decoder = RecurrentDecoderSettings(
-        cell="lstm", layers=decoder_layers, size=6, embedding=5, attention=4, dropout=0.0
+        cell="lstm", layers=decoder_layers, size=6, embedding=5, attention_size=4, dropout=0.0
     )
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
     encoded = model.encoder(sentences(4, 2))

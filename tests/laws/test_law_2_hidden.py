@@ -49,7 +49,7 @@ def test_padding_gets_no_gradient_and_no_piece_but_the_padding_is_without(settin
     assert all(float(gradient[piece].abs().max()) > 0 for piece in read)
 
 
-@pytest.mark.parametrize("settings", pairs(reads=["pictures"]))
+@pytest.mark.parametrize("settings", pairs(reads=["images"]))
 def test_what_is_no_picture_gets_no_gradient_and_no_picture_is_without(settings: ModelSettings) -> None:
     model, target, batch = make(settings), targets(3, 5), sources(settings, 6, 2, 4)
     pixels = batch.data.requires_grad_()

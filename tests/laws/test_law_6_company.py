@@ -41,9 +41,9 @@ def test_teacher_forced_alone_in_a_batch_with_more_padding_and_in_another_order(
 def test_what_the_encoder_says_of_a_sentence_is_the_same_in_company(settings: ModelSettings) -> None:
     model, batch = make(settings), sources(settings, *LENGTHS)
     encoded = model.encoder(padded(batch, 3))
-    assert encoded.outputs.shape == (*encoded.keep.shape, model.encoder.shape.size)
-    assert encoded.embedded.shape == (*encoded.keep.shape, model.encoder.shape.embedded)
-    assert encoded.summary.shape == (6, model.encoder.shape.rows, model.encoder.shape.size)
+    assert encoded.outputs.shape == (*encoded.keep.shape, model.encoder.sizes.size)
+    assert encoded.embedded.shape == (*encoded.keep.shape, model.encoder.sizes.embedding)
+    assert encoded.summary.shape == (6, model.encoder.sizes.summary_rows, model.encoder.sizes.size)
     for row, kept in enumerate(encoded.keep):
         wanted = model.encoder(alone(batch, row))
         torch.testing.assert_close(encoded.outputs[row, kept], wanted.outputs[0], rtol=0, atol=1e-4)

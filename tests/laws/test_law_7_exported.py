@@ -24,9 +24,9 @@ from regard.interchange.ctranslate2 import POSITIONS, write
 KNOWN: list[dict[str, Any]] = [  # of what a Transformer can be, what CTranslate2 knows
     {},
     {"layers": 1, "norm": "post", "activation": "relu"},
-    {"positions": "none", "scaled": False},
+    {"positions": "none", "scale_embedding": False},
     {"layers": 1, "norm": "post", "activation": "silu", "positions": "none"},
-    {"norm": "post", "final_norm": "on", "activation": "swiglu", "positions": "learned", "limit": 9},
+    {"norm": "post", "final_norm": "on", "activation": "swiglu", "positions": "learned", "max_positions": 9},
     {"final_norm": "off", "activation": "swiglu"},
 ]
 SIDES = [

@@ -186,7 +186,7 @@ def test_readings_of_a_transformer_are_those_computed_by_hand() -> None:
         outputs = model.encoder(BATCH).outputs
         model(BATCH, target)
     for row, S in enumerate(entries(BATCH)):
-        x = w["encoder.entrance.embedding.weight"][BATCH.data[row, :S]] * 4 + positions(S, 16)
+        x = w["encoder.input_embedding.embedding.weight"][BATCH.data[row, :S]] * 4 + positions(S, 16)
         y = normed(x, w, "encoder.layers.0.self_attention_residual.norm")
         wanted = by_hand(y, y, w, "encoder.layers.0.self_attention", 2)
         torch.testing.assert_close(
@@ -194,7 +194,7 @@ def test_readings_of_a_transformer_are_those_computed_by_hand() -> None:
         )
 
         name = "decoder.layers.0"
-        x = w["decoder.entrance.embedding.weight"][target[row]] * 4 + positions(T, 16)
+        x = w["decoder.input_embedding.embedding.weight"][target[row]] * 4 + positions(T, 16)
         y = normed(x, w, f"{name}.self_attention_residual.norm")
         past = torch.zeros(2, T, T)
         for t in range(T):

@@ -20,12 +20,12 @@ SIZES: dict[str, Any] = {
     "layers": 2,
     "heads": 2,
     "feedforward": 64,
-    "attention": 32,
+    "attention_size": 32,
     "embedding": 32,
     "dropout": 0.0,
 }
 READER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
-WRITER = RecurrentDecoderSettings(size=48, embedding=32, attention=32, dropout=0.0)
+WRITER = RecurrentDecoderSettings(size=48, embedding=32, attention_size=32, dropout=0.0)
 
 
 def sized(kind: type[Settings]) -> Settings:
@@ -48,7 +48,7 @@ def test_reversing_is_learnt_and_the_attention_shows_it() -> None:
 
 SEEING: dict[str, Settings] = {
     "resnet": ResNetEncoderSettings(depths=(1, 1), width=16, size=32, dropout=0.0),
-    "vit": ViTEncoderSettings(patch=4, layers=1, heads=2, size=32, feedforward=64, dropout=0.0),
+    "vit": ViTEncoderSettings(patch_size=4, layers=1, heads=2, size=32, feedforward=64, dropout=0.0),
 }
 
 

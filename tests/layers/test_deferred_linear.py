@@ -132,7 +132,7 @@ def test_without_gradients_nothing_is_kept() -> None:
 
 def test_two_loops_over_one_layer_add_up() -> None:
     layer, steps, others = nn.Linear(IN, OUT), inputs(), inputs()
-    one, other = DeferredLinear.of(layer), DeferredLinear.of(layer)
+    one, other = DeferredLinear.from_layer(layer), DeferredLinear.from_layer(layer)
     outputs = [step(x) for pair in zip(steps, others, strict=True) for step, x in zip((one, other), pair, strict=True)]
     plain = [layer(x) for pair in zip(steps, others, strict=True) for x in pair]
     learnt = [layer.weight, layer.bias, *steps, *others]
@@ -143,7 +143,7 @@ def test_two_loops_over_one_layer_add_up() -> None:
 def test_gradients_are_added_to_those_that_are_there() -> None:
     layer = nn.Linear(IN, OUT)
     for _ in range(2):
-        repeated = DeferredLinear.of(layer)
+        repeated = DeferredLinear.from_layer(layer)
         torch.stack([repeated(torch.ones(N, IN)).sum() for _ in range(STEPS)]).sum().backward()
     assert layer.weight.grad is not None
     torch.testing.assert_close(layer.weight.grad, torch.full((OUT, IN), 2.0 * STEPS * N))
@@ -154,7 +154,7 @@ def test_in_bfloat16_outputs_are_close_and_the_gradient_of_the_weight_is_float32
     layer, steps = nn.Linear(IN, OUT, bias=biased), inputs()
     learnt = [*layer.parameters(), *steps]
     with torch.autocast("cpu", torch.bfloat16):
-        repeated = DeferredLinear.of(layer)
+        repeated = DeferredLinear.from_layer(layer)
         outputs = [repeated(x) for x in steps]
     assert all(output.dtype == torch.bfloat16 for output in outputs)
     plain = [layer(x) for x in steps]
@@ -212,5 +212,5 @@ def test_the_gradient_of_an_input_alone_leaves_nothing_behind() -> None:
 
 
 def test_only_linear_layers_are_repeated() -> None:
-    with pytest.raises(AssertionError, match="a linear layer is wanted, got Identity"):
-        DeferredLinear.of(nn.Identity())
+    with pytest.raises(AssertionError, match=r"expected an nn\.Linear, got Identity"):
+        DeferredLinear.from_layer(nn.Identity())

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.data.batch import pad_images
 from regard.layers.positions import GridPositions
-from regard.layers.resnet import STEMS, FrozenBatchNorm, GroupNorm, ResNetBackbone, strided
+from regard.layers.resnet import STEMS, FrozenBatchNorm, GroupNorm, ResNetBackbone, strided_mask
 
 
 def padded(*sizes: tuple[int, int], channels: int = 3) -> tuple[list[Tensor], Tensor, Tensor]:
@@ -78,7 +78,7 @@ def test_cells_are_as_many_as_strides_with_halves_rounded_up(stem: str, size: tu
     assert kept is not None
     assert torch.equal(kept, real[:, :, ::stride, ::stride]), "real is what begins with something real"
     assert float(cells.detach().masked_fill(kept, 0).abs().sum()) == 0
-    assert torch.equal(strided(real, 1), real)
+    assert torch.equal(strided_mask(real, 1), real)
 
 
 def test_a_cell_is_told_its_row_in_one_half_and_its_column_in_the_other() -> None:

@@ -8,17 +8,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from regard.layers import rnn
 from regard.layers.cells import CELLS
-from regard.layers.rnn import NETWORKS, _fused, _step_by_step, continue_rnn, run_rnn
+from regard.layers.rnn import RNN_CLASSES, _fused, _step_by_step, continue_rnn, run_rnn
 
 CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
 SIZE, INPUTS = 6, 5
-EVERY = pytest.mark.parametrize(("name", "both"), [(name, both) for name in NETWORKS for both in (False, True)])
+EVERY = pytest.mark.parametrize(("name", "both"), [(name, both) for name in RNN_CLASSES for both in (False, True)])
 LENGTHS = [None, (5, 5, 5), (5, 2, 3), (1, 4, 1), (1, 1), (1,)]
 
 
 def network(name: str, both: bool = True) -> nn.RNNBase:
-    made = NETWORKS[name](INPUTS, SIZE, batch_first=True, bidirectional=both)
+    made = RNN_CLASSES[name](INPUTS, SIZE, batch_first=True, bidirectional=both)
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.normal_(std=0.5)
@@ -45,7 +46,7 @@ def assert_same(found: Any, wanted: Any) -> None:
 
 
 def test_every_cell_has_its_network() -> None:
-    assert set(NETWORKS) == set(CELLS)
+    assert set(RNN_CLASSES) == set(CELLS)
 
 
 @EVERY
@@ -148,8 +149,8 @@ def test_bfloat16_is_close_to_float32(name: str, both: bool, lengths: tuple[int,
 def test_only_autocast_on_a_cpu_goes_step_by_step(monkeypatch: pytest.MonkeyPatch, autocast: bool) -> None:
     taken: list[str] = []
     for name in ("_fused", "_step_by_step"):
-        own = getattr(sequence, name)
-        monkeypatch.setattr(sequence, name, lambda *given, own=own, name=name: (taken.append(name), own(*given))[1])
+        own = getattr(rnn, name)
+        monkeypatch.setattr(rnn, name, lambda *given, own=own, name=name: (taken.append(name), own(*given))[1])
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         run_rnn(network("gru"), CELLS["gru"], *inputs(None))
     assert taken == ["_step_by_step" if autocast else "_fused"]

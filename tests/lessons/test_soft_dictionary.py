@@ -1,4 +1,4 @@
-"""A dictionary read softly: exactly as a dict, by any similarity, and by vectors as every model reads."""
+"""The soft dictionary: exactly as a dict, by any similarity, and by vectors as the models attend."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.attention import SCORES, Attention, Memory, SoftDictionary, watch
+from regard.attention import SCORES, Attention, Memory, watch
 from regard.errors import UnknownKey, UsageError
+from regard.lessons import SoftDictionary
 
 ANIMALS = {"computer": 9, "dog": 2, "cat": 3}
 ALIKE = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
@@ -51,10 +52,10 @@ def test_weights_from_equality_give_the_dicts_own_value(key: str) -> None:
 def test_a_missing_key_is_a_key_error_that_names_near_ones() -> None:
     animals = SoftDictionary(ANIMALS)
     for missing in (lambda: animals["dgo"], lambda: animals.look_up("dgo")):
-        with pytest.raises(KeyError) as told:
+        with pytest.raises(KeyError) as caught:
             missing()
-        assert str(told.value) == "no key equals 'dgo': near it are dog; look_up(query, similarity) reads softly"
-        assert isinstance(told.value, UnknownKey)
+        assert str(caught.value) == "no key equals 'dgo': near it are dog; look_up(query, similarity) reads softly"
+        assert isinstance(caught.value, UnknownKey)
     with pytest.raises(KeyError, match="there are computer, dog, cat"):
         animals["xyz"]
     with pytest.raises(KeyError, match="no key equals 7"):
@@ -72,7 +73,7 @@ def test_vectors_are_looked_up_exactly_too() -> None:
 # --- by any similarity
 
 
-def test_the_puppy_of_the_notes() -> None:
+def test_a_worked_example() -> None:
     answer = SoftDictionary(ANIMALS).look_up("puppy", how_similar)
     total = 0.1 + 0.9 + 0.7
     close(answer.value, 0.1 / total * 9 + 0.9 / total * 2 + 0.7 / total * 3)
@@ -111,34 +112,34 @@ def test_words_as_vectors_by_their_cosine() -> None:
     vectors = torch.randn(3, 100)
     words, query = SoftDictionary({v: v for v in vectors}, names=list(ANIMALS)), torch.randn(100)
     answer = words.look_up(query, lambda key, query: F.cosine_similarity(key, query, dim=0), softmax=True)
-    likeness = [float(v @ query) / float(v.norm() * query.norm()) for v in vectors]
-    total = sum(map(math.exp, likeness))
+    cosines = [float(v @ query) / float(v.norm() * query.norm()) for v in vectors]
+    total = sum(map(math.exp, cosines))
     close(
         answer.value,
-        sum((math.exp(one) / total * v for one, v in zip(likeness, vectors, strict=True)), torch.zeros(100)),
+        sum((math.exp(cosine) / total * v for cosine, v in zip(cosines, vectors, strict=True)), torch.zeros(100)),
     )
 
 
-# --- by vectors: the read of every model
+# --- by vectors: the attention of the models
 
 
 @pytest.mark.parametrize("name", ["scaled_dot", "dot", "cosine", "cosine_fixed"])
 @pytest.mark.parametrize("queries", [None, 1, 5])
-def test_vectors_are_read_as_models_read(name: str, queries: int | None) -> None:
+def test_vectors_are_looked_up_as_models_attend(name: str, queries: int | None) -> None:
     keys, values, keep = torch.randn(4, 6), torch.randn(4, 9), torch.tensor([True, False, True, True])
     query = torch.randn(6) if queries is None else torch.randn(queries, 6)
-    read = Attention("any", 6, 6, 6, score_name=name, raw_keys=True, raw_values=True)
-    memory = read.prepare(keys[None], values[None], keep[None])
+    attention = Attention("any", 6, 6, 6, score_name=name, project_keys=False, project_values=False)
+    memory = attention.prepare(keys[None], values[None], keep[None])
     assert isinstance(memory, Memory)
-    with watch(read) as readings:
-        wanted = read(query.view(1, -1, 6), memory)
+    with watch(attention) as readings:
+        expected = attention(query.view(1, -1, 6), memory)
     answer = SoftDictionary(keys, values).look_up(query, name, keep=keep)
-    assert torch.equal(answer.value, wanted.view(answer.value.shape)), "the same read, to the bit"
+    assert torch.equal(answer.value, expected.view(answer.value.shape)), "equal to the bit"
     assert torch.equal(answer.weights, readings[""].view(answer.weights.shape))
     assert answer.value.shape == (*query.shape[:-1], 9)
 
 
-def test_a_score_that_has_learnt_can_be_given() -> None:
+def test_a_trained_score_can_be_given() -> None:
     keys, values, query = torch.randn(4, 6), torch.randn(4, 2), torch.randn(3)
     score = SCORES["general"](1, 6, 3)
     answer = SoftDictionary(keys, values).look_up(query, score)
@@ -148,37 +149,37 @@ def test_a_score_that_has_learnt_can_be_given() -> None:
 
 
 def test_gradients_flow_to_queries_keys_and_values() -> None:
-    given = [torch.randn(n, d, requires_grad=True) for n, d in ((2, 6), (4, 6), (4, 3))]
-    query, keys, values = given
+    inputs = [torch.randn(n, d, requires_grad=True) for n, d in ((2, 6), (4, 6), (4, 3))]
+    query, keys, values = inputs
     direction = torch.randn(2, 3)
     answer = SoftDictionary(keys, values).look_up(query)
-    gradients = torch.autograd.grad((answer.value * direction).sum(), given)
+    gradients = torch.autograd.grad((answer.value * direction).sum(), inputs)
     plain = (query @ keys.T / math.sqrt(6)).softmax(-1) @ values
-    for ours, theirs in zip(gradients, torch.autograd.grad((plain * direction).sum(), given), strict=True):
+    for ours, theirs in zip(gradients, torch.autograd.grad((plain * direction).sum(), inputs), strict=True):
         close(ours, theirs)
 
 
-# --- what the notes say of it
+# --- properties of attention
 
 
-def test_a_word_of_length_one_reads_itself_most() -> None:
+def test_a_unit_vector_attends_most_to_itself() -> None:
     words = F.normalize(torch.randn(8, 5), dim=1)
     answer = SoftDictionary(words, words).look_up(words)
     assert answer.weights.argmax(1).tolist() == list(range(8))
 
 
-def test_the_order_of_entries_is_not_read() -> None:
+def test_the_order_of_entries_does_not_count() -> None:
     keys, values, query, order = torch.randn(6, 5), torch.randn(6, 2), torch.randn(3, 5), torch.randperm(6)
-    plain, moved = (
+    plain, reordered = (
         SoftDictionary(keys, values).look_up(query),
         SoftDictionary(keys[order], values[order]).look_up(query),
     )
-    close(moved.value, plain.value)
-    close(moved.weights, plain.weights[:, order])
+    close(reordered.value, plain.value)
+    close(reordered.weights, plain.weights[:, order])
 
 
 @pytest.mark.parametrize("hidden", [0.3, math.nan])
-def test_hiding_is_zeroing_and_sharing_again(hidden: float) -> None:
+def test_hiding_is_zeroing_and_renormalising(hidden: float) -> None:
     keys, values, query, keep = torch.randn(5, 4), torch.randn(5, 2), torch.randn(4), [True, False, True, True, False]
     with_all = SoftDictionary(keys, values).look_up(query)
     keys[1], values[4] = hidden, hidden
@@ -189,7 +190,7 @@ def test_hiding_is_zeroing_and_sharing_again(hidden: float) -> None:
     close(shared.weights, torch.tensor([0.1 / 0.8, 0, 0.7 / 0.8]))
 
 
-def test_nothing_to_read_answers_nought() -> None:
+def test_nothing_visible_answers_zero() -> None:
     for answer in (
         SoftDictionary(torch.randn(3, 4), torch.randn(3, 2)).look_up(torch.randn(4), keep=[False] * 3),
         SoftDictionary(ANIMALS).look_up("puppy", how_similar, keep=[False] * 3),
@@ -199,7 +200,7 @@ def test_nothing_to_read_answers_nought() -> None:
         assert not answer.value.any()
 
 
-# --- tables and pictures
+# --- tables and figures
 
 
 def test_many_keys_and_queries_are_summed_up() -> None:
@@ -213,14 +214,14 @@ def test_many_keys_and_queries_are_summed_up() -> None:
     assert abs(float(rest) - (1 - float(answer.weights[0].topk(24).values.sum()))) < 1e-3
 
 
-def test_the_picture_has_a_bar_for_each_key(tmp_path: Path) -> None:
+def test_the_figure_has_a_bar_for_each_key(tmp_path: Path) -> None:
     answer = SoftDictionary({"a<b": 1, "강아지": 2}).look_up("a<b", lambda key, query: 3 if key == query else 1)
     for drawn in (answer._repr_svg_(), answer._repr_html_()):
         svg = xml.dom.minidom.parseString(drawn)
         bars = [float(bar.getAttribute("width")) for bar in svg.getElementsByTagName("rect") if bar.hasAttribute("x")]
         assert bars == [150, 50]
-        said = {text.firstChild.data for text in svg.getElementsByTagName("text")}  # type: ignore[union-attr]
-        assert said == {"a<b → 1.250", "a<b", "강아지", "0.750", "0.250"}
+        texts = {text.firstChild.data for text in svg.getElementsByTagName("text")}  # type: ignore[union-attr]
+        assert texts == {"a<b → 1.250", "a<b", "강아지", "0.750", "0.250"}
     assert "currentColor" in answer._repr_html_(), "a notebook's own colour of text"
     assert "prefers-color-scheme:dark" in answer._repr_svg_()
 
@@ -235,7 +236,7 @@ def test_the_picture_has_a_bar_for_each_key(tmp_path: Path) -> None:
         (lambda: SoftDictionary(torch.randn(3, 4), torch.randn(3, 4), names=["a"]), "3 keys and 1 names"),
         (lambda: SoftDictionary({}), "at least one entry"),
         (lambda: SoftDictionary(["a"]), "keys without values"),
-        (lambda: SoftDictionary({"a": 1}, [1]), "a dict brings its own values"),
+        (lambda: SoftDictionary({"a": 1}, [1]), "a dict has its own values"),
         (lambda: SoftDictionary({"dog": "Hund"}), "values must be numbers"),
         (lambda: SoftDictionary({(1.0, 2.0): 1, (1.0,): 2}), "keys must be numbers, or vectors of one size"),
     ],
@@ -245,34 +246,34 @@ def test_wrong_entries_are_refused(make: object, because: str) -> None:
         make()  # type: ignore[operator]
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
-    with pytest.raises(UsageError) as told:
+def test_all_problems_are_reported_at_once() -> None:
+    with pytest.raises(UsageError) as caught:
         SoftDictionary(torch.randn(3, 4), torch.randn(2, 4), names=["a"])
-    assert len(told.value.causes) == 2
+    assert len(caught.value.causes) == 2
 
 
 def test_wrong_queries_are_refused() -> None:
     animals, vectors = SoftDictionary(ANIMALS), SoftDictionary(torch.randn(3, 4), torch.randn(3, 2))
-    for ask, because in (
+    for look_up, because in (
         (lambda: animals.look_up("puppy", "dot"), "compares vectors"),
         (lambda: animals.look_up("dog", softmax=True), "equality has no softmax"),
         (lambda: animals.look_up("puppy", lambda *_: -1.0), "computer -1, dog -1, cat -1: use softmax"),
         (lambda: animals.look_up("puppy", lambda *_: "near"), "one number"),
         (lambda: animals.look_up("puppy", how_similar, keep=[True]), "each of 3 entries"),
         (lambda: vectors.look_up(torch.randn(5)), "a query has 5 numbers and the keys have 4"),
-        (lambda: vectors.look_up(torch.randn(4), "additive"), "has weights to learn"),
+        (lambda: vectors.look_up(torch.randn(4), "additive"), "has weights: give a trained Score"),
         (lambda: vectors.look_up(torch.randn(4), "euclid"), "no score 'euclid'"),
         (lambda: vectors.look_up(torch.randn(2, 2, 4)), "one vector or a table"),
     ):
         with pytest.raises(UsageError, match=because):
-            ask()
+            look_up()
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 def test_numbers_of_any_kind_are_looked_up(kind: torch.dtype) -> None:
     keys, values, query = torch.randn(3, 4, dtype=kind), torch.randn(3, 2, dtype=kind), torch.randn(4)
-    wanted = SoftDictionary(keys, values).look_up(query).value
-    assert wanted.dtype == kind
-    torch.testing.assert_close(SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy()).value, wanted)
-    torch.testing.assert_close(SoftDictionary(keys, values).look_up(query.double()).value, wanted)
+    expected = SoftDictionary(keys, values).look_up(query).value
+    assert expected.dtype == kind
+    torch.testing.assert_close(SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy()).value, expected)
+    torch.testing.assert_close(SoftDictionary(keys, values).look_up(query.double()).value, expected)
     assert SoftDictionary(torch.tensor([1.0, 2.0]), [5, 6])[2.0] == 6

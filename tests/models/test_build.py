@@ -40,7 +40,7 @@ def test_all_contradictions_are_named_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         build(_settings({**TRANSFORMER, "heads": 3}, RECURRENT, share="all"), 20, 20, joint=False)
     assert len(caught.value.causes) == 3
-    assert "model.encoder: size 8 cannot be cut into 3 heads" in caught.value.causes[0]
+    assert "model.encoder: size 8 cannot be split into 3 heads" in caught.value.causes[0]
     assert "one vocabulary" in caught.value.causes[1]
     assert "got 8 in the encoder and 12 in the decoder" in caught.value.causes[2]
 
@@ -52,16 +52,14 @@ def test_a_picture_has_no_embeddings_to_share() -> None:
         assert model.decoder.embedding.weight is model.decoder.output.weight
     with pytest.raises(ConfigurationError) as caught:
         build(_settings(seeing, TRANSFORMER, share="all"), 20, 20, joint=True)
-    assert caught.value.causes == (
-        "model.share = 'all': resnet reads pictures, not pieces; set model.share = 'target'",
-    )
+    assert caught.value.causes == ("model.share = 'all': resnet reads images, not tokens; set model.share = 'target'",)
 
 
 def test_heads_divide_the_size_where_cells_read_each_other() -> None:
     seeing = {"kind": "resnet", "width": 4, "depths": [1], "size": 8, "heads": 3}
     assert build(_settings(seeing, TRANSFORMER), 0, 20, joint=False)
     for wrong in ({**seeing, "layers": 1}, {"kind": "vit", "size": 8, "heads": 3}):
-        with pytest.raises(ConfigurationError, match="size 8 cannot be cut into 3 heads"):
+        with pytest.raises(ConfigurationError, match="size 8 cannot be split into 3 heads"):
             build(_settings(wrong, TRANSFORMER), 0, 20, joint=False)
 
 
@@ -87,7 +85,7 @@ def test_first_layers_and_stages_decide_how_much_a_cell_covers(encoder: dict[str
         {"kind": "resnet", "depths": [1, 1, 1], "stem": "strided", "block": "bottleneck"},
         {"kind": "resnet", "depths": [2, 1], "stem": "small"},
         {"kind": "resnet", "depths": [1], "stem": "small"},
-        {"kind": "vit", "patch": 8},
+        {"kind": "vit", "patch_size": 8},
     ],
 )
 def test_cells_look_where_the_encoder_says(encoder: dict[str, object]) -> None:
@@ -99,7 +97,7 @@ def test_cells_look_where_the_encoder_says(encoder: dict[str, object]) -> None:
         weight.data.fill_(0.01)  # every pixel of a window counts alike
     stride = settings.encoder.stride
     pictures = torch.rand(8, 3, 10 * stride, 10 * stride, requires_grad=True)
-    outputs = model.patch(pictures) if encoder["kind"] == "vit" else model.backbone(pictures, None)[0]
+    outputs = model.patch_embedding(pictures) if encoder["kind"] == "vit" else model.backbone(pictures, None)[0]
     slopes = torch.autograd.grad(outputs[..., 5, 5].square().sum(), pictures)[0].square().sum((0, 1))
     places = torch.arange(10 * stride) + 0.5
     found = [float((slopes.sum(side) * places).sum() / slopes.sum()) for side in (0, 1)]
@@ -114,7 +112,7 @@ def test_a_stage_without_blocks_is_refused() -> None:
 def test_presets_of_captioners_build() -> None:
     for name in ("caption-rnn", "caption-transformer"):
         settings = ModelSettings.parse(preset(name)["model"], name)
-        assert settings.encoder.reads == "pictures"
+        assert settings.encoder.reads == "images"
         model = build(settings, 0, 20, False).eval()
         source = model.encode(Batch(torch.rand(2, 3, 64, 50)))
         assert source.grid == (4, 4)

@@ -62,13 +62,13 @@ def set_common(decoder: RecurrentDecoder | NoAttentionDecoder, inputs: list[floa
 @pytest.mark.parametrize("order", WORKED)
 def test_three_steps_with_attention(order: str) -> None:
     decoder = RecurrentDecoder(
-        RecurrentDecoderSettings(order=order, score="dot", attention=1, **ONE), 3, EncoderSizes(1, 1, 1)
+        RecurrentDecoderSettings(order=order, score="dot", attention_size=1, **ONE), 3, EncoderSizes(1, 1, 1)
     )
     set_common(decoder, [1.0], READOUT[order])
     for layer in (decoder.cross_attention.query, decoder.cross_attention.key):
         set_to(layer, [[1.0]])
     if order != "luong":
-        set_to(decoder.context, [[-1.0]])
+        set_to(decoder.context_proj, [[-1.0]])
     nn.init.zeros_(decoder.bridges[0].bias)
     source = decoder.prepare(Encoded(SOURCE, SOURCE, torch.zeros(1, 1, 1)))
     state = decoder.begin(source)
@@ -76,7 +76,7 @@ def test_three_steps_with_attention(order: str) -> None:
         with watch(decoder) as readings:
             features, state = decoder.step(torch.tensor([[piece]]), state, source)
         assert state.tensors["states"].item() == pytest.approx(h, abs=1e-4)
-        assert readings["read"].flatten().tolist() == pytest.approx([weight, 1 - weight], abs=1e-4)
+        assert readings["cross_attention"].flatten().tolist() == pytest.approx([weight, 1 - weight], abs=1e-4)
         assert features.item() == pytest.approx(feature, abs=1e-4)
 
 

@@ -53,11 +53,11 @@ def test_every_reason_is_given_for_each_side(
 
 def test_what_a_marian_model_has_once() -> None:
     side = {"kind": "transformer", "norm": "post"}
-    parts = {"encoder": side, "decoder": {**side, "size": 64, "activation": "gelu", "scaled": False}}
+    parts = {"encoder": side, "decoder": {**side, "size": 64, "activation": "gelu", "scale_embedding": False}}
     said = huggingface_obstacles(ModelSettings.parse({**parts, "share": "none"}, "test"), joint=False)
     assert [cause.split(" ")[0] for cause in said] == [
         "model.*.size",
         "model.*.activation",
-        "model.*.scaled",
+        "model.*.scale_embedding",
         "model.share",
     ]

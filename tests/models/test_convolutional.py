@@ -22,7 +22,7 @@ from regard.models.convolutional import (
 from regard.models.recurrent import RecurrentEncoderSettings
 from regard.search import SearchSettings, search
 
-SIZES: dict[str, Any] = {"size": 6, "embedding": 5, "dropout": 0.0, "limit": 12}
+SIZES: dict[str, Any] = {"size": 6, "embedding": 5, "dropout": 0.0, "max_positions": 12}
 CLOSE: dict[str, Any] = {"rtol": 0, "atol": 1e-4}
 HALF = math.sqrt(0.5)
 
@@ -35,7 +35,7 @@ def settings(encoder: Any = None, **chosen: Any) -> ModelSettings:
 def convolved(layer: GatedConvolution, x: Tensor, before: int, after: int) -> Tensor:
     """PyTorch's own convolution over one sentence (S, D), and its gate."""
     D = x.shape[1]
-    kernel = layer.linear.weight.view(2 * D, layer.width, D).transpose(1, 2)
+    kernel = layer.linear.weight.view(2 * D, layer.kernel_size, D).transpose(1, 2)
     padded = F.pad(x.t(), (before, after))[None]
     return F.glu(F.conv1d(padded, kernel, layer.linear.bias), 1)[0].t()
 
@@ -64,12 +64,12 @@ def test_what_goes_through_a_layer_keeps_its_size() -> None:
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("layers", [1, 3])
 def test_the_encoder_equals_torch_convolutions_over_each_sentence_alone(layers: int, width: int) -> None:
-    encoder = make(settings(layers=layers, width=width)).encoder
+    encoder = make(settings(layers=layers, kernel_size=width)).encoder
     assert isinstance(encoder, ConvolutionalEncoder)
     batch = sentences(7, 1, 4)
     encoded = encoder(batch)
     for row, S in enumerate(entries(batch)):
-        embedded = encoder.embedding.weight[batch.data[row, :S]] + encoder.entrance.places.weight[:S]
+        embedded = encoder.embedding.weight[batch.data[row, :S]] + encoder.input_embedding.position_embedding.weight[:S]
         x = embedded @ encoder.widen.weight.T + encoder.widen.bias
         for layer in encoder.layers:
             x = (convolved(layer, x, (width - 1) // 2, width // 2) + x) * HALF
@@ -83,7 +83,7 @@ def test_the_encoder_equals_torch_convolutions_over_each_sentence_alone(layers: 
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("encoder", [None, variants(RecurrentEncoderSettings)[0]], ids=["convolutional", "recurrent"])
 def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(encoder: Any, layers: int, width: int) -> None:
-    model, batch, target = make(settings(encoder, layers=layers, width=width)), sentences(6, 1, 3), targets(3, 7)
+    model, batch, target = make(settings(encoder, layers=layers, kernel_size=width)), sentences(6, 1, 3), targets(3, 7)
     decoder = model.decoder
     assert isinstance(decoder, ConvolutionalDecoder)
     found = model(batch, target)
@@ -91,7 +91,7 @@ def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(encoder
         encoded = model.encoder(alone(batch, row))
         keys = encoded.outputs[0]
         values = (keys + decoder.fit_source(encoded.embedded)[0]) * HALF
-        embedded = decoder.embedding.weight[target[row]] + decoder.entrance.places.weight[:7]
+        embedded = decoder.embedding.weight[target[row]] + decoder.input_embedding.position_embedding.weight[:7]
         asking, x = decoder.fit_target(embedded[None])[0], decoder.widen(embedded[None])[0]
         for layer in decoder.layers:
             y, read = convolved(layer.convolution, x, width - 1, 0), []
@@ -105,7 +105,7 @@ def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(encoder
 
 @torch.no_grad()
 def test_a_window_is_all_that_a_step_needs() -> None:
-    model, target = make(settings(layers=2, width=4)), targets(2, 6)
+    model, target = make(settings(layers=2, kernel_size=4)), targets(2, 6)
     source = model.encode(sentences(5, 3))
     _, state = model.step(target[:, :5], model.begin(source), source)
     assert {name: tuple(tensor.shape) for name, tensor in state.tensors.items()} == {

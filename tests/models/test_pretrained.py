@@ -167,10 +167,10 @@ def test_all_that_does_not_fit_is_said_at_once(tmp_path: Path) -> None:
     del weights["bn1.bias"]
     torch.save(weights, path)
     said = causes(path)
-    assert "conv1.weight have another shape: wanted (64, 3, 7, 7), got (32, 3, 7, 7)" in said
+    assert "conv1.weight have another shape: expected (64, 3, 7, 7), got (32, 3, 7, 7)" in said
     assert "weights extra belong to no part" in said
     assert "no weights called bn1.bias" in said
-    assert "layer1.0.bn1.bias hold values that are no numbers" in said
+    assert "layer1.0.bn1.bias hold NaN or infinite values" in said
     assert "depths, width, block and stem" in said
     torch.save(published("basic", (2, 2)), path)
     said = causes(path)
@@ -191,7 +191,7 @@ class Harmful:
 def test_what_holds_code_is_refused_and_never_carried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save({"conv1.weight": torch.ones(3), "other": Harmful()}, tmp_path / "w.pth")
-    assert "holds code beside tensors, which is never carried out" in causes(tmp_path / "w.pth")
+    assert "holds code besides tensors, which is never executed" in causes(tmp_path / "w.pth")
     (tmp_path / "w.pth").write_bytes(pickle.dumps(Harmful()))
     causes(tmp_path / "w.pth")
     assert not (tmp_path / "harm.txt").exists()

@@ -18,7 +18,7 @@ from regard.errors import ConfigurationError, MissingExtra, TrainingError
 from regard.model_folder import named_weights
 from regard.models import Batch, ModelSettings, build, load_pretrained
 
-DECODER = {"kind": "recurrent", "size": 16, "embedding": 16, "attention": 12, "dropout": 0.0}
+DECODER = {"kind": "recurrent", "size": 16, "embedding": 16, "attention_size": 12, "dropout": 0.0}
 
 
 class Network(nn.Module):
@@ -107,7 +107,7 @@ def test_all_that_decides_what_it_says_is_a_parameter() -> None:
     model = make(settings())
     assert not list(model.buffers())
     saved = named_weights(model)
-    assert "encoder.trunk.stages.1.1.running_var" in saved
+    assert "encoder.backbone.stages.1.1.running_var" in saved
     model.train()
     model(pictures(5, 6), targets(2, 3)).sum().backward()
     learning = {name for name, p in model.named_parameters() if p.requires_grad}
@@ -117,16 +117,16 @@ def test_all_that_decides_what_it_says_is_a_parameter() -> None:
 
 @pytest.mark.usefixtures("timm")
 def test_frozen_means_the_network() -> None:
-    model = build(settings(learning="frozen"), 0, 20, False)
+    model = build(settings(freeze_backbone=True), 0, 20, False)
     still = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
-    assert still == {name for name, _ in model.named_parameters() if name.startswith("encoder.trunk.")}
+    assert still == {name for name, _ in model.named_parameters() if name.startswith("encoder.backbone.")}
 
 
 @pytest.mark.usefixtures("timm")
 def test_what_timm_has_not_is_said_with_what_it_has() -> None:
-    with pytest.raises(ConfigurationError, match=r"'other' \(Unknown model \(other\)\); timm.list_models\(\)"):
+    with pytest.raises(ConfigurationError, match=r"'other' \(Unknown model \(other\)\); see timm.list_models\(\)"):
         build(settings(name="other"), 0, 20, False)
-    with pytest.raises(ConfigurationError, match="maps of stride 2, 4, 8, and none of 16"):
+    with pytest.raises(ConfigurationError, match="feature maps of stride 2, 4, 8, not 16"):
         build(settings(stride=16), 0, 20, False)
 
 
@@ -154,4 +154,4 @@ def test_weights_of_a_whole_network_fill_the_stages_that_are_kept(tmp_path: Path
     save_file(missing, tmp_path / "a.safetensors")
     with pytest.raises(TrainingError, match=r"no weights called stages\.1\.0") as refused:
         load_pretrained(model, given)
-    assert refused.value.causes[-1].startswith("make model.encoder.name the network")
+    assert refused.value.causes[-1].startswith("set model.encoder.name to the network")

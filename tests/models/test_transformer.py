@@ -41,7 +41,7 @@ def test_learnt_positions_have_a_vector_each_and_the_last_serves_all_after_it() 
 
 @torch.no_grad()
 def test_where_positions_are_learnt_no_target_is_longer_and_longer_sources_are_read() -> None:
-    one = model(positions="learned", limit=12)
+    one = model(positions="learned", max_positions=12)
     one.decoder.output.bias[3] = -60.0  # the end of sentence is never wanted
     source = one.encode(sentences(30, 4))
     chosen = SearchSettings(beam=2, max_ratio=2.0, max_extra=50)
@@ -111,11 +111,6 @@ def test_every_score_has_its_own_weights_in_every_read() -> None:
         reads = [m for m in model(score=name).modules() if hasattr(m, "role")]
         assert len(reads) == 2 + 2 * 2
         assert all(type(read.score) is kind for read in reads)
-
-
-def test_models_saved_before_say_positions_by_true_and_false() -> None:
-    assert TransformerEncoderSettings.parse({"positions": True}, "a folder").positions == "sinusoidal"
-    assert TransformerEncoderSettings.parse({"positions": False}, "a folder").positions == "none"
 
 
 def test_all_that_other_toolkits_lack_is_named_at_once() -> None:

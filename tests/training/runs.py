@@ -23,7 +23,7 @@ SIDES: dict[str, dict[str, Any]] = {
     "no_attention": {"kind": "no_attention", "size": 16, "embedding": 16},
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16},
     "resnet": {"kind": "resnet", "width": 8, "depths": "[1, 1]", "size": 16},
-    "vit": {"kind": "vit", "patch": 8, "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
+    "vit": {"kind": "vit", "patch_size": 8, "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
     "timm": {"kind": "timm", "name": "resnet10t", "stride": 16, "size": 16},
 }
 """A small part of each registered kind."""

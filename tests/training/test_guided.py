@@ -226,7 +226,7 @@ def test_a_weight_of_zero_gives_a_large_loss_and_no_nan() -> None:
 # --- learning
 
 
-SIZES: dict[str, Any] = {"size": 32, "layers": 2, "heads": 2, "feedforward": 64, "attention": 32, "embedding": 32}
+SIZES: dict[str, Any] = {"size": 32, "layers": 2, "heads": 2, "feedforward": 64, "attention_size": 32, "embedding": 32}
 READER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
 
 

@@ -39,8 +39,8 @@ SIDES = {
 }
 SEEING: dict[str, dict[str, Any]] = {
     "resnet": {"kind": "resnet", "width": 8, "depths": [1, 1], "size": 8, "dropout": 0.2},
-    "frozen": {"kind": "resnet", "width": 8, "depths": [1], "size": 8, "norm": "batch", "learning": "frozen"},
-    "vit": {"kind": "vit", "patch": 4, "layers": 1, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2},
+    "frozen": {"kind": "resnet", "width": 8, "depths": [1], "size": 8, "norm": "batch", "freeze_backbone": True},
+    "vit": {"kind": "vit", "patch_size": 4, "layers": 1, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2},
 }
 TEXT = [kind for kind in ENCODERS if kind.reads == "text"]
 PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e in TEXT for d in DECODERS]
@@ -48,7 +48,7 @@ PAIRS += [(encoder, decoder) for encoder in SEEING for decoder in ("recurrent", 
 
 
 def _model_values(encoder: str, decoder: str) -> dict[str, Any]:
-    attention = {"attention": 8} if decoder == "recurrent" else {}
+    attention = {"attention_size": 8} if decoder == "recurrent" else {}
     return {"encoder": {**SIDES, **SEEING}[encoder], "decoder": {**SIDES[decoder], **attention}}
 
 
@@ -95,7 +95,7 @@ def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss, batches: int =
     examples = [Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS]) for i in range(40)]
     folder.mkdir(parents=True, exist_ok=True)
     settings = BatchingSettings(tokens=32, micro_batches=batches)
-    kind = _Gallery if recipe.model.encoder.reads == "pictures" else BatchStream
+    kind = _Gallery if recipe.model.encoder.reads == "images" else BatchStream
     return Trainer(model, kind(examples, settings, 1), recipe, folder, validate)
 
 

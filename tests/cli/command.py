@@ -1,4 +1,4 @@
-"""The real command, run in this process: what it printed, how it ended, and which files it left."""
+"""Run the real command in this process; check its output, exit status and files."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ RECURRENT = [*SMALL, "model.encoder.embedding=24", "model.decoder.embedding=24",
 
 
 def sets(settings: list[str]) -> list[str]:
-    """Settings as options."""
+    """Return settings as --set options."""
     return [part for setting in settings for part in ("--set", setting)]
 
 
 @dataclass(frozen=True)
 class Done:
-    """A command that has ended."""
+    """Exit status, stdout and stderr of a command that has ended."""
 
     status: int
     out: str
@@ -64,26 +64,26 @@ class Done:
 
 
 class Command:
-    """Calls `regard …` in the current folder."""
+    """Run `regard …` in the current folder."""
 
     def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
         self.capture = capture
 
     def __call__(self, *arguments: object, stdin: bytes | None = None) -> Done:
-        """Run a command that is to succeed."""
+        """Run a command that must succeed."""
         done = self.ended(*arguments, stdin=stdin)
         assert done.status == 0, done.err
         assert done.causes == [], done.err
         return done
 
     def fails(self, *arguments: object, status: int, because: str | list[str], stdin: bytes | None = None) -> Done:
-        """Run a command that is to fail, with one sentence a cause, and check that it leaves no file changed."""
+        """Run a command that must fail, with one sentence per cause, and check that it changes no file."""
         before = files()
         done = self.ended(*arguments, stdin=stdin)
-        wanted = [because] if isinstance(because, str) else because
+        expected = [because] if isinstance(because, str) else because
         assert done.status == status, done
-        assert len(done.causes) == len(wanted), done.err
-        for cause, part in zip(done.causes, wanted, strict=True):
+        assert len(done.causes) == len(expected), done.err
+        for cause, part in zip(done.causes, expected, strict=True):
             assert part in cause, f"wanted {part!r} in {cause!r}"
         for text in ("Traceback", "internal error", "pydantic", "Error:", "Usage:"):
             assert text not in done.err, done.err
@@ -96,14 +96,14 @@ class Command:
         self.capture.readouterr()
         with _typed(stdin), pytest.raises(SystemExit) as ended, as_the_shell_does():
             main([str(argument) for argument in arguments])
-        said = self.capture.readouterr()
+        printed = self.capture.readouterr()
         assert isinstance(ended.value.code, int)
-        return Done(ended.value.code, said.out, said.err)
+        return Done(ended.value.code, printed.out, printed.err)
 
 
 @contextmanager
 def as_the_shell_does() -> Iterator[None]:
-    """Warnings are printed, and what a command sets up is as before when it has ended."""
+    """Print warnings, and restore at the end what a command sets up."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         with warnings.catch_warnings():
@@ -124,6 +124,6 @@ def _typed(stdin: bytes | None) -> Iterator[None]:
 
 
 def files(folder: Path | None = None) -> dict[str, bytes | None]:
-    """Every file below a folder, with what is in it."""
+    """Return the contents of every file below a folder, by path."""
     folder = folder or Path.cwd()
     return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in sorted(folder.rglob("*"))}

@@ -1,4 +1,4 @@
-"""Small models, trained through the command itself, once a session."""
+"""Small models, trained by the command itself, once per session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from regard.samples import korean_english
 
 @pytest.fixture
 def regard(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command, in a folder of its own."""
+    """The command, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return Command(capfd)
 

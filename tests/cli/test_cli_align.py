@@ -1,4 +1,4 @@
-"""regard align: links of given pairs, and the read they come from."""
+"""regard align: word alignments of sentence pairs, and the head they come from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from regard.attention.alignment import SYMMETRIES
 
 @pytest.fixture
 def run(model: Path, tmp_path: Path) -> Path:
-    """A model folder of one's own: choosing writes into it."""
+    """A copy of a model folder: --choose writes into it."""
     return Path(shutil.copytree(model, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints")))
 
 
@@ -30,23 +30,23 @@ def test_links_come_line_by_line(regard: Command, run: Path, data: Path, pairs: 
     links = regard("align", run, *pairs, "--quiet").lines
     assert len(links) == len(lines[0])
     for korean, english, line in zip(*lines, links, strict=True):
-        found = [tuple(map(int, pair.split("-"))) for pair in line.split()]
-        assert sorted(t for _, t in found) == list(range(len(english.split()))), "each target word has one link"
-        assert all(0 <= s < len(korean.split()) for s, _ in found)
+        links_found = [tuple(map(int, pair.split("-"))) for pair in line.split()]
+        assert sorted(t for _, t in links_found) == list(range(len(english.split()))), "each target word has one link"
+        assert all(0 <= s < len(korean.split()) for s, _ in links_found)
     assert regard("align", run, *pairs, "--output", "links").out == ""
     assert Path("links").read_text(encoding="utf-8").splitlines() == links
 
 
-def test_pairs_are_read_some_at_a_time(
+def test_pairs_are_read_in_parts(
     regard: Command, run: Path, data: Path, pairs: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = ["align", run, *pairs, "--reverse", run]
-    whole = [regard(*asked, *more).out for more in ([], ["--gold", data / "test.align"])]
+    arguments = ["align", run, *pairs, "--reverse", run]
+    whole = [regard(*arguments, *more).out for more in ([], ["--gold", data / "test.align"])]
     monkeypatch.setattr("regard.cli.align.PAIRS_AT_ONCE", 5)
-    assert [regard(*asked, *more).out for more in ([], ["--gold", data / "test.align"])] == whole
+    assert [regard(*arguments, *more).out for more in ([], ["--gold", data / "test.align"])] == whole
 
 
-def test_what_is_chosen_is_stored_and_used(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
+def test_the_chosen_head_is_stored_and_used(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
     chosen = regard("align", run, *pairs, "--gold", data / "test.align", "--choose")
     assert "chosen by gold links, AER" in chosen.err
     best, last = chosen.lines
@@ -66,29 +66,31 @@ def test_without_gold_agreement_chooses(regard: Command, run: Path, data: Path, 
     assert "chosen by agreement of both directions" in done.err
     assert (backwards / "alignment.json").is_file()
     assert len(Path("links").read_text().splitlines()) == 12
-    some = regard("align", run, *pairs, "--reverse", backwards, "--symmetry", "intersection").lines
+    intersection = regard("align", run, *pairs, "--reverse", backwards, "--symmetry", "intersection").lines
     more = regard("align", run, *pairs, "--reverse", backwards, "--symmetry", "union").lines
-    assert all(set(few.split()) <= set(many.split()) for few, many in zip(some, more, strict=True))
+    assert all(set(few.split()) <= set(many.split()) for few, many in zip(intersection, more, strict=True))
 
 
 def test_two_models_are_chosen_together(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
     backwards, gold = Path(shutil.copytree(run, "backwards")), ["--gold", data / "test.align"]
-    asked = ["align", run, *pairs, "--reverse", backwards, *gold]
-    chosen = regard(*asked, "--choose")
+    arguments = ["align", run, *pairs, "--reverse", backwards, *gold]
+    chosen = regard(*arguments, "--choose")
     stored = [json.loads((model / "alignment.json").read_text(encoding="utf-8")) for model in (run, backwards)]
     assert stored[0]["with_reverse"] == stored[1]["with_reverse"]
     assert chosen.lines[0].endswith(f", {stored[0]['with_reverse']}")
-    assert regard(*asked).lines == chosen.lines, "it is used from now on"
-    error = {how: _error(regard(*asked, "--symmetry", how).lines[0]) for how in SYMMETRIES}
+    assert regard(*arguments).lines == chosen.lines, "it is used from now on"
+    error = {how: _error(regard(*arguments, "--symmetry", how).lines[0]) for how in SYMMETRIES}
     assert _error(chosen.lines[0]) == min(error.values()) == error[stored[0]["with_reverse"]]
-    assert regard(*asked, "--symmetry", "union").lines[0].endswith(", union"), "what is done is what is said"
+    assert regard(*arguments, "--symmetry", "union").lines[0].endswith(", union"), (
+        "the printed name says what was computed"
+    )
 
 
 def _error(line: str) -> float:
     return float(line.split()[1].rstrip("%"))
 
 
-def test_what_cannot_be_aligned(regard: Command, transformer: Path, data: Path) -> None:
+def test_bad_files_are_refused(regard: Command, transformer: Path, data: Path) -> None:
     Path("short").write_text("하나\n", encoding="utf-8")
     Path("empty").write_text("\n", encoding="utf-8")
     Path("bad").write_text("0-0 1:1\n", encoding="utf-8")
@@ -102,7 +104,9 @@ def test_what_cannot_be_aligned(regard: Command, transformer: Path, data: Path) 
     regard.fails("align", transformer, *both, status=1, because="line 1 is empty on one side; leave such pairs out")
 
 
-def test_gold_links_of_words_that_are_not_there(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
+def test_gold_links_between_missing_words_are_refused(
+    regard: Command, run: Path, data: Path, pairs: list[object]
+) -> None:
     lines = (data / "test.align").read_text(encoding="utf-8").splitlines()
     Path("gold").write_text("\n".join(["99-0", *lines[1:]]) + "\n", encoding="utf-8")
     done = regard.ended("align", run, *pairs, "--gold", "gold", "--choose")
@@ -110,7 +114,7 @@ def test_gold_links_of_words_that_are_not_there(regard: Command, run: Path, data
     assert not (run / "alignment.json").exists()
 
 
-def test_a_link_stays_one_and_a_pipe_is_written_to(regard: Command, run: Path, pairs: list[object]) -> None:
+def test_a_symbolic_link_stays_one_and_a_pipe_is_written_to(regard: Command, run: Path, pairs: list[object]) -> None:
     links = regard("align", run, *pairs, "--quiet").lines
     Path("real").write_text("before")
     Path("link").symlink_to("real")

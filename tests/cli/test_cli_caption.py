@@ -1,4 +1,4 @@
-"""A captioner from its data to its scores, by the commands that people type."""
+"""A captioner trained, used and evaluated by the commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _colour(number: int) -> str:
     return list(COLOURS)[number % 4]
 
 
-def test_a_run_says_what_it_was_made_of(captioner: Path, album: Path) -> None:
+def test_a_run_folder_records_its_data(captioner: Path, album: Path) -> None:
     looks = [line for line in read(captioner / "journal.jsonl") if line["event"] == "valid"]
     assert looks[-1]["cider"] > 0
     assert {"loss", "chrf", "bleu", "cider", "attention"} <= looks[-1].keys()
@@ -56,10 +56,10 @@ def test_a_run_says_what_it_was_made_of(captioner: Path, album: Path) -> None:
 def test_captions_of_files_and_folders(regard: Command, captioner: Path, album: Path, model: Captioner) -> None:
     files = sorted((album / "images").iterdir())
     done = regard("caption", captioner, album / "images", files[2], "--threads", 1)
-    found = [line.split("\t") for line in done.lines]
-    assert [file for file, _ in found] == [str(file) for file in [*files, files[2]]]
-    assert [text for _, text in found[:24]] == [each.text for each in model.caption(files)]
-    right = sum(_colour(number) in text for number, (_, text) in enumerate(found[:24]))
+    rows_found = [line.split("\t") for line in done.lines]
+    assert [file for file, _ in rows_found] == [str(file) for file in [*files, files[2]]]
+    assert [text for _, text in rows_found[:24]] == [each.text for each in model.caption(files)]
+    right = sum(_colour(number) in text for number, (_, text) in enumerate(rows_found[:24]))
     assert right > 18, "it has learnt to tell colours apart"
     (album / "images" / "note.txt").write_text("not a picture, and not named like one")
     assert regard("caption", captioner, album / "images", "--threads", 1).lines == done.lines[:24]
@@ -80,7 +80,7 @@ def test_json_lines_with_regions_and_hypotheses(regard: Command, captioner: Path
     assert [row.split("\t")[2] for row in plain] == [each["text"] for each in line["nbest"]]
 
 
-def test_searches_as_of_translations(regard: Command, captioner: Path, album: Path) -> None:
+def test_search_options_are_those_of_translation(regard: Command, captioner: Path, album: Path) -> None:
     file = album / "images" / "01.png"
     assert regard("caption", captioner, file, "--prefix", "a blue").lines[0].split("\t")[1].startswith("a blue")
     assert "green" not in regard("caption", captioner, file, "--forbid", "green").out
@@ -102,7 +102,9 @@ def test_a_name_may_hold_any_bytes(regard: Command, captioner: Path, album: Path
     assert [json.loads(line)["file"] for line in done.lines] == [f"{folder}/caf\ufffd.png", f"{folder}/dog.png"]
 
 
-def test_pictures_that_cannot_be_used_come_last(regard: Command, captioner: Path, album: Path, tmp_path: Path) -> None:
+def test_images_that_cannot_be_used_are_reported_last(
+    regard: Command, captioner: Path, album: Path, tmp_path: Path
+) -> None:
     good = album / "images" / "00.png"
     (tmp_path / "empty.jpg").touch()
     (tmp_path / "text.jpg").write_text("text")
@@ -112,21 +114,23 @@ def test_pictures_that_cannot_be_used_come_last(regard: Command, captioner: Path
     assert len(done.lines) == 1
 
 
-def test_names_of_nothing(regard: Command, captioner: Path, tmp_path: Path) -> None:
+def test_missing_files_and_empty_folders(regard: Command, captioner: Path, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     (tmp_path / "a.png").touch()
     causes = ["none: no image in this folder", "b.png: no such file; did you mean a.png?"]
     regard.fails("caption", captioner, "none", "b.png", status=1, because=causes)
 
 
-def test_models_of_the_other_kind(regard: Command, captioner: Path, recurrent: Path, album: Path, data: Path) -> None:
+def test_a_captioner_does_not_translate_nor_the_other_way_round(
+    regard: Command, captioner: Path, recurrent: Path, album: Path, data: Path
+) -> None:
     picture, text = album / "images" / "00.png", data / "test.ko"
     regard.fails("caption", recurrent, picture, status=2, because="reads text, not images; translate with it")
     regard.fails("translate", captioner, text, status=2, because="reads images, not text; caption with it")
-    given = ["--source", text, "--reference", data / "test.en"]
-    regard.fails("evaluate", captioner, *given, status=2, because="reads images, not text")
-    given = ["--images", album / "images", "--captions", album / "valid.tsv"]
-    regard.fails("evaluate", recurrent, *given, status=2, because="reads text, not images")
+    arguments = ["--source", text, "--reference", data / "test.en"]
+    regard.fails("evaluate", captioner, *arguments, status=2, because="reads images, not text")
+    arguments = ["--images", album / "images", "--captions", album / "valid.tsv"]
+    regard.fails("evaluate", recurrent, *arguments, status=2, because="reads text, not images")
 
 
 def test_the_example_of_the_page_runs(captioner: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,39 +154,48 @@ def test_the_other_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_scores_against_all_references(regard: Command, captioner: Path, album: Path, model: Captioner) -> None:
-    given = ["--images", album / "images", "--captions", album / "valid.tsv", "--threads", 1]
-    lines = regard("evaluate", captioner, *given).lines
+    arguments = ["--images", album / "images", "--captions", album / "valid.tsv", "--threads", 1]
+    lines = regard("evaluate", captioner, *arguments).lines
     names = [line.split()[0] for line in lines]
     assert names == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "chrF", "CIDEr-D", "exact"]
     assert all("nrefs:2|" in line and line.endswith("|beam:2") for line in lines)
-    told = json.loads(regard("evaluate", captioner, *given, "--format", "json").out)
+    report = json.loads(regard("evaluate", captioner, *arguments, "--format", "json").out)
     rows = [line.split("\t") for line in (album / "valid.tsv").read_text().splitlines()]
     files = list(dict.fromkeys(file for file, _ in rows))
     references = [[text for name, text in rows if name == file] for file in files]
     outputs = [each.text for each in model.caption([album / "images" / file for file in files])]
-    each = cider_scores(outputs, references)
-    assert told["CIDEr-D"]["score"] == pytest.approx(sum(each) / len(each))
-    assert lines[5].split()[1] == f"{told['CIDEr-D']['score']:.2f}"
+    ciders = cider_scores(outputs, references)
+    assert report["CIDEr-D"]["score"] == pytest.approx(sum(ciders) / len(ciders))
+    assert lines[5].split()[1] == f"{report['CIDEr-D']['score']:.2f}"
 
 
 def test_two_captioners_are_compared(regard: Command, captioner: Path, album: Path) -> None:
-    given = ["--images", album / "images", "--captions", album / "valid.tsv", "--against", captioner, "--threads", 1]
-    lines = regard("evaluate", captioner, *given).lines
+    arguments = [
+        "--images",
+        album / "images",
+        "--captions",
+        album / "valid.tsv",
+        "--against",
+        captioner,
+        "--threads",
+        1,
+    ]
+    lines = regard("evaluate", captioner, *arguments).lines
     assert lines[0] == lines[8] == str(captioner)
     assert lines[1:8] == lines[9:16]
     assert lines[16].endswith("+0.00 (95 % interval +0.00 to +0.00), p = 1.0000; paired bootstrap, 10,000 draws")
-    told = json.loads(regard("evaluate", captioner, *given, "--format", "json").out)
-    assert told["cider_difference"]["p"] == 1
-    assert told["against"]["CIDEr-D"] == told["CIDEr-D"]
+    report = json.loads(regard("evaluate", captioner, *arguments, "--format", "json").out)
+    assert report["cider_difference"]["p"] == 1
+    assert report["against"]["CIDEr-D"] == report["CIDEr-D"]
 
 
-def test_captioners_that_are_compared_by_other_words(
+def test_captioners_with_different_tokenizers_are_not_compared(
     regard: Command, captioner: Path, album: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cuts = iter([tokens, words])
     monkeypatch.setattr("regard.evaluation.caption_metrics.tokenizer_for", lambda _: next(cuts))
-    given = ["--images", album / "images", "--captions", album / "valid.tsv", "--against", captioner]
-    done = regard.ended("evaluate", captioner, *given)
+    arguments = ["--images", album / "images", "--captions", album / "valid.tsv", "--against", captioner]
+    done = regard.ended("evaluate", captioner, *arguments)
     assert done.status == 2
     assert "are compared by tokens and those of" in done.causes[0]
 
@@ -198,24 +211,26 @@ def test_captioners_that_are_compared_by_other_words(
         (["--images", "a", "--captions", "b", "--by-length"], ["--by-length: only with --source"]),
     ],
 )
-def test_scores_of_what(regard: Command, captioner: Path, options: list[str], causes: list[str]) -> None:
+def test_options_that_do_not_say_what_to_score(
+    regard: Command, captioner: Path, options: list[str], causes: list[str]
+) -> None:
     regard.fails("evaluate", captioner, *options, status=2, because=causes)
 
 
-def test_nothing_is_something_too(regard: Command, captioner: Path, album: Path) -> None:
+def test_options_of_zero_count(regard: Command, captioner: Path, album: Path) -> None:
     picture = sorted((album / "images").iterdir())[0]
-    asked = ["caption", captioner, picture, "--nbest", 2, "--beam", 2, "--format", "jsonl", "--threads", 1]
-    scores = [json.loads(regard(*asked, "--length-penalty", value).out)["score"] for value in ("0", "0.0000001", "1")]
+    command = ["caption", captioner, picture, "--nbest", 2, "--beam", 2, "--format", "jsonl", "--threads", 1]
+    scores = [json.loads(regard(*command, "--length-penalty", value).out)["score"] for value in ("0", "0.0000001", "1")]
     assert scores[0] == pytest.approx(scores[1], abs=1e-4)
     assert scores[0] != pytest.approx(scores[2], abs=1e-4)
-    assert regard.ended(*asked, "--temperature", "0").status == 2
+    assert regard.ended(*command, "--temperature", "0").status == 2
 
 
-def test_stopped_and_resumed_is_never_stopped(regard: Command, shown: list[str], tmp_path: Path) -> None:
-    some = sets(
+def test_a_resumed_run_equals_an_uninterrupted_one(regard: Command, shown: list[str], tmp_path: Path) -> None:
+    settings = sets(
         [*CAPTIONER, "data.images.random_crop=0.2", "data.images.colour_jitter=0.1", "training.validate_every=4"]
     )
-    base = [*shown, *some, "--threads", 1]
+    base = [*shown, *settings, "--threads", 1]
     regard("train", *base, "--set", "training.updates=8", "--out", "whole")
     regard("train", *base, "--set", "training.updates=4", "--out", "parts")
     regard("train", *base, "--set", "training.updates=8", "--out", "parts", "--resume")
@@ -223,7 +238,7 @@ def test_stopped_and_resumed_is_never_stopped(regard: Command, shown: list[str],
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_run_goes_on_with_pictures_of_the_size_it_knows(regard: Command, shown: list[str], tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_image_size(regard: Command, shown: list[str], tmp_path: Path) -> None:
     base = [*shown, *sets(CAPTIONER), "--threads", 1, "--out", "run"]
     regard("train", *base, "--set", "training.updates=2")
     more = ["--set", "data.images.height=16", "--set", "training.updates=3"]
@@ -234,7 +249,7 @@ def test_a_run_goes_on_with_pictures_of_the_size_it_knows(regard: Command, shown
     assert json.loads((tmp_path / "tuned" / "config.json").read_text())["images"]["height"] == 8
 
 
-def test_a_look_ahead(regard: Command, shown: list[str], tmp_path: Path) -> None:
+def test_a_dry_run(regard: Command, shown: list[str], tmp_path: Path) -> None:
     done = regard("train", *shown, *sets(CAPTIONER), "--dry-run", "--threads", 1)
     assert "model: " in done.lines[0]
     assert "resnet encoder, transformer decoder" in done.lines[0]
@@ -250,9 +265,9 @@ def test_bad_data_is_refused_or_skipped(regard: Command, tmp_path: Path) -> None
     text = "a.png\ta thing\nb.png\tanother thing\nc.png\t \nd.png\ta thing\nc.png\tthe third\na.png\tit\n"
     (tmp_path / "captions.tsv").write_text(text)
     files = ["--images", "images", "--captions", "captions.tsv", "--valid-captions", "captions.tsv"]
-    given = [
+    arguments = [
         *files,
-        *sets([some for some in CAPTIONER if "tokenizer.size" not in some]),
+        *sets([setting for setting in CAPTIONER if "tokenizer.size" not in setting]),
         "--threads",
         1,
         "--set",
@@ -262,8 +277,8 @@ def test_bad_data_is_refused_or_skipped(regard: Command, tmp_path: Path) -> None
         *("line 3: the caption of c.png has no text", "line 4: there is no image d.png"),
         *("b.png: the file is empty", "skip_bad = true"),
     ]
-    regard.fails("train", *given, "--out", "run", status=1, because=causes)
-    done = regard("train", *given, "--out", "run", "--set", "data.images.skip_bad=true")
+    regard.fails("train", *arguments, "--out", "run", status=1, because=causes)
+    done = regard("train", *arguments, "--out", "run", "--set", "data.images.skip_bad=true")
     assert "skipped: 2 images that cannot be read" in done.err
     assert "train: 2 images of images with 3 captions" in done.err
 

@@ -1,4 +1,4 @@
-"""regard evaluate: scores with the recipe by which they were counted."""
+"""regard evaluate: scores, with the signature of their computation."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def test_scores_are_those_of_the_translations(regard: Command, model: Path, data
     reference = (data / "test.en").read_text(encoding="utf-8").splitlines()
     Path("second").write_text("\n".join(outputs[:6] + reference[6:]), encoding="utf-8")
     done = regard("evaluate", model, *files, "--reference", "second", "--format", "json")
-    found = json.loads(done.out)
+    report = json.loads(done.out)
     assert len(done.lines) == 1
-    assert found["beam"] == 3
+    assert report["beam"] == 3
     references = [reference, outputs[:6] + reference[6:]]
     for name, metric in (("BLEU", sacrebleu.BLEU()), ("chrF", sacrebleu.CHRF()), ("TER", sacrebleu.TER())):
-        assert found[name]["score"] == pytest.approx(metric.corpus_score(outputs, references).score)
-        assert found[name]["signature"] == str(metric.get_signature())
-        assert found[name]["signature"].startswith("nrefs:2|")
+        assert report[name]["score"] == pytest.approx(metric.corpus_score(outputs, references).score)
+        assert report[name]["signature"] == str(metric.get_signature())
+        assert report[name]["signature"].startswith("nrefs:2|")
     text = regard("evaluate", model, *files, "--reference", "second").lines
-    for line, (name, score) in zip(text, list(found.items())[4:], strict=True):
+    for line, (name, score) in zip(text, list(report.items())[4:], strict=True):
         assert line == f"{name:5} {score['score']:6.2f}   {score['signature']}|beam:3"
 
 
@@ -54,7 +54,9 @@ def test_the_form_of_a_text_changes_nothing(regard: Command, transformer: Path, 
     )
 
 
-def test_what_looks_the_same_scores_the_same(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:
+def test_references_are_compared_in_unicode_nfc(
+    regard: Command, transformer: Path, data: Path, files: list[str]
+) -> None:
     korean = data / "test.ko"
     turned = ["--source", data / "test.en", "--reference"]
     Path("nfd").write_text(unicodedata.normalize("NFD", korean.read_text(encoding="utf-8")), encoding="utf-8")
@@ -75,7 +77,7 @@ def test_a_figure_that_cannot_be_drawn_costs_no_scores(regard: Command, transfor
     assert "a.svg is not drawn" in done.err
 
 
-def test_files_that_cannot_be(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:
+def test_bad_files_are_refused(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:
     Path("short").write_text("one\ntwo\n")
     Path("bad").write_bytes(b"one\n\xff\n")
     Path("empty").touch()
@@ -98,7 +100,7 @@ def test_files_that_cannot_be(regard: Command, transformer: Path, data: Path, fi
         (["--source", "a", "--reference", "a", "--nbest", "2"], "no such option: --nbest"),
     ],
 )
-def test_options_that_cannot_be(regard: Command, transformer: Path, options: list[str], because: str) -> None:
+def test_bad_options_are_refused(regard: Command, transformer: Path, options: list[str], because: str) -> None:
     regard.fails("evaluate", transformer, *options, status=2, because=because)
 
 

@@ -1,4 +1,4 @@
-"""What holds for every command: help, exit statuses, signals, pipes."""
+"""Every command: help, exit statuses, signals, pipes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMANDS = ["align", "caption", "costs", "demo", "doctor", "evaluate", "export",
 
 
 def process(*arguments: object, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """The command in a process of its own."""
+    """Run the command in its own process."""
     command = [sys.executable, "-m", "regard", *map(str, arguments)]
     return subprocess.run(command, input=stdin, capture_output=True, env=_environment(**environment), check=False)
 
@@ -49,7 +49,7 @@ def test_help_lists_the_commands() -> None:
     assert len(app.registered_commands) == len(COMMANDS)
 
 
-def test_nothing_said_is_a_call_for_help(regard: Command) -> None:
+def test_no_arguments_print_the_help(regard: Command) -> None:
     assert regard() == regard("--help")
 
 
@@ -59,7 +59,7 @@ def test_the_version(regard: Command) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_explains_itself(regard: Command, command: str) -> None:
+def test_each_command_has_help(regard: Command, command: str) -> None:
     done = regard(command, "--help")
     assert done.err == ""
     options = {word for line in done.lines for word in line.split()[:1] if word.startswith("--")}
@@ -78,20 +78,20 @@ def test_each_command_explains_itself(regard: Command, command: str) -> None:
         (["doctor", "--threads", "99999"], "--threads"),
     ],
 )
-def test_misuse_is_told_in_a_sentence(regard: Command, arguments: list[str], because: str) -> None:
+def test_misuse_is_reported_in_a_sentence(regard: Command, arguments: list[str], because: str) -> None:
     done = regard.fails(*arguments, status=2, because=because)
     assert done.out == ""
     assert done.err.count("\n") == 1
 
 
-def test_the_demonstration_begins_with_nothing_that_cannot_end(regard: Command) -> None:
+def test_the_demonstration_checks_its_options_first(regard: Command) -> None:
     regard.fails("demo", "--device", "gpu", status=2, because="--device gpu: wanted auto, cpu, cuda or mps")
 
 
 # Errors
 
 
-def test_debug_shows_where_and_changes_nothing_else(regard: Command) -> None:
+def test_debug_adds_the_traceback_and_changes_nothing_else(regard: Command) -> None:
     plain = regard.fails("translate", "no", stdin=b"a\n", status=1, because="no: no such folder; give")
     debug = regard.ended("translate", "no", "--debug", stdin=b"a\n")
     assert (debug.status, debug.causes) == (plain.status, plain.causes)
@@ -117,7 +117,7 @@ def test_debug_shows_where_and_changes_nothing_else(regard: Command) -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_goes_wrong_inside(
+def test_statuses_and_messages_of_exceptions(
     regard: Command, monkeypatch: pytest.MonkeyPatch, problem: BaseException, status: int, causes: list[str]
 ) -> None:
     def fail(*_: object) -> None:
@@ -141,7 +141,7 @@ def test_lines_flow_through_a_pipe_in_utf8(regard: Command, transformer: Path, d
     assert not done.stdout.isascii()
 
 
-def test_a_reader_that_has_seen_enough_ends_the_command_quietly(transformer: Path, data: Path) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(transformer: Path, data: Path) -> None:
     with started("translate", transformer, data / "test.ko", "--beam", 1, "--threads", 1) as command:
         assert command.stdout is not None
         assert command.stderr is not None
@@ -154,20 +154,20 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(transformer: Pat
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stopped_training_is_saved_and_goes_on(
+def test_an_interrupted_training_is_saved_and_resumes(
     regard: Command, corpus: list[str], number: signal.Signals, status: int
 ) -> None:
     endless = [*TRANSFORMER, "training.updates=1000000", "training.log_every=1", "training.validate_every=1000000"]
     with started("train", *corpus, *sets(endless), "--out", "run", "--threads", 1) as command:
         assert command.stderr is not None
-        said = next(line for line in command.stderr if line.startswith("update 3/"))
+        stderr = next(line for line in command.stderr if line.startswith("update 3/"))
         command.send_signal(number)
-        said += command.stderr.read()
+        stderr += command.stderr.read()
         assert command.wait() == status
         assert command.stdout is not None
         assert command.stdout.read() == ""
-    assert f"stopped by {number.name}\nto go on: regard train --out run --resume --threads 1\n" in said
-    assert "Traceback" not in said
+    assert f"stopped by {number.name}\nto go on: regard train --out run --resume --threads 1\n" in stderr
+    assert "Traceback" not in stderr
     (checkpoint,) = Path("run/checkpoints").iterdir()
     updates = int(checkpoint.name.removeprefix("update-"))
     assert updates >= 3
@@ -181,7 +181,7 @@ def test_a_stopped_training_is_saved_and_goes_on(
     assert regard("translate", "run", stdin="나는\n".encode()).out
 
 
-def test_doctor_finds_this_machine_well(regard: Command) -> None:
+def test_doctor_passes_on_this_machine(regard: Command) -> None:
     done = regard("doctor", "--threads", 1)
     assert all(line.startswith("ok  ") for line in done.lines)
     assert done.err == ""

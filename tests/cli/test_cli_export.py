@@ -1,4 +1,4 @@
-"""regard export: models for other toolkits, left there only where they do the same."""
+"""regard export: models for other toolkits, written only if they translate alike."""
 
 from __future__ import annotations
 
@@ -37,31 +37,35 @@ def test_an_export_translates_as_the_run_does(regard: Command, transformer: Path
     folder = load_folder(transformer)
     native = Translator(folder.model, folder.tokenizer, folder.settings).translate(LINES, beam=1)
     sources = [[*folder.tokenizer.source.encode(line), EOS] for line in LINES]
-    found = CTranslate2("there", threads=1).search(sources, folder.settings.search.with_values(beam=1))
-    assert [folder.tokenizer.target.decode(some[0].ids) for some in found] == [one.text for one in native]
-    assert [some[0].score for some in found] == pytest.approx([one.score for one in native], abs=1e-3)
+    result = CTranslate2("there", threads=1).search(sources, folder.settings.search.with_values(beam=1))
+    assert [folder.tokenizer.target.decode(hypotheses[0].ids) for hypotheses in result] == [
+        translation.text for translation in native
+    ]
+    assert [hypotheses[0].score for hypotheses in result] == pytest.approx(
+        [translation.score for translation in native], abs=1e-3
+    )
     assert (Path("there") / "joint.model").read_bytes() == (transformer / "joint.model").read_bytes()
 
 
-def test_with_no_folder_named_it_is_the_models_own_and_follows_the_weights(regard: Command, transformer: Path) -> None:
+def test_the_default_folder_is_in_the_run_and_follows_its_weights(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     before = (Path("run") / WEIGHTS).read_bytes()
     regard("export", "run", "--precision", "int8", "--source", _written("lines.ko"))
-    own = Path("run/exports/ctranslate2-int8")
+    export_folder = Path("run/exports/ctranslate2-int8")
     assert (Path("run") / WEIGHTS).read_bytes() == before
-    assert json.loads((own / NOTES).read_text(encoding="utf-8"))["parity"]["source"] == "lines.ko"
-    first = (own / "model.bin").stat().st_mtime_ns
-    assert ctranslate2.cached_export(Path("run"), "int8") == own
-    assert (own / "model.bin").stat().st_mtime_ns == first, "nothing has changed"
+    assert json.loads((export_folder / NOTES).read_text(encoding="utf-8"))["parity"]["source"] == "lines.ko"
+    first = (export_folder / "model.bin").stat().st_mtime_ns
+    assert ctranslate2.cached_export(Path("run"), "int8") == export_folder
+    assert (export_folder / "model.bin").stat().st_mtime_ns == first, "nothing has changed"
     weights = load_tensors(Path("run") / WEIGHTS)
     save_tensors(Path("run") / WEIGHTS, {name: tensor * 1.01 for name, tensor in weights.items()})
-    assert ctranslate2.cached_export(Path("run"), "int8") == own
-    assert (own / "model.bin").stat().st_mtime_ns != first, "it was made anew"
+    assert ctranslate2.cached_export(Path("run"), "int8") == export_folder
+    assert (export_folder / "model.bin").stat().st_mtime_ns != first, "it was made anew"
     regard.fails("export", "run", "--precision", "int8", status=1, because="there is something already")
 
 
 @pytest.mark.parametrize("more", [{"no_repeat_ngram": 4}, {"groups": 2, "beam": 4}, {"mbr": True}, {"seed": 7}])
-def test_what_is_searched_for_does_not_matter(transformer: Path, tmp_path: Path, more: dict[str, object]) -> None:
+def test_export_does_not_depend_on_search_settings(transformer: Path, tmp_path: Path, more: dict[str, object]) -> None:
     run = Path(shutil.copytree(transformer, tmp_path / "run"))
     config = json.loads((run / "config.json").read_text())
     config["search"] |= more
@@ -69,14 +73,14 @@ def test_what_is_searched_for_does_not_matter(transformer: Path, tmp_path: Path,
     assert (ctranslate2.export(run, tmp_path / "there"), (tmp_path / "there" / "model.bin").exists())[1]
 
 
-def test_a_seed_says_nothing_where_nothing_is_drawn(regard: Command, transformer: Path) -> None:
+def test_a_seed_changes_nothing_without_sampling(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     regard("export", "run", "--to", "ctranslate2", "--threads", "1")
-    asked = ["translate", "run", _written("lines"), "--engine", "ctranslate2", "--threads", "1"]
-    assert regard(*asked, "--seed", 7).out == regard(*asked).out
+    arguments = ["translate", "run", _written("lines"), "--engine", "ctranslate2", "--threads", "1"]
+    assert regard(*arguments, "--seed", 7).out == regard(*arguments).out
 
 
-def test_an_export_is_not_taken_for_a_model_on_another_device(
+def test_an_export_is_not_used_on_another_device(
     transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from regard.pipeline import load
@@ -89,27 +93,29 @@ def test_an_export_is_not_taken_for_a_model_on_another_device(
     assert Engine(model, "auto", folder=run)._exported is None
 
 
-def test_without_its_data_a_run_is_tried_on_the_sample(regard: Command, transformer: Path) -> None:
+def test_without_its_data_a_run_is_compared_on_the_sample(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     (Path("run") / "train.toml").unlink()
     assert "64 sentences of the sample" in regard("export", "run", "there").err
 
 
-def test_an_export_that_does_otherwise_is_not_left_behind(
+def test_an_export_that_translates_differently_is_removed(
     transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = ctranslate2._spec
 
     def spoilt(folder: ctranslate2.ModelFolder) -> object:
-        found = spec(folder)
-        found.decoder.projection.bias += torch.linspace(0, 3, len(found.decoder.projection.bias))
-        return found
+        result = spec(folder)
+        result.decoder.projection.bias += torch.linspace(0, 3, len(result.decoder.projection.bias))
+        return result
 
     monkeypatch.setattr(ctranslate2, "_spec", spoilt)
-    with pytest.raises(ExportError, match="does not translate as the model does: log-probabilities differ by") as found:
+    with pytest.raises(
+        ExportError, match="does not translate as the model does: log-probabilities differ by"
+    ) as result:
         ctranslate2.export(transformer, tmp_path / "there")
-    assert len(found.value.causes) == 3
-    assert "please report it" in found.value.causes[-1]
+    assert len(result.value.causes) == 3
+    assert "please report it" in result.value.causes[-1]
     assert files(tmp_path) == {}
 
 
@@ -118,14 +124,14 @@ def test_what_cannot_be_exported_is_refused_with_all_reasons(regard: Command, re
     regard.fails("export", recurrent, "there", status=1, because=because)
 
 
-def test_files_that_are_not_there(regard: Command, transformer: Path) -> None:
+def test_missing_files(regard: Command, transformer: Path) -> None:
     regard.fails("export", "nowhere", "there", status=1, because="nowhere: no such folder")
     regard.fails("export", transformer, "there", "--source", "no.ko", status=1, because="no.ko")
     Path("empty.ko").write_text("\n\n")
     regard.fails("export", transformer, "there", "--source", "empty.ko", status=1, because="every line is empty")
 
 
-def test_without_the_extra_the_line_that_installs_it_is_told(
+def test_without_the_extra_the_install_command_is_printed(
     regard: Command, transformer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
@@ -142,25 +148,25 @@ def test_translation_by_the_export(regard: Command, transformer: Path, tmp_path:
     shutil.copytree(transformer, run)
     lines = tmp_path / "lines"
     lines.write_text("\n".join(LINES), encoding="utf-8")
-    asked = ("translate", run, lines, "--engine", "ctranslate2", "--threads", "1")
-    regard.fails(*asked, status=2, because=f"regard export {run} --to ctranslate2 --precision float32")
+    arguments = ("translate", run, lines, "--engine", "ctranslate2", "--threads", "1")
+    regard.fails(*arguments, status=2, because=f"regard export {run} --to ctranslate2 --precision float32")
     regard("export", run, "--to", "ctranslate2", "--threads", "1")
     native = regard(
         "translate", run, lines, "--engine", "native", "--threads", "1", "--alignments", "--format", "jsonl"
     )
-    found = regard(*asked, "--alignments", "--format", "jsonl")
-    for mine, theirs in zip(map(json.loads, native.lines), map(json.loads, found.lines), strict=True):
+    result = regard(*arguments, "--alignments", "--format", "jsonl")
+    for mine, theirs in zip(map(json.loads, native.lines), map(json.loads, result.lines), strict=True):
         assert mine.pop("score") == pytest.approx(theirs.pop("score"), abs=1e-4)
         assert mine == theirs
-    regard.fails(*asked, "--sample", status=2, because="search.sample")
-    regard.fails(*asked, "--forbid", "house", status=2, because="forbidden words")
-    told = regard(
+    regard.fails(*arguments, "--sample", status=2, because="search.sample")
+    regard.fails(*arguments, "--forbid", "house", status=2, because="forbidden words")
+    report = regard(
         "evaluate", run, "--source", lines, "--reference", lines, "--engine", "ctranslate2", "--format", "json"
     )
-    assert json.loads(told.out)["engine"] == "CTranslate2, float32"
+    assert json.loads(report.out)["engine"] == "CTranslate2, float32"
 
 
-def test_auto_takes_the_export_where_it_is_quicker(
+def test_auto_uses_the_export_if_it_is_faster(
     transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from regard.engine import engine
@@ -170,14 +176,14 @@ def test_auto_takes_the_export_where_it_is_quicker(
     shutil.copytree(transformer, run)
     ctranslate2.cached_export(run, "float32")
     lines = LINES * engine.TOGETHER
-    wanted = [one.text for one in load(run, engine="native").translate(lines)]
+    wanted = [translation.text for translation in load(run, engine="native").translate(lines)]
     called: list[bool] = []
     original = engine._by_ctranslate2
     monkeypatch.setattr(engine, "_by_ctranslate2", lambda *given: called.append(True) or original(*given))
     for quicker in (False, True):
         monkeypatch.setattr(engine, "remembered", lambda *_, quicker=quicker: quicker)
         called.clear()
-        assert [one.text for one in load(run).translate(lines)] == wanted
+        assert [translation.text for translation in load(run).translate(lines)] == wanted
         assert bool(called) == quicker
     monkeypatch.setattr(engine, "unprepared", lambda _: "this is a test")
     assert load(run).engine.describe() == "CTranslate2, float32"

@@ -1,4 +1,4 @@
-"""Files of any length: whatever happens on the way, the result is that of a run that nothing happened to."""
+"""Bulk translation: however it is interrupted and resumed, the result is that of an uninterrupted run."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ CHUNK = 5
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model folder with random weights, which says much and means nothing."""
+    """A model folder with random weights, whose translations are long and meaningless."""
     return folder(tmp_path_factory.mktemp("random") / "run", end=3.0)
 
 
 @pytest.fixture(scope="session")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of many chunks, the last one not whole."""
+    """A file of many chunks, the last one incomplete."""
     chance = random.Random(3)
     words = " ".join(SENTENCES).split()
     lines = (" ".join(chance.choices(words, k=chance.randint(0, 5))) for _ in range(40 * CHUNK + 2))
@@ -46,7 +46,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def whole(run: Path, long: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """What comes out when nothing happens."""
+    """The output of an uninterrupted run."""
     out = tmp_path_factory.mktemp("whole") / "out"
     _finished(*_arguments(run, long, out))
     assert len({json.loads(line)["text"] for line in out.read_bytes().splitlines()}) > 30, (
@@ -56,8 +56,8 @@ def whole(run: Path, long: Path, tmp_path_factory: pytest.TempPathFactory) -> by
 
 
 def _arguments(run: Path, file: object, output: object, *more: object) -> list[str]:
-    given = ["translate", run, file, "--output", output, "--beam", 1, "--chunk", CHUNK, "--format", "jsonl", *more]
-    return list(map(str, given))
+    arguments = ["translate", run, file, "--output", output, "--beam", 1, "--chunk", CHUNK, "--format", "jsonl", *more]
+    return list(map(str, arguments))
 
 
 def _process(*arguments: str, before: Callable[[], None] | None = None) -> subprocess.Popen[str]:
@@ -66,22 +66,22 @@ def _process(*arguments: str, before: Callable[[], None] | None = None) -> subpr
 
 
 def _finished(*arguments: str) -> str:
-    """What a run that is to succeed said on stderr; quicker as a process of its own, where no annotation is checked."""
+    """Return the stderr of a run that must succeed; a process of its own is faster, since it checks no annotations."""
     with _process(*arguments) as command:
-        _, said = command.communicate()
-    assert command.returncode == 0, said
-    return said
+        _, stderr = command.communicate()
+    assert command.returncode == 0, stderr
+    return stderr
 
 
 def _mark(output: Path) -> OutputMark:
-    """How far the work has come."""
+    """Return the mark of an unfinished output."""
     with contextlib.suppress(FileNotFoundError):
         return OutputMark(**json.loads(output.with_name(output.name + ".part.json").read_text())["mark"])
     return OutputMark()
 
 
 def _until(command: subprocess.Popen[str], output: Path, chunks: int) -> None:
-    """Wait till so many chunks are done, and a moment more."""
+    """Wait until this many chunks are done, and a random moment more."""
     while command.poll() is None and _mark(output).chunks < chunks:
         time.sleep(0.001)
     time.sleep(random.uniform(0, 0.01))
@@ -91,11 +91,11 @@ def _left() -> list[str]:
     return sorted(path.name for path in Path.cwd().iterdir())
 
 
-# Stopped and gone on with
+# Interrupted and resumed
 
 
 @pytest.mark.parametrize(("workers", "kills"), [(1, (1, 15, 30)), (2, (30,))])
-def test_killed_at_any_instant_it_ends_as_if_it_never_was(
+def test_a_run_killed_at_any_instant_resumes_to_the_same_result(
     regard: Command, run: Path, long: Path, whole: bytes, workers: int, kills: tuple[int, ...]
 ) -> None:
     output = Path("out")
@@ -105,20 +105,20 @@ def test_killed_at_any_instant_it_ends_as_if_it_never_was(
             command.kill()
         assert command.returncode == -signal.SIGKILL, "the work was done before it could be killed"
         assert not output.exists()
-    said = _finished(*_arguments(run, long, output, "--resume"))
-    assert f"continuing after line {_at_least(30, said) * CHUNK:,}\n" in said
+    stderr = _finished(*_arguments(run, long, output, "--resume"))
+    assert f"continuing after line {_at_least(30, stderr) * CHUNK:,}\n" in stderr
     assert output.read_bytes() == whole
     assert _left() == ["out"]
 
 
-def _at_least(chunks: int, said: str) -> int:
-    found = int(said.split("continuing after line ")[1].split("\n")[0].replace(",", "")) // CHUNK
-    assert found >= chunks
-    return found
+def _at_least(chunks: int, stderr: str) -> int:
+    chunks_done = int(stderr.split("continuing after line ")[1].split("\n")[0].replace(",", "")) // CHUNK
+    assert chunks_done >= chunks
+    return chunks_done
 
 
 @pytest.mark.parametrize(("number", "status", "workers"), [(signal.SIGINT, 130, 1), (signal.SIGTERM, 143, 2)])
-def test_stopped_by_a_signal_it_says_how_to_go_on(
+def test_a_run_stopped_by_a_signal_says_how_to_resume(
     regard: Command, run: Path, long: Path, whole: bytes, number: signal.Signals, status: int, workers: int
 ) -> None:
     output = Path("out")
@@ -126,11 +126,11 @@ def test_stopped_by_a_signal_it_says_how_to_go_on(
         _until(command, output, 5)
         command.send_signal(number)
         assert command.stderr is not None
-        said = command.stderr.read()
-        assert command.wait() == status, said
+        stderr = command.stderr.read()
+        assert command.wait() == status, stderr
     done = _mark(output).lines
-    assert f"out.part holds lines 1 to {done}; the same command with --resume continues after them\n" in said
-    assert "Traceback" not in said
+    assert f"out.part holds lines 1 to {done}; the same command with --resume continues after them\n" in stderr
+    assert "Traceback" not in stderr
     assert _left() == ["out.part", "out.part.json"]
     assert f"continuing after line {done}\n" in _finished(*_arguments(run, long, output, "--resume"))
     assert output.read_bytes() == whole
@@ -138,7 +138,7 @@ def test_stopped_by_a_signal_it_says_how_to_go_on(
 
 @pytest.fixture
 def stopped(regard: Command, run: Path, long: Path) -> Path:
-    """An output of which three chunks are there."""
+    """An output of which three chunks are done."""
     output = Path("out")
     lines = long.read_bytes().splitlines(keepends=True)[: 3 * CHUNK]
     Path("long.ko").write_bytes(long.read_bytes())
@@ -147,7 +147,7 @@ def stopped(regard: Command, run: Path, long: Path) -> Path:
     return output
 
 
-def test_a_bad_line_is_named_and_what_came_before_it_is_kept(
+def test_a_bad_line_is_named_and_earlier_results_are_kept(
     regard: Command, run: Path, long: Path, whole: bytes, stopped: Path
 ) -> None:
     bad = b"".join(long.read_bytes().splitlines(keepends=True)[: 4 * CHUNK]) + b"a \xff\n"
@@ -164,7 +164,7 @@ def test_a_bad_line_is_named_and_what_came_before_it_is_kept(
     assert stopped.read_bytes() == whole
 
 
-def test_a_file_may_have_grown_and_be_packed(
+def test_a_resumed_file_may_be_longer_and_compressed(
     regard: Command, run: Path, long: Path, whole: bytes, stopped: Path
 ) -> None:
     Path("long.ko.gz").write_bytes(gzip.compress(long.read_bytes().replace(b"\n", b"\r\n")))
@@ -172,13 +172,13 @@ def test_a_file_may_have_grown_and_be_packed(
     assert stopped.read_bytes() == whole
 
 
-def test_nothing_to_go_on_with_is_a_beginning(regard: Command, run: Path, long: Path, whole: bytes) -> None:
-    said = _finished(*_arguments(run, long, "out", "--resume"))
-    assert said == "nothing to resume: starting at line 1\n"
+def test_resume_without_an_earlier_run_starts_one(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+    stderr = _finished(*_arguments(run, long, "out", "--resume"))
+    assert stderr == "nothing to resume: starting at line 1\n"
     assert Path("out").read_bytes() == whole
 
 
-def test_an_earlier_result_stays_until_the_next_is_whole(
+def test_an_earlier_result_stays_until_the_next_is_complete(
     regard: Command, run: Path, stopped: Path, whole: bytes
 ) -> None:
     stopped.write_bytes(b"earlier")
@@ -186,7 +186,7 @@ def test_an_earlier_result_stays_until_the_next_is_whole(
     assert stopped.read_bytes() == whole
 
 
-def test_work_that_was_stopped_is_not_thrown_away_unasked(
+def test_interrupted_work_is_not_overwritten_without_resume(
     regard: Command, run: Path, whole: bytes, stopped: Path
 ) -> None:
     because = f"--output out: out.part holds lines 1 to {3 * CHUNK} of interrupted work; add --resume"
@@ -196,7 +196,7 @@ def test_work_that_was_stopped_is_not_thrown_away_unasked(
     assert (stopped.read_bytes(), _left()) == (whole, ["long.ko", "out"])
 
 
-# What has changed is refused
+# Changed options, models and lines are refused
 
 
 def test_other_options_are_refused_all_at_once(regard: Command, run: Path, stopped: Path) -> None:
@@ -242,7 +242,7 @@ def test_other_lines_are_refused(regard: Command, run: Path, long: Path, stopped
 @pytest.mark.parametrize(
     "harm", [lambda data: data[:-1], lambda data: b"x" + data[1:], lambda data: data[:0]], ids=["cut", "other", "empty"]
 )
-def test_a_damaged_part_is_not_built_upon(
+def test_a_damaged_part_file_is_refused(
     regard: Command, run: Path, stopped: Path, harm: Callable[[bytes], bytes]
 ) -> None:
     Path("out.part").write_bytes(harm(Path("out.part").read_bytes()))
@@ -254,14 +254,14 @@ def test_a_damaged_part_is_not_built_upon(
     "journal",
     ["", "{", "[]", '{"mark": {"chunk": 1}, "conditions": {}}', '{"format": 2, "mark": {}, "conditions": {}}'],
 )
-def test_a_damaged_journal_is_told(regard: Command, run: Path, stopped: Path, journal: str) -> None:
+def test_a_damaged_journal_is_refused(regard: Command, run: Path, stopped: Path, journal: str) -> None:
     Path("out.part.json").write_text(journal)
     because = "out.part.json: damaged, not a journal; delete it and begin again without --resume"
     regard.fails(*_arguments(run, "long.ko", stopped, "--resume"), status=1, because=because)
     regard.fails(*_arguments(run, "long.ko", stopped), status=1, because=because)
 
 
-def test_only_a_file_can_be_gone_on_with(regard: Command, run: Path) -> None:
+def test_only_a_regular_file_can_be_resumed(regard: Command, run: Path) -> None:
     because = "--resume: only an --output that is a regular file can be continued; give it as before"
     regard.fails("translate", run, "--resume", stdin=b"I\n", status=2, because=because)
     regard.fails(*_arguments(run, "-", os.devnull, "--resume"), stdin=b"I\n", status=2, because=because)
@@ -287,25 +287,25 @@ def test_two_processes_do_not_write_one_file(regard: Command, run: Path, long: P
 # The disk
 
 
-def test_a_full_disk_keeps_what_is_there(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+def test_a_full_disk_keeps_finished_chunks(regard: Command, run: Path, long: Path, whole: bytes) -> None:
     def small() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000))
 
     output = Path("out")
     with _process(*_arguments(run, long, output), before=small) as command:
         assert command.stderr is not None
-        said = command.stderr.read()
+        stderr = command.stderr.read()
         assert command.wait() == 1
     mark = _mark(output)
     assert 0 < mark.written == Path("out.part").stat().st_size <= 5_000
-    assert "regard: out.part: cannot be written (File too large); make room on the disk, or" in said
-    assert f"out.part holds lines 1 to {mark.lines}; the same command with --resume" in said
+    assert "regard: out.part: cannot be written (File too large); make room on the disk, or" in stderr
+    assert f"out.part holds lines 1 to {mark.lines}; the same command with --resume" in stderr
     assert _left() == ["out.part", "out.part.json"]
     _finished(*_arguments(run, long, output, "--resume"))
     assert output.read_bytes() == whole
 
 
-def test_an_output_can_be_packed(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+def test_an_output_can_be_compressed(regard: Command, run: Path, long: Path, whole: bytes) -> None:
     _finished(*_arguments(run, long, "out.gz"))
     assert gzip.decompress(Path("out.gz").read_bytes()) == whole
 
@@ -318,23 +318,23 @@ def test_an_output_can_be_packed(regard: Command, run: Path, long: Path, whole: 
 )
 def test_workers_change_nothing(regard: Command, run: Path, long: Path, options: list[object]) -> None:
     Path("some").write_bytes(b"".join(long.read_bytes().splitlines(keepends=True)[: 6 * CHUNK + 1]))
-    given = ["translate", run, "some", "--beam", 1, "--chunk", CHUNK, *options]
-    alone = regard(*given)
-    assert regard(*given, "--workers", 3) == alone
-    assert regard(*given[:2], "-", *given[3:], "--workers", 2, stdin=Path("some").read_bytes()) == alone
+    arguments = ["translate", run, "some", "--beam", 1, "--chunk", CHUNK, *options]
+    alone = regard(*arguments)
+    assert regard(*arguments, "--workers", 3) == alone
+    assert regard(*arguments[:2], "-", *arguments[3:], "--workers", 2, stdin=Path("some").read_bytes()) == alone
 
 
-def test_a_worker_that_dies_is_told_and_nothing_is_lost(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+def test_a_worker_that_dies_is_reported_and_nothing_is_lost(regard: Command, run: Path, long: Path, whole: bytes) -> None:
     output = Path("out")
     with _process(*_arguments(run, long, output, "--workers", 2)) as command:
         _until(command, output, 5)
         os.kill(_children(command.pid)[0], signal.SIGKILL)
         assert command.stderr is not None
-        said = command.stderr.read()
+        stderr = command.stderr.read()
         assert command.wait() == 1
-    assert "was ended by SIGKILL at lines " in said
-    assert "; unless somebody killed it, memory ran out: use fewer workers\n" in said
-    assert f"out.part holds lines 1 to {_mark(output).lines}; the same command with --resume" in said
+    assert "was ended by SIGKILL at lines " in stderr
+    assert "; unless somebody killed it, memory ran out: use fewer workers\n" in stderr
+    assert f"out.part holds lines 1 to {_mark(output).lines}; the same command with --resume" in stderr
     _finished(*_arguments(run, long, output, "--workers", 2, "--resume"))
     assert output.read_bytes() == whole
 
@@ -363,7 +363,7 @@ def _runs(process: int) -> bool:
         return False
 
 
-def test_what_goes_wrong_in_a_worker_is_told_as_ever(regard: Command, run: Path, long: Path) -> None:
+def test_errors_in_a_worker_read_as_in_one_process(regard: Command, run: Path, long: Path) -> None:
     because = "nbest: wanted 1 to 3 (the beam), got 4; lower it, or widen the beam"
     regard.fails("translate", run, long, "--nbest", 4, "--workers", 2, "--output", "out", status=2, because=because)
     lines = long.read_bytes().splitlines(keepends=True)[: 2 * CHUNK]
@@ -383,9 +383,9 @@ def test_warnings_name_the_line_in_the_file(regard: Command, run: Path, workers:
     lines[7] = "我们今天去公园吧"
     Path("file").write_text("\n".join(lines), encoding="utf-8")
     done = regard("translate", run, "file", "--chunk", 3, "--beam", 1, "--workers", workers)
-    assert all(each.startswith("file, line ") for each in done.warnings)
-    (long,) = (each for each in done.warnings if "a sentence of " in each)
-    (note,) = (each for each in done.warnings if "most characters" in each)
+    assert all(warning.startswith("file, line ") for warning in done.warnings)
+    (long,) = (warning for warning in done.warnings if "a sentence of " in warning)
+    (note,) = (warning for warning in done.warnings if "most characters" in warning)
     assert long.startswith("file, line 5: a sentence of ")
     assert note.startswith("file, line 8: most characters were never seen")
 
@@ -399,12 +399,12 @@ def test_unknown_lines_before_the_interruption_count(regard: Command, run: Path)
     assert _left() == []
 
 
-# Any length
+# Streams
 
 
 @pytest.fixture
 def endless(tmp_path: Path) -> Path:
-    """A pipe, as a shell makes one of <(…)."""
+    """A named pipe, as a shell makes one for <(…)."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     return path
@@ -424,15 +424,15 @@ def test_a_pipe_is_read_as_it_comes(regard: Command, run: Path, endless: Path) -
         assert command.wait() == 0
 
 
-def test_lines_of_json_are_read_through_before_anything_is_done(regard: Command, run: Path) -> None:
+def test_json_lines_are_checked_before_work_begins(regard: Command, run: Path) -> None:
     Path("in.jsonl").write_text('{"text": "I go"}\n' * 7 + '{"txt": "I go"}\n')
     because = 'in.jsonl, line 8: wanted a JSON object with the key text, such as {"text": …}'
-    given = _arguments(run, "in.jsonl", "out", "--input", "jsonl")
-    regard.fails(*given, status=1, because=because)
+    arguments = _arguments(run, "in.jsonl", "out", "--input", "jsonl")
+    regard.fails(*arguments, status=1, because=because)
     wishes = ['"terms": ["", "go"]', '"forbid": ["go"], "prefix": "we go"', '"terms": ["go"]']
     Path("in.jsonl").write_text('{"text": "I go"}\n' * 7 + "".join(f'{{"text": "I", {w}}}\n' for w in wishes))
     causes = ["in.jsonl, line 8: term '': is empty; give a word", "in.jsonl, line 9: forbid 'go': is also required"]
-    regard.fails(*given, status=1, because=causes)
+    regard.fails(*arguments, status=1, because=causes)
 
 
 @pytest.mark.slow
@@ -442,8 +442,8 @@ def test_workers_by_another_engine(run: Path, long: Path, tmp_path: Path, monkey
     folder = shutil.copytree(run, "exported")
     _finished("export", str(folder), "--to", "ctranslate2")
     Path("some").write_bytes(b"".join(long.read_bytes().splitlines(keepends=True)[: 8 * CHUNK]))
-    given = _arguments(folder, "some", "out", "--engine", "ctranslate2")
-    _finished(*given)
+    arguments = _arguments(folder, "some", "out", "--engine", "ctranslate2")
+    _finished(*arguments)
     alone = Path("out").read_bytes()
-    _finished(*given, "--workers", "2")
+    _finished(*arguments, "--workers", "2")
     assert Path("out").read_bytes() == alone

@@ -1,4 +1,4 @@
-"""regard export --to huggingface and regard import: a model trained here goes there and comes back, and learns on."""
+"""regard export --to huggingface and regard import: a round trip, and fine-tuning of imported models."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(marian: Path) -> Path:
     return marian
 
 
-def test_there_and_back(regard: Command, run: Path, data: Path) -> None:
+def test_export_and_import_round_trip(regard: Command, run: Path, data: Path) -> None:
     done = regard("export", run, "there", "--to", "huggingface", "--threads", "1")
     assert f"compared on 10 sentences of {data / 'valid.ko'}: logits differ by" in done.err
     assert "0 were cut into other pieces, 0 translated otherwise" in done.err
@@ -46,15 +46,15 @@ def test_there_and_back(regard: Command, run: Path, data: Path) -> None:
     folder = load_folder(run)
     translator = Translator(folder.model, folder.tokenizer, folder.settings)
     found = translator.translate(lines, length_penalty=0.0)
-    assert [one.text for one in found] == here
+    assert [translation.text for translation in found] == here
     # Where all there is room for is written, an end is forced: Hugging Face counts it as certain, and chooses otherwise.
     room = [len(folder.tokenizer.source.encode(line)) + 1 + 5 for line in lines]
-    ended = [i for i, one in enumerate(found) if len(one.tokens) + 3 < room[i]]
+    ended = [i for i, translation in enumerate(found) if len(translation.tokens) + 3 < room[i]]
     assert _written(Path("there"), [lines[i] for i in ended]) == [here[i] for i in ended]
     assert len(ended) > 2
 
 
-def test_what_was_imported_learns_on_and_is_exported_again(
+def test_an_imported_model_is_fine_tuned_and_exported_again(
     regard: Command, run: Path, corpus: list[str], tmp_path: Path
 ) -> None:
     regard("export", run, "there", "--to", "huggingface")
@@ -83,7 +83,7 @@ def test_what_was_imported_learns_on_and_is_exported_again(
     assert after["final_logits_bias"].abs().max() < 100, "what is ours alone has not gone along"
 
 
-def test_what_is_no_marian_model_is_refused_with_all_reasons(
+def test_other_models_than_marian_are_refused_with_all_reasons(
     regard: Command, transformer: Path, recurrent: Path
 ) -> None:
     because = [f"model.{side}.norm is 'pre'" for side in ("encoder", "decoder")]
@@ -92,7 +92,7 @@ def test_what_is_no_marian_model_is_refused_with_all_reasons(
     regard.fails("export", recurrent, "there", "--to", "huggingface", status=1, because=because)
 
 
-def test_an_export_that_does_otherwise_is_not_left_behind(
+def test_an_export_that_computes_otherwise_is_removed(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = published.to_marian
@@ -107,7 +107,7 @@ def test_an_export_that_does_otherwise_is_not_left_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_in_the_way_or_not_there(regard: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_and_missing_files(regard: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("there").mkdir()
     Path("there/file").write_text("mine")
     regard.fails("export", run, "there", "--to", "huggingface", status=1, because="there is something already")
@@ -119,7 +119,7 @@ def test_what_is_in_the_way_or_not_there(regard: Command, run: Path, monkeypatch
 
 
 def _written(there: Path, lines: list[str]) -> list[str]:
-    """What Hugging Face translates them to, with what the folder says of its search."""
+    """Translate with Hugging Face, by the search settings in the folder."""
     huggingface.transformers()
     model = transformers.MarianMTModel.from_pretrained(there).eval()
     cutter = transformers.MarianTokenizer.from_pretrained(there)
@@ -133,7 +133,7 @@ def _written(there: Path, lines: list[str]) -> list[str]:
 
 
 def _begin_with_padding(folder: Path) -> None:
-    """Make the folder as those that were not trained here: pieces in another order, targets begin with padding."""
+    """Change the folder to the form of published models: tokens in another order, targets that begin with padding."""
     listed = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
     rest = [piece for piece, number in listed.items() if number > 3]
     order = [listed[piece] for piece in ("</s>", "<unk>", *reversed(rest))] + [listed["<s>"]]

@@ -1,4 +1,4 @@
-"""Lines longer than any in training: cut where it does least harm, said aloud, and never silently."""
+"""Lines longer than any in training: split at sentence ends, or with a warning."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ SENTENCES = [
 
 @pytest.fixture
 def translator(transformer: Path) -> Translator:
-    """One that writes little, so that tests are quick, and has seen at most twelve pieces at once."""
+    """A translator with short outputs, so that tests are fast, trained on at most twelve tokens at once."""
     return brief(transformer)
 
 
 def brief(folder: Path) -> Translator:
-    found = load(folder)
-    search = found.settings.search.with_values(max_ratio=0.4, max_extra=3, beam=2, longest_source=LONGEST)
-    return Translator(found.model, found.tokenizer, found.settings.with_values(search=search.model_dump()))
+    result = load(folder)
+    search = result.settings.search.with_values(max_ratio=0.4, max_extra=3, beam=2, longest_source=LONGEST)
+    return Translator(result.model, result.tokenizer, result.settings.with_values(search=search.model_dump()))
 
 
 def cut(translator: Translator, line: str) -> tuple[list[str], list[str]]:
-    """The parts of a line, and the warnings."""
-    with warnings.catch_warnings(record=True) as heard:
+    """Return the parts of a line, and the warnings."""
+    with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         return [segment.text for segment in translator._segments(line, 0, NO_CONSTRAINTS)], [
-            str(each.message) for each in heard
+            str(each.message) for each in notes
         ]
 
 
-def translated(translator: Translator, line: str, **asked: bool | int) -> Translation:
+def translated(translator: Translator, line: str, **options: bool | int) -> Translation:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return translator.translate(line, **asked)[0]  # type: ignore[arg-type]
+        return translator.translate(line, **options)[0]  # type: ignore[arg-type]
 
 
 LINES = {
@@ -75,23 +75,23 @@ def test_the_parts_are_the_line(translator: Translator, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_a_warning_says_what_is_not_cut_between_sentences(translator: Translator, name: str) -> None:
-    parts, heard = cut(translator, LINES[name])
+def test_warnings_of_splits_inside_sentences(translator: Translator, name: str) -> None:
+    parts, notes = cut(translator, LINES[name])
     long = [part for part in parts if len(translator.encode(part)) > LONGEST]
-    assert sum("is translated whole" in each for each in heard) == len(long)
+    assert sum("is translated whole" in each for each in notes) == len(long)
     if name in ("sentences", "sentences without spaces between", "quotes", "spaces", "brackets and spaces"):
-        assert [each for each in heard if "was split" in each] == []
+        assert [each for each in notes if "was split" in each] == []
     elif name != "short":
-        (said,) = (each for each in heard if "was split" in each)
-        place = "at spaces" if name == "one sentence" else "at spaces and inside words"
+        (note,) = (each for each in notes if "was split" in each)
+        cuts = "at spaces" if name == "one sentence" else "at spaces and inside words"
         total = len(translator.encode(LINES[name]))
-        assert said.startswith(
-            f"a sentence of {total} tokens is longer than any in training (12); it was split {place} into {len(parts)} parts, "
+        assert note.startswith(
+            f"a sentence of {total} tokens is longer than any in training (12); it was split {cuts} into {len(parts)} parts, "
         )
-        assert said.endswith(f": {clean(LINES[name])[:40]}…")
+        assert note.endswith(f": {clean(LINES[name])[:40]}…")
 
 
-def test_words_are_cut_only_where_they_must_be(translator: Translator) -> None:
+def test_words_are_split_only_if_necessary(translator: Translator) -> None:
     parts, _ = cut(translator, LINES["one sentence"])
     assert all(part.endswith(" ") for part in parts[:-1])
     assert all(len(translator.encode(part)) <= LONGEST for part in parts)
@@ -106,13 +106,13 @@ def test_words_are_cut_only_where_they_must_be(translator: Translator) -> None:
 def test_a_sentence_up_to_twice_as_long_stays_whole(translator: Translator) -> None:
     line = "나는"
     while len(translator.encode(line)) <= 2 * LONGEST:
-        parts, heard = cut(translator, line)
+        parts, notes = cut(translator, line)
         length = len(translator.encode(line))
         assert parts == [line]
-        assert len(heard) == (length > LONGEST)
+        assert len(notes) == (length > LONGEST)
         assert all(
             f"a sentence of {length} tokens is longer than any in training (12); it is translated whole" in each
-            for each in heard
+            for each in notes
         )
         line += " 집에"
     assert len(cut(translator, line)[0]) > 1
@@ -121,37 +121,37 @@ def test_a_sentence_up_to_twice_as_long_stays_whole(translator: Translator) -> N
 @pytest.mark.parametrize(
     "name", ["sentences", "one sentence", "a long word among others", "brackets and spaces", "short"]
 )
-def test_a_line_that_was_cut_is_its_parts_put_together(model: Path, name: str) -> None:
+def test_a_split_line_is_its_parts_joined(model: Path, name: str) -> None:
     line, translator = clean(LINES[name]), brief(model)
     parts, _ = cut(translator, line)
     whole = translated(translator, line, alignments=True, nbest=2, readings=True)
     each = [translated(translator, part, alignments=True, nbest=2) for part in parts]
-    assert whole.text == " ".join(found.text for found in each if found.text)
-    assert whole.tokens == sum((found.tokens for found in each), ())
-    assert whole.score == pytest.approx(sum(found.score for found in each), rel=1e-4)
+    assert whole.text == " ".join(result.text for result in each if result.text)
+    assert whole.tokens == sum((result.tokens for result in each), ())
+    assert whole.score == pytest.approx(sum(result.score for result in each), rel=1e-4)
     assert (whole.readings is None) == (len(parts) > 1)
     assert len(whole.nbest) == 2
     assert (whole.nbest[0].text, whole.nbest[0].score) == (whole.text, whole.score)
     assert whole.nbest[1].score <= whole.score
-    assert whole.nbest[1].tokens == sum((found.nbest[-1].tokens for found in each), ())
+    assert whole.nbest[1].tokens == sum((result.nbest[-1].tokens for result in each), ())
     starts = [len("".join(parts[:i])) for i in range(len(parts))]
-    wanted, target = [], 0
-    for start, found in zip(starts, each, strict=True):
-        wanted += [(line[:start].count(" ") + s, target + t) for s, t in found.alignments or ()]
-        target += len(found.text.split())
-    assert whole.alignments == tuple(wanted)
+    links, target = [], 0
+    for start, result in zip(starts, each, strict=True):
+        links += [(line[:start].count(" ") + s, target + t) for s, t in result.alignments or ()]
+        target += len(result.text.split())
+    assert whole.alignments == tuple(links)
     assert target == len(whole.text.split())
-    assert all(s < len(line.split(" ")) for s, _ in wanted)
+    assert all(s < len(line.split(" ")) for s, _ in links)
 
 
-def test_a_line_alone_is_as_in_company(translator: Translator) -> None:
+def test_a_line_alone_equals_the_line_in_a_batch(translator: Translator) -> None:
     lines = [*LINES.values(), ""]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         together = translator.translate(lines, alignments=True)
-    for line, found in zip(lines, together, strict=True):
+    for line, result in zip(lines, together, strict=True):
         alone = translated(translator, line, alignments=True)
-        assert (alone.text, alone.alignments) == (found.text, found.alignments)
+        assert (alone.text, alone.alignments) == (result.text, result.alignments)
 
 
 LONG = {
@@ -169,7 +169,7 @@ def test_a_line_of_a_hundred_thousand_characters(regard: Command, recurrent: Pat
     assert time.perf_counter() - began < 300, "a few seconds on a quiet machine"
     rows = [json.loads(row) for row in done.lines]
     assert rows[0]["text"] == rows[2]["text"]
-    (said,) = (each for each in done.warnings if "was split" in each)
-    parts = int(said.split(" into ")[1].split(" ")[0])
+    (note,) = (each for each in done.warnings if "was split" in each)
+    parts = int(note.split(" into ")[1].split(" ")[0])
     assert parts > 100
     assert len(rows[1]["tokens"]) > parts

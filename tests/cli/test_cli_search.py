@@ -1,4 +1,4 @@
-"""regard translate: what can be asked of a search, on the command line."""
+"""regard translate: search options and constraints."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ DOCS = Path(__file__).parent.parent.parent / "docs" / "translation.md"
 
 
 @pytest.fixture
-def place(transformer: Path, data: Path, regard: Command) -> Path:
-    """A folder as the documentation has it: two runs that share a vocabulary, a text, lines with wishes."""
+def example_folder(transformer: Path, data: Path, regard: Command) -> Path:
+    """The folder of the documentation: two runs that share a vocabulary, a text, JSON lines with constraints."""
     for name in ("first", "second"):
         shutil.copytree(transformer, Path("runs") / name)
     text = (data / "test.ko").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -35,21 +35,21 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_commands_of_the_page_do_what_it_says(regard: Command, place: Path, command: str) -> None:
+def test_the_commands_in_the_docs_work(regard: Command, example_folder: Path, command: str) -> None:
     words = shlex.split(command)
     done = regard(*words)
     options = dict(itertools.pairwise(words))
     nbest, count = int(options.get("--nbest", 1)), 2 if "constraints.jsonl" in words else 3
     texts = [line.split("\t")[2] for line in done.lines] if nbest > 1 else done.lines
     assert count <= len(texts) <= count * nbest
-    for asked, present in (("--term", True), ("--forbid", False)):
-        for word in (after for name, after in itertools.pairwise(words) if name == asked):
+    for option, present in (("--term", True), ("--forbid", False)):
+        for word in (after for name, after in itertools.pairwise(words) if name == option):
             assert all(bool(re.search(rf"(?<!\w){word}(?!\w)", text)) == present for text in texts)
     assert all(text.startswith(options.get("--prefix", "")) for text in texts)
     assert regard(*words) == done, "the same again"
 
 
-def test_the_python_of_the_page_runs(place: Path, regard: Command) -> None:
+def test_the_python_in_the_docs_runs(example_folder: Path, regard: Command) -> None:
     names: dict[str, object] = {}
     codes = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     assert len(codes) == 2
@@ -57,25 +57,25 @@ def test_the_python_of_the_page_runs(place: Path, regard: Command) -> None:
         exec(compile(code, str(DOCS), "exec"), names)
 
 
-def test_lines_of_json_have_wishes_of_their_own(regard: Command, transformer: Path, data: Path) -> None:
+def test_json_lines_have_constraints_of_their_own(regard: Command, transformer: Path, data: Path) -> None:
     texts = (data / "test.ko").read_text(encoding="utf-8").splitlines()[:4]
-    asked = [{"text": texts[0]}, {"text": texts[1], "prefix": "the bread"}, {"text": texts[2], "terms": ["home"]}]
-    rows = [json.dumps(row) for row in asked] + ["", json.dumps({"text": texts[3], "prefix": ""})]
+    requests = [{"text": texts[0]}, {"text": texts[1], "prefix": "the bread"}, {"text": texts[2], "terms": ["home"]}]
+    rows = [json.dumps(row) for row in requests] + ["", json.dumps({"text": texts[3], "prefix": ""})]
     stdin = "\n".join(rows).encode()
     plain = regard("translate", transformer, stdin="\n".join(texts).encode()).lines
-    found = regard("translate", transformer, "--input", "jsonl", stdin=stdin).lines
-    assert found[0] == plain[0]
-    assert found[1].startswith("the bread")
-    assert re.search(r"\bhome\b", found[2])
-    assert found[3] == ""
-    assert found[4] == plain[3]
+    outputs = regard("translate", transformer, "--input", "jsonl", stdin=stdin).lines
+    assert outputs[0] == plain[0]
+    assert outputs[1].startswith("the bread")
+    assert re.search(r"\bhome\b", outputs[2])
+    assert outputs[3] == ""
+    assert outputs[4] == plain[3]
     every = regard("translate", transformer, "--input", "jsonl", "--prefix", "you", stdin=stdin).lines
     assert every[0].startswith("you")
     assert every[1].startswith("the bread"), "a line's own prefix counts"
     assert every[4] == plain[3], "also where it asks for none"
 
 
-def test_lines_of_json_that_cannot_be_read_are_named(regard: Command, transformer: Path) -> None:
+def test_bad_json_lines_are_named(regard: Command, transformer: Path) -> None:
     rows = [
         '{"text": "나는"}',
         "나는",
@@ -83,10 +83,10 @@ def test_lines_of_json_that_cannot_be_read_are_named(regard: Command, transforme
         '{"text": 3, "terms": "bread"}',
         '{"text": "나는", "trems": []}',
     ]
-    wanted = ["line 2: not JSON", "line 3: wanted a JSON object with the key text"]
-    wanted += ["line 4: text: wanted a text, got 3", "line 4: terms: wanted a list of texts"]
-    wanted += ["line 5: unknown key 'trems'; known are text, prefix, terms, forbid"]
-    regard.fails("translate", transformer, "--input", "jsonl", status=1, because=wanted, stdin="\n".join(rows).encode())
+    causes = ["line 2: not JSON", "line 3: wanted a JSON object with the key text"]
+    causes += ["line 4: text: wanted a text, got 3", "line 4: terms: wanted a list of texts"]
+    causes += ["line 5: unknown key 'trems'; known are text, prefix, terms, forbid"]
+    regard.fails("translate", transformer, "--input", "jsonl", status=1, because=causes, stdin="\n".join(rows).encode())
 
 
 def test_options_that_contradict_each_other_are_refused_with_all_reasons(regard: Command, transformer: Path) -> None:
@@ -112,7 +112,7 @@ def test_options_that_contradict_each_other_are_refused_with_all_reasons(regard:
     )
 
 
-def test_a_stream_is_a_beam_of_one(regard: Command, model: Path, data: Path) -> None:
+def test_streaming_equals_a_beam_of_one(regard: Command, model: Path, data: Path) -> None:
     greedy = regard("translate", model, data / "test.ko", "--beam", 1)
     assert regard("translate", model, data / "test.ko", "--stream").out == greedy.out
     drawn = [*("--sample", "--seed", 5, "--temperature", 1.5)]
@@ -121,7 +121,7 @@ def test_a_stream_is_a_beam_of_one(regard: Command, model: Path, data: Path) -> 
     assert sampled.out != greedy.out
 
 
-def test_a_translation_that_runs_away_is_told(regard: Command, transformer: Path, data: Path) -> None:
+def test_a_repetitive_translation_is_reported(regard: Command, transformer: Path, data: Path) -> None:
     line = (data / "test.ko").read_bytes().splitlines()[0]
     options = ["--beam", 1, "--min-length", 120, "--no-repeat-ngram", 0, "--format", "jsonl"]
     done = regard("translate", transformer, *options, stdin=b"\n" + line + b"\n")
@@ -135,11 +135,11 @@ def test_a_translation_that_runs_away_is_told(regard: Command, transformer: Path
     assert streamed.warnings == done.warnings
 
 
-def test_models_that_share_a_vocabulary_are_averaged(regard: Command, transformer: Path, recurrent: Path) -> None:
+def test_models_with_one_vocabulary_form_an_ensemble(regard: Command, transformer: Path, recurrent: Path) -> None:
     text = "아이와 민지는 걷고\n".encode()
-    one = regard("translate", transformer, "--format", "jsonl", stdin=text).lines
+    alone = regard("translate", transformer, "--format", "jsonl", stdin=text).lines
     same = regard("translate", transformer, "--with", transformer, "--format", "jsonl", stdin=text).lines
-    assert json.loads(same[0])["tokens"] == json.loads(one[0])["tokens"]
-    assert json.loads(same[0])["score"] == pytest.approx(json.loads(one[0])["score"], abs=1e-4)
+    assert json.loads(same[0])["tokens"] == json.loads(alone[0])["tokens"]
+    assert json.loads(same[0])["score"] == pytest.approx(json.loads(alone[0])["score"], abs=1e-4)
     both = regard("translate", transformer, "--with", recurrent, "--format", "jsonl", stdin=text).lines
-    assert json.loads(both[0])["score"] != pytest.approx(json.loads(one[0])["score"], abs=1e-4)
+    assert json.loads(both[0])["score"] != pytest.approx(json.loads(alone[0])["score"], abs=1e-4)

@@ -1,4 +1,4 @@
-"""regard show: a picture of what was looked at, whole or not at all."""
+"""regard show: figures of attention and of runs, complete or not written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINE = "나는 빵을 먹고 있었다"
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.svg", "a.png", "A.SVG"])
-def test_the_suffix_says_what_is_written(regard: Command, model: Path, name: str) -> None:
+def test_the_suffix_decides_the_format(regard: Command, model: Path, name: str) -> None:
     done = regard("show", model, LINE, "--out", name)
     assert done.out == regard("translate", model, stdin=f"{LINE}\n".encode()).out
     assert done.err == f"wrote {name}\n"
@@ -29,14 +29,14 @@ def test_the_suffix_says_what_is_written(regard: Command, model: Path, name: str
     text = Path(name).read_text(encoding="utf-8")
     for word in [*LINE.split(), *done.lines[0].split()]:
         assert word in text
-    assert "http://" not in text.replace("http://www.w3.org", ""), "pictures open without a network"
+    assert "http://" not in text.replace("http://www.w3.org", ""), "figures open without a network"
     if name.lower().endswith("svg"):
         ElementTree.fromstring(text)
     else:
         assert text.lower().startswith("<!doctype html>")
 
 
-def test_a_page_is_written_where_nothing_is_said(regard: Command, transformer: Path) -> None:
+def test_a_page_is_written_by_default(regard: Command, transformer: Path) -> None:
     done = regard("show", transformer, f"  {LINE} \t", "--quiet", "--beam", 1, "--threads", 1, "--seed", 1)
     assert done.err == ""
     assert os.listdir() == ["attention.html"]
@@ -50,13 +50,13 @@ def test_the_player_and_all_heads(regard: Command, model: Path, arguments: list[
     assert Path(arguments[0]).stat().st_size > 1000
 
 
-def test_trust_is_said_on_request(regard: Command, model: Path) -> None:
+def test_faithfulness_is_reported_on_request(regard: Command, model: Path) -> None:
     done = regard("show", model, LINE, "--out", "a.svg", "--faithfulness")
     assert "rank correlation with attributions: gradient × input " in done.err
     assert "rank correlation with attributions" in Path("a.svg").read_text(encoding="utf-8")
 
 
-def test_every_head_says_how_far_it_is_to_be_trusted(regard: Command, model: Path) -> None:
+def test_every_head_shows_its_faithfulness(regard: Command, model: Path) -> None:
     regard("show", model, LINE, "--view", "heads", "--out", "plain.svg")
     regard("show", model, LINE, "--view", "heads", "--faithfulness", "--out", "a.svg")
     plain, trusted = (Path(name).read_text(encoding="utf-8") for name in ("plain.svg", "a.svg"))
@@ -77,7 +77,7 @@ def test_a_journal_that_ends_in_the_middle_of_a_line(regard: Command, transforme
 
 
 @pytest.mark.parametrize("view", ["curve", "schedule", "positions"])
-def test_pictures_of_a_run(regard: Command, transformer: Path, view: str) -> None:
+def test_figures_of_a_run(regard: Command, transformer: Path, view: str) -> None:
     assert regard("show", transformer, "--view", view, "--out", "a.svg").err == "wrote a.svg\n"
     text = Path("a.svg").read_text(encoding="utf-8")
     assert {"curve": "validation score", "schedule": "warm-up of 10 updates", "positions": "24 dimensions"}[
@@ -89,7 +89,7 @@ def test_pictures_of_a_run(regard: Command, transformer: Path, view: str) -> Non
     ("encoder", "decoder", "sides"),
     [("convolutional", "convolutional", ["encoder", "decoder"]), ("recurrent", "convolutional", ["decoder"])],
 )
-def test_learnt_positions_are_drawn(regard: Command, encoder: str, decoder: str, sides: list[str]) -> None:
+def test_learned_positions_are_drawn(regard: Command, encoder: str, decoder: str, sides: list[str]) -> None:
     folder(Path("run"), encoder, decoder)
     assert regard("show", "run", "--view", "positions", "--out", "a.svg").err == "wrote a.svg\n"
     text = Path("a.svg").read_text(encoding="utf-8")
@@ -140,7 +140,7 @@ def test_an_empty_translation_cannot_be_shown(
 
 def test_a_line_in_an_unseen_script_is_shown_with_a_warning(regard: Command, transformer: Path) -> None:
     done = regard("show", transformer, "我们去", "--beam", 1)
-    assert any(each.startswith("the text, line 1: most characters") for each in done.warnings)
+    assert any(warning.startswith("the text, line 1: most characters") for warning in done.warnings)
     assert os.listdir() == ["attention.html"]
 
 

@@ -1,4 +1,4 @@
-"""regard translate: lines in, lines out, in whatever way they come."""
+"""regard translate: input and output formats, and bad input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def korean(data: Path) -> bytes:
     return b"".join([*lines[:3], b"\n", lines[3]])
 
 
-def test_a_line_gives_a_line_in_its_place(regard: Command, model: Path, korean: bytes) -> None:
+def test_each_line_gives_one_line(regard: Command, model: Path, korean: bytes) -> None:
     Path("five.ko").write_bytes(korean)
     lines = regard("translate", model, "five.ko").lines
     assert lines[3] == ""
@@ -61,14 +61,14 @@ def test_lines_that_end_in_cr_alone_are_refused(regard: Command, transformer: Pa
     regard.fails("translate", transformer, stdin=old, status=1, because=f"standard input: {because}")
 
 
-def test_json_says_the_same_as_text(regard: Command, model: Path, korean: bytes) -> None:
+def test_json_equals_text(regard: Command, model: Path, korean: bytes) -> None:
     text = regard("translate", model, "--alignments", stdin=korean).lines
     lines = regard("translate", model, "--alignments", "--format", "jsonl", stdin=korean).lines
     rows = [json.loads(line) for line in lines]
     assert [list(row) for row in rows] == [["line", "text", "score", "tokens", "alignments", "nbest", "repetition"]] * 5
     assert [row["line"] for row in rows] == [1, 2, 3, 4, 5]
-    told = ["\t".join([row["text"], " ".join(f"{s}-{t}" for s, t in sorted(row["alignments"]))]) for row in rows]
-    assert told == text
+    json_rows = ["\t".join([row["text"], " ".join(f"{s}-{t}" for s, t in sorted(row["alignments"]))]) for row in rows]
+    assert json_rows == text
     assert all(row["nbest"] == [] for row in rows)
     assert all(row["score"] < 0 for row in rows if row["text"])
     assert rows[3] == {
@@ -85,16 +85,16 @@ def test_json_says_the_same_as_text(regard: Command, model: Path, korean: bytes)
     } == {None}
 
 
-def test_alignments_link_words_that_are_there(regard: Command, model: Path, data: Path) -> None:
+def test_alignments_link_existing_words(regard: Command, model: Path, data: Path) -> None:
     sources = (data / "test.ko").read_text(encoding="utf-8").splitlines()
     plain = regard("translate", model, data / "test.ko").lines
-    told = [line.split("\t") for line in regard("translate", model, data / "test.ko", "--alignments").lines]
-    assert [text for text, _ in told] == plain
-    for source, (text, links) in zip(sources, told, strict=True):
-        found = sorted(read_pharaoh(links))
-        assert " ".join(f"{s}-{t}" for s, t in found) == links
-        assert sorted(t for _, t in found) == list(range(len(text.split())))
-        assert all(0 <= s < len(source.split()) for s, _ in found)
+    json_rows = [line.split("\t") for line in regard("translate", model, data / "test.ko", "--alignments").lines]
+    assert [text for text, _ in json_rows] == plain
+    for source, (text, links) in zip(sources, json_rows, strict=True):
+        hypotheses = sorted(read_pharaoh(links))
+        assert " ".join(f"{s}-{t}" for s, t in hypotheses) == links
+        assert sorted(t for _, t in hypotheses) == list(range(len(text.split())))
+        assert all(0 <= s < len(source.split()) for s, _ in hypotheses)
 
 
 @pytest.mark.parametrize("alignments", [[], ["--alignments"]])
@@ -106,25 +106,25 @@ def test_the_n_best_begin_with_the_best(regard: Command, model: Path, korean: by
     assert [len(rows) for n, rows in by_line.items() if n != 4] == [3] * 4
     assert by_line[4] == [["4", "0.0000", "\t" if alignments else ""]]
     assert [row[0] for row in rows] == sorted(row[0] for row in rows)
-    for found in by_line.values():
-        scores = [float(score) for _, score, _ in found]
+    for hypotheses in by_line.values():
+        scores = [float(score) for _, score, _ in hypotheses]
         assert scores == sorted(scores, reverse=True)
-    told = [
+    json_rows = [
         json.loads(line)
         for line in regard("translate", model, "--nbest", 3, "--format", "jsonl", *alignments, stdin=korean).lines
     ]
-    for row, found in zip(told, by_line.values(), strict=True):
+    for row, hypotheses in zip(json_rows, by_line.values(), strict=True):
         assert (
             row["nbest"][:1]
             == [{key: row[key] for key in ("text", "score", "tokens", "alignments")}][: len(row["nbest"])]
         )
-        assert [each["text"] for each in row["nbest"] or [row]] == [line[2].split("\t")[0] for line in found]
-        assert [f"{each['score']:.4f}" for each in row["nbest"] or [row]] == pytest.approx([line[1] for line in found])
+        assert [each["text"] for each in row["nbest"] or [row]] == [line[2].split("\t")[0] for line in hypotheses]
+        assert [f"{each['score']:.4f}" for each in row["nbest"] or [row]] == pytest.approx(
+            [line[1] for line in hypotheses]
+        )
 
 
-def test_the_beam_is_that_of_the_recipe_unless_another_is_asked_for(
-    regard: Command, transformer: Path, data: Path
-) -> None:
+def test_the_beam_is_that_of_the_recipe_by_default(regard: Command, transformer: Path, data: Path) -> None:
     widths = {beam: regard("translate", transformer, data / "test.ko", "--beam", beam).out for beam in (1, 3)}
     assert regard("translate", transformer, data / "test.ko").out == widths[3]
     assert widths[1] != widths[3]
@@ -135,9 +135,9 @@ def test_the_length_penalty_divides_the_score(regard: Command, model: Path, kore
     for plain, divided in zip(
         *(regard("translate", model, *options, a, stdin=korean).lines for a in (0, 1)), strict=True
     ):
-        one, other = json.loads(plain), json.loads(divided)
-        assert one["tokens"] == other["tokens"], "greedy search does not look at it"
-        assert other["score"] == pytest.approx(one["score"] / ((5 + len(one["tokens"]) + 1) / 6), abs=1e-5)
+        single, other = json.loads(plain), json.loads(divided)
+        assert single["tokens"] == other["tokens"], "greedy search does not look at it"
+        assert other["score"] == pytest.approx(single["score"] / ((5 + len(single["tokens"]) + 1) / 6), abs=1e-5)
 
 
 def test_threads_seed_and_quiet_change_no_result(regard: Command, transformer: Path, korean: bytes) -> None:
@@ -165,7 +165,7 @@ def test_an_output_file_holds_what_would_be_printed(regard: Command, transformer
     assert os.listdir() == ["out.txt"]
 
 
-def test_what_is_no_ordinary_file_is_not_replaced(regard: Command, transformer: Path, korean: bytes) -> None:
+def test_a_device_is_not_replaced(regard: Command, transformer: Path, korean: bytes) -> None:
     regard("translate", transformer, "--output", os.devnull, stdin=korean)
     assert Path(os.devnull).is_char_device()
 
@@ -178,13 +178,13 @@ def test_what_is_no_ordinary_file_is_not_replaced(regard: Command, transformer: 
         ("file/out.txt", "--output file/out.txt: cannot be written (Not a directory); choose"),
     ],
 )
-def test_an_output_that_cannot_be(regard: Command, transformer: Path, output: str, because: str) -> None:
+def test_bad_output_paths_are_refused(regard: Command, transformer: Path, output: str, because: str) -> None:
     Path("folder").mkdir()
     Path("file").touch()
     regard.fails("translate", transformer, "--output", output, stdin=b"a\n", status=2, because=because)
 
 
-def test_an_output_file_is_whole_or_not_there(
+def test_an_output_file_is_complete_or_missing(
     regard: Command, transformer: Path, korean: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("old.txt").write_text("old")
@@ -212,7 +212,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_lines_that_are_no_text(regard: Command, transformer: Path, kind: str) -> None:
+def test_lines_that_are_not_text_are_refused(regard: Command, transformer: Path, kind: str) -> None:
     content, because = BAD[kind]
     regard.fails("translate", transformer, stdin=content, status=1, because=f"standard input: {because}")
     Path("bad.ko").write_bytes(content)
@@ -244,7 +244,9 @@ def test_files_that_cannot_be_read(regard: Command, transformer: Path, name: str
     ],
     ids=["gzip", "UTF-16"],
 )
-def test_what_a_file_looks_like_is_said(regard: Command, transformer: Path, content: bytes, because: str) -> None:
+def test_the_apparent_format_of_a_bad_file_is_named(
+    regard: Command, transformer: Path, content: bytes, because: str
+) -> None:
     Path("file").write_bytes(content)
     done = regard.ended("translate", transformer, "file")
     assert (done.status, done.out) == (1, "")
@@ -259,7 +261,7 @@ def test_a_missing_file_and_a_folder(regard: Command, transformer: Path) -> None
     regard.fails("translate", transformer, "folder", status=1, because="folder: is a folder; give a file")
 
 
-def test_nothing_in_gives_nothing_out(regard: Command, transformer: Path) -> None:
+def test_empty_input_gives_empty_output(regard: Command, transformer: Path) -> None:
     assert regard("translate", transformer, stdin=b"").out == ""
     Path("blank").write_bytes(b"\n  \n\r\n")
     assert regard("translate", transformer, "blank").out == "\n\n\n"
@@ -284,11 +286,11 @@ def test_lines_in_an_unseen_script_are_named(regard: Command, model: Path) -> No
     streamed = regard("translate", model, "mixed", "--stream")
     named = [each.split(":")[0] for each in streamed.warnings if "never seen" in each]
     assert named == ["mixed, line 2", "mixed, line 4"]
-    one = regard("translate", model, stdin=f"{KOREAN}\n{CHINESE}".encode())
-    assert any(each.startswith("standard input, line 2: most characters") for each in one.warnings)
+    single = regard("translate", model, stdin=f"{KOREAN}\n{CHINESE}".encode())
+    assert any(each.startswith("standard input, line 2: most characters") for each in single.warnings)
 
 
-def test_where_no_line_is_known_the_command_fails(regard: Command, transformer: Path) -> None:
+def test_input_in_unseen_scripts_only_fails(regard: Command, transformer: Path) -> None:
     Path("foreign").write_text(f"{CHINESE}\n\n{THAI}\n" * 4, encoding="utf-8")
     because = f"foreign: no line is in a script that {transformer} has seen in training, so no translation can be right; check"
     for where in ([], ["--output", "out.txt"], ["--quiet"]):
@@ -300,7 +302,7 @@ def test_where_no_line_is_known_the_command_fails(regard: Command, transformer: 
     assert "line 1: most characters" in done.err
 
 
-# What is asked for
+# Options
 
 
 @pytest.mark.parametrize(
@@ -319,6 +321,6 @@ def test_where_no_line_is_known_the_command_fails(regard: Command, transformer: 
         (["--device", "gpu"], "--device gpu: wanted auto, cpu, cuda or mps"),
     ],
 )
-def test_options_that_cannot_be(regard: Command, transformer: Path, options: list[str], because: str) -> None:
+def test_bad_options_are_refused(regard: Command, transformer: Path, options: list[str], because: str) -> None:
     done = regard.fails("translate", transformer, "-", *options, stdin=b"a\n", status=2, because=because)
     assert done.out == ""

@@ -1,4 +1,4 @@
-"""The demonstration keeps its promise: it takes minutes, so it is run by hand."""
+"""The demonstration on sentences reaches its scores; it takes minutes, so it is run by hand."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def test_the_demonstration_is_right_in_both_directions(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "regard", "demo", "--out", str(tmp_path / "demo"), "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
-    said = done.stdout
-    seen, new = (
-        [float(n) for n in re.findall(rf"{split} +chrF +([\d.]+)", said)] for split in ("test", "recombination")
+    output = done.stdout
+    patterns, new = (
+        [float(n) for n in re.findall(rf"{split} +chrF +([\d.]+)", output)] for split in ("test", "recombination")
     )
-    shares = [float(n) for n in re.findall(r"alignment +([\d.]+)%", said)]
-    assert len(seen) == len(new) == len(shares) == 2
-    assert min(seen) >= 95
+    shares = [float(n) for n in re.findall(r"alignment +([\d.]+)%", output)]
+    assert len(patterns) == len(new) == len(shares) == 2
+    assert min(patterns) >= 95
     assert min(new) >= 85
     assert min(shares) >= 80
     for pair in ("나는 집에 간다 → I go home", "I was eating bread → 나는 빵을 먹고 있었다"):
-        assert f"{pair}   right\n" in said
-    for page in re.findall(r"attention +(\S+)", said):
+        assert f"{pair}   right\n" in output
+    for page in re.findall(r"attention +(\S+)", output):
         assert "나는" in Path(page).read_text(encoding="utf-8")
-    assert float(re.findall(r"done in ([\d.]+) minutes", said)[0]) < 10
+    assert float(re.findall(r"done in ([\d.]+) minutes", output)[0]) < 10

@@ -1,4 +1,4 @@
-"""The demonstration on pictures: what it says of captions is right; the whole of it is true enough and quick enough."""
+"""The demonstration on images: its judgement of captions is right, and its model good and fast enough."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ READ = AlignmentChoice("read", 0, False)
 
 
 def _caption(text: str, looked: dict[int, tuple[int, int]]) -> Caption:
-    """A caption of which each word looked at one cell: that named, or the first."""
+    """A caption each of whose words attends to one cell: that in `looked`, or the first."""
     words = tuple(text.split())
     weights = np.zeros((1, len(words) + 1, GRID[0] * GRID[1]), np.float32)
     for word in range(len(words)):
         row, column = looked.get(word, (0, 0))
         weights[0, word, row * GRID[1] + column] = 1
-    places = tuple(str(cell) for cell in range(GRID[0] * GRID[1]))
+    cells = tuple(str(cell) for cell in range(GRID[0] * GRID[1]))
     pieces = (*words, "</s>")
     read = Readings(
-        places,
+        cells,
         pieces,
-        tuple(range(len(places))),
+        tuple(range(len(cells))),
         (*range(len(words)), -1),
         {"read": weights},
         {"read": "cross"},
-        places,
+        cells,
         words,
         GRID,
     )
     return Caption(text, words, -1.0, read)
 
 
-def _looking_right(each: CaptionedScene, number: int, language: str) -> Caption:
-    """A gold caption whose nouns look at the middles of what they name."""
-    caption, looked = each.captions[language][number], {}
+def _looking_right(scene: CaptionedScene, number: int, language: str) -> Caption:
+    """A gold caption whose nouns attend to the centres of what they name."""
+    caption, looked = scene.captions[language][number], {}
     for word, thing in caption.nouns:
-        box = each.scene.boxes[thing][0]
+        box = scene.scene.boxes[thing][0]
         middle = (box.top + box.bottom) / 2, (box.left + box.right) / 2
         looked[word] = (int(middle[0] / SIDE * GRID[0]), int(middle[1] / SIDE * GRID[1]))
     return _caption(caption.text, looked)
@@ -56,24 +56,24 @@ def _looking_right(each: CaptionedScene, number: int, language: str) -> Caption:
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_gold_captions_are_true_and_point_where_they_look(language: str) -> None:
     scenes = image_sample(0, 0, 40, seed=2).splits["test"]
-    apart = [each for each in scenes if each.scene.meaning.relation != "inside"]  # there a middle is not the frame
-    found = judge([_looking_right(each, 1, language) for each in apart], apart, language, READ)
-    assert found.share == 1
-    assert found.pointing.words == sum(len(each.captions[language][1].nouns) for each in apart)
-    assert found.pointing.accuracy > 0.9, "the middle of a cell may lie outside a small thing"
-    assert found.pointing.chance < 0.1
+    apart = [scene for scene in scenes if scene.scene.meaning.relation != "inside"]  # there a middle is not the frame
+    judgement = judge([_looking_right(scene, 1, language) for scene in apart], apart, language, READ)
+    assert judgement.share == 1
+    assert judgement.pointing.words == sum(len(scene.captions[language][1].nouns) for scene in apart)
+    assert judgement.pointing.accuracy > 0.9, "the middle of a cell may lie outside a small thing"
+    assert judgement.pointing.chance < 0.1
 
 
-def test_captions_of_others_are_neither_true_nor_pointing() -> None:
+def test_captions_of_other_images_are_neither_true_nor_pointing() -> None:
     scenes = image_sample(0, 0, 30, seed=2).splits["test"]
     wrong = judge([_caption("three green cows", {}) for _ in scenes], scenes, "en", READ)
     assert (wrong.share, wrong.pointing.words) == (0, 0)
-    blind = judge([_caption(each.captions["en"][0].text, {}) for each in scenes], scenes, "en", READ)
+    blind = judge([_caption(scene.captions["en"][0].text, {}) for scene in scenes], scenes, "en", READ)
     assert blind.share == 1
     assert blind.pointing.accuracy < 0.2
 
 
-def test_the_recipe_is_one(tmp_path: Path) -> None:
+def test_the_recipe_is_valid(tmp_path: Path) -> None:
     made = demo_recipe(tmp_path, "ko", 3)
     assert made.data.images is not None
     assert made.data.images.captions == str(tmp_path / "train.ko.tsv")
@@ -82,7 +82,7 @@ def test_the_recipe_is_one(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "ko"])
-def test_the_demonstration_on_pictures(tmp_path: Path, language: str) -> None:
+def test_the_demonstration_on_images(tmp_path: Path, language: str) -> None:
     began = time.monotonic()
     command = [sys.executable, "-m", "regard", "demo", "--images", "--out", str(tmp_path / "demo"), "--quiet"]
     done = subprocess.run(command + ["--korean"] * (language == "ko"), capture_output=True, text=True, check=False)

@@ -115,7 +115,3 @@ def test_no_circle_inside_a_room(room: str) -> None:
 def test_circles_are_found() -> None:
     assert _circle({"a": {"b", "x"}, "b": {"c"}, "c": {"d"}, "d": {"b"}}) == ["b", "c", "d", "b"]
     assert _circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
-
-
-def test_the_public_names_exist() -> None:
-    assert all(hasattr(regard, name) for name in regard.__all__)

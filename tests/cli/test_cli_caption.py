@@ -243,7 +243,7 @@ def test_a_resumed_run_keeps_its_image_size(regard: Command, shown: list[str], t
     regard("train", *base, "--set", "training.updates=2")
     more = ["--set", "data.images.height=16", "--set", "training.updates=3"]
     done = regard("train", *base, *more, "--resume")
-    assert "data.images.height was 8 and is 16 now: 8 holds, the model sees pictures of that size" in done.err
+    assert "data.images.height was 8 and is 16 now: 8 holds, the model reads images of that size" in done.err
     tuned = regard("train", *shown, "--from", "run", "--set", "training.updates=2", "--out", "tuned", "--threads", 1)
     assert "vocabulary: 280 pieces of run" in tuned.err
     assert json.loads((tmp_path / "tuned" / "config.json").read_text())["images"]["height"] == 8

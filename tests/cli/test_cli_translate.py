@@ -258,7 +258,7 @@ def test_a_missing_file_and_a_folder(regard: Command, transformer: Path) -> None
     regard.fails("translate", transformer, "tset.ko", status=1, because="tset.ko: no such file; did you mean test.ko?")
     regard.fails("translate", transformer, "no/test.ko", status=1, because="no/test.ko: no such file, nor a folder no")
     Path("folder").mkdir()
-    regard.fails("translate", transformer, "folder", status=1, because="folder: is a folder; give a file")
+    regard.fails("translate", transformer, "folder", status=1, because="folder: is a folder; give a text file")
 
 
 def test_empty_input_gives_empty_output(regard: Command, transformer: Path) -> None:

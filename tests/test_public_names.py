@@ -1,0 +1,42 @@
+"""`import regard` offers exactly the documented names, loaded when first used."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import regard
+
+NAMES = {
+    *("Caption", "Captioner", "RegardError", "Run", "Translation", "Translator"),
+    *("load", "presets", "train", "watch", "__version__"),
+}
+
+
+def test_the_public_names_are_these_and_exist() -> None:
+    assert set(regard.__all__) == set(dir(regard)) == NAMES
+    assert all(hasattr(regard, name) for name in NAMES)
+    with pytest.raises(AttributeError, match="module 'regard' has no attribute 'trian'; it has Caption"):
+        _ = regard.trian
+
+
+def test_editors_see_every_name() -> None:
+    tree = ast.parse(Path(regard.__file__).read_text(encoding="utf-8"))
+    (typing_only,) = (node for node in tree.body if isinstance(node, ast.If))
+    imports = {
+        (alias.name, node.module)
+        for node in ast.walk(typing_only)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert {name for name, _ in imports} == NAMES - {"RegardError", "__version__"}
+    assert all(getattr(regard, name).__module__.startswith(str(module)) for name, module in imports)
+
+
+def test_importing_regard_or_its_command_line_does_not_import_pytorch() -> None:
+    code = "import regard.cli, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 import torch
 
 import regard
-from regard.errors import ConfigurationError, UsageError
+from regard.errors import ConfigurationError, LineWarning, UsageError
 from regard.model_folder import load_tensors
 from regard.samples import korean_english
 from regard.settings import read_toml
@@ -130,6 +132,21 @@ def test_a_parent_gives_weights_and_vocabulary(run: regard.Run, data: Path, tmp_
     tuned = regard.train(**files(data), out=tmp_path / "tuned", parent=run.folder, settings=settings)
     assert tuned.recipe.model == run.recipe.model
     assert tuned.recipe.training.parent == str(run.folder)
+
+
+def test_the_example_of_the_training_page_runs(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "training.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(import regard\n.*?)```", page, re.DOTALL)
+    assert '"training.updates": 500' in example
+    for name in ("train.ko", "train.en"):
+        (tmp_path / name).write_bytes((data / name).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LineWarning)  # two updates teach little
+        exec(example.replace("500", "2").replace("1000", "600"), {})
+    assert "all updates done {'loss': " in capfd.readouterr().out
 
 
 def test_arguments_that_exclude_each_other(data: Path, tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ __all__ = ["translate"]
 NOT_STREAMED = ("nbest", "alignments", "format", "output", "workers", "resume", "input")
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """The options that need the whole of a translation before anything is printed."""
+CONDITIONS = ("prefix", "term", "forbid", "input", "format", "chunk", "precision")
+"""The options, beside those of the search, that results depend on: another value cannot be resumed with."""
 
 InputFormat = Annotated[
     Literal["text", "jsonl"],
@@ -75,10 +77,8 @@ def translate(
     from regard.pipeline import load_translator
     from regard.search import Constraints
 
-    device, engine = options.select_device(device), _engine(engine, workers, run)
-    search = search_options(context, seed)
-    if workers > 1 and device != "cpu":
-        raise UsageError(f"--workers {workers}: processes share the CPU only; give --device cpu, or one worker")
+    device, search = options.select_device(device), search_options(context, seed)
+    engine = _engine(engine, workers, device, run)
     lines, runs = Lines(file), [run, *(with_ or ())]
     constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
     encoder = _constraint_encoder(run, constraints) if input == "jsonl" else None
@@ -91,9 +91,8 @@ def translate(
         return
     arguments = {"nbest": nbest, "alignments": alignments, **search}
     translator = ChunkTranslator(lines.name, OutputFormat(format == "jsonl", nbest), arguments, parser)
-    conditions = {**arguments, "prefix": prefix, "term": list(constraints.terms), "forbid": list(constraints.forbid)}
-    conditions |= {"input": input, "format": format, "chunk": chunk}
-    conditions |= {"engine": engine, "precision": precision, "device": device}
+    conditions = {**arguments, **{name: context.params[name] for name in CONDITIONS}}
+    conditions |= {"engine": engine, "device": device}
     with (
         _open_output(runs, output, resume, conditions) as sink,
         _workers(translator, make, 1 if lines.typed else workers, threads) as pool,
@@ -122,8 +121,10 @@ def _translate_chunks(
         report(chunk.end)
 
 
-def _engine(engine: options.Engine, workers: int, run: Path) -> options.Engine:
+def _engine(engine: options.Engine, workers: int, device: str, run: Path) -> options.Engine:
     """Return the engine to load: several processes that measured for themselves could choose different ones."""
+    if workers > 1 and device != "cpu":
+        raise UsageError(f"--workers {workers}: processes share the CPU only; give --device cpu, or one worker")
     return "native" if engine == "auto" and (workers > 1 or not (run / "exports").is_dir()) else engine
 
 

@@ -87,7 +87,7 @@ def demo_recipe(data: Path, language: str, seed: int) -> Recipe:
         "data": {"images": images},
         "tokenizer": {"kind": "whitespace"},
         "model": {
-            "encoder": {**sizes, "depths": (1, 2), "width": 24, "group": 4},
+            "encoder": {**sizes, "depths": (1, 2), "width": 24, "group_size": 4},
             "decoder": {**sizes, "layers": 2},
         },
         "batching": {"tokens": 32 * 324, "buffer_size": 256},  # each batch mixes images of all kinds, not of one length

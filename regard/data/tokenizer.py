@@ -84,7 +84,7 @@ class Tokenizer:
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of its vocabularies."""
+        """SHA-256 of the vocabularies."""
         sides = (self.source, self.target)
         tables = b"".join(side.table.text for side in sides if side.table is not None)
         return hashlib.sha256(self.source.model + self.target.model + tables).hexdigest()

@@ -14,7 +14,7 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError
 
-__all__ = ["Link", "WordLinks", "format_pharaoh", "read_gold", "read_pharaoh", "read_word_links", "token_links"]
+__all__ = ["Link", "WordLinks", "format_pharaoh", "read_gold", "read_word_links", "token_links"]
 
 Link = tuple[int, int]  # source word, target word
 FlatLinks: TypeAlias = "array[int]"  # source, target, source, target …: compact, as there is one per training pair
@@ -27,16 +27,11 @@ def format_pharaoh(links: Iterable[Link]) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
-def read_pharaoh(line: str) -> frozenset[Link]:
-    """Parse a line in Pharaoh format such as `0-0 1-2`. Raises ValueError for anything else."""
-    sure, possible = read_gold(line)
-    if sure != possible:
-        raise ValueError(f"wanted pairs such as 0-0, got {line!r}")
-    return sure
-
-
 def read_gold(line: str) -> tuple[frozenset[Link], frozenset[Link]]:
-    """Parse a gold alignment such as `0-0 1p2`: the sure links, and all; `p` or `?` for `-` marks a possible link."""
+    """Parse a line in Pharaoh format such as `0-0 1p2`: the sure links, and all; `p` or `?` marks a possible link.
+
+    Raises ValueError for anything else.
+    """
     links: dict[str, set[Link]] = {"-": set(), "p": set(), "?": set()}
     for pair in line.split():
         match = _PAIR.fullmatch(pair)

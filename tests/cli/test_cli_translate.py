@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from regard.data.word_alignments import read_pharaoh
+from regard.data.word_alignments import read_gold
 
 
 @pytest.fixture
@@ -91,7 +91,9 @@ def test_alignments_link_existing_words(regard: Command, model: Path, data: Path
     json_rows = [line.split("\t") for line in regard("translate", model, data / "test.ko", "--alignments").lines]
     assert [text for text, _ in json_rows] == plain
     for source, (text, links) in zip(sources, json_rows, strict=True):
-        hypotheses = sorted(read_pharaoh(links))
+        sure, possible = read_gold(links)
+        assert sure == possible
+        hypotheses = sorted(sure)
         assert " ".join(f"{s}-{t}" for s, t in hypotheses) == links
         assert sorted(t for _, t in hypotheses) == list(range(len(text.split())))
         assert all(0 <= s < len(source.split()) for s, _ in hypotheses)

@@ -1,4 +1,4 @@
-"""Small corpora with everything in them that a corpus can have."""
+"""Small corpora with all peculiarities that the tests need."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ WORDS = "ein Hund läuft über die grüne Wiese zwei Männer reden auf der Stra�
 
 
 def sentences(count: int, seed: int = 0, longest: int = 12) -> tuple[list[str], list[str]]:
-    """Sources and targets of so many pairs; some pairs and some sides come again."""
-    chance = random.Random(seed)
-    sources = [" ".join(chance.choices(WORDS, k=chance.randint(1, longest))) for _ in range(count)]
-    targets = [" ".join(chance.choices(WORDS, k=1 + source.count(" "))).upper() for source in sources]
+    """Return sources and targets of so many pairs; some pairs and some sides are repeated."""
+    rng = random.Random(seed)
+    sources = [" ".join(rng.choices(WORDS, k=rng.randint(1, longest))) for _ in range(count)]
+    targets = [" ".join(rng.choices(WORDS, k=1 + source.count(" "))).upper() for source in sources]
     for again in range(7, count, 23):
         sources[again], targets[again] = sources[again - 5], targets[again - 5]
     return sources, targets
 
 
 def dirty(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    """The same with lines that are left out: empty, too long, of very unequal lengths."""
+    """Like `sentences`, with lines that filters drop: empty, too long, of very unequal lengths."""
     sources, targets = sentences(count, seed)
     for place, text in ((3, ""), (11, "w " * 300), (12, "x" * 90), (count - 1, " \u00a0 ")):
         sources[place % count] = text
@@ -30,7 +30,7 @@ def dirty(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
 
 
 def written(folder: Path, count: int, seed: int = 0, suffix: str = "", name: str = "a") -> dict[str, str]:
-    """The settings of a training corpus of two files."""
+    """Write a training corpus of two files and return its settings."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = {side: str(folder / f"{name}.{side}{suffix}") for side in ("source", "target")}
     for path, lines in zip(paths.values(), dirty(count, seed), strict=True):
@@ -39,7 +39,7 @@ def written(folder: Path, count: int, seed: int = 0, suffix: str = "", name: str
 
 
 def corpus(count: int, seed: int = 0) -> Corpus:
-    """The clean pairs as a corpus in memory."""
+    """Return clean pairs as a corpus in memory."""
     rows = zip(*sentences(count, seed), strict=True)
     pairs = tuple(Pair(source, target, line) for line, (source, target) in enumerate(rows, 1))
     return Corpus(pairs, CorpusReport("train", ("a", "b"), count, count))

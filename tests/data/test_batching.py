@@ -1,4 +1,4 @@
-"""Batches: every example once, within the budget, nearly without padding, and the same stream wherever one resumes."""
+"""Batches: every example once, within the budget, little padding, and the same stream from any position."""
 
 import itertools
 import json
@@ -17,12 +17,12 @@ from regard.errors import DataError
 
 
 def examples(count: int, seed: int = 0) -> list[Example]:
-    """Pairs of related lengths, as translations have them."""
-    chance = np.random.default_rng(seed)
-    lengths = chance.gamma(6, 2.5, count).astype(int) + 1
-    others = np.maximum(1, lengths + chance.normal(0, 2, count).astype(int))
+    """Pairs of correlated lengths, as in translations."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.gamma(6, 2.5, count).astype(int) + 1
+    others = np.maximum(1, lengths + rng.normal(0, 2, count).astype(int))
     return [
-        Example([*chance.integers(4, 99, a).tolist(), EOS], [*chance.integers(4, 99, b).tolist(), EOS])
+        Example([*rng.integers(4, 99, a).tolist(), EOS], [*rng.integers(4, 99, b).tolist(), EOS])
         for a, b in zip(lengths, others, strict=True)
     ]
 
@@ -78,11 +78,11 @@ def test_one_sentence_is_not_padded() -> None:
 # --- epochs
 
 
-@pytest.mark.parametrize("pool", [1, 7, 150, 100_000])
+@pytest.mark.parametrize("buffer", [1, 7, 150, 100_000])
 @pytest.mark.parametrize("tokens", [1, 64, 200, 100_000])
-def test_every_example_once_within_the_budget(pool: int, tokens: int) -> None:
+def test_every_example_once_within_the_budget(buffer: int, tokens: int) -> None:
     data = examples(400)
-    batches = BatchStream(data, BatchingSettings(tokens=tokens, micro_batches=1, buffer_size=pool), seed=3)
+    batches = BatchStream(data, BatchingSettings(tokens=tokens, micro_batches=1, buffer_size=buffer), seed=3)
     epoch = batches.epoch(2)
     assert sorted(line for plan in epoch for line in plan.indices) == list(range(400))
     for plan in epoch:
@@ -92,17 +92,17 @@ def test_every_example_once_within_the_budget(pool: int, tokens: int) -> None:
         assert batch.source.tolist() == collate([data[line] for line in plan.indices]).source.tolist()
 
 
-@pytest.mark.parametrize("together", [1, 2, 3, 7])
-def test_an_update_is_cut_into_batches_that_share_its_budget(together: int) -> None:
-    batches = BatchStream(examples(400), BatchingSettings(tokens=400, micro_batches=together), seed=3)
+@pytest.mark.parametrize("micro_batches", [1, 2, 3, 7])
+def test_micro_batches_share_the_budget_of_an_update(micro_batches: int) -> None:
+    batches = BatchStream(examples(400), BatchingSettings(tokens=400, micro_batches=micro_batches), seed=3)
     update = next(batches.updates())
-    assert len(update.plans) == together
+    assert len(update.plans) == micro_batches
     assert update.tokens == sum(plan.batch().tokens for plan in update.plans)
     for plan in update.plans:
-        assert max(plan.batch().source.numel(), plan.batch().target_out.numel()) <= -(-400 // together)
+        assert max(plan.batch().source.numel(), plan.batch().target_out.numel()) <= -(-400 // micro_batches)
 
 
-def test_auto_is_as_many_batches_as_there_are_workers() -> None:
+def test_auto_is_one_micro_batch_per_worker() -> None:
     assert BatchingSettings().resolved(3).micro_batches == 3
     assert BatchingSettings(micro_batches=2).resolved(3).micro_batches == 2
 
@@ -114,17 +114,17 @@ def test_the_seed_and_the_epoch_decide() -> None:
     assert len(set(epochs)) == 6
 
 
-def test_batches_do_not_come_by_length() -> None:
+def test_batches_are_not_sorted_by_length() -> None:
     data = examples(400)
     sizes = [len(plan.indices) for plan in BatchStream(data, BatchingSettings(tokens=200), 1).epoch(0)]
     assert sizes not in (sorted(sizes), sorted(sizes, reverse=True))
 
 
-@pytest.mark.parametrize("together", [1, 3])
-def test_resuming_anywhere_gives_the_same_stream(together: int) -> None:
-    settings = BatchingSettings(tokens=200, micro_batches=together, buffer_size=50)
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_resuming_anywhere_gives_the_same_stream(micro_batches: int) -> None:
+    settings = BatchingSettings(tokens=200, micro_batches=micro_batches, buffer_size=50)
     batches = BatchStream(examples(120), settings, 4)
-    length = (len(batches.epoch(0)) + len(batches.epoch(1))) // together + 3
+    length = (len(batches.epoch(0)) + len(batches.epoch(1))) // micro_batches + 3
     stream = list(itertools.islice(batches.updates(), length))
     position = Position()
     for start, update in enumerate(stream):
@@ -135,7 +135,7 @@ def test_resuming_anywhere_gives_the_same_stream(together: int) -> None:
     assert {update.after.buffer for update in stream} == {0, 1, 2}
 
 
-def test_the_stream_is_the_epochs_in_turn() -> None:
+def test_the_stream_is_one_epoch_after_another() -> None:
     batches = BatchStream(examples(60), SMALL, 4)
     first = batches.epoch(0)
     stream = list(itertools.islice(batches.updates(), len(first) + 1))
@@ -144,35 +144,35 @@ def test_the_stream_is_the_epochs_in_turn() -> None:
     assert next(batches.updates(Position(0, 0, len(first)))).plans == (batches.epoch(1)[0],)
 
 
-def test_nobody_waits_while_a_pool_is_cut_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_buffer_is_resampled_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "CHUNK", 10)
     pairs, calls = examples(400), list[int]()
 
-    def again(lines: Sequence[int], seed: int) -> list[Example]:
+    def resample(lines: Sequence[int], seed: int) -> list[Example]:
         calls.append(len(lines))
         return [Example([seed, *pairs[line].source_ids], pairs[line].target) for line in lines]
 
-    stream = BatchStream(pairs, SMALL, 3, again).plans(Position())
+    stream = BatchStream(pairs, SMALL, 3, resample).plans(Position())
     next(stream)
-    assert sum(calls) - calls[-1] <= 150 + 10, "the first pool, and what the first batch may ask of the second"
+    assert sum(calls) - calls[-1] <= 150 + 10, "the first buffer, and what the first batch reads of the second"
     seeds = set()
     for position, plan in itertools.islice(stream, 100):
         calls.clear()
         next(stream)
-        assert len(calls) <= 3, f"at {position} {sum(calls)} sentences were cut at once"
+        assert len(calls) <= 3, f"at {position} {sum(calls)} sentences were encoded at once"
         seeds |= {example.source_ids[0] for example in plan.examples}
-    assert len(seeds) > 40, "each portion has chances of its own"
+    assert len(seeds) > 40, "each chunk has a seed of its own"
     calls.clear()
-    outline = BatchStream(pairs, SMALL, 3, again).epoch_stats
-    assert sum(calls) == 150, "one pool is cut to look at, not all"
-    assert outline.batches == pytest.approx(len(BatchStream(pairs, SMALL, 3, again).epoch(0)), rel=0.2)
+    stats = BatchStream(pairs, SMALL, 3, resample).epoch_stats
+    assert sum(calls) == 150, "statistics need one buffer, not all"
+    assert stats.batches == pytest.approx(len(BatchStream(pairs, SMALL, 3, resample).epoch(0)), rel=0.2)
     monkeypatch.setattr(batching, "CHUNK", 1000)
     whole = list(itertools.islice(BatchStream(pairs, SMALL, 3).plans(Position()), 50))
     monkeypatch.setattr(batching, "CHUNK", 7)
     assert whole == list(itertools.islice(BatchStream(pairs, SMALL, 3).plans(Position()), 50))
 
 
-def test_padding_is_what_the_tensors_hold() -> None:
+def test_padding_is_that_of_the_tensors() -> None:
     batches = BatchStream(examples(500), SMALL, 1)
     tensors = [plan.batch() for plan in batches.epoch(0)]
     sources = torch.cat([batch.source.flatten() for batch in tensors])
@@ -181,7 +181,7 @@ def test_padding_is_what_the_tensors_hold() -> None:
     assert batches.padding() == pytest.approx(shares, abs=1e-6)
 
 
-def test_few_pads_on_a_corpus_of_translations() -> None:
+def test_bucketing_leaves_little_padding() -> None:
     source, target = BatchStream(examples(20_000), BatchingSettings(micro_batches=2), 1).padding()
     assert target < 0.015
     assert source < 0.04
@@ -192,14 +192,14 @@ def test_few_pads_on_a_corpus_of_translations() -> None:
 
 @pytest.fixture
 def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if 400 sentences were more than could be shuffled one by one."""
+    """Shuffle 400 sentences in blocks, as if they were too many to shuffle one by one."""
     monkeypatch.setattr(batching, "BLOCKS", 30)
 
 
 @pytest.mark.usefixtures("few_blocks")
-@pytest.mark.parametrize("pool", [1, 7, 50, 150, 1000])
-def test_blocks_are_shuffled_and_the_sentences_of_a_pool(pool: int) -> None:
-    batches = BatchStream(examples(400), BatchingSettings(tokens=200, micro_batches=1, buffer_size=pool), 3)
+@pytest.mark.parametrize("buffer", [1, 7, 50, 150, 1000])
+def test_blocks_and_the_sentences_of_a_buffer_are_shuffled(buffer: int) -> None:
+    batches = BatchStream(examples(400), BatchingSettings(tokens=200, micro_batches=1, buffer_size=buffer), 3)
     epochs = [batches.epoch(n) for n in (0, 1)]
     for epoch in epochs:
         assert sorted(line for plan in epoch for line in plan.indices) == list(range(400))
@@ -207,14 +207,14 @@ def test_blocks_are_shuffled_and_the_sentences_of_a_pool(pool: int) -> None:
     assert batches.epoch(1) == epochs[1]
     whole = [batches.buffer_indices(0, number)[0] for number in range(batches._buffers)]
     blocks = [{line // 14 for line in lines} for lines in whole]  # 400 sentences in 29 blocks
-    assert sum(map(len, blocks)) == 29, "no block is in two pools"
-    assert max(map(len, whole)) <= max(14, pool + 13)
+    assert sum(map(len, blocks)) == 29, "no block is in two buffers"
+    assert max(map(len, whole)) <= max(14, buffer + 13)
     order = [block for some in blocks for block in some]
-    assert pool > 1 or order != sorted(order)
+    assert buffer > 1 or order != sorted(order)
 
 
 @pytest.mark.usefixtures("few_blocks")
-def test_long_corpora_resume_anywhere_too() -> None:
+def test_long_corpora_resume_anywhere() -> None:
     settings = BatchingSettings(tokens=200, micro_batches=2, buffer_size=60)
     data = examples(400)
     stream = list(itertools.islice(BatchStream(data, settings, 4).updates(), 60))
@@ -236,7 +236,7 @@ def test_an_epoch_of_a_long_corpus_is_estimated(monkeypatch: pytest.MonkeyPatch)
     assert guessed.padding() == pytest.approx(exact.padding(), abs=0.01)
 
 
-def test_the_outline_is_that_of_the_epoch() -> None:
+def test_epoch_stats_are_those_of_the_epoch() -> None:
     batches = BatchStream(examples(500), SMALL, 1)
     epoch = batches.epoch(0)
     assert batches.epoch_stats.batches == len(epoch)

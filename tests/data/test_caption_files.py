@@ -1,4 +1,4 @@
-"""The same captions out of every kind of file; what is wrong in them is named with its line, all at once."""
+"""Every caption format gives the same captions; all problems are reported at once with their lines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_file_says_the_same(tmp_path: Path, images: Path, kind: str) -> None:
+def test_every_format_gives_the_same_captions(tmp_path: Path, images: Path, kind: str) -> None:
     path = tmp_path / "captions.txt"
     path.write_text(KINDS[kind], encoding="utf-8")
     complaints = Problems()
@@ -65,7 +65,7 @@ def _read(path: Path, images: Path, text: str, skip: bool = False) -> tuple[Capt
     return read_captions(path, images, complaints), complaints
 
 
-def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, images: Path) -> None:
+def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) -> None:
     text = "a.png\tfine\nB.png\tno\n\nb.png\t  \n../images/a.png\tno\n/etc/a.png\tno\nin/d.png\tno\n"
     path = tmp_path / "c.tsv"
     _, complaints = _read(path, images, text)
@@ -84,7 +84,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, images: Path) -> N
         assert cause.startswith(start)
 
 
-def test_what_is_wrong_can_be_skipped_and_is_counted(tmp_path: Path, images: Path) -> None:
+def test_problems_can_be_skipped_and_are_counted(tmp_path: Path, images: Path) -> None:
     text = "a.png\tfine\n" + "".join(f"no{i}.png\tno\n" for i in range(9)) + "b.png\t \n"
     album, complaints = _read(tmp_path / "c.tsv", images, text, skip=True)
     complaints.check()
@@ -121,7 +121,7 @@ def test_many_causes_of_a_kind_are_counted(tmp_path: Path, images: Path) -> None
         ("", ["the file is empty"]),
     ],
 )
-def test_files_that_are_not_as_wanted(tmp_path: Path, images: Path, text: str, causes: list[str]) -> None:
+def test_malformed_files_are_refused(tmp_path: Path, images: Path, text: str, causes: list[str]) -> None:
     with pytest.raises(DataError) as refused:
         _read(tmp_path / "c.tsv", images, text)
     assert len(refused.value.causes) == len(causes)
@@ -131,7 +131,7 @@ def test_files_that_are_not_as_wanted(tmp_path: Path, images: Path, text: str, c
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("name", ["café.png", "사진 하나.png", "깊이/사진.png"])
-def test_names_that_look_the_same_are_the_same(tmp_path: Path, name: str, form: Literal["NFC", "NFD"]) -> None:
+def test_names_are_compared_after_normalisation(tmp_path: Path, name: str, form: Literal["NFC", "NFD"]) -> None:
     there, told = unicodedata.normalize(form, name), unicodedata.normalize("NFD" if form == "NFC" else "NFC", name)
     image = tmp_path / "images" / there
     image.parent.mkdir(parents=True)
@@ -152,12 +152,12 @@ def test_an_image_may_be_called_like_json(tmp_path: Path) -> None:
         assert album.kind == "file, tab, caption"
 
 
-def test_no_folder(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder"):
         _read(tmp_path / "c.tsv", tmp_path / "nowhere", "a.png\tx\n")
 
 
-def test_long_captions_are_left_out_of_training(tmp_path: Path, images: Path) -> None:
+def test_long_captions_are_dropped_from_training(tmp_path: Path, images: Path) -> None:
     path = tmp_path / "c.tsv"
     path.write_text("a.png\tone two three\na.png\tone two\nb.png\tone two three four\n", encoding="utf-8")
     album = read_captions(path, images, Problems(), max_words=2)
@@ -167,7 +167,7 @@ def test_long_captions_are_left_out_of_training(tmp_path: Path, images: Path) ->
         read_captions(path, images, Problems(), max_words=1)
 
 
-def test_an_image_has_one_name_however_it_is_written(tmp_path: Path, images: Path) -> None:
+def test_spellings_of_a_path_are_one_image(tmp_path: Path, images: Path) -> None:
     (images / "s").mkdir()
     shutil.copy(images / "a.png", images / "s" / "a.png")
     album, _ = _read(tmp_path / "c.tsv", images, "./a.png\tx\na.png\ty\ns//a.png\tz\n./s/a.png\tu\ns/a.png\tv\n")
@@ -194,7 +194,7 @@ def test_left_and_right(caption: str, is_sided: bool) -> None:
     assert mentions_side(["a ball", caption]) is is_sided
 
 
-def test_holding_out(tmp_path: Path, images: Path) -> None:
+def test_images_are_held_out(tmp_path: Path, images: Path) -> None:
     album, _ = _read(tmp_path / "c.tsv", images, KINDS["file, tab, caption"])
     train, valid = hold_out_images(album, seed=3)
     assert (len(train), len(valid)) == (2, 1)

@@ -1,4 +1,4 @@
-"""Every way of giving sentence pairs reads the same; every broken file gets one sentence that says what and where."""
+"""Every format of sentence pairs is read alike; every broken file is reported in one sentence with its line."""
 
 import gzip
 import json
@@ -35,7 +35,7 @@ KOREAN = ["개가 달린다.", "두 남자가 이야기한다.", "빨간 공 하
 
 
 def cause(call: Callable[[], object]) -> str:
-    """The one sentence of the error that `call` raises."""
+    """Return the one cause of the error that `call` raises."""
     with pytest.raises(RegardError) as caught:
         call()
     assert len(caught.value.causes) == 1
@@ -81,7 +81,7 @@ def test_lines_end_at_line_feeds_only(tmp_path: Path, data: bytes, expected: lis
     assert read_lines(str(tmp_path / "zipped.gz")) == expected
 
 
-def test_what_is_taken_off_is_said(tmp_path: Path) -> None:
+def test_removed_marks_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa\r\nb\r\nc\n")
     mark, returns = read_file(tmp_path / "a").notes
     assert "byte-order mark before line 1" in mark
@@ -96,7 +96,7 @@ def test_written_lines_read_back(tmp_path: Path, name: str) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
 
 
-def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     assert "cannot be written" in cause(lambda: write_lines(tmp_path / "folder", ["a"]))
     assert "cannot be written" in cause(lambda: write_lines(tmp_path / "none" / "a", ["a"]))
@@ -229,7 +229,7 @@ def test_a_broken_pair_is_explained(tmp_path: Path, name: str, lines: list[str],
     assert said in cause(lambda: read_pairs(pairs=tmp_path / name))
 
 
-def test_what_training_cannot_use_is_dropped_and_shown(tmp_path: Path) -> None:
+def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
     long = "x" * 100_000
     sources = ["Ein Hund.", "", "a", "w " * 201, long, "Ein Hund.", "Ein Hund.", "  "]
     targets = ["A dog.", "b", "c" * 40, "w " * 201, long, "A dog.", "The dog.", ""]
@@ -343,7 +343,7 @@ def test_contradicting_settings(values: dict[str, object], said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_all_that_is_wrong_with_a_mix_is_said() -> None:
+def test_all_problems_of_a_mix_are_reported() -> None:
     parts: list[dict[str, object]] = [{"weight": -1.0, "name": "a"}, {"pairs": "x", "weight": float("nan")}]
     with pytest.raises(ConfigurationError) as caught:
         CorpusSettings.parse({"mix": parts, "valid_source": "v"}, "train.toml")

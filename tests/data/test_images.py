@@ -1,4 +1,4 @@
-"""Images of every kind come out right, and what cannot be used is refused with a sentence that says why."""
+"""Images of every format are decoded correctly, and unusable files are refused with the reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_an_image_with_a_jpeg_is_nearly_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_cameras_held_otherwise(tmp_path: Path, orientation: int) -> None:
+def test_exif_orientation_is_applied(tmp_path: Path, orientation: int) -> None:
     about = Image.Exif()
     about[0x0112] = orientation
     noise().save(tmp_path / "a.png", exif=about)
@@ -43,7 +43,7 @@ def test_cameras_held_otherwise(tmp_path: Path, orientation: int) -> None:
     np.testing.assert_array_equal(load_pixels(tmp_path / "a.png", WHOLE), upright)
 
 
-def test_images_of_pillow_are_taken_too(tmp_path: Path) -> None:
+def test_pillow_images_are_loaded(tmp_path: Path) -> None:
     about = Image.Exif()
     about[0x0112] = 6
     noise().save(tmp_path / "a.png", exif=about)
@@ -66,7 +66,7 @@ def test_grey_palette_and_black_and_white(tmp_path: Path) -> None:
         np.testing.assert_array_equal(load_pixels(tmp_path / "a.png", WHOLE), np.asarray(image.convert("RGB")))
 
 
-def test_what_can_be_seen_through_lies_on_white(tmp_path: Path) -> None:
+def test_transparency_is_blended_with_white(tmp_path: Path) -> None:
     for mode in ("RGBA", "LA"):
         image = noise().convert(mode)
         image.putalpha(Image.fromarray(np.repeat(np.array([[0], [255]], dtype=np.uint8), [6, 6], 0).repeat(20, 1)))
@@ -85,14 +85,14 @@ def test_sixteen_bits_become_eight(tmp_path: Path) -> None:
     np.testing.assert_allclose(load_pixels(tmp_path / "a.png", WHOLE)[..., 0], values / 257, atol=1)
 
 
-def test_four_printing_colours(tmp_path: Path) -> None:
+def test_cmyk(tmp_path: Path) -> None:
     plain = Image.new("RGB", (16, 16), (250, 10, 10))
     plain.convert("CMYK").save(tmp_path / "a.jpg", quality=95)
     np.testing.assert_allclose(load_pixels(tmp_path / "a.jpg", WHOLE)[8, 8], [250, 10, 10], atol=8)
 
 
 def _header(width: int, height: int) -> bytes:
-    """A PNG that says how large it is, and holds next to nothing."""
+    """Return a PNG whose header says its size, with hardly any data."""
     size = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunks = [(b"IHDR", size), (b"IDAT", zlib.compress(b"\0" * 99))]
     parts = [struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks]
@@ -128,7 +128,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_image(tmp_path: Path, name: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, name: str) -> None:
     make, because = BAD[name]
     make(tmp_path / "a.jpg")
     with pytest.raises(DataError) as refused:
@@ -138,7 +138,7 @@ def test_what_is_no_image(tmp_path: Path, name: str) -> None:
     assert because in cause
 
 
-def test_what_is_too_large_is_a_setting(tmp_path: Path) -> None:
+def test_too_many_pixels_are_refused(tmp_path: Path) -> None:
     noise((20, 30)).save(tmp_path / "a.png")
     assert load_pixels(tmp_path / "a.png", WHOLE.with_values(max_pixels=600)).shape == (20, 30, 3)
     with pytest.raises(DataError, match=r"600 pixels, more than the 599 that data.images.max_pixels allows"):
@@ -171,14 +171,14 @@ def test_sizes(settings: dict[str, object], kept: tuple[int, int], seen: tuple[i
     assert len(image) == image.grid[0] * image.grid[1]
 
 
-def test_a_model_sees_the_pixels_from_zero_to_one() -> None:
+def test_tensors_are_from_zero_to_one() -> None:
     image = noise()
     seen = source_pixels(load_pixels(image, WHOLE), WHOLE).tensor()
     assert seen.dtype == torch.float32
     np.testing.assert_allclose(seen.permute(1, 2, 0) * 255, np.asarray(image), atol=1e-4)
 
 
-def test_crop_takes_the_middle() -> None:
+def test_crop_takes_the_centre() -> None:
     frame = ImageSizeSettings(height=20, width=20, fit="crop")
     image = noise((20, 40))
     np.testing.assert_allclose(
@@ -188,7 +188,7 @@ def test_crop_takes_the_middle() -> None:
     )
 
 
-def test_a_blind_captioner_is_shown_grey_of_the_size_that_it_would_see(tmp_path: Path) -> None:
+def test_blank_images_are_grey_and_keep_their_size(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     Image.fromarray(np.arange(40 * 30 * 3, dtype=np.uint8).reshape(40, 30, 3)).save(path)
     seeing, blind = (load_pixels(path, ImageSizeSettings(height=20, width=0, blank=blind)) for blind in (False, True))

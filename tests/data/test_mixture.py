@@ -1,4 +1,4 @@
-"""A mixture of corpora: shares near the weights, each corpus in its own order, the same stream wherever one resumes."""
+"""A mixture of corpora: shares follow the weights, each corpus has its own order, any position can be resumed."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError
 
 
-def part(name: int, count: int, together: int = 2) -> BatchStream:
-    """A corpus whose every piece is its name."""
+def part(name: int, count: int, micro_batches: int = 2) -> BatchStream:
+    """Return a corpus whose every token is its name."""
     examples = [Example([name] * (1 + i % 9) + [EOS], [name] * (1 + i % 7) + [EOS]) for i in range(count)]
-    return BatchStream(examples, BatchingSettings(tokens=60, micro_batches=together, buffer_size=25), seed=name)
+    return BatchStream(examples, BatchingSettings(tokens=60, micro_batches=micro_batches, buffer_size=25), seed=name)
 
 
-def mixture(together: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)) -> Mixture:
-    return Mixture([part(10, 90, together), part(11, 40, together), part(12, 1, together)], weights, 5)
+def mixture(micro_batches: int = 2, weights: tuple[float, ...] = (3.0, 1.0, 1.0)) -> Mixture:
+    return Mixture([part(10, 90, micro_batches), part(11, 40, micro_batches), part(12, 1, micro_batches)], weights, 5)
 
 
 def origin(plan: BatchPlan) -> int:
-    names = {piece for example in plan.examples for piece in (*example.source, *example.target)} - {EOS}
+    names = {token for example in plan.examples for token in (*example.source, *example.target)} - {EOS}
     assert len(names) == 1, "a batch comes from one corpus"
     return names.pop()
 
@@ -36,14 +36,14 @@ def stream(batches: Mixture, count: int, position: Position | None = None) -> li
     return list(itertools.islice(batches.updates(position), count))
 
 
-@pytest.mark.parametrize("together", [1, 3])
-def test_resuming_anywhere_gives_the_same_stream(together: int) -> None:
-    whole = stream(mixture(together), 60)
+@pytest.mark.parametrize("micro_batches", [1, 3])
+def test_resuming_anywhere_gives_the_same_stream(micro_batches: int) -> None:
+    whole = stream(mixture(micro_batches), 60)
     position = Position()
     for start, update in enumerate(whole):
         ahead = whole[start : start + 8]
-        assert stream(mixture(together), len(ahead), position) == ahead
-        assert len(update.plans) == together
+        assert stream(mixture(micro_batches), len(ahead), position) == ahead
+        assert len(update.plans) == micro_batches
         position = update.after
     assert {update.after.parts[0].epoch for update in whole} > {0, 1}
     assert {where.buffer for update in whole for where in update.after.parts} >= {0, 1, 2}
@@ -68,7 +68,7 @@ def test_every_corpus_goes_through_its_own_epochs() -> None:
         assert len(plans) > 5
 
 
-def test_the_shares_are_the_weights() -> None:
+def test_shares_follow_the_weights() -> None:
     drawn = Counter(origin(plan) for update in stream(mixture(weights=(5.0, 3.0, 2.0)), 500) for plan in update.plans)
     for name, share in ((10, 0.5), (11, 0.3), (12, 0.2)):
         assert drawn[name] / 1000 == pytest.approx(share, abs=0.048)  # three standard deviations
@@ -90,7 +90,7 @@ def test_the_seed_decides() -> None:
     assert orders[0] == orders[1] != orders[2]
 
 
-def test_one_corpus_is_no_mixture() -> None:
+def test_a_mixture_of_one_corpus_is_that_corpus() -> None:
     alone, mixed = part(10, 90), Mixture([part(10, 90)], [0.3], 5)
     both = zip(alone.updates(), stream(mixed, 50), strict=False)
     assert all(one.plans == other.plans for one, other in both)
@@ -98,8 +98,8 @@ def test_one_corpus_is_no_mixture() -> None:
     assert mixed.epoch_stats.batches == pytest.approx(alone.epoch_stats.batches)
 
 
-def test_padding_is_what_comes() -> None:
-    whole = BatchingSettings(tokens=60, micro_batches=2)  # one pool: every epoch is cut alike
+def test_padding_is_that_of_the_batches() -> None:
+    whole = BatchingSettings(tokens=60, micro_batches=2)  # one buffer: every epoch is cut alike
     parts = [BatchStream(own.examples, whole, own.seed) for own in mixture().streams]
     batches = Mixture(parts, (3.0, 2.0, 1.0), 5)
     plans = [plan for update in stream(batches, 600) for plan in update.plans]
@@ -113,12 +113,12 @@ def test_padding_is_what_comes() -> None:
 
 
 @pytest.mark.parametrize("weights", [(1.0,), (1.0, 0.0), (1.0, -1.0), (1.0, float("nan")), (float("inf"), 1.0)])
-def test_weights_that_cannot_be(weights: tuple[float, ...]) -> None:
+def test_invalid_weights_are_refused(weights: tuple[float, ...]) -> None:
     with pytest.raises(ConfigurationError, match="2 corpora needs as many weights above 0"):
         Mixture([part(10, 9), part(11, 9)], weights, 1)
 
 
-def test_a_position_of_another_mixture() -> None:
+def test_a_position_of_another_mixture_is_refused() -> None:
     after = stream(mixture(), 1)[0].after
     with pytest.raises(ConfigurationError, match="has positions in 3 corpora and the recipe has 2"):
         next(Mixture([part(10, 9), part(11, 9)], (1.0, 1.0), 1).updates(after))

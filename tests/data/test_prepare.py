@@ -35,7 +35,7 @@ def settings(folder: Path, **more: Any) -> CorpusSettings:
 
 
 def mixed(folder: Path, suffix: str = "", **more: Any) -> CorpusSettings:
-    """Two corpora; and a third, in one file."""
+    """Return settings with two corpora and a third in one file."""
     rows = zip(*dirty(40, 9), strict=True)
     write_lines(folder / "c.tsv", (f"{source}\t{target}" for source, target in rows))
     second = {**written(folder, 60, 2, suffix, "b"), "weight": 2.0, "name": "news"}
@@ -43,7 +43,7 @@ def mixed(folder: Path, suffix: str = "", **more: Any) -> CorpusSettings:
 
 
 def assert_same(one: PreparedData, other: PreparedData) -> None:
-    """All that a run sees is the same."""
+    """Assert that everything a run uses is the same."""
     assert one.report == other.report
     assert (one.pairs, one.longest_source, one.facts, one.valid) == (
         other.pairs,
@@ -60,7 +60,7 @@ def assert_same(one: PreparedData, other: PreparedData) -> None:
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 @pytest.mark.parametrize("valid", ["held out", "given"])
 @pytest.mark.parametrize("make", [settings, mixed])
-def test_shards_give_what_lists_give(tmp_path: Path, make: Any, valid: str, dropout: float) -> None:
+def test_shards_give_the_same_data_as_memory(tmp_path: Path, make: Any, valid: str, dropout: float) -> None:
     files = written(tmp_path, 30, 7, name="v")
     more: dict[str, Any] = {f"test_{side}": path for side, path in files.items()}
     if valid == "given":
@@ -81,8 +81,8 @@ def test_shards_give_what_lists_give(tmp_path: Path, make: Any, valid: str, drop
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
-def test_lists_are_made_as_by_hand(tmp_path: Path, dropout: float) -> None:
-    """The parts that were there before, one after another."""
+def test_prepared_data_equal_the_single_steps(tmp_path: Path, dropout: float) -> None:
+    """The single steps one after another give the same."""
     data = settings(tmp_path, **{f"test_{side}": path for side, path in written(tmp_path, 30, 7, name="v").items()})
     train_corpora, others = read_corpora(data, read_corpus)
     train_corpora, others["valid"] = hold_out(train_corpora, 3)
@@ -115,7 +115,7 @@ def test_no_corpus_of_a_mix_shares_a_side_with_validation(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("large", "expected"), [(10**9, False), (1000, True)])
-def test_auto_looks_at_the_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int, expected: bool) -> None:
+def test_auto_depends_on_the_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int, expected: bool) -> None:
     monkeypatch.setattr(prepare, "SHARD_BYTES", large)
     prepare_data(settings(tmp_path), SIZES, BATCHING, 3, tmp_path / "run")
     assert (tmp_path / "run" / "shards").exists() is expected
@@ -130,7 +130,7 @@ def test_a_vocabulary_of_a_long_text_is_that_of_a_sample(tmp_path: Path, monkeyp
     assert_same(*found)
 
 
-def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+def test_all_causes_are_reported_at_once(tmp_path: Path) -> None:
     for shards in (False, True):
         data = mixed(tmp_path, shards=shards, valid_pairs=str(tmp_path / "none.tsv"))
         (tmp_path / "a.target").write_bytes(b"one\n")
@@ -141,7 +141,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         assert not (tmp_path / "run" / "data.json").exists()
 
 
-def test_another_runs_vocabulary_is_taken_and_the_text_can_be_looked_at(tmp_path: Path) -> None:
+def test_a_given_tokenizer_is_used_and_the_text_is_inspected(tmp_path: Path) -> None:
     parent = prepare_data(settings(tmp_path), SIZES, BATCHING, 3, tmp_path / "parent").tokenizer
     shown: list[tuple[Any, ...]] = []
 
@@ -171,7 +171,7 @@ def _append(path: str) -> None:
     write_lines(path, [*read_lines(path), "ein neuer Satz"])
 
 
-def test_a_changed_weight_is_said(tmp_path: Path) -> None:
+def test_a_changed_weight_is_reported(tmp_path: Path) -> None:
     data, run = mixed(tmp_path), tmp_path / "run"
     prepare_data(data, SIZES, BATCHING, 3, run)
     news, third = (each.model_dump() for each in data.mix)
@@ -180,7 +180,7 @@ def test_a_changed_weight_is_said(tmp_path: Path) -> None:
     assert describe_changes(data, run) == ()
 
 
-def test_changed_text_is_said_and_cut_anew(tmp_path: Path) -> None:
+def test_changed_text_is_reported_and_tokenised_again(tmp_path: Path) -> None:
     data, run = settings(tmp_path, shards=True), tmp_path / "run"
     began = prepare_data(data, SIZES, BATCHING, 3, run)
     for path in (data.source, data.target):
@@ -196,7 +196,7 @@ def test_changed_text_is_said_and_cut_anew(tmp_path: Path) -> None:
     assert prepare_data(data, began.tokenizer, BATCHING, 3, run).changes == found.changes, "still not as it began"
 
 
-def test_text_that_is_not_there_does_not_cost_the_shards(tmp_path: Path) -> None:
+def test_missing_text_does_not_cost_the_shards(tmp_path: Path) -> None:
     data, run = settings(tmp_path, shards=True), tmp_path / "run"
     began = prepare_data(data, SIZES, BATCHING, 3, run)
     before = {path: path.read_bytes() for path in sorted((run / "shards").rglob("*")) if path.is_file()}
@@ -218,7 +218,7 @@ def test_text_that_is_not_there_does_not_cost_the_shards(tmp_path: Path) -> None
     ids=["filter", "test", "valid", "mix"],
 )
 @pytest.mark.parametrize("shards", [False, True])
-def test_changed_settings_are_said(
+def test_changed_settings_are_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     change: dict[str, Any],
@@ -243,7 +243,7 @@ def test_changed_settings_are_said(
         assert "was not compared again" in found.report[-1]
 
 
-def test_files_that_only_moved_are_the_same(tmp_path: Path) -> None:
+def test_moved_files_are_the_same(tmp_path: Path) -> None:
     data = settings(tmp_path, shards=True)
     began = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
     Path(str(data.source)).rename(tmp_path / "moved")
@@ -253,7 +253,7 @@ def test_files_that_only_moved_are_the_same(tmp_path: Path) -> None:
     assert not any("made anew" in line for line in found.report)
 
 
-def test_another_vocabulary_cuts_anew(tmp_path: Path) -> None:
+def test_another_vocabulary_remakes_the_shards(tmp_path: Path) -> None:
     data = settings(tmp_path, shards=True)
     prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
     other = prepare_data(data, SIZES.with_values(size=320), BATCHING, 3, tmp_path / "other")
@@ -277,9 +277,7 @@ def test_damaged_shards_are_made_anew(tmp_path: Path, harm: str) -> None:
     assert not any("made anew" in line for line in prepare_data(data, began.tokenizer, BATCHING, 3, run).report)
 
 
-def test_a_preparation_killed_between_two_corpora_counts_for_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_preparation_killed_between_two_corpora_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, run = mixed(tmp_path, shards=True), tmp_path / "run"
     write, count = prepare.write_shards, itertools.count()
 
@@ -297,7 +295,7 @@ def test_a_preparation_killed_between_two_corpora_counts_for_nothing(
     assert_same(found, prepare_data(data, SIZES, BATCHING, 3, tmp_path / "other"))
 
 
-def test_a_run_of_old_is_not_compared(tmp_path: Path) -> None:
+def test_a_run_without_fingerprints_is_not_compared(tmp_path: Path) -> None:
     data, run = settings(tmp_path), tmp_path / "run"
     began = prepare_data(data, SIZES, BATCHING, 3, run)
     (run / "data.json").unlink()
@@ -313,7 +311,7 @@ LINES = 1_000_000
 
 
 def _grown(folder: str, lines: str, shards: str) -> None:
-    """Print by how many bytes memory grew at most while a corpus was prepared and batches of it were read."""
+    """Print the peak growth of memory in bytes while a corpus is prepared and its batches are read."""
     import resource
 
     import regard.data.tokenizer

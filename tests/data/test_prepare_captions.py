@@ -1,4 +1,4 @@
-"""From a folder of images to batches: the same in memory and on disk, the same after a stop, never half written."""
+"""From a folder of images to batches: the same in memory and on disk and after resuming, never half written."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_batches_hold_images_and_all_their_captions(tmp_path: Path) -> None:
     assert data.batches.epoch_stats.tokens == (36.0, float(sum(p.tokens for p in data.batches.epoch(0))))
 
 
-def test_captions_that_are_not_learnt_together(tmp_path: Path) -> None:
+def test_captions_per_image_limits_the_targets(tmp_path: Path) -> None:
     data = _prepared(named(folder(tmp_path, captions=3), captions_per_image=2), tmp_path / "run")
     counts = sorted(len(example.targets) for plan in data.batches.epoch(0) for example in plan.examples)
     assert counts == [1] * 9 + [2] * 9
@@ -85,14 +85,14 @@ def test_images_of_unequal_sizes_are_padded(tmp_path: Path) -> None:
         assert (batch.source[row].masked_select(~keep[row]) == 0).all()
 
 
-def test_several_threads_see_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_threads_give_the_same_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = _prepared(named(folder(tmp_path), random_crop=0.3, colour_jitter=0.2), tmp_path / "run").batches
     alone = [plan.batch() for plan in batches.epoch(0)]
     monkeypatch.setattr("os.cpu_count", lambda: 16)
     assert all(_equal(a, plan.batch()) for a, plan in zip(alone, batches.epoch(0), strict=True))
 
 
-def test_images_change_with_epoch_and_seed_and_nothing_else(tmp_path: Path) -> None:
+def test_augmentation_depends_on_epoch_and_seed_alone(tmp_path: Path) -> None:
     images = named(folder(tmp_path), flip=True, random_crop=0.3, colour_jitter=0.2)
     batches = _prepared(images, tmp_path / "run").batches
     first, again, next_ = (batches.epoch(n) for n in (0, 0, 1))
@@ -110,7 +110,7 @@ def test_images_change_with_epoch_and_seed_and_nothing_else(tmp_path: Path) -> N
         assert all(_equal(a.batch(), b.batch()) for a, b in zip(update.plans, other.plans, strict=True))
 
 
-def test_mirrored_but_where_left_or_right_is_said(tmp_path: Path) -> None:
+def test_images_with_sides_in_their_captions_are_not_mirrored(tmp_path: Path) -> None:
     path = folder(tmp_path)
     text = (path / "captions.tsv").read_text().replace("01.png\ta green", "01.png\tleft of a green")
     (path / "captions.tsv").write_text(text)
@@ -147,7 +147,7 @@ def test_images_of_writing_are_not_mirrored(tmp_path: Path, kind: str, flips: bo
             assert kind != "whitespace" or len(example.target) == 5
 
 
-def test_nothing_is_drawn_where_nothing_varies(tmp_path: Path) -> None:
+def test_nothing_is_resampled_if_nothing_varies(tmp_path: Path) -> None:
     data = _prepared(named(folder(tmp_path), flip=False), tmp_path / "run")
     by_line = [
         {i: e for p in data.batches.epoch(n) for i, e in zip(p.indices, p.examples, strict=True)} for n in (0, 1)
@@ -168,7 +168,7 @@ def test_a_random_crop_shows_different_parts(tmp_path: Path) -> None:
     assert {box[2] - box[0] for box in boxes} == {8}
 
 
-def test_on_the_disk_as_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_on_disk_equals_the_one_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder(tmp_path, count=8)
     frame = ImageSizeSettings(height=6, width=5)
     paths = sorted((path / "images").iterdir())
@@ -188,7 +188,7 @@ def test_on_the_disk_as_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("harm", ["pixel", "cut", "index", "no index", "another image", "another size"])
-def test_damaged_or_other_images_are_decoded_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str) -> None:
+def test_a_damaged_or_outdated_cache_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str) -> None:
     monkeypatch.setattr(image_cache, "IN_MEMORY", 200)
     paths = sorted((folder(tmp_path, count=8) / "images").iterdir())
     frame, kept = ImageSizeSettings(height=6, width=5), tmp_path / "kept"
@@ -217,7 +217,7 @@ def test_damaged_or_other_images_are_decoded_anew(tmp_path: Path, monkeypatch: p
     assert np.array_equal(cached_images(paths, frame, kept).pixels, again.pixels)
 
 
-def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     path = folder(tmp_path)
     (path / "images" / "00.png").write_bytes(b"")
     (path / "images" / "11.png").write_text("text")
@@ -240,7 +240,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     assert "  skipped: 2 images that cannot be read" in data.report
 
 
-def test_other_images_than_the_run_began_with_are_told(tmp_path: Path) -> None:
+def test_changed_images_are_reported(tmp_path: Path) -> None:
     path = folder(tmp_path)
     data = _prepared(named(path), tmp_path / "run")
     assert _prepared(named(path), tmp_path / "run", data.tokenizer).changes == ()
@@ -262,7 +262,7 @@ def test_images_are_held_out(tmp_path: Path) -> None:
     assert (data.facts["train"].pairs, data.facts["valid"].pairs) == (16, 2)
 
 
-def test_pieces_cut_anew(tmp_path: Path) -> None:
+def test_captions_are_resegmented(tmp_path: Path) -> None:
     data = CorpusSettings.parse({"images": named(folder(tmp_path), flip=False)}, "test")
     found = prepare_data(data, SMALL, BATCHING.with_values(subword_dropout=0.5), 7, tmp_path / "run")
     texts = [
@@ -292,7 +292,7 @@ def test_pieces_cut_anew(tmp_path: Path) -> None:
         ({"images": {"folder": "a", "captions": "b", "hight": 3}}, "did you mean 'images.height'"),
     ],
 )
-def test_settings_that_cannot_be_meant(values: dict[str, object], because: str) -> None:
+def test_contradicting_settings_are_refused(values: dict[str, object], because: str) -> None:
     with pytest.raises(ConfigurationError, match=because):
         CorpusSettings.parse(values, "test")
 
@@ -312,7 +312,7 @@ def test_splitting_keeps_captions_with_their_image(tmp_path: Path) -> None:
         assert (part.target_out[:, width:] == PAD).all()
 
 
-def test_an_example_of_text_is_as_before() -> None:
+def test_an_example_of_text() -> None:
     example = Example([5, EOS], [6, EOS])
     assert example.source_ids == [5, EOS]
     assert example.targets == ([6, EOS],)
@@ -330,7 +330,7 @@ CORPORA = Path(__file__).parents[3] / "shared" / "data"
     ],
 )
 def test_real_corpora(tmp_path: Path, name: str, images: dict[str, object], kind: str, counts: tuple[int, int]) -> None:
-    """The validation part of a public corpus is read as it stands."""
+    """The validation part of a public corpus is read as published."""
     path = CORPORA / name
     if not path.is_dir():
         pytest.skip(f"the corpus {name} is not here ({path}): it may not be shipped")

@@ -1,4 +1,4 @@
-"""Shards are the examples: the same ids, lengths, batches and tensors, and nothing half-written is ever read."""
+"""Shards equal examples in memory: the same ids, lengths, batches and tensors; nothing half-written is read."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def test_the_same_batches(shards: Shards, text: Corpus, tokenizer: Tokenizer) ->
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize("fallback", [True, False])
-def test_pieces_are_cut_anew_as_from_the_text(tmp_path: Path, kind: str, fallback: bool) -> None:
-    """Whatever is in a line, strange characters too: ids to text and back to ids is the identity, and so is chance."""
+def test_resampling_from_ids_equals_resampling_from_text(tmp_path: Path, kind: str, fallback: bool) -> None:
+    """For any line, unknown characters included: detokenising and encoding again gives the same ids and samples."""
     settings = TokenizerSettings.parse({"kind": kind, "byte_fallback": fallback}, "the test")
     learnt = Tokenizer.train(*sentences(120), settings)
     extra = ["漢字 Hund 漢 字", "⁇ a ⁇", "a\u2581 b ▁", "<s> </s> <unk>", "ሰላም", "x" * 500, "<0x41>", "e\u0301"]
@@ -120,7 +120,7 @@ def _killed(pairs: tuple[Pair, ...]) -> Iterator[Pair]:
     raise KeyboardInterrupt
 
 
-def test_a_killed_writing_leaves_nothing_that_is_read(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:
     folder = tmp_path / "train"
     with pytest.raises(KeyboardInterrupt):
         write_shards(folder, _killed(text.pairs), tokenizer, rows=64)

@@ -1,4 +1,4 @@
-"""A corpus read as a stream is the corpus read into memory: the same pairs, reports and causes."""
+"""A streamed corpus equals one in memory: the same pairs, reports and causes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from material import dirty, written
 
-from regard.atomic import replaceable
 from regard.data import pairs as pairs_module
 from regard.data.corpus import Filters, Pair, PairFiles, read_corpus
 from regard.data.holdout import hold_out
@@ -21,7 +20,7 @@ from regard.errors import DataError
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a small corpus has many."""
+    """Use small chunks, so that a small corpus has many."""
     monkeypatch.setattr(pairs_module, "CHUNK", 16)
 
 
@@ -50,7 +49,7 @@ def test_a_stream_is_the_corpus(tmp_path: Path, form: str, suffix: str, filters:
     assert kept.select(places) == whole.select(places)
 
 
-def test_what_shares_a_side_goes(tmp_path: Path) -> None:
+def test_pairs_with_a_shared_side_are_removed(tmp_path: Path) -> None:
     files = PairFiles(**written(tmp_path, 200))
     whole, kept = read_corpus(files, Filters()), scan(files, Filters())
     away = {pair.source for pair in whole.pairs[:9]}, {pair.target for pair in whole.pairs[50:60]}
@@ -96,7 +95,7 @@ def test_the_causes_are_the_same(tmp_path: Path, source: bytes, target: bytes) -
     assert causes[0] == causes[1]
 
 
-def test_everything_that_is_wrong_with_both_files_is_said(tmp_path: Path) -> None:
+def test_all_problems_of_both_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a\n\xff\n" + b"x\n" * 50 + b"\0\n")
     with pytest.raises(DataError) as caught:
         scan(PairFiles(tmp_path / "a", tmp_path / "missing"))
@@ -115,11 +114,11 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
         list(kept)
 
 
-def test_seen_is_a_set() -> None:
-    chance = np.random.default_rng(0)
+def test_seen_pairs_equal_a_set() -> None:
+    rng = np.random.default_rng(0)
     seen, known = SeenPairs(), set()
-    for size in chance.integers(0, 200, 60).tolist():
-        pairs = [Pair(str(a), str(b), 1) for a, b in chance.integers(0, 60, (size, 2)).tolist()]
+    for size in rng.integers(0, 200, 60).tolist():
+        pairs = [Pair(str(a), str(b), 1) for a, b in rng.integers(0, 60, (size, 2)).tolist()]
         expected = []
         for pair in pairs:
             expected.append((pair.source, pair.target) not in known)
@@ -127,16 +126,3 @@ def test_seen_is_a_set() -> None:
         assert seen.first_seen(pairs) == expected
     assert sum(map(len, seen._runs)) == len(known)
     assert len(seen._runs) < 12
-
-
-def test_what_may_be_replaced(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("before")
-    (tmp_path / "link").symlink_to("file")
-    assert all(map(replaceable, (tmp_path / "file", tmp_path / "link", tmp_path / "none", Path("/dev/shm/none"))))
-    with (tmp_path / "file").open() as file:
-        opened = (Path(f"/proc/self/fd/{file.fileno()}"), Path(f"/dev/fd/{file.fileno()}"))
-        assert not any(map(replaceable, (Path("/dev/null"), Path("/dev/stdout"), *opened)))
-    write_lines(tmp_path / "link", ["after"])
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "file").read_text() == "after\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]

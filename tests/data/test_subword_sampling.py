@@ -1,4 +1,4 @@
-"""Lines cut into pieces anew: the seed decides how, and the text is the same whatever the cut."""
+"""Subword regularisation: the seed determines the segmentation, and any segmentation decodes to the same text."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_seed_decides(tokenizer: Tokenizer) -> None:
 
 
 @EVERY
-def test_what_was_drawn_before_changes_nothing(tokenizer: Tokenizer) -> None:
+def test_earlier_samples_change_nothing(tokenizer: Tokenizer) -> None:
     wanted = tokenizer.sample(GERMAN, KOREAN, 0.3, 5)
     tokenizer.sample(KOREAN, GERMAN, 0.5, 9)
     tokenizer.source.encode_all(GERMAN)
@@ -63,7 +63,7 @@ def test_what_was_drawn_before_changes_nothing(tokenizer: Tokenizer) -> None:
 
 @EVERY
 @pytest.mark.parametrize("dropout", [0.0, 0.1, 0.9])
-def test_decoding_gives_the_text_back(tokenizer: Tokenizer, dropout: float) -> None:
+def test_decoding_restores_the_text(tokenizer: Tokenizer, dropout: float) -> None:
     sources, targets = [*GERMAN, *STRANGE], [*KOREAN, *STRANGE]
     for seed in range(3):
         left, right = tokenizer.sample(sources, targets, dropout, seed)
@@ -73,14 +73,14 @@ def test_decoding_gives_the_text_back(tokenizer: Tokenizer, dropout: float) -> N
 
 
 @BPE
-def test_bpe_that_leaves_out_no_merge_is_encoding(tokenizer: Tokenizer) -> None:
+def test_bpe_dropout_of_zero_is_encoding(tokenizer: Tokenizer) -> None:
     left, right = tokenizer.sample([*GERMAN, *STRANGE], KOREAN, 0.0, 3)
     assert left == tokenizer.source.encode_all([*GERMAN, *STRANGE])
     assert right == tokenizer.target.encode_all(KOREAN)
 
 
 @BPE
-def test_the_more_merges_bpe_leaves_out_the_more_pieces_there_are(tokenizer: Tokenizer) -> None:
+def test_more_bpe_dropout_gives_more_tokens(tokenizer: Tokenizer) -> None:
     counts = [
         sum(len(ids) for seed in range(5) for ids in tokenizer.sample(GERMAN, [], dropout, seed)[0])
         for dropout in (0.0, 0.1, 0.4, 0.99)
@@ -91,25 +91,25 @@ def test_the_more_merges_bpe_leaves_out_the_more_pieces_there_are(tokenizer: Tok
 
 
 @EVERY
-def test_every_line_is_cut_in_a_way_of_its_own(tokenizer: Tokenizer) -> None:
+def test_every_line_is_segmented_independently(tokenizer: Tokenizer) -> None:
     left, _ = tokenizer.sample(GERMAN[:1] * 20, [], 0.5, 1)
     assert len({tuple(ids) for ids in left}) > 1
 
 
 @EVERY
-def test_both_sides_are_not_cut_by_the_same_draws(tokenizer: Tokenizer) -> None:
+def test_both_sides_are_sampled_independently(tokenizer: Tokenizer) -> None:
     if tokenizer.settings.joint:
         left, right = tokenizer.sample(GERMAN, GERMAN, 0.5, 1)
         assert left != right
 
 
 @EVERY
-def test_nothing_to_cut_gives_nothing(tokenizer: Tokenizer) -> None:
+def test_no_lines_give_no_ids(tokenizer: Tokenizer) -> None:
     assert tokenizer.sample([], [], 0.1, 1) == ([], [])
 
 
 @EVERY
-def test_an_empty_line_has_no_pieces_and_the_others_theirs(tokenizer: Tokenizer) -> None:
+def test_an_empty_line_has_no_tokens(tokenizer: Tokenizer) -> None:
     left, right = tokenizer.sample(["", GERMAN[0], "  "], ["", "", KOREAN[0]], 0.1, 1)
     assert [bool(ids) for ids in left] == [False, True, False]
     assert [bool(ids) for ids in right] == [False, False, True]
@@ -117,7 +117,7 @@ def test_an_empty_line_has_no_pieces_and_the_others_theirs(tokenizer: Tokenizer)
 
 @EVERY
 @pytest.mark.parametrize("seed", [0, 2**31, 2**32, 2**63, *SPECIAL])
-def test_any_seed_will_do(tokenizer: Tokenizer, seed: int) -> None:
+def test_any_seed_is_accepted(tokenizer: Tokenizer, seed: int) -> None:
     tokenizer.sample(GERMAN, KOREAN, 0.9, 11)
     found = tokenizer.sample(GERMAN, KOREAN, 0.9, seed)
     tokenizer.sample(GERMAN, KOREAN, 0.9, 12)
@@ -126,8 +126,8 @@ def test_any_seed_will_do(tokenizer: Tokenizer, seed: int) -> None:
 
 
 @EVERY
-def test_another_process_cuts_alike(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    """Python salts the hashes of strings anew in each process, and SentencePiece its own."""
+def test_another_process_samples_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """Python salts string hashes in each process, and SentencePiece seeds itself."""
     tokenizer.save(tmp_path)
     program = (
         "import sys, json; from regard.data.tokenizer import Tokenizer, TokenizerSettings\n"
@@ -140,20 +140,20 @@ def test_another_process_cuts_alike(tokenizer: Tokenizer, tmp_path: Path) -> Non
     assert json.loads(said) == list(tokenizer.sample([*GERMAN, *STRANGE], [*GERMAN, *STRANGE], 0.3, 5))
 
 
-def test_unigram_cuts_come_as_often_as_their_probability_says() -> None:
+def test_unigram_sampling_follows_the_probabilities() -> None:
     scores = {"a": -1.0, "b": -2.0, "ab": -2.5, "aba": -4.0, "ba": -3.0}
     weights = {"a b a": -4.0, "ab a": -3.5, "a ba": -4.0, "aba": -4.0}
     for sharpness in (1.0, 0.3):
         total = sum(math.exp(sharpness * weight) for weight in weights.values())
-        chance, cut = random.Random(3), unigram_sampling(scores, sharpness)
-        found = Counter(" ".join(cut("aba", chance)) for _ in range(20_000))
+        rng, cut = random.Random(3), unigram_sampling(scores, sharpness)
+        found = Counter(" ".join(cut("aba", rng)) for _ in range(20_000))
         assert found.keys() == weights.keys()
         for way, weight in weights.items():
             assert found[way] / 20_000 == pytest.approx(math.exp(sharpness * weight) / total, abs=0.02)
 
 
 @EVERY
-def test_encoding_is_the_same_afterwards(tokenizer: Tokenizer) -> None:
+def test_sampling_does_not_change_encoding(tokenizer: Tokenizer) -> None:
     wanted = tokenizer.source.encode_all(GERMAN)
     tokenizer.sample(GERMAN, KOREAN, 0.5, 7)
     assert tokenizer.source.encode_all(GERMAN) == wanted

@@ -1,4 +1,4 @@
-"""Vocabularies: text comes back, words are counted as on the raw line, training repeats itself."""
+"""Tokenizers: decoding restores the text, words are those of the raw line, training is deterministic."""
 
 import io
 import pickle
@@ -65,11 +65,11 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
 
 
 def shown(text: str) -> str:
-    """What a text looks like after a round trip."""
+    """Return a text as it is after encoding and decoding."""
     return clean(text).replace("▁", "_")
 
 
-def test_text_comes_back(tokenizer: Tokenizer) -> None:
+def test_decoding_restores_the_text(tokenizer: Tokenizer) -> None:
     for vocabulary, known in ((tokenizer.source, GERMAN), (tokenizer.target, KOREAN)):
         for text in TEXTS if tokenizer.settings.byte_fallback else known:
             ids = vocabulary.encode(text)
@@ -80,24 +80,24 @@ def test_text_comes_back(tokenizer: Tokenizer) -> None:
 def test_one_word_per_word_of_the_line(tokenizer: Tokenizer) -> None:
     for vocabulary in (tokenizer.source, tokenizer.target):
         for text in TEXTS:
-            pieces = vocabulary.tokens([BOS, *vocabulary.encode(text), EOS, PAD])
-            words = vocabulary.word_indices(pieces)
+            tokens = vocabulary.tokens([BOS, *vocabulary.encode(text), EOS, PAD])
+            words = vocabulary.word_indices(tokens)
             assert (words[0], words[-2:]) == (-1, [-1, -1])
             inner = words[1:-2]
             assert inner == sorted(inner)
             assert sorted(set(inner)) == list(range(len(clean(text).split()))), text
 
 
-def test_each_word_is_made_of_its_pieces(tokenizer: Tokenizer) -> None:
+def test_each_word_consists_of_its_tokens(tokenizer: Tokenizer) -> None:
     for text in GERMAN:
-        pieces = tokenizer.source.tokens(tokenizer.source.encode(text))
-        words = tokenizer.source.word_indices(pieces)
+        tokens = tokenizer.source.tokens(tokenizer.source.encode(text))
+        words = tokenizer.source.word_indices(tokens)
         for number, word in enumerate(text.split(" ")):
-            parts = [piece for piece, index in zip(pieces, words, strict=True) if index == number]
+            parts = [token for token, index in zip(tokens, words, strict=True) if index == number]
             assert "".join(parts) == "▁" + word
 
 
-def test_words_of_pieces_no_line_would_give() -> None:
+def test_word_indices_of_unusual_tokens() -> None:
     vocabulary = Tokenizer.train(GERMAN, GERMAN, TokenizerSettings()).source
     assert vocabulary.word_indices(["a", "▁", "▁b", "</s>"]) == [0, 1, 1, -1]
     assert vocabulary.word_indices(["▁a", "▁", "</s>"]) == [0, -1, -1]
@@ -111,7 +111,7 @@ def test_normal_forms_agree(tokenizer: Tokenizer) -> None:
         assert vocabulary.encode(unicodedata.normalize("NFD", text)) == vocabulary.encode(text)
 
 
-def test_many_lines_as_one_by_one(tokenizer: Tokenizer) -> None:
+def test_encode_all_equals_encode(tokenizer: Tokenizer) -> None:
     assert tokenizer.source.encode_all(TEXTS) == [tokenizer.source.encode(text) for text in TEXTS]
     assert tokenizer.source.encode_all([]) == []
 
@@ -149,7 +149,7 @@ def test_saved_is_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
     assert (loaded.source is loaded.target) == tokenizer.settings.joint
 
 
-def test_a_vocabulary_travels(tokenizer: Tokenizer) -> None:
+def test_a_vocabulary_can_be_pickled(tokenizer: Tokenizer) -> None:
     copy: Vocabulary = pickle.loads(pickle.dumps(tokenizer.target))
     assert copy.encode_all(TEXTS) == tokenizer.target.encode_all(TEXTS)
 
@@ -230,10 +230,10 @@ def test_the_chosen_size_grows_slowly() -> None:
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_tokens_that_are_unknown_are_words_like_others(joint: bool) -> None:
+def test_unknown_whitespace_tokens_are_words(joint: bool) -> None:
     lines = [" ".join(f"w{n % 40}" for n in range(start, start + 9)) for start in range(0, 200, 3)]
     vocabulary = Tokenizer.train(lines, lines, TokenizerSettings(kind="whitespace", joint=joint, size=20)).source
-    known = next(piece[1:] for piece in vocabulary.tokens(range(len(vocabulary))) if piece.startswith("▁"))
+    known = next(token[1:] for token in vocabulary.tokens(range(len(vocabulary))) if token.startswith("▁"))
     line = f"{known} foo bar {known} baz"
     ids = vocabulary.encode(line)
     assert [index == UNK for index in ids] == [False, True, True, False, True]

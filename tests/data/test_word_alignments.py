@@ -1,4 +1,4 @@
-"""Word links come from their file to the pieces of the very pairs they belong to, or it is said what is wrong."""
+"""Word alignments are mapped to the tokens of the pairs they belong to, or refused with the reason."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ BATCHING = BatchingSettings(tokens=200, micro_batches=2, buffer_size=70)
 
 
 def aligned(folder: Path, count: int, seed: int = 0, name: str = "a") -> dict[str, str]:
-    """Files of pairs, dirty ones among them, in which every word has links of its own kind."""
+    """Write files of pairs, some of which are dropped, with distinct links for each line."""
     files, path = written(folder, count, seed, name=name), folder / f"{name}.align"
     write_lines(path, (line(*pair) for pair in zip(*map(read_lines, files.values()), strict=True)))
     return {**files, "alignments": str(path)}
 
 
 def line(source: str, target: str) -> str:
-    """Each source word is linked to what a fixed hash of both sentences says; some words to nothing."""
+    """Link each source word by a fixed hash of both sentences, some words to nothing."""
     S, T = len(source.split()), len(target.split())
-    chance = random.Random(f"{clean(source)}\n{clean(target)}")
-    return " ".join(f"{chance.randrange(S)}-{t}" for t in range(T) if S and chance.random() < 0.8)
+    rng = random.Random(f"{clean(source)}\n{clean(target)}")
+    return " ".join(f"{rng.randrange(S)}-{t}" for t in range(T) if S and rng.random() < 0.8)
 
 
 def words(tokenizer: Tokenizer, example: Example) -> tuple[str, str, set[tuple[int, int]]]:
-    """Both sides of an example as text, and the words its linked pieces belong to."""
+    """Return both sides of an example as text, and the words of its linked tokens."""
     sides = (tokenizer.source, example.source), (tokenizer.target, example.target)
     (source, left), (target, right) = ((side.decode(ids), side.word_indices(side.tokens(ids))) for side, ids in sides)
     assert example.links is not None
@@ -50,14 +50,14 @@ def words(tokenizer: Tokenizer, example: Example) -> tuple[str, str, set[tuple[i
 
 
 def assert_linked(tokenizer: Tokenizer, example: Example) -> None:
-    """Its links are those of its own line, and each piece of a linked word has them."""
+    """Assert that its links are those of its line, and that each token of a linked word has them."""
     source, target, found = words(tokenizer, example)
     wanted = {(int(s), int(t)) for s, t in (pair.split("-") for pair in line(source, target).split())}
     assert found == wanted
     assert example.links is not None
     left, right = tokenizer.source.word_indices(tokenizer.source.tokens(example.source)), [*range(len(example.target))]
-    pieces = tokenizer.target.word_indices(tokenizer.target.tokens(example.target))
-    all_of_them = {(i, j) for i, s in enumerate(left) for j in right if (s, pieces[j]) in wanted}
+    tokens = tokenizer.target.word_indices(tokenizer.target.tokens(example.target))
+    all_of_them = {(i, j) for i, s in enumerate(left) for j in right if (s, tokens[j]) in wanted}
     assert {*zip(example.links[::2], example.links[1::2], strict=True)} == all_of_them
 
 
@@ -70,7 +70,7 @@ def plain(found: PreparedData) -> list[Example]:
 @pytest.mark.parametrize("valid", ["held out", "given"])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_links_stay_with_their_pairs(tmp_path: Path, dropout: float, valid: str) -> None:
-    """Whatever is filtered, held out, or cut into pieces anew in each epoch."""
+    """With filters, held-out pairs, and new segmentations in each epoch."""
     files: dict[str, Any] = aligned(tmp_path, 150)
     if valid == "given":
         files |= {f"valid_{side}": path for side, path in written(tmp_path, 20, 5, name="v").items()}
@@ -104,7 +104,7 @@ def test_each_corpus_of_a_mix_has_its_own_links_or_none(tmp_path: Path) -> None:
     assert only.without_alignments().alignment_files == {}
 
 
-def test_shares_are_spread_over_the_pieces_of_linked_words() -> None:
+def test_alignment_weights_are_spread_over_the_tokens_of_linked_words() -> None:
     one = Example([5, 6, 7, EOS], [8, 9, EOS], links=array("i", [0, 0, 1, 0, 2, 0, 2, 1]))
     two = Example([5, EOS], [8, EOS], links=array("i"))
     links = collate([one, two]).links
@@ -124,15 +124,15 @@ def test_a_word_with_sure_links_has_no_merely_possible_ones(tmp_path: Path) -> N
     assert [*links[0]] == [0, 0, 0, 1, 1, 1]
 
 
-def test_links_of_words_of_many_pieces_and_of_strange_letters() -> None:
+def test_links_of_words_with_many_tokens_and_unknown_letters() -> None:
     sources, targets = ["안녕하세요 세계 😀"], ["Donaudampfschiff Größe 😀"]
     tokenizer = Tokenizer.train(["안녕 세계"] * 4, ["Donau Größe"] * 4, TokenizerSettings(size=290))
     sides = [[*side.encode(text), EOS] for side, (text,) in ((tokenizer.source, sources), (tokenizer.target, targets))]
     links = WordLinks((_flat((0, 0), (2, 2)),), "")
-    (pieces,) = token_links(links.rows, [sides[0]], [sides[1]], tokenizer)
-    _, _, found = words(tokenizer, Example(*sides, links=pieces))
+    (tokens,) = token_links(links.rows, [sides[0]], [sides[1]], tokenizer)
+    _, _, found = words(tokenizer, Example(*sides, links=tokens))
     assert found == {(0, 0), (2, 2)}
-    assert len(pieces) // 2 > 8, "each piece with each piece"
+    assert len(tokens) // 2 > 8, "each token with each token"
 
 
 def _flat(*links: tuple[int, int]) -> Any:
@@ -142,7 +142,7 @@ def _flat(*links: tuple[int, int]) -> Any:
 # --- what is wrong
 
 
-def test_everything_that_is_wrong_with_the_links_is_said_at_once(tmp_path: Path) -> None:
+def test_all_problems_of_the_links_are_reported_at_once(tmp_path: Path) -> None:
     files = aligned(tmp_path, 40)
     lines = read_lines(files["alignments"])
     source = read_lines(files["source"])[5]
@@ -163,7 +163,7 @@ def test_everything_that_is_wrong_with_the_links_is_said_at_once(tmp_path: Path)
     assert not (tmp_path / "run").exists()
 
 
-def test_of_many_wrong_lines_the_first_are_shown_and_all_are_counted(tmp_path: Path) -> None:
+def test_the_first_wrong_lines_are_shown_and_all_are_counted(tmp_path: Path) -> None:
     write_lines(tmp_path / "links", ["9-9"] * 30)
     pairs = [Pair("a", "b", number) for number in range(1, 31)]
     with pytest.raises(DataError) as caught:
@@ -172,26 +172,26 @@ def test_of_many_wrong_lines_the_first_are_shown_and_all_are_counted(tmp_path: P
     assert "25 more such lines (lines 6, 7, 8" in caught.value.causes[-1]
 
 
-def test_links_of_what_is_not_trained_on_must_be_links_too(tmp_path: Path) -> None:
+def test_links_of_dropped_pairs_are_checked(tmp_path: Path) -> None:
     write_lines(tmp_path / "links", ["0-0", "7-7", "seven"])
     with pytest.raises(DataError) as caught:
         read_word_links(str(tmp_path / "links"), [Pair("a", "b", 1)], 3, "train")
     assert [cause.partition(": ")[2][:30] for cause in caught.value.causes] == ["wanted pairs such as 0-0, or 0"]
 
 
-def test_shards_hold_no_links(tmp_path: Path) -> None:
+def test_shards_refuse_links(tmp_path: Path) -> None:
     data = CorpusSettings.parse({**aligned(tmp_path, 40), "shards": True}, "the test")
     with pytest.raises(DataError, match="in shards have no word links; set data"):
         prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
     assert prepare_data(data.without_alignments(), SIZES, BATCHING, 3, tmp_path / "run").pairs > 10
 
 
-def test_links_without_their_pairs_are_refused(tmp_path: Path) -> None:
+def test_links_without_pairs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="alignments link the words of source and target"):
         CorpusSettings.parse({"mix": [written(tmp_path, 9)], "alignments": "x"}, "the test")
 
 
-def test_a_run_that_goes_on_with_other_links_says_so(tmp_path: Path) -> None:
+def test_changed_links_are_reported(tmp_path: Path) -> None:
     files = aligned(tmp_path, 60)
     data = CorpusSettings.parse(files, "the test")
     begun = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")

@@ -1,0 +1,67 @@
+"""Atomic writes: a file or folder is replaced completely or not at all, and nothing temporary is left."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from regard.atomic import atomic_file, atomic_folder, file_sha256, replaceable, write_bytes, write_text
+from regard.data.text import write_lines
+from regard.errors import DataError
+
+
+def _write_and_fail(path: Path) -> None:
+    path.write_text("half")
+    path.touch(exist_ok=False)
+
+
+@pytest.mark.parametrize("options", [{}, {"shared": True}, {"durable": True}])
+def test_a_file_is_replaced_completely_or_not_at_all(tmp_path: Path, options: dict[str, bool]) -> None:
+    path = tmp_path / "file"
+    write_text(path, "before")
+    with pytest.raises(FileExistsError), atomic_file(path, **options) as temporary:
+        _write_and_fail(temporary)
+    assert (path.read_text(), os.listdir(tmp_path)) == ("before", ["file"])
+    with atomic_file(path, **options) as temporary:
+        temporary.write_text("after")
+        assert path.read_text() == "before"
+    assert (path.read_text(), os.listdir(tmp_path)) == ("after", ["file"])
+
+
+def test_a_folder_is_replaced_completely_or_not_at_all(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    with atomic_folder(folder) as temporary:
+        (temporary / "old").touch()
+    with pytest.raises(FileExistsError), atomic_folder(folder) as temporary:
+        _write_and_fail(temporary / "half")
+    assert (os.listdir(folder), os.listdir(tmp_path)) == (["old"], ["folder"])
+    with atomic_folder(folder) as temporary:
+        (temporary / "new").touch()
+    assert (os.listdir(folder), os.listdir(tmp_path)) == (["new"], ["folder"])
+
+
+def test_a_path_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be written"):
+        write_bytes(tmp_path / "missing" / "file", b"x")
+
+
+def test_the_hash_of_files_is_that_of_their_contents(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one")
+    (tmp_path / "b").write_bytes(b"two")
+    assert file_sha256(tmp_path / "a", tmp_path / "b") == hashlib.sha256(b"onetwo").hexdigest()
+
+
+def test_links_are_kept_and_devices_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("before")
+    (tmp_path / "link").symlink_to("file")
+    assert all(map(replaceable, (tmp_path / "file", tmp_path / "link", tmp_path / "none", Path("/dev/shm/none"))))
+    with (tmp_path / "file").open() as file:
+        opened = (Path(f"/proc/self/fd/{file.fileno()}"), Path(f"/dev/fd/{file.fileno()}"))
+        assert not any(map(replaceable, (Path("/dev/null"), Path("/dev/stdout"), *opened)))
+    write_lines(tmp_path / "link", ["after"])
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "after\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]

@@ -175,17 +175,17 @@ def test_auto_uses_the_export_if_it_is_faster(
     run = tmp_path / "run"
     shutil.copytree(transformer, run)
     ctranslate2.cached_export(run, "float32")
-    lines = LINES * engine.TOGETHER
+    lines = LINES * engine.CT2_BATCH
     wanted = [translation.text for translation in load(run, engine="native").translate(lines)]
     called: list[bool] = []
-    original = engine._by_ctranslate2
-    monkeypatch.setattr(engine, "_by_ctranslate2", lambda *given: called.append(True) or original(*given))
+    original = engine._decode_by_ct2
+    monkeypatch.setattr(engine, "_decode_by_ct2", lambda *given: called.append(True) or original(*given))
     for quicker in (False, True):
-        monkeypatch.setattr(engine, "remembered", lambda *_, quicker=quicker: quicker)
+        monkeypatch.setattr(engine, "cached", lambda *_, quicker=quicker: quicker)
         called.clear()
         assert [translation.text for translation in load(run).translate(lines)] == wanted
         assert bool(called) == quicker
-    monkeypatch.setattr(engine, "unprepared", lambda _: "this is a test")
+    monkeypatch.setattr(engine, "why_not_packed", lambda _: "this is a test")
     assert load(run).engine.describe() == "CTranslate2, float32"
     ctranslate2.cached_export(run, "int8")
     small = load(run, precision="int8")

@@ -324,7 +324,9 @@ def test_workers_change_nothing(regard: Command, run: Path, long: Path, options:
     assert regard(*arguments[:2], "-", *arguments[3:], "--workers", 2, stdin=Path("some").read_bytes()) == alone
 
 
-def test_a_worker_that_dies_is_reported_and_nothing_is_lost(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+def test_a_worker_that_dies_is_reported_and_nothing_is_lost(
+    regard: Command, run: Path, long: Path, whole: bytes
+) -> None:
     output = Path("out")
     with _process(*_arguments(run, long, output, "--workers", 2)) as command:
         _until(command, output, 5)

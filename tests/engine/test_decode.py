@@ -1,4 +1,4 @@
-"""Sentences that come and go are decoded as each would be alone, whoever decodes them and on however many threads."""
+"""Continuous batching: sentences are decoded as each would be alone, by any engine on any number of threads."""
 
 from __future__ import annotations
 
@@ -14,45 +14,50 @@ from regard.engine import BatchLimits, DecodeRequest, decode_requests, native, p
 from regard.models import Batch, Model, ModelSettings
 from regard.search import Hypothesis, SearchSettings, Task, decode
 
-CHANCE = random.Random(5)
-SOURCES = [[*(CHANCE.randrange(4, 20) for _ in range(CHANCE.randrange(12))), EOS] for _ in range(23)]
-JOBS = [DecodeRequest(source, Task(name, 3 + name % 7)) for name, source in enumerate(SOURCES)]
-SEEN = [DecodeRequest(pictures(len(job.source), seed=name).data[0], job.task) for name, job in enumerate(JOBS)]
+RNG = random.Random(5)
+SOURCES = [[*(RNG.randrange(4, 20) for _ in range(RNG.randrange(12))), EOS] for _ in range(23)]
+REQUESTS = [DecodeRequest(source, Task(id, 3 + id % 7)) for id, source in enumerate(SOURCES)]
+IMAGE_REQUESTS = [
+    DecodeRequest(pictures(len(request.source), seed=name).data[0], request.task)
+    for name, request in enumerate(REQUESTS)
+]
 
 
-def alone(model: Model, job: DecodeRequest, settings: SearchSettings) -> list[Hypothesis]:
+def alone(model: Model, request: DecodeRequest, settings: SearchSettings) -> list[Hypothesis]:
     with torch.inference_mode():
-        source = model.encode(Batch.of([job.source]))
-    return decode(model, source, [job.task], settings)[0]
+        source = model.encode(Batch.of([request.source]))
+    return decode(model, source, [request.task], settings)[0]
 
 
-def same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
-    assert [[h.ids for h in some] for some in found] == [[h.ids for h in some] for some in wanted]
-    for some, others in zip(found, wanted, strict=True):
-        assert [h.score for h in some] == pytest.approx([h.score for h in others], abs=1e-4)
+def assert_same(results: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
+    assert [[h.ids for h in hypotheses] for hypotheses in results] == [
+        [h.ids for h in hypotheses] for hypotheses in wanted
+    ]
+    for mine, theirs in zip(results, wanted, strict=True):
+        assert [h.score for h in mine] == pytest.approx([h.score for h in theirs], abs=1e-4)
 
 
 @pytest.mark.parametrize("settings", pairs(1))
 @pytest.mark.parametrize("beam", [1, 3])
-@pytest.mark.parametrize("room", [BatchLimits(8, 30), BatchLimits(1, 1), BatchLimits()])
-def test_in_company_as_alone(settings: ModelSettings, beam: int, room: BatchLimits) -> None:
-    model, how = make(settings, ends=0.02), SearchSettings(beam=beam, length_penalty=1.0)
-    jobs = SEEN if settings.encoder.reads == "images" else JOBS
-    wanted = [alone(model, job, how) for job in jobs]
+@pytest.mark.parametrize("limits", [BatchLimits(8, 30), BatchLimits(1, 1), BatchLimits()])
+def test_continuous_batching_is_decoding_alone(settings: ModelSettings, beam: int, limits: BatchLimits) -> None:
+    model, search = make(settings, ends=0.02), SearchSettings(beam=beam, length_penalty=1.0)
+    requests = IMAGE_REQUESTS if settings.encoder.reads == "images" else REQUESTS
+    wanted = [alone(model, request, search) for request in requests]
     assert len({len(some[0].ids) for some in wanted}) > 1
-    readers: list[list[Any]] = [[model], [model, model]]
+    models: list[list[Any]] = [[model], [model, model]]
     if native.why_unavailable() is None and why_not_packed(model) is None:
-        one = pack_model(model)
-        readers += [[one], [one.clone(), one.clone()]]
-    for some in readers:
-        same(decode_requests(some, jobs, how, limits=room), wanted)
+        packed = pack_model(model)
+        models += [[packed], [packed.clone(), packed.clone()]]
+    for workers in models:
+        assert_same(decode_requests(workers, requests, search, limits=limits), wanted)
 
 
-def test_nothing_to_do() -> None:
+def test_no_requests() -> None:
     assert decode_requests([make(pairs(1, reads=["text"])[0].values[0])], [], SearchSettings()) == []
 
 
-def test_what_fails_in_a_thread_is_raised_and_stops_the_others() -> None:
+def test_a_failure_in_a_thread_is_raised_and_stops_the_others() -> None:
     model = make(pairs(1, reads=["text"])[0].values[0])
 
     class Broken:
@@ -66,5 +71,5 @@ def test_what_fails_in_a_thread_is_raised_and_stops_the_others() -> None:
             raise ArithmeticError("broken")
 
     with pytest.raises(ArithmeticError, match="broken"):
-        decode_requests([Broken(), Broken()], JOBS * 1, SearchSettings(), limits=BatchLimits(1, 1))
+        decode_requests([Broken(), Broken()], REQUESTS * 1, SearchSettings(), limits=BatchLimits(1, 1))
     assert Broken.steps <= 2

@@ -1,4 +1,4 @@
-"""The engine that a translator asks: whoever decodes, the result is the same, and what cannot be is refused."""
+"""Engine: the result is the same whatever decodes, and unsupported requests are refused."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from regard.errors import UsageError
 from regard.models import ModelSettings
 from regard.search import Hypothesis, SearchSettings, Task
 
-JOBS = [DecodeRequest([4 + (i * k) % 14 for k in range(1 + i % 6)] + [EOS], Task(i, 4 + i % 6)) for i in range(40)]
-SEEN = [DecodeRequest(pictures(len(job.source), seed=i).data[0], job.task) for i, job in enumerate(JOBS)]
+REQUESTS = [DecodeRequest([4 + (i * k) % 14 for k in range(1 + i % 6)] + [EOS], Task(i, 4 + i % 6)) for i in range(40)]
+IMAGE_REQUESTS = [
+    DecodeRequest(pictures(len(request.source), seed=i).data[0], request.task) for i, request in enumerate(REQUESTS)
+]
 SETTINGS = SearchSettings(beam=3)
 
 
@@ -33,15 +35,15 @@ def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", pairs(1))
-def test_with_and_without_kernels(settings: ModelSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_kernels_decode_what_pytorch_decodes(settings: ModelSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(settings, ends=0.05)
     fast = Engine(model)
     monkeypatch.setattr(engine, "why_not_packed", lambda _: "this is a test")
     plain = Engine(model)
     assert "this is a test" in plain.describe()
-    jobs = SEEN if settings.encoder.reads == "images" else JOBS
-    found = ids(fast.decode(jobs, SETTINGS))
-    assert found == ids(plain.decode(jobs, SETTINGS))
+    requests = IMAGE_REQUESTS if settings.encoder.reads == "images" else REQUESTS
+    found = ids(fast.decode(requests, SETTINGS))
+    assert found == ids(plain.decode(requests, SETTINGS))
     assert len({tuple(some[0]) for some in found}) > 3
     for precision in ("bfloat16", "int8"):
         with pytest.raises(UsageError, match="this is a test"):
@@ -50,22 +52,22 @@ def test_with_and_without_kernels(settings: ModelSettings, monkeypatch: pytest.M
 
 @pytest.mark.skipif(native.why_unavailable() is not None, reason=f"no native kernels: {native.why_unavailable()}")
 class TestNative:
-    def test_weights_that_have_learnt_are_packed_anew(self) -> None:
+    def test_changed_weights_are_packed_again(self) -> None:
         model = make(pairs(1, reads=["text"])[0].values[0], ends=0.05)
-        mine = Engine(model)
-        before = ids(mine.decode(JOBS, SETTINGS))
+        tested = Engine(model)
+        before = ids(tested.decode(REQUESTS, SETTINGS))
         with torch.no_grad():
             model.decoder.output.bias.copy_(torch.randn_like(model.decoder.output.bias) * 3)
-        after = ids(mine.decode(JOBS, SETTINGS))
+        after = ids(tested.decode(REQUESTS, SETTINGS))
         assert after != before
-        assert after == ids(Engine(model).decode(JOBS, SETTINGS))
+        assert after == ids(Engine(model).decode(REQUESTS, SETTINGS))
 
     def test_callers_in_many_threads(self) -> None:
-        mine = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
-        wanted, found = ids(mine.decode(JOBS, SETTINGS)), {}
+        tested = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
+        wanted, found = ids(tested.decode(REQUESTS, SETTINGS)), {}
 
         def call(number: int) -> None:
-            found[number] = ids(mine.decode(JOBS[number:], SETTINGS))
+            found[number] = ids(tested.decode(REQUESTS[number:], SETTINGS))
 
         threads = [threading.Thread(target=call, args=(number,)) for number in range(6)]
         for thread in threads:
@@ -74,49 +76,49 @@ class TestNative:
             thread.join()
         assert found == {number: wanted[number:] for number in range(6)}
 
-    def test_as_many_readers_as_threads_and_a_team_for_one_sentence(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_packed_model_for_each_thread_and_a_team_for_one_sentence(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engine, "SMALL", 0)
         monkeypatch.setattr(engine, "fastest", lambda choices, _: choices[-1])
         model = make(pairs(1, reads=["text"])[0].values[0], ends=0.05)
-        wanted, before = ids(Engine(model).decode(JOBS, SETTINGS)), torch.get_num_threads()
+        wanted, before = ids(Engine(model).decode(REQUESTS, SETTINGS)), torch.get_num_threads()
         try:
             torch.set_num_threads(2)
-            mine = Engine(model)
-            assert ids(mine.decode(JOBS, SETTINGS)) == wanted
-            assert ids(mine.decode(JOBS[3:4], SETTINGS)) == wanted[3:4]
+            tested = Engine(model)
+            assert ids(tested.decode(REQUESTS, SETTINGS)) == wanted
+            assert ids(tested.decode(REQUESTS[3:4], SETTINGS)) == wanted[3:4]
         finally:
             torch.set_num_threads(before)
 
     @pytest.mark.parametrize("encoder", ["resnet", "vit"])
-    def test_pictures_by_any_number_of_threads(self, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_images_by_any_number_of_threads(self, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engine, "SMALL", 0)  # so that the quickest number of threads and rows is looked for
         monkeypatch.setattr(engine, "ROWS", (6, 3, 12))
         settings = next(p.values[0] for p in pairs(1, reads=["images"]) if p.values[0].encoder.kind == encoder)
         model, before = make(settings, ends=0.05), torch.get_num_threads()
-        mine = Engine(model)
-        wanted = ids(mine.decode(SEEN, SETTINGS))
+        tested = Engine(model)
+        wanted = ids(tested.decode(IMAGE_REQUESTS, SETTINGS))
         try:
             torch.set_num_threads(2)
-            assert ids(Engine(model).decode(SEEN, SETTINGS)) == wanted
-            assert ids(Engine(model).decode(SEEN[3:4], SETTINGS)) == wanted[3:4]
+            assert ids(Engine(model).decode(IMAGE_REQUESTS, SETTINGS)) == wanted
+            assert ids(Engine(model).decode(IMAGE_REQUESTS[3:4], SETTINGS)) == wanted[3:4]
         finally:
             torch.set_num_threads(before)
         greedy = SearchSettings(beam=1)
-        assert [*mine.stream(SEEN[5], greedy)][-1] == ids(mine.decode(SEEN[5:6], greedy))[0][0]
+        assert [*tested.stream(IMAGE_REQUESTS[5], greedy)][-1] == ids(tested.decode(IMAGE_REQUESTS[5:6], greedy))[0][0]
 
     def test_after_a_fork(self) -> None:
-        mine = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
-        wanted = ids(mine.decode(JOBS, SETTINGS))
+        tested = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
+        wanted = ids(tested.decode(REQUESTS, SETTINGS))
         reader, writer = os.pipe()
         if (child := os.fork()) == 0:
-            os.write(writer, b"same" if ids(mine.decode(JOBS, SETTINGS)) == wanted else b"else")
+            os.write(writer, b"same" if ids(tested.decode(REQUESTS, SETTINGS)) == wanted else b"else")
             os._exit(0)
         os.close(writer)
         assert os.read(reader, 4) == b"same"
         os.waitpid(child, 0)
 
 
-def test_what_was_measured_is_kept_and_what_is_damaged_is_measured_again(tmp_path: Path) -> None:
+def test_measurements_are_cached_and_made_again_if_the_cache_is_damaged(tmp_path: Path) -> None:
     assert [cached("a", lambda: 7), cached("a", lambda: 8), cached("b", lambda: 9)] == [7, 7, 9]
     (file,) = tmp_path.iterdir()
     assert sorted(json.loads(file.read_text()).values()) == [7, 9]
@@ -125,6 +127,6 @@ def test_what_was_measured_is_kept_and_what_is_damaged_is_measured_again(tmp_pat
     assert cached("a", lambda: 9) == 8
 
 
-def test_the_quickest_must_be_clearly_quicker() -> None:
+def test_the_fastest_must_be_clearly_faster() -> None:
     assert fastest([1, 2, 4], lambda n: 1.0 - 0.01 * n) == 1
     assert fastest([1, 2, 4], lambda n: 1.0 / n) == 4

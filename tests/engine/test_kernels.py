@@ -1,4 +1,4 @@
-"""A prepared model is the model: for every encoder with every decoder, in every precision, alone and in company."""
+"""Packed models compute what PyTorch does: every encoder with every decoder, in every precision, alone and batched."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def programmed() -> list[Any]:
 PRECISIONS = ("float32", "bfloat16", "int8")
 
 
-def prepared(settings: ModelSettings, precision: Any = "float32", threads: int = 1) -> tuple[Model, PackedModel]:
+def packed(settings: ModelSettings, precision: Any = "float32", threads: int = 1) -> tuple[Model, PackedModel]:
     model = make(settings)
     if (reason := why_not_packed(model)) is not None:
         pytest.skip(f"has no program: {reason}")
     return model, pack_model(model, precision, threads)
 
 
-def told(verbs: Any, batch: Batch, target: torch.Tensor, beams: int) -> torch.Tensor:
-    """The features of given targets, `beams` to a sentence."""
+def features_of(model: Any, batch: Batch, target: torch.Tensor, beams: int) -> torch.Tensor:
+    """Features of given targets, `beams` to a sentence."""
     with torch.inference_mode():
-        source = verbs.encode(batch)
-        state = verbs.begin(source).select(widened(len(batch.data), beams))
-        return torch.as_tensor(verbs.step(target, state, source)[0])
+        source = model.encode(batch)
+        state = model.begin(source).select(widened(len(batch.data), beams))
+        return torch.as_tensor(model.step(target, state, source)[0])
 
 
 def rounded(model: Model) -> Model:
@@ -76,97 +76,103 @@ def rounded(model: Model) -> Model:
 
 @pytest.mark.parametrize("settings", pairs() + programmed())
 def test_float32_is_the_model(settings: ModelSettings) -> None:
-    model, mine = prepared(settings)
+    model, packed_model = packed(settings)
     target, batch = targets(12, 7), sources(settings, *LENGTHS)
-    wanted, found = (told(verbs, batch, target, 2) for verbs in (model, mine))
-    least = 2 * (told(rounded(model), batch, target, 2) - wanted).abs().max().item()
+    wanted, found = (features_of(tested, batch, target, 2) for tested in (model, packed_model))
+    least = 2 * (features_of(rounded(model), batch, target, 2) - wanted).abs().max().item()
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=max(1e-4, least))
     with torch.inference_mode():
-        torch.testing.assert_close(mine.project(wanted), model.project(wanted), rtol=1e-4, atol=2e-4)
-        for some, others in zip(mine.top_tokens(wanted, 5, (0, 3)), model.top_tokens(wanted, 5, (0, 3)), strict=True):
+        torch.testing.assert_close(packed_model.project(wanted), model.project(wanted), rtol=1e-4, atol=2e-4)
+        for some, others in zip(
+            packed_model.top_tokens(wanted, 5, (0, 3)), model.top_tokens(wanted, 5, (0, 3)), strict=True
+        ):
             torch.testing.assert_close(some, others, rtol=1e-4, atol=2e-4)
 
 
 @pytest.mark.parametrize("settings", pairs(2) + programmed())
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
 def test_lower_precision_is_near(settings: ModelSettings, precision: str) -> None:
-    model, mine = prepared(settings, precision)
+    model, packed_model = packed(settings, precision)
     target, batch = targets(12, 7), sources(settings, *LENGTHS)
-    wanted, found = (told(verbs, batch, target, 2) for verbs in (model, mine))
+    wanted, found = (features_of(tested, batch, target, 2) for tested in (model, packed_model))
     error = (found - wanted).pow(2).mean().sqrt() / wanted.pow(2).mean().sqrt()
     assert 0 < error < (0.2 if precision == "bfloat16" else 0.5)
 
 
 @pytest.mark.parametrize("settings", pairs(2, reads=["text"]))
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_alone_is_the_same_to_the_bit_in_company(settings: ModelSettings, precision: str) -> None:
-    _, mine = prepared(settings, precision)
-    if mine._programs.encoder is None:
+def test_alone_is_the_same_to_the_bit_as_in_a_batch(settings: ModelSettings, precision: str) -> None:
+    _, packed_model = packed(settings, precision)
+    if packed_model._programs.encoder is None:
         pytest.skip("the encoder has no program: PyTorch's products depend on how many there are")
     target, batch = targets(6, 7), sources(settings, *LENGTHS)
-    together = told(mine, batch, target, 1)
+    together = features_of(packed_model, batch, target, 1)
     for row in range(6):
-        assert torch.equal(told(mine, alone(batch, row), target[row : row + 1], 1), together[row : row + 1])
+        assert torch.equal(
+            features_of(packed_model, alone(batch, row), target[row : row + 1], 1), together[row : row + 1]
+        )
 
 
 @pytest.mark.parametrize("settings", pairs(1))
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_two_threads_compute_what_one_does(settings: ModelSettings, precision: str) -> None:
-    (_, one), (_, two) = prepared(settings, precision), prepared(settings, precision, threads=2)
+    (_, one), (_, two) = packed(settings, precision), packed(settings, precision, threads=2)
     assert two.threads == 2
     target, batch = targets(12, 7), sources(settings, *LENGTHS)
-    features = told(one, batch, target, 2)
-    assert torch.equal(told(two, batch, target, 2), features)
+    features = features_of(one, batch, target, 2)
+    assert torch.equal(features_of(two, batch, target, 2), features)
     for some, others in zip(one.top_tokens(features, 4), two.top_tokens(features, 4), strict=True):
         torch.testing.assert_close(some, others, rtol=1e-6, atol=1e-5)
 
 
 @pytest.mark.parametrize("settings", pairs(1))
 def test_states_are_values_that_are_stepped_from_again_chosen_and_joined(settings: ModelSettings) -> None:
-    _, mine = prepared(settings)
+    _, packed_model = packed(settings)
     target, batch = targets(6, 9), sources(settings, *LENGTHS)
-    wanted = told(mine, batch, target, 1)
-    source = mine.encode(batch)
-    _, state = mine.step(target[:, :3], mine.begin(source), source)
-    again = [mine.step(target[:, 3:5], state, source) for _ in range(2)]
+    wanted = features_of(packed_model, batch, target, 1)
+    source = packed_model.encode(batch)
+    _, state = packed_model.step(target[:, :3], packed_model.begin(source), source)
+    again = [packed_model.step(target[:, 3:5], state, source) for _ in range(2)]
     assert np.array_equal(again[0][0], again[1][0])
     rows = np.array([4, 0, 3])
     left, left_source = again[0][1].select(rows), source.select(rows)
-    other = mine.encode(alone(batch, 2))
-    _, other_state = mine.step(target[2:3, :1], mine.begin(other), other)
+    other = packed_model.encode(alone(batch, 2))
+    _, other_state = packed_model.step(target[2:3, :1], packed_model.begin(other), other)
     both, both_source = left.join(other_state), left_source.join(other)
     places = torch.tensor([5, 5, 5, 1])
     for step in range(4):
         at = (torch.tensor([4, 0, 3, 2]), places + step)
-        features, both = mine.step(target[at][:, None], both, both_source)
+        features, both = packed_model.step(target[at][:, None], both, both_source)
         np.testing.assert_allclose(features[:, 0], wanted[at], rtol=1e-4, atol=1e-4)
 
 
-def test_blocks_that_nobody_remembers_are_let_go() -> None:
+def test_blocks_that_no_hypothesis_refers_to_are_released() -> None:
     settings = next(p.values[0] for p in pairs(reads=["text"]) if p.values[0].decoder.kind == "transformer")
-    _, mine = prepared(settings)
-    source = mine.encode(sources(settings, *LENGTHS))
-    state: PackedState = mine.begin(source)
+    _, packed_model = packed(settings)
+    source = packed_model.encode(sources(settings, *LENGTHS))
+    state: PackedState = packed_model.begin(source)
     for _ in range(200):
-        _, state = mine.step(targets(len(state), 1), state, source)
+        _, state = packed_model.step(targets(len(state), 1), state, source)
         if len(state) == 6 and state.position[0] > 20:
-            state = mine.begin(source)  # all who were there have left
-            state = state.join(mine.step(targets(1, 1), mine.begin(source.select([0])), source.select([0]))[1])
+            state = packed_model.begin(source)  # all who were there have left
+            state = state.join(
+                packed_model.step(targets(1, 1), packed_model.begin(source.select([0])), source.select([0]))[1]
+            )
             state = state.select(range(6))
     assert len(state.buffers) < 60
 
 
-def test_more_positions_than_were_thought_of() -> None:
+def test_positions_beyond_the_first_table() -> None:
     settings = next(
         p.values[0] for p in pairs(reads=["text"]) if getattr(p.values[0].encoder, "positions", None) == "sinusoidal"
     )
-    model, mine = prepared(settings)
+    model, packed_model = packed(settings)
     batch, target = sentences(700, 3), targets(2, 300)
-    wanted, found = (told(verbs, batch, target, 1) for verbs in (model, mine))
+    wanted, found = (features_of(tested, batch, target, 1) for tested in (model, packed_model))
     torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
 
 
-def test_a_longer_table_of_positions_made_meanwhile_is_kept() -> None:
+def test_a_longer_table_of_positions_made_by_another_thread_is_kept() -> None:
     """Another thread made it while this one waited for its turn; it reads it now."""
     buffers: list[Any] = []
     program = Program((_Operation * 1)(), [8], buffers, (0, lambda count: np.zeros((count, 8))))
@@ -185,7 +191,7 @@ def test_a_longer_table_of_positions_made_meanwhile_is_kept() -> None:
     assert len(buffers[-1]) >= 3000
 
 
-def test_numbers_that_are_none_stay_none() -> None:
+def test_nan_stays_nan() -> None:
     model = make(pairs(1, reads=["text"])[0].values[0])
     with torch.no_grad():
         model.decoder.output.bias[5] = torch.nan
@@ -195,18 +201,18 @@ def test_numbers_that_are_none_stay_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "said"),
+    ("environment", "reason"),
     [
         ({"REGARD_KERNELS": "off"}, "REGARD_KERNELS"),
         ({"PATH": "/nowhere"}, "no C compiler"),
         ({"CC": "false"}, "failed"),
     ],
 )
-def test_where_there_are_no_kernels_the_reason_is_said(environment: dict[str, str], said: str, tmp_path: Path) -> None:
+def test_without_kernels_there_is_a_reason(environment: dict[str, str], reason: str, tmp_path: Path) -> None:
     command = "from regard.engine import native; print(native.why_unavailable())"
     env = {**os.environ, "REGARD_CACHE": str(tmp_path), **environment}
     done = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
-    assert said in done.stdout, done.stderr
+    assert reason in done.stdout, done.stderr
     assert not list(tmp_path.iterdir()), "nothing half made is left behind"
 
 

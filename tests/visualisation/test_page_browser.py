@@ -158,7 +158,7 @@ def test_a_phone_in_korean(opened: Any, explanation: Callable[..., ExplanationDa
         color_scheme="dark",
     )
     page.tap("#columns .word:nth-child(4)")
-    assert page.inner_text("#readout").startswith("that ← 주목받은 단어: ")
+    assert page.inner_text("#readout").startswith("that ← 주목한 단어: ")
     assert page.evaluate("document.documentElement.lang") == "ko"
     assert page.evaluate("document.documentElement.scrollWidth") == 400
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"

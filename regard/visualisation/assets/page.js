@@ -29,7 +29,7 @@
     cross: "번역문 → 원문", encoder: "원문 → 원문", decoder: "번역문 → 번역문", attribution: "기여도",
     predicting: "단어를 예측할 때", shifted: "한 단계 뒤", source: "원문", target: "번역문",
     hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 가중치가 나타납니다. Enter로 고정하고 Esc로 풉니다.",
-    attends: "→ 주목한 단어:", attended: "← 주목받은 단어:", nothing: "없음", words: "단어", other: "English",
+    attends: "→ 주목한 곳:", attended: "← 주목한 단어:", nothing: "없음", words: "단어", other: "English",
     player: "토큰별 디코딩 과정", first: "처음으로", back: "이전 단계", play: "재생", pause: "멈춤",
     forth: "다음 단계", step: "단계", speed: "속도", attention: "원문에 대한 어텐션",
     context: "문맥: 가중치에 따른 원문 단어", candidates: "다음 토큰 후보", output: "지금까지의 출력",
@@ -63,17 +63,17 @@
   // --- small helpers
 
   function element(name, text = "", attributes = {}) {
-    const made = document.createElement(name);
-    made.textContent = text;
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
+    const node = document.createElement(name);
+    node.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    return node;
   }
 
   function inSvg(name, attributes, text = "") {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    if (text) made.textContent = text;
-    return made;
+    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    if (text) node.textContent = text;
+    return node;
   }
 
   const colours = () => palette[dark.matches ? "dark" : "light"];

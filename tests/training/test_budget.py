@@ -1,4 +1,4 @@
-"""A time budget: what it says is read, and the largest size that it suffices for is taken."""
+"""Time budget: parsing, and the choice of the largest size that it suffices for. Scripts that a vocabulary lacks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_times(text: str, minutes: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "30", "m", "0m", "soon", "-5m", "1d", "30 m"])
-def test_no_times(text: str) -> None:
+def test_invalid_times(text: str) -> None:
     with pytest.raises(UsageError, match="wanted a time such as 30m"):
         minutes_of(text)
 
@@ -55,7 +55,7 @@ def _recipes() -> dict[str, Recipe]:
 
 
 @pytest.mark.parametrize(("minutes", "wanted"), [(1e-6, "small"), (1000.0, "large")])
-def test_the_largest_that_is_enough_else_the_smallest(minutes: float, wanted: str) -> None:
+def test_the_largest_size_that_fits_the_budget_else_the_smallest(minutes: float, wanted: str) -> None:
     recipes = _recipes()
     examples = [Example([4 + i % 16, 5, EOS], [4 + i % 16, EOS]) for i in range(40)]
     batches = BatchStream(examples, recipes["small"].batching, 1)
@@ -69,8 +69,8 @@ def test_the_largest_that_is_enough_else_the_smallest(minutes: float, wanted: st
     assert len(choice.report) == 3
 
 
-class _Spells(Vocabulary):
-    """A vocabulary that has pieces for some characters only."""
+class _Letters(Vocabulary):
+    """A vocabulary that has tokens for some characters only."""
 
     def __init__(self, known: str) -> None:
         self.known = known
@@ -86,35 +86,42 @@ def test_a_trial_computes_what_one_process_would(monkeypatch: pytest.MonkeyPatch
         batching={**recipe.batching.model_dump(), "micro_batches": 4},
         training={**recipe.training.model_dump(), "scheduled_sampling": 0.5},
     )
-    seen, drawn, gradients, own = list[int](), list[float](), GradientWorkers.gradients, sample_target_inputs
+    sizes, probabilities, gradients, sample = (
+        list[int](),
+        list[float](),
+        GradientWorkers.gradients,
+        sample_target_inputs,
+    )
 
-    def watched(self: GradientWorkers, batches: Sequence[Any], tokens: int) -> Any:
-        seen.append(len(batches))
+    def count(self: GradientWorkers, batches: Sequence[Any], tokens: int) -> Any:
+        sizes.append(len(batches))
         return gradients(self, batches, tokens)
 
     def sampled(model: Any, batch: Any, share: float, generator: Any) -> Any:
-        drawn.append(share)
-        return own(model, batch, share, generator)
+        probabilities.append(share)
+        return sample(model, batch, share, generator)
 
-    monkeypatch.setattr(GradientWorkers, "gradients", watched)
+    monkeypatch.setattr(GradientWorkers, "gradients", count)
     monkeypatch.setattr("regard.training.gradient_workers.sample_target_inputs", sampled)
     batches = BatchStream([Example([4, EOS], [5, EOS]) for _ in range(40)], recipe.batching, 1)
-    tried = trial(recipe, batches, (20, 20), "cpu", processes)
-    assert set(seen) == {share}
-    assert drawn == [0.5] * sum(seen)
-    assert tried.tokens == trial(recipe, batches, (20, 20), "cpu").tokens, "of the whole update"
+    result = trial(recipe, batches, (20, 20), "cpu", processes)
+    assert set(sizes) == {share}
+    assert probabilities == [0.5] * sum(sizes)
+    assert result.tokens == trial(recipe, batches, (20, 20), "cpu").tokens, "of the whole update"
 
 
 @pytest.mark.parametrize("fits", [("small",), ()])
-def test_what_does_not_fit_in_memory_is_passed_over(monkeypatch: pytest.MonkeyPatch, fits: tuple[str, ...]) -> None:
+def test_sizes_that_do_not_fit_in_memory_are_passed_over(
+    monkeypatch: pytest.MonkeyPatch, fits: tuple[str, ...]
+) -> None:
     recipes = _recipes()
 
-    def narrow(recipe: Recipe, *others: Any) -> Trial:
+    def limited(recipe: Recipe, *others: Any) -> Trial:
         if not any(recipe is recipes[name] for name in fits):
             raise MemoryError
         return trial(recipe, *others)
 
-    monkeypatch.setattr("regard.training.budget.trial", narrow)
+    monkeypatch.setattr("regard.training.budget.trial", limited)
     batches = BatchStream([Example([4, EOS], [5, EOS])], recipes["small"].batching, 1)
     if fits:
         choice = choose(1000.0, recipes, batches, (20, 20), "cpu")
@@ -125,8 +132,8 @@ def test_what_does_not_fit_in_memory_is_passed_over(monkeypatch: pytest.MonkeyPa
             choose(1000.0, recipes, batches, (20, 20), "cpu")
 
 
-def test_a_script_without_pieces_is_refused_with_the_reason() -> None:
-    vocabulary = _Spells("abcdefghijklmnopqrstuvwxyz")
+def test_a_script_without_tokens_is_refused_with_the_reason() -> None:
+    vocabulary = _Letters("abcdefghijklmnopqrstuvwxyz")
     with pytest.raises(DataError) as raised:
         check_scripts(["나는 집에 간다", "hello"], vocabulary, "the source side")
     (cause,) = raised.value.causes
@@ -136,4 +143,4 @@ def test_a_script_without_pieces_is_refused_with_the_reason() -> None:
 
 
 def test_a_few_foreign_names_are_not_refused() -> None:
-    check_scripts(["hello world " * 30, "나"], _Spells("abcdefghijklmnopqrstuvwxyz"), "the source side")
+    check_scripts(["hello world " * 30, "나"], _Letters("abcdefghijklmnopqrstuvwxyz"), "the source side")

@@ -1,4 +1,4 @@
-"""What a long run keeps of the batches that it has seen."""
+"""Memory of a long run: caches of past batch shapes stay small."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_batches_of_many_shapes_take_little_memory() -> None:
     assert float(done.stdout) < 200
 
 
-def test_what_the_user_has_set_holds() -> None:
+def test_cache_sizes_that_the_user_set_hold() -> None:
     line = [sys.executable, "-c", "import os, regard.training; print(os.environ['LRU_CACHE_CAPACITY'])"]
     for given, wanted in ({}, "64"), ({"LRU_CACHE_CAPACITY": "7"}, "7"):
         rest = {name: value for name, value in os.environ.items() if name != "LRU_CACHE_CAPACITY"}

@@ -1,4 +1,4 @@
-"""Killed at any instant and resumed, a run ends with the weights of one that nothing ever happened to, to the bit."""
+"""A run that is killed at any instant and resumed ends with the weights of an uninterrupted one, bit for bit."""
 
 from __future__ import annotations
 
@@ -34,48 +34,48 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
-def test_killed_at_random_instants_it_ends_as_if_it_never_was(
+def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(
     data: Path, tmp_path: Path, encoder: str, decoder: str
 ) -> None:
     if encoder == "timm":
         pytest.importorskip("timm", reason="the extra `vision` is not installed")
     kills = 20 if (encoder, decoder) == PAIRS[0] else 1
-    whole, hurt = tmp_path / "whole", tmp_path / "hurt"
+    whole, killed_run = tmp_path / "whole", tmp_path / "killed"
     finished(command(*arguments(data, whole, encoder, decoder, **BEHAVIOUR)))
     times = [line["time"] for line in read(whole / "journal.jsonl")]
     length = times[-1] - times[0]
-    chance = random.Random(encoder + decoder)
+    generator = random.Random(encoder + decoder)
     # A checkpoint after every update, so that most of the instants lie within the writing of one.
-    options = arguments(data, hurt, encoder, decoder, **BEHAVIOUR, checkpoint_minutes=0)
+    options = arguments(data, killed_run, encoder, decoder, **BEHAVIOUR, checkpoint_minutes=0)
     killed = 0
     for _ in range(2 * kills):
         if killed == kills:
             break
-        killed += _killed(_line(options, hurt), hurt, chance, length / (2 * kills))
+        killed += _killed(_line(options, killed_run), killed_run, generator, length / (2 * kills))
     assert killed == kills, "the run ended before it could be killed often enough"
-    finished(_line(options, hurt))
-    for (name, ours), theirs in zip(weights_of(hurt).items(), weights_of(whole).values(), strict=True):
+    finished(_line(options, killed_run))
+    for (name, ours), theirs in zip(weights_of(killed_run).items(), weights_of(whole).values(), strict=True):
         assert ours.keys() == theirs.keys()
         for tensor in ours:
             assert torch.equal(ours[tensor], theirs[tensor]), f"{name}: {tensor}"
-    assert last_losses(hurt) == last_losses(whole)
+    assert last_losses(killed_run) == last_losses(whole)
 
 
 def _line(options: list[str], run: Path) -> list[str]:
-    """To begin, or to go on where a run is there already."""
+    """The command that starts the run, or resumes it if it exists."""
     return command("train", "--out", str(run), "--resume") if (run / "train.toml").exists() else command(*options)
 
 
-def _killed(line: list[str], run: Path, chance: random.Random, span: float) -> bool:
-    """Whether it was still running when it was killed: some time after it began to train, or at any time before."""
+def _killed(line: list[str], run: Path, generator: random.Random, span: float) -> bool:
+    """Kill a run some time after it began to train, or at any time before; return whether it was still running."""
     journal = run / "journal.jsonl"
     before = journal.stat().st_size if journal.exists() else 0
     process = subprocess.Popen(line, stderr=subprocess.DEVNULL)
-    at_work = chance.random() < 0.8
-    if at_work:
+    training = generator.random() < 0.8
+    if training:
         while process.poll() is None and (journal.stat().st_size if journal.exists() else 0) <= before:
             time.sleep(0.01)
-    time.sleep(chance.uniform(0, span if at_work else 3))
+    time.sleep(generator.uniform(0, span if training else 3))
     if process.poll() is not None:
         return False
     os.kill(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Reading ahead changes nothing but when items are made: the same items, in order, and their errors in their places."""
+"""Prefetching changes only when items are made: the same items in order, and errors in their places."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 
 from regard.training.prefetch import Prefetcher
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 
 
-def readers() -> int:
-    """How many threads are reading ahead."""
+def threads() -> int:
+    """The number of prefetching threads."""
     return sum(thread.name == "prefetch" for thread in threading.enumerate())
 
 
 class Made(Iterator[int]):
-    """Counts without end, and tells how far it is."""
+    """Counts without end, and knows how far it is."""
 
     def __init__(self) -> None:
         self.count, self._counted = 0, threading.Condition()
@@ -29,14 +29,14 @@ class Made(Iterator[int]):
             self._counted.notify_all()
             return self.count - 1
 
-    def comes_to(self, count: int, within: float = PATIENCE) -> bool:
-        """Whether so many are made before patience ends."""
+    def comes_to(self, count: int, within: float = TIMEOUT) -> bool:
+        """Return whether so many are made in time."""
         with self._counted:
             return self._counted.wait_for(lambda: self.count >= count, within)
 
 
 class Broken(Exception):
-    """What is raised while an item is made."""
+    """Raised while an item is made."""
 
 
 def broken(after: int) -> Iterator[int]:
@@ -89,13 +89,13 @@ def test_an_error_comes_where_its_item_would(after: int) -> None:
         assert [next(stream) for _ in range(after)] == list(range(after))
         with pytest.raises(Broken, match=f"after {after}"):
             next(stream)
-    assert readers() == 0
+    assert threads() == 0
 
 
 def test_an_error_leaves_the_block_as_itself() -> None:
     with pytest.raises(Broken, match="after 3"), Prefetcher(broken(3)) as stream:
         list(stream)
-    assert readers() == 0
+    assert threads() == 0
 
 
 def test_the_end_is_told_as_every_iterator_tells_it() -> None:
@@ -131,7 +131,7 @@ def test_after_the_end_it_is_still_the_end() -> None:
 def test_leaving_the_block_ends_the_thread() -> None:
     with Prefetcher([1, 2]) as stream:
         list(stream)
-    assert readers() == 0
+    assert threads() == 0
 
 
 @pytest.mark.parametrize("depth", [1, 3])
@@ -142,14 +142,14 @@ def test_leaving_the_block_ends_the_thread_when_the_queue_is_full(depth: int, ta
         for _ in range(taken):
             next(stream)
         assert made.comes_to(taken + depth + 1)
-    assert readers() == 0
+    assert threads() == 0
     assert made.count <= taken + depth + 2, "at most one more was begun while the block was left"
 
 
 def test_leaving_the_block_by_an_error_ends_the_thread() -> None:
     with pytest.raises(KeyError), Prefetcher(Made()):
         raise KeyError
-    assert readers() == 0
+    assert threads() == 0
 
 
 def test_leaving_the_block_waits_for_the_item_at_hand() -> None:
@@ -163,9 +163,9 @@ def test_leaving_the_block_waits_for_the_item_at_hand() -> None:
         yield 1
 
     with Prefetcher(slow()):
-        assert begun.wait(PATIENCE)
+        assert begun.wait(TIMEOUT)
     assert finished.is_set()
-    assert readers() == 0
+    assert threads() == 0
 
 
 def test_two_streams_do_not_meet() -> None:

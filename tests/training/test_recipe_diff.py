@@ -1,4 +1,4 @@
-"""A run that goes on with another recipe says what differs, and which value holds."""
+"""A run resumed with another recipe: the differences, and the value that holds."""
 
 from __future__ import annotations
 
@@ -15,49 +15,51 @@ def recipe(**changes: Any) -> Recipe:
     return Recipe.parse(merge(merge(preset("transformer-tiny"), data), changes), "the test")
 
 
-def test_nothing_changed_nothing_said() -> None:
+def test_equal_recipes_have_no_differences() -> None:
     before = recipe()
     assert reconcile(before, recipe()) == (before, [])
 
 
-def test_what_can_change_does() -> None:
-    found, said = reconcile(recipe(training={"updates": 10}), recipe(training={"updates": 20}, schedule={"warmup": 7}))
-    assert (found.training.updates, found.schedule.warmup) == (20, 7)
-    assert said == [
+def test_settings_that_may_change_do() -> None:
+    reconciled, differences = reconcile(
+        recipe(training={"updates": 10}), recipe(training={"updates": 20}, schedule={"warmup": 7})
+    )
+    assert (reconciled.training.updates, reconciled.schedule.warmup) == (20, 7)
+    assert differences == [
         "schedule.warmup was 2000 and is 7 now: 7 holds from here on",
         "training.updates was 10 and is 20 now: 20 holds from here on",
     ]
 
 
-def test_what_the_weights_were_made_for_stays() -> None:
-    now = recipe(model={"encoder": {"layers": 2}}, tokenizer={"size": 900}, search={"beam": 9}, training={"seed": 5})
-    found, said = reconcile(recipe(), now)
-    assert found == recipe()
-    assert [line.split(" ")[0] for line in said] == [
+def test_model_tokenizer_search_and_seed_stay() -> None:
+    after = recipe(model={"encoder": {"layers": 2}}, tokenizer={"size": 900}, search={"beam": 9}, training={"seed": 5})
+    reconciled, differences = reconcile(recipe(), after)
+    assert reconciled == recipe()
+    assert [line.split(" ")[0] for line in differences] == [
         "model.encoder.layers",
         "search.beam",
         "tokenizer.size",
         "training.seed",
     ]
-    assert "4 holds, the weights have that shape; for the other value train anew" in said[0]
+    assert "4 holds, the weights have that shape; for the other value train anew" in differences[0]
 
 
-def test_another_family_stays_out() -> None:
-    now = recipe(model={"decoder": {"kind": "recurrent", "size": 32}})
-    found, said = reconcile(recipe(), now)
-    assert found == recipe()
-    assert any(line.startswith("model.decoder.kind was 'transformer' and is 'recurrent' now") for line in said)
+def test_another_kind_of_decoder_is_refused() -> None:
+    after = recipe(model={"decoder": {"kind": "recurrent", "size": 32}})
+    reconciled, differences = reconcile(recipe(), after)
+    assert reconciled == recipe()
+    assert any(line.startswith("model.decoder.kind was 'transformer' and is 'recurrent' now") for line in differences)
 
 
-def test_what_the_run_chose_itself_is_no_difference() -> None:
+def test_values_that_auto_resolved_to_are_no_difference() -> None:
     before = recipe(training={"precision": "bfloat16"}, batching={"micro_batches": 2})
     assert reconcile(before, recipe()) == (before, [])
 
 
 def test_minutes_stay_the_updates_they_became() -> None:
     before = recipe(training={"updates": 1234})
-    found, said = reconcile(before, recipe(training={"minutes": 30.0}))
-    assert found == before
-    assert said == [
+    reconciled, differences = reconcile(before, recipe(training={"minutes": 30.0}))
+    assert reconciled == before
+    assert differences == [
         "training.minutes = 30 was turned into training.updates = 1234 when the run started: that holds",
     ]

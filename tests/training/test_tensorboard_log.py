@@ -1,4 +1,4 @@
-"""TensorBoard gets the journal's numbers, and is asked for only where it is wanted."""
+"""The TensorBoard log has the journal's numbers, and is written only if enabled."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from regard.training.tensorboard_log import with_tensorboard
 
 def test_the_numbers_arrive(tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="no tensorboard")
-    heard: list[tuple[str, dict[str, Any]]] = []
-    tell = with_tensorboard(lambda event, values: heard.append((event, values)), tmp_path, enabled=True)
-    tell("machine", {"threads": 2})
-    tell("train", {"update": 50, "loss": 3.5, "learning_rate": 0.1})
-    tell("valid", {"update": 50, "chrf": 40.0, "attention": {"decoder.layers.0.cross_attention": 1.25}})
-    assert [event for event, _ in heard] == ["machine", "train", "valid"]
-    found = accumulator.EventAccumulator(str(tmp_path / "board"))
-    found.Reload()
-    assert set(found.Tags()["scalars"]) == {
+    events: list[tuple[str, dict[str, Any]]] = []
+    report = with_tensorboard(lambda event, values: events.append((event, values)), tmp_path, enabled=True)
+    report("machine", {"threads": 2})
+    report("train", {"update": 50, "loss": 3.5, "learning_rate": 0.1})
+    report("valid", {"update": 50, "chrf": 40.0, "attention": {"decoder.layers.0.cross_attention": 1.25}})
+    assert [event for event, _ in events] == ["machine", "train", "valid"]
+    log = accumulator.EventAccumulator(str(tmp_path / "board"))
+    log.Reload()
+    assert set(log.Tags()["scalars"]) == {
         "train/loss",
         "train/learning_rate",
         "valid/chrf",
         "attention/decoder.layers.0.cross_attention",
     }
-    (event,) = found.Scalars("valid/chrf")
+    (event,) = log.Scalars("valid/chrf")
     assert (event.step, event.value) == (50, 40.0)
 
 
-def test_without_a_board_nothing_is_written(tmp_path: Path) -> None:
-    def first(event: str, values: dict[str, Any]) -> None: ...
+def test_disabled_nothing_is_written(tmp_path: Path) -> None:
+    def report(event: str, values: dict[str, Any]) -> None: ...
 
-    assert with_tensorboard(first, tmp_path, enabled=False) is first
+    assert with_tensorboard(report, tmp_path, enabled=False) is report
     assert not list(tmp_path.iterdir())
 
 

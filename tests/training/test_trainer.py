@@ -1,4 +1,4 @@
-"""A run: it resumes as if it had never stopped, keeps the best, stops when it should, and writes down what it did."""
+"""The trainer: resuming, best weights, early stopping, stop signals, checkpoints, journal, learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ SIDES = {
     "no_attention": {"kind": "no_attention", "size": 8, "embedding": 8, "dropout": 0.2},
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 8, "embedding": 8, "dropout": 0.2},
 }
-SEEING: dict[str, dict[str, Any]] = {
+VISION: dict[str, dict[str, Any]] = {
     "resnet": {"kind": "resnet", "width": 8, "depths": [1, 1], "size": 8, "dropout": 0.2},
     "frozen": {"kind": "resnet", "width": 8, "depths": [1], "size": 8, "norm": "batch", "freeze_backbone": True},
     "vit": {"kind": "vit", "patch_size": 4, "layers": 1, "size": 8, "heads": 2, "feedforward": 16, "dropout": 0.2},
 }
 TEXT = [kind for kind in ENCODERS if kind.reads == "text"]
 PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e in TEXT for d in DECODERS]
-PAIRS += [(encoder, decoder) for encoder in SEEING for decoder in ("recurrent", "transformer")]
+PAIRS += [(encoder, decoder) for encoder in VISION for decoder in ("recurrent", "transformer")]
 
 
 def _model_values(encoder: str, decoder: str) -> dict[str, Any]:
     attention = {"attention_size": 8} if decoder == "recurrent" else {}
-    return {"encoder": {**SIDES, **SEEING}[encoder], "decoder": {**SIDES[decoder], **attention}}
+    return {"encoder": {**SIDES, **VISION}[encoder], "decoder": {**SIDES[decoder], **attention}}
 
 
 def _recipe(encoder: str = "transformer", decoder: str = "transformer", **training: Any) -> Recipe:
     images, text = {"images": {"folder": "unread", "captions": "unread"}}, {"source": "unread", "target": "unread"}
     values = {
-        "data": images if encoder in SEEING else text,
+        "data": images if encoder in VISION else text,
         "model": _model_values(encoder, decoder),
         "batching": {"tokens": 32},
         "schedule": {"peak": 1e-2, "warmup": 4},
@@ -69,24 +69,25 @@ def _loss(model: Model) -> dict[str, float]:
     return {"loss": total, "chrf": total, "bleu": 0.0}
 
 
-class _Seen(BatchPlan):
-    """Pictures of several sizes in place of sentences, two captions for each."""
+class _ImagePlan(BatchPlan):
+    """Images of several sizes in place of sentences, two captions for each."""
 
     def batch(self) -> TrainingBatch:
         captions = [example for example in self.examples for _ in range(2)]
-        chance = [torch.Generator().manual_seed(line) for line in self.indices]
-        pixels = [torch.rand(3, 6 + line % 3, 8, generator=own) for line, own in zip(self.indices, chance, strict=True)]
-        read, (source, keep) = collate(captions), pad_images(pixels)
-        return TrainingBatch(source, keep, read.target_in, read.target_out, read.tokens, list(self.indices))
+        generators = [torch.Generator().manual_seed(line) for line in self.indices]
+        lines = zip(self.indices, generators, strict=True)
+        pixels = [torch.rand(3, 6 + line % 3, 8, generator=generator) for line, generator in lines]
+        text, (source, keep) = collate(captions), pad_images(pixels)
+        return TrainingBatch(source, keep, text.target_in, text.target_out, text.tokens, list(self.indices))
 
     @property
     def tokens(self) -> int:  # type: ignore[override]
         return 2 * sum(len(example.target) for example in self.examples)
 
 
-class _Gallery(BatchStream):
-    def plans(self, place: Position) -> Iterator[tuple[Position, BatchPlan]]:
-        return ((after, _Seen(plan.examples, plan.indices)) for after, plan in super().plans(place))
+class _ImageStream(BatchStream):
+    def plans(self, position: Position) -> Iterator[tuple[Position, BatchPlan]]:
+        return ((after, _ImagePlan(plan.examples, plan.indices)) for after, plan in super().plans(position))
 
 
 def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss, batches: int = 1) -> Trainer:
@@ -95,18 +96,18 @@ def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss, batches: int =
     examples = [Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS]) for i in range(40)]
     folder.mkdir(parents=True, exist_ok=True)
     settings = BatchingSettings(tokens=32, micro_batches=batches)
-    kind = _Gallery if recipe.model.encoder.reads == "images" else BatchStream
+    kind = _ImageStream if recipe.model.encoder.reads == "images" else BatchStream
     return Trainer(model, kind(examples, settings, 1), recipe, folder, validate)
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str, decoder: str) -> None:
-    more = {"encoder_rate": 0.3, "doubly_stochastic": 0.5} if encoder in SEEING else {}
+    more = {"encoder_rate": 0.3, "doubly_stochastic": 0.5} if encoder in VISION else {}
     whole = _trainer(_recipe(encoder, decoder, **more), tmp_path / "whole")
     initial = {name: weight.clone() for name, weight in named_weights(whole.model).items()}
     whole.run()
-    _trainer(_recipe(encoder, decoder, updates=7, **more), tmp_path / "cut").run()
-    resumed = _trainer(_recipe(encoder, decoder, **more), tmp_path / "cut")
+    _trainer(_recipe(encoder, decoder, updates=7, **more), tmp_path / "stopped").run()
+    resumed = _trainer(_recipe(encoder, decoder, **more), tmp_path / "stopped")
     torch.manual_seed(99)  # the state of the generator comes from the checkpoint, not from here
     assert resumed.resume()
     resumed.run()
@@ -116,76 +117,76 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str,
     assert whole.progress.tokens == resumed.progress.tokens
     assert whole.progress.position == resumed.progress.position
     for name, weight in named_weights(whole.model).items():
-        still = "running" in name or (encoder == "frozen" and "backbone" in name)
-        assert torch.equal(weight, initial[name]) == still, name
+        unchanged = "running" in name or (encoder == "frozen" and "backbone" in name)
+        assert torch.equal(weight, initial[name]) == unchanged, name
 
 
 @pytest.mark.parametrize(
     ("encoder", "share"), [("transformer", "all"), ("transformer", "target"), ("resnet", "target")]
 )
-def test_the_encoder_learns_at_its_own_rate(tmp_path: Path, encoder: str, share: str) -> None:
-    """The first step of Adam is as long as the rate, whatever the gradient."""
+def test_the_encoder_has_its_own_learning_rate(tmp_path: Path, encoder: str, share: str) -> None:
+    """The first step of Adam is as long as the learning rate, whatever the gradient."""
     recipe = _recipe(encoder, updates=1, encoder_rate=0.1, max_grad_norm=0.0, ema_decay=0.0, weight_decay=0.0)
     recipe = recipe.with_values(model={**recipe.model.model_dump(), "share": share})
     trainer = _trainer(recipe, tmp_path)
     before = {name: weight.clone() for name, weight in named_weights(trainer.model).items()}
     trainer.run()
-    length = learning_rate(recipe.schedule, 1, 8)
+    rate = learning_rate(recipe.schedule, 1, 8)
     for name, weight in named_weights(trainer.model).items():
         if name.endswith("key.bias"):  # no weight depends on it
             continue
         alone = name.startswith("encoder") and not (share == "all" and "embedding" in name)
         steps = (weight - before[name]).abs()
-        assert float(steps.max()) == pytest.approx(length * (0.1 if alone else 1.0), rel=0.05), name
+        assert float(steps.max()) == pytest.approx(rate * (0.1 if alone else 1.0), rel=0.05), name
 
 
-def test_the_batches_of_an_update_weigh_every_piece_alike(tmp_path: Path) -> None:
+def test_micro_batches_weigh_every_token_alike(tmp_path: Path) -> None:
     trainers = [_trainer(_recipe(updates=1), tmp_path / str(n), batches=n) for n in (1, 3)]
-    whole, cut = trainers
+    whole, split = trainers
     examples = whole.batches.examples[:9]
-    for trainer, plans in ((whole, [examples]), (cut, [examples[:2], examples[2:3], examples[3:]])):
-        batches = [(collate(some), "key") for some in plans]
+    for trainer, plans in ((whole, [examples]), (split, [examples[:2], examples[2:3], examples[3:]])):
+        batches = [(collate(plan), "key") for plan in plans]
         trainer.model.eval()  # without dropout
         trainer.updater.workers.gradients(batches, sum(batch.tokens for batch, _ in batches))
-    for one, other in zip(whole.model.parameters(), cut.model.parameters(), strict=True):
-        torch.testing.assert_close(one.grad, other.grad)
+    for a, b in zip(whole.model.parameters(), split.model.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad)
 
 
-def test_the_best_weights_are_those_of_the_best_look(tmp_path: Path) -> None:
-    seen: list[dict[str, torch.Tensor]] = []
+def test_the_best_weights_are_those_of_the_best_validation(tmp_path: Path) -> None:
+    validated: list[dict[str, torch.Tensor]] = []
 
     def validate(model: Model) -> dict[str, float]:
-        seen.append({name: weight.clone() for name, weight in named_weights(model).items()})
-        return {"loss": 1.0, "chrf": [10.0, 30.0, 20.0][len(seen) - 1], "bleu": 0.0}
+        validated.append({name: weight.clone() for name, weight in named_weights(model).items()})
+        return {"loss": 1.0, "chrf": [10.0, 30.0, 20.0][len(validated) - 1], "bleu": 0.0}
 
     outcome = _trainer(_recipe(), tmp_path, validate).run()
     assert outcome.progress.best_update == 10
     kept = load_tensors(tmp_path / "model.safetensors")
-    assert all(torch.equal(kept[name], seen[1][name]) for name in kept)
+    assert all(torch.equal(kept[name], validated[1][name]) for name in kept)
 
 
 def test_of_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
-    """BLEU and chrF of a young model are 0 for many looks, in which it gets better all the same."""
-    looks = iter([(3.0, 0.0), (2.0, 0.0), (2.5, 0.0), (4.0, 10.0), (1.0, 5.0)])
+    """BLEU and chrF of a young model are 0 for many validations, in which its loss falls."""
+    results = iter([(3.0, 0.0), (2.0, 0.0), (2.5, 0.0), (4.0, 10.0), (1.0, 5.0)])
 
     def validate(_: Model) -> dict[str, float]:
-        loss, chrf = next(looks)
+        loss, chrf = next(results)
         return {"loss": loss, "chrf": chrf, "bleu": 0.0}
 
-    found = []
+    progresses = []
     for updates in (5, 10, 15, 20, 25):
         trainer = _trainer(_recipe(updates=updates), tmp_path, validate)
         trainer.resume()
         progress = trainer.run().progress
-        found.append((progress.best_update, progress.validations_since_best, progress.best_loss))
-    assert found == [(5, 0, 3.0), (10, 0, 2.0), (10, 1, 2.0), (20, 0, 4.0), (20, 1, 4.0)]
+        progresses.append((progress.best_update, progress.validations_since_best, progress.best_loss))
+    assert progresses == [(5, 0, 3.0), (10, 0, 2.0), (10, 1, 2.0), (20, 0, 4.0), (20, 1, 4.0)]
 
 
-def test_a_look_without_a_loss_is_not_the_best(tmp_path: Path) -> None:
-    looks = iter([(math.nan, 0.0), (2.0, 0.0), (math.nan, 9.0)])
+def test_a_validation_without_a_loss_is_not_the_best(tmp_path: Path) -> None:
+    results = iter([(math.nan, 0.0), (2.0, 0.0), (math.nan, 9.0)])
 
     def validate(_: Model) -> dict[str, float]:
-        loss, chrf = next(looks)
+        loss, chrf = next(results)
         return {"loss": loss, "chrf": chrf, "bleu": 0.0}
 
     outcome = _trainer(_recipe(), tmp_path, validate).run()
@@ -206,29 +207,29 @@ def test_scores_of_another_kind_are_not_compared(tmp_path: Path) -> None:
     assert (progress.best, progress.best_update, progress.best_by) == (-3.0, 15, "loss")
 
 
-def test_a_place_in_data_that_are_no_more_is_the_next_epoch(tmp_path: Path) -> None:
+def test_a_position_beyond_the_data_is_the_next_epoch(tmp_path: Path) -> None:
     trainer = _trainer(_recipe(), tmp_path)
     after, _ = next(iter(trainer.batches.plans(Position(3, 7, 2))))
     first, _ = next(iter(trainer.batches.plans(Position(4))))
     assert after == first
 
 
-class _Narrow(GradientWorkers):
-    """Has room for so many sentences at a time, and finds out when some have been computed."""
+class _LittleMemory(GradientWorkers):
+    """Has memory for `capacity` sentences at a time, and runs out of it after some have been computed."""
 
-    room = 1
+    capacity = 1
 
     def gradients(self, batches: Any, tokens: int) -> Any:
         super().gradients(batches[:1], tokens)
-        held = torch.zeros(1)
-        _Narrow.seen.append((max(len(batch.source) for batch, _ in batches), weakref.ref(held)))
+        tensor = torch.zeros(1)
+        _LittleMemory.seen.append((max(len(batch.source) for batch, _ in batches), weakref.ref(tensor)))
         self.model_zeroed()
-        if _Narrow.seen[-1][0] > self.room:
+        if _LittleMemory.seen[-1][0] > self.capacity:
             raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory\nmore")
         return super().gradients(batches, tokens)
 
     def model_zeroed(self) -> None:
-        assert all(ref() is None for _, ref in _Narrow.seen[:-1]), "the failed pass is still held"
+        assert all(ref() is None for _, ref in _LittleMemory.seen[:-1]), "tensors of the failed pass are alive"
         for replica in self._replicas:
             replica.zero_grad(set_to_none=True)
 
@@ -236,19 +237,22 @@ class _Narrow(GradientWorkers):
 
 
 def test_batches_that_do_not_fit_are_halved_until_they_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    still = {"encoder": {**SIDES["transformer"], "dropout": 0.0}, "decoder": {**SIDES["transformer"], "dropout": 0.0}}
-    plain, wanted = (_recipe(updates=3, halve_batches=yes).with_values(model=still) for yes in (False, True))
+    no_dropout = {
+        "encoder": {**SIDES["transformer"], "dropout": 0.0},
+        "decoder": {**SIDES["transformer"], "dropout": 0.0},
+    }
+    plain, wanted = (_recipe(updates=3, halve_batches=yes).with_values(model=no_dropout) for yes in (False, True))
     whole = _trainer(plain, tmp_path / "whole")
     whole.run()
-    _Narrow.seen.clear()
-    monkeypatch.setattr("regard.training.updater.GradientWorkers", _Narrow)
-    narrow = _trainer(wanted, tmp_path / "narrow")
-    narrow.run()
-    assert max(size for size, _ in _Narrow.seen) > 1
-    assert narrow.progress.batch_parts > 1
+    _LittleMemory.seen.clear()
+    monkeypatch.setattr("regard.training.updater.GradientWorkers", _LittleMemory)
+    little = _trainer(wanted, tmp_path / "little")
+    little.run()
+    assert max(size for size, _ in _LittleMemory.seen) > 1
+    assert little.progress.batch_parts > 1
     for name, weight in named_weights(whole.model).items():
         if not name.endswith("key.bias"):  # no loss depends on it, and Adam follows the rounding
-            torch.testing.assert_close(named_weights(narrow.model)[name], weight, rtol=1e-3, atol=1e-5)
+            torch.testing.assert_close(named_weights(little.model)[name], weight, rtol=1e-3, atol=1e-5)
     with pytest.raises(
         TrainingError, match=r"update 1: out of memory .*there is no checkpoint yet.*halve_batches=true"
     ):
@@ -256,11 +260,13 @@ def test_batches_that_do_not_fit_are_halved_until_they_do(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("where", ["torch.optim.AdamW.step", "regard.training.trainer.Trainer._save_weights"])
-def test_memory_may_lack_elsewhere_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-    def lacking(*_: Any) -> None:
+def test_out_of_memory_outside_the_batches_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def fail(*_: Any) -> None:
         raise torch.OutOfMemoryError("there are 3 bytes left")
 
-    monkeypatch.setattr(where, lacking)
+    monkeypatch.setattr(where, fail)
     with pytest.raises(
         TrainingError, match=r"out of memory \(there are 3 bytes left\) outside the batches of an update"
     ):
@@ -272,7 +278,7 @@ def test_weights_that_cannot_be_written_leave_the_old_ones(tmp_path: Path, monke
     save_tensors(path, {"a": torch.ones(2)})
     before = path.read_bytes()
     (tmp_path / "other").touch()
-    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode, "whoever may read the rest may read it"
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode, "it has the permissions of other files"
 
     def full(*_: Any) -> None:
         raise SafetensorError("I/O error: No space left on device")
@@ -280,22 +286,22 @@ def test_weights_that_cannot_be_written_leave_the_old_ones(tmp_path: Path, monke
     monkeypatch.setattr("regard.model_folder.save_file", full)
     with pytest.raises(OSError, match="No space left on device"):
         save_tensors(path, {"a": torch.zeros(2)})
-    assert [each.name for each in tmp_path.iterdir() if each.suffix] == [path.name]
+    assert [file.name for file in tmp_path.iterdir() if file.suffix] == [path.name]
     assert path.read_bytes() == before
 
 
-def test_validation_sees_the_average_and_training_goes_on_from_the_weights(tmp_path: Path) -> None:
-    looks = []
+def test_validation_uses_the_moving_average_and_training_the_weights(tmp_path: Path) -> None:
+    averaged = []
 
     def validate(model: Model) -> dict[str, float]:
-        looks.append(
+        averaged.append(
             all(torch.equal(trainer.ema.weights[name], weight) for name, weight in named_weights(model).items())
         )
-        return {"loss": 1.0, "chrf": float(len(looks)), "bleu": 0.0}
+        return {"loss": 1.0, "chrf": float(len(averaged)), "bleu": 0.0}
 
     trainer = _trainer(_recipe(ema_decay=0.9), tmp_path, validate)
     trainer.run()
-    assert looks == [True, True, True]
+    assert averaged == [True, True, True]
     kept = load_tensors(tmp_path / "model.safetensors")
     assert all(torch.equal(kept[name], trainer.ema.weights[name]) for name in kept)
     assert any(
@@ -332,7 +338,7 @@ def test_updates_and_minutes_exclude_each_other() -> None:
         _recipe(updates=5, minutes=1.0)
 
 
-def test_a_gradient_that_is_no_number_stops_the_run_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_gradient_that_is_nan_stops_the_run_and_changes_nothing(tmp_path: Path) -> None:
     trainer = _trainer(_recipe(), tmp_path)
     with torch.no_grad():
         trainer.model.decoder.output.bias.fill_(math.nan)
@@ -356,7 +362,7 @@ def test_a_signal_finishes_the_step_and_saves(tmp_path: Path) -> None:
     assert _trainer(_recipe(), tmp_path).resume()
 
 
-def test_a_run_stopped_before_its_first_look_can_be_used(tmp_path: Path) -> None:
+def test_a_run_stopped_before_its_first_validation_can_be_used(tmp_path: Path) -> None:
     trainer = _trainer(_recipe(validate_every=100), tmp_path)
     step, trainer.signal = trainer._update, None
 
@@ -381,11 +387,11 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
     (folders[0] / "state.json").write_text("{")
     with pytest.raises(TrainingError, match="no checkpoint can be read"):
         _trainer(_recipe(), tmp_path).resume()
-    told = [line["problem"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "damaged"]
-    assert len(told) == 1, f"of the last one nobody says that another follows: {told}"
+    problems = [line["problem"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "damaged"]
+    assert len(problems) == 1, f"the last one is not reported as followed by another: {problems}"
 
 
-def test_a_damaged_checkpoint_pushes_no_whole_one_out(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_does_not_displace_others(tmp_path: Path) -> None:
     _trainer(_recipe(), tmp_path).run()
     folder = tmp_path / "checkpoints"
     (folder / "update-00000012" / "model.safetensors").write_bytes(b"damaged")
@@ -402,11 +408,11 @@ def test_a_checkpoint_is_not_written_twice(tmp_path: Path, monkeypatch: pytest.M
     """Were the second write cut off, the run could be without any."""
     saved, save = list[int](), Checkpoints.save
 
-    def watched(self: Checkpoints, update: int, *others: Any) -> None:
+    def spy(self: Checkpoints, update: int, *others: Any) -> None:
         saved.append(update)
         save(self, update, *others)
 
-    monkeypatch.setattr(Checkpoints, "save", watched)
+    monkeypatch.setattr(Checkpoints, "save", spy)
     _trainer(_recipe(), tmp_path).run()
     again = _trainer(_recipe(), tmp_path)
     assert again.resume()
@@ -414,18 +420,18 @@ def test_a_checkpoint_is_not_written_twice(tmp_path: Path, monkeypatch: pytest.M
     assert saved == [5, 10, 12]
 
 
-def test_a_checkpoint_takes_the_place_of_another(tmp_path: Path) -> None:
+def test_a_checkpoint_replaces_one_of_the_same_update(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, 1)
     own = {"model": {"weight": torch.zeros(2)}}
     for number in (1, 2):
         checkpoints.save(3, {"model": {"weight": torch.full((2,), float(number))}}, {"number": number})
-    found = checkpoints.load(own, pytest.fail)
-    assert found is not None
-    assert found[1] == {"number": 2}
+    loaded = checkpoints.load(own, pytest.fail)
+    assert loaded is not None
+    assert loaded[1] == {"number": 2}
     assert [path.name for path in tmp_path.iterdir()] == ["update-00000003"]
 
 
-def test_a_full_disk_under_the_shares_of_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_under_a_sharded_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = CheckpointException("save", {0: (OSError(28, "No space left on device"), None)})  # type: ignore[dict-item]
     monkeypatch.setattr("regard.training.checkpoint.save_sharded", Mock(side_effect=full))
     checkpoints = Checkpoints(tmp_path, 1, World(sharded=True))
@@ -434,7 +440,7 @@ def test_a_full_disk_under_the_shares_of_several_processes(tmp_path: Path, monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_finished_run_is_looked_at_once(tmp_path: Path) -> None:
+def test_a_finished_run_is_validated_once(tmp_path: Path) -> None:
     _trainer(_recipe(), tmp_path).run()
     before = (tmp_path / "checkpoints" / "update-00000012" / "state.json").read_bytes()
     again = _trainer(_recipe(), tmp_path)
@@ -444,7 +450,7 @@ def test_a_finished_run_is_looked_at_once(tmp_path: Path) -> None:
     assert (tmp_path / "checkpoints" / "update-00000012" / "state.json").read_bytes() == before
 
 
-def test_a_run_that_died_before_its_first_checkpoint_tells_nothing_twice(tmp_path: Path) -> None:
+def test_a_run_that_died_before_its_first_checkpoint_has_no_event_twice(tmp_path: Path) -> None:
     _trainer(_recipe(), tmp_path).run()
     shutil.rmtree(tmp_path / "checkpoints")
     again = _trainer(_recipe(), tmp_path)
@@ -453,13 +459,13 @@ def test_a_run_that_died_before_its_first_checkpoint_tells_nothing_twice(tmp_pat
     assert [line["update"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"] == [5, 10, 12]
 
 
-def test_one_process_a_folder(tmp_path: Path) -> None:
+def test_one_process_trains_in_a_folder(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with lock_run(run):
         assert run.is_dir()
         with pytest.raises(UsageError, match="run: another process is training in it"), lock_run(run):
             pass
-    assert not run.exists(), "an empty folder says nothing"
+    assert not run.exists(), "an empty folder is removed"
     with lock_run(run):
         (run / "something").touch()
     with lock_run(run):
@@ -467,7 +473,7 @@ def test_one_process_a_folder(tmp_path: Path) -> None:
     assert (run / "something").exists()
 
 
-def test_the_journal_says_what_happened(tmp_path: Path) -> None:
+def test_the_journal_has_every_event(tmp_path: Path) -> None:
     trainer = _trainer(_recipe(), tmp_path)
     trainer.run()
     lines = read(tmp_path / "journal.jsonl")

@@ -1,4 +1,4 @@
-"""Several processes train as one does: the same updates, the same loss, the same weights."""
+"""Data-parallel training: several processes have the updates, loss and weights of one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from regard.training.distributed import World, join_processes
 from regard.training.journal import read
 
 BEHAVIOUR = {"updates": 12, "validate_every": 6, "log_every": 3, "precision": "float32"}
-STILL = {"model.encoder.dropout": 0, "model.decoder.dropout": 0}
+NO_DROPOUT = {"model.encoder.dropout": 0, "model.decoder.dropout": 0}
 
 
 @pytest.fixture(scope="module")
@@ -35,29 +35,29 @@ def alone(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _more(data: Path) -> list[str]:
-    """Nothing is dropped, and attention is guided: that too is shared."""
-    return [f"--alignments={data / 'train.align'}", *(f"--set={key}={value}" for key, value in STILL.items())]
+    """No dropout, and guided attention, whose loss is shared too."""
+    return [f"--alignments={data / 'train.align'}", *(f"--set={key}={value}" for key, value in NO_DROPOUT.items())]
 
 
 @pytest.mark.parametrize("sharded", [False, True])
-def test_two_workers_are_one(data: Path, alone: Path, tmp_path: Path, sharded: bool) -> None:
+def test_two_processes_equal_one(data: Path, alone: Path, tmp_path: Path, sharded: bool) -> None:
     run = tmp_path / "run"
     options = arguments(data, run, "transformer", "recurrent", **BEHAVIOUR, sharded=sharded)
-    said = finished(torchrun(2, *options, *_more(data)))
-    assert said.count("training ended after 12 updates") == 1, "one process tells"
-    assert ("weights split over them" in said) == sharded
+    stderr = finished(torchrun(2, *options, *_more(data)))
+    assert stderr.count("training ended after 12 updates") == 1, "one process reports"
+    assert ("weights split over them" in stderr) == sharded
     for ours, theirs in zip(last_losses(run), last_losses(alone), strict=True):
         assert ours == pytest.approx(theirs, rel=1e-5)
-    told = [[line["guided"] for line in read(each / "journal.jsonl") if "guided" in line] for each in (run, alone)]
-    assert told[0] == pytest.approx(told[1], rel=1e-4)
-    assert len(told[0]) == 4
+    guided = [[line["guided"] for line in read(r / "journal.jsonl") if "guided" in line] for r in (run, alone)]
+    assert guided[0] == pytest.approx(guided[1], rel=1e-4)
+    assert len(guided[0]) == 4
     ours, theirs = (load_file(folder / "model.safetensors") for folder in (run, alone))
     for name in theirs:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
 
 
-def test_layers_that_one_worker_leaves_out(data: Path, tmp_path: Path) -> None:
-    """Each batch leaves out others, and each worker has one batch: gradients are added up all the same."""
+def test_layers_that_one_process_leaves_out(data: Path, tmp_path: Path) -> None:
+    """Each micro-batch drops other layers, and each process has one micro-batch: gradients are summed all the same."""
     runs = [tmp_path / "one", tmp_path / "two"]
     more = [*_more(data), "--set=model.encoder.layers=3", "--set=model.encoder.layer_dropout=0.5"]
     options = [arguments(data, run, "transformer", "recurrent", **BEHAVIOUR, sharded=run is runs[1]) for run in runs]
@@ -70,22 +70,22 @@ def test_layers_that_one_worker_leaves_out(data: Path, tmp_path: Path) -> None:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
 
 
-def test_a_run_becomes_sharded_and_whole_again(data: Path, alone: Path, tmp_path: Path) -> None:
+def test_a_run_becomes_sharded_and_unsharded_again(data: Path, alone: Path, tmp_path: Path) -> None:
     run, more = tmp_path / "run", {**BEHAVIOUR, "updates": 4}
     finished(command(*arguments(data, run, "transformer", "recurrent", **more), *_more(data)))
     split = ["train", "--out", str(run), "--resume", "--set=training.updates=8", "--set=training.sharded=true"]
     assert "resuming from update 4" in finished(torchrun(2, *split))
-    said = finished(
+    stderr = finished(
         command("train", "--out", str(run), "--resume", "--set=training.updates=12")
     )  # alone, still asked to
-    assert "resuming from update 8" in said
+    assert "resuming from update 8" in stderr
     ours, theirs = (load_file(folder / "model.safetensors") for folder in (run, alone))
     for name in theirs:
         torch.testing.assert_close(ours[name], theirs[name], rtol=1e-4, atol=1e-5)
 
 
 def test_layers_are_gathered_one_at_a_time(data: Path, tmp_path: Path) -> None:
-    """R-Drop computes each layer twice before it goes backward; own outputs once more, without a gradient."""
+    """R-Drop computes each layer twice before the backward pass; scheduled sampling once more, without a gradient."""
     more = {"updates": 6, "validate_every": 3, "log_every": 3, "precision": "float32"}
     more |= {"rdrop": 1.0, "scheduled_sampling": 0.5, "scheduled_sampling_ramp": 1}
     runs = [tmp_path / "one", tmp_path / "two"]
@@ -100,29 +100,29 @@ def test_layers_are_gathered_one_at_a_time(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_worker_dies_and_the_run_completes(data: Path, tmp_path: Path) -> None:
-    whole, hurt = tmp_path / "whole", tmp_path / "hurt"
+def test_a_process_dies_and_the_run_completes(data: Path, tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
     behaviour = {**BEHAVIOUR, "updates": 150, "validate_every": 50}
     finished(torchrun(2, *arguments(data, whole, "transformer", "transformer", **behaviour)))
-    options = arguments(data, hurt, "transformer", "transformer", **behaviour, checkpoint_minutes=0)
+    options = arguments(data, killed, "transformer", "transformer", **behaviour, checkpoint_minutes=0)
     process = subprocess.Popen(torchrun(2, *options, restarts=2), stderr=subprocess.PIPE, text=True)
-    while not any(line["event"] == "train" for line in read(hurt / "journal.jsonl")):
-        assert process.poll() is None, "it ended before a worker could be killed"
+    while not any(line["event"] == "train" for line in read(killed / "journal.jsonl")):
+        assert process.poll() is None, "it ended before a process could be killed"
         time.sleep(0.05)
     os.kill(_workers(process.pid)[-1], signal.SIGKILL)
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said[-3000:]
-    assert "resuming from update" in said
-    ours, theirs = weights_of(hurt), weights_of(whole)
+    _, stderr = process.communicate(timeout=300)
+    assert process.returncode == 0, stderr[-3000:]
+    assert "resuming from update" in stderr
+    ours, theirs = weights_of(killed), weights_of(whole)
     for name in theirs:
         for tensor in theirs[name]:
             assert torch.equal(ours[name][tensor], theirs[name][tensor]), f"{name}: {tensor}"
 
 
 def _workers(torchrun: int) -> list[int]:
-    """The processes that it started."""
-    found = subprocess.run(["pgrep", "-P", str(torchrun)], capture_output=True, text=True, check=True)
-    return [int(line) for line in found.stdout.split()]
+    """The ids of the processes that torchrun started."""
+    done = subprocess.run(["pgrep", "-P", str(torchrun)], capture_output=True, text=True, check=True)
+    return [int(line) for line in done.stdout.split()]
 
 
 def test_more_processes_than_batches_are_refused(data: Path, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_refused_run_is_not_resumed_by_a_restart(data: Path, alone: Path, tmp_
     assert (run / "journal.jsonl").read_bytes() == before
 
 
-def test_alone_there_is_nothing_to_share() -> None:
+def test_a_single_process_has_everything() -> None:
     world = World()
     assert world.is_main
     assert list(world.share("abc")) == [0, 1, 2]
@@ -154,10 +154,10 @@ def test_alone_there_is_nothing_to_share() -> None:
         [4.0],
     )
     world.barrier()
-    with join_processes("cpu") as (found, device):
-        assert (found, device) == (world, "cpu")
+    with join_processes("cpu") as (joined, device):
+        assert (joined, device) == (world, "cpu")
 
 
-def test_each_worker_has_its_share() -> None:
+def test_each_process_has_its_share() -> None:
     shares = [list(World(rank, 3).share(range(7))) for rank in range(3)]
     assert shares == [[0, 3, 6], [1, 4], [2, 5]]

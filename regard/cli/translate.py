@@ -91,8 +91,7 @@ def translate(
         return
     arguments = {"nbest": nbest, "alignments": alignments, **search}
     translator = ChunkTranslator(lines.name, OutputFormat(format == "jsonl", nbest), arguments, parser)
-    conditions = {**arguments, **{name: context.params[name] for name in CONDITIONS}}
-    conditions |= {"engine": engine, "device": device}
+    conditions = arguments | {name: context.params[name] for name in CONDITIONS} | {"engine": engine, "device": device}
     with (
         _open_output(runs, output, resume, conditions) as sink,
         _workers(translator, make, 1 if lines.typed else workers, threads) as pool,

@@ -1,4 +1,4 @@
-"""The lineage written with torch.nn alone, trained in a plain loop, in float32 or under bfloat16 autocast."""
+"""The lineage in plain torch.nn, trained in a plain loop, in float32 or under bfloat16 autocast."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shapes import VOCABULARY
 
 
 def main() -> None:
-    """Train until the recorder has seen enough."""
+    """Train until the recorder ends the process."""
     options, recorder = start("plain_lineage")
     import torch
 

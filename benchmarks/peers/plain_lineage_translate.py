@@ -1,4 +1,4 @@
-"""The lineage written with torch.nn alone, with the weights of a Regard folder: greedily, 64 sentences together."""
+"""The lineage in plain torch.nn, with the weights of a Regard folder: greedy search, batches of 64 sentences."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _translator(options: TranslationOptions) -> Translate:
     from peers.plain_models import fill, for_decoding, plain, write
 
     steps = options.forced
-    assert steps is not None, "the plain one writes a number of tokens that is given"
+    assert steps is not None, "the plain model decodes a fixed number of tokens: give --forced"
     tokens = json.loads((options.folder / "tokens.json").read_text("utf-8"))
     ids, model = {token: i for i, token in enumerate(tokens)}, plain(options.model, len(tokens))
     fill(model, options.model, load_file(options.folder / "regard" / "model.safetensors"))

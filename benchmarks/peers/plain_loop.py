@@ -1,7 +1,7 @@
-"""A training loop as one would write it with PyTorch alone, for models that come without one.
+"""A plain PyTorch training loop, for models that come without one.
 
-Adam as transformers' own Trainer takes it (fused), batches of sentences of nearly the same length, clipping, and a
-warmed-up rate.
+Fused Adam, as in transformers' own Trainer, batches of sentences of similar length, gradient clipping, and a learning
+rate with warm-up.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["loop"]
 
 
 def loop(options: Options, recorder: Recorder, model: Any, first: int, logits: Callable[[Any, Any, Any], Any]) -> None:
-    """Train until the recorder has seen enough.
+    """Train until the recorder ends the process.
 
-    `logits` is given source, which of it may be read, and the target behind its piece `first`: (B, S), (B, S), (B, T).
+    `logits` takes the source (B, S), its keep mask (B, S), and the target (B, T), shifted by one behind token `first`.
     """
     import torch
     from torch.nn.utils.rnn import pad_sequence
@@ -40,10 +40,10 @@ def loop(options: Options, recorder: Recorder, model: Any, first: int, logits: C
         source, target = (padded([side[i] for i in batch]) for side in (sources, targets))
         keep = source.ne(PAD)
         recorder.add(counts_of(keep, target.ne(PAD)))
-        before = torch.cat([torch.full((len(batch), 1), first), target[:, :-1]], 1)
+        target_in = torch.cat([torch.full((len(batch), 1), first), target[:, :-1]], 1)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bfloat16):
-            said = logits(source, keep, before)
-        loss = criterion(said.float().flatten(0, 1), target.flatten())
+            outputs = logits(source, keep, target_in)
+        loss = criterion(outputs.float().flatten(0, 1), target.flatten())
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -52,11 +52,11 @@ def loop(options: Options, recorder: Recorder, model: Any, first: int, logits: C
 
 
 def _batches(sources: list[list[int]], targets: list[list[int]]) -> Iterator[list[int]]:
-    """Indices of sentences of nearly the same length, without end; the longer padded side of a batch fills it."""
-    chance = random.Random(1)
+    """Yield batches of indices of similar length, endlessly; TOKENS limits the longer padded side of a batch."""
+    generator = random.Random(1)
     sizes = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
     while True:
-        order = chance.sample(range(len(sources)), len(sources))
+        order = generator.sample(range(len(sources)), len(sources))
         order.sort(key=lambda i: (len(targets[i]), len(sources[i])))
         batches: list[list[int]] = [[]]
         longest = 0
@@ -66,5 +66,5 @@ def _batches(sources: list[list[int]], targets: list[list[int]]) -> Iterator[lis
                 batches.append([])
                 longest = sizes[i]
             batches[-1].append(i)
-        chance.shuffle(batches)
+        generator.shuffle(batches)
         yield from batches

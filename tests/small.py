@@ -27,15 +27,15 @@ PAIRS = [(e.model_fields["kind"].default, d.model_fields["kind"].default) for e 
 SIDES: dict[str, dict[str, Any]] = {
     "transformer": {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feedforward": 16, "dropout": 0.0},
     "recurrent": {"kind": "recurrent", "size": 16, "embedding": 16, "dropout": 0.0},
-    "plain": {"kind": "no_attention", "size": 16, "embedding": 16, "dropout": 0.0},
+    "no_attention": {"kind": "no_attention", "size": 16, "embedding": 16, "dropout": 0.0},
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16, "dropout": 0.0},
 }
 
-FRAME = ImageSizeSettings(height=12, width=20, cell=4)  # how the captioner sees pictures
+FRAME = ImageSizeSettings(height=12, width=20, cell=4)  # image size of the captioner
 
 
 def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer", end: float = 0.0) -> Path:
-    """Write a model folder; `end` is how fond the model is of ending."""
+    """Write a model folder with random weights; `end` is the output bias of end of sentence."""
     torch.manual_seed(5)
     tokenizer_settings = TokenizerSettings()
     tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)
@@ -45,7 +45,7 @@ def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer
         for parameter in model.parameters():
             parameter.mul_(1.5)
         model.decoder.output.bias[EOS] = end
-        if decoder == "convolutional":  # it is fond of single bytes, which may be control characters
+        if decoder == "convolutional":  # it prefers single bytes, which may be control characters
             bytes_ = [tokenizer.target._processor.is_byte(i) for i in range(len(tokenizer.target))]
             model.decoder.output.bias[torch.tensor(bytes_)] = -10.0
     settings = FolderSettings(
@@ -59,7 +59,7 @@ def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer
 
 
 def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
-    """A captioner with random weights: a residual network whose cells are 4 pixels a side, and a decoder."""
+    """Write a captioner with random weights: a ResNet with cells of 4 × 4 pixels, and a decoder."""
     torch.manual_seed(7)
     tokenizer_settings = TokenizerSettings()
     tokenizer = Tokenizer.train(SENTENCES, SENTENCES, tokenizer_settings)

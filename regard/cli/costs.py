@@ -1,4 +1,4 @@
-"""regard costs: what each kind of layer costs, by formula, counted and measured."""
+"""The command `regard costs`: complexity of each kind of layer, by formula, counted and measured."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["costs"]
 Row = tuple[str, ...]
 NOTES = (
     "operations: multiply-adds of a forward pass",
-    "in sequence: products of which each waits for the one before",
-    "longest path: layers until the last position hears from the first, times the products of each in sequence",
+    "in sequence: longest chain of matrix products, each of which needs the one before",
+    "longest path: layers until the last output depends on the first input, times the products in sequence of each",
     "time: of a forward pass on this machine, the best of several",
-    "memory: what a forward pass keeps for the backward one, without weights",
+    "memory: saved by a forward pass for the backward pass, without weights",
 )
 
 
 @app.command()
 def costs(
     n: Annotated[int, typer.Option(min=64, max=2048, help="Positions of the layer.")] = 512,
-    d: Annotated[int, typer.Option(min=16, max=8192, help="Numbers at each position.")] = 256,
+    d: Annotated[int, typer.Option(min=16, max=8192, help="Size of the vector at each position.")] = 256,
     format: Annotated[Literal["text", "json"], typer.Option(help="For people or for programs.")] = "text",
     out: Annotated[Path | None, typer.Option(help="Draw time and memory too: .html, .svg or .png.")] = None,
     threads: Annotated[int, typer.Option(min=1, max=1024, help="Processor threads to measure with.")] = 1,
@@ -42,7 +42,7 @@ def costs(
     """Count and measure one layer of each kind: operations, steps in sequence, the longest path, time and memory.
 
     This is table 1 of "Attention is all you need", each entry found by running the layers that models are made of,
-    beside the formula. Time and memory are measured from a quarter of n and d to four times as much.
+    beside the formula. Time and memory are measured from a quarter of n and d to four times n and d.
     """
     setup_process(None, quiet, debug)
     from regard.lessons.costs import Sizes, measure
@@ -50,27 +50,29 @@ def costs(
     from regard.visualisation.saving import SUFFIXES
 
     if out is not None and out.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--out {out}: a picture is written as {', '.join(SUFFIXES)}")
+        raise UsageError(f"--out {out}: a figure is written as {', '.join(SUFFIXES)}")
     sizes = Sizes(n, d).at()
     if sizes.d != d:
-        say(f"d is {sizes.d}: sizes are cut into four heads")
-    found = measure(sizes, threads=threads, said=lambda name: say(f"counting and measuring: {name}"))
+        say(f"d is {sizes.d}: attention has four heads, which must divide it")
+    measured = measure(sizes, threads=threads, progress=lambda name: say(f"counting and measuring: {name}"))
     if out is not None:
-        save(_chart(found, sizes), out)
+        save(_chart(measured, sizes), out)
         say(f"wrote {out}")
     if format == "json":
-        typer.echo(json.dumps({"sizes": asdict(sizes), "layers": [asdict(cost) for cost in found]}, ensure_ascii=False))
+        typer.echo(
+            json.dumps({"sizes": asdict(sizes), "layers": [asdict(cost) for cost in measured]}, ensure_ascii=False)
+        )
         return
-    typer.echo(_text(found, sizes))
+    typer.echo(_text(measured, sizes))
 
 
-def _text(found: list[Cost], sizes: Sizes) -> str:
+def _text(layer_costs: list[Cost], sizes: Sizes) -> str:
     """Two tables: what is counted, and what is measured."""
     counted: list[Row] = [
         ("layer", "operations", "counted", "n^", "d^", "in sequence", "", "n^", "longest path", "", "n^")
     ]
     measured: list[Row] = [("layer", "time", "ms", "n^", "d^", "memory", "MiB", "n^", "d^")]
-    for cost in found:
+    for cost in layer_costs:
         formulas = cost.formulas
         counted.append(
             (
@@ -92,14 +94,14 @@ def _text(found: list[Cost], sizes: Sizes) -> str:
         [
             f"one layer over n = {sizes.n} positions of d = {sizes.d} numbers; "
             f"k = {sizes.k} positions in a kernel, r = {sizes.r} neighbours",
-            "n^, d^: the exponent that fits what was found, and in brackets that of the formula",
+            "n^, d^: fitted exponent, and in brackets that of the formula",
             "",
             *_columns(counted, left=(0, 1, 2, 5, 8)),
             "",
             *_columns(measured, left=(0, 1, 5)),
             "",
             *NOTES,
-            *[f"{_projections(cost, sizes)} nd² more" for cost in found if cost.projections][:1],
+            *[f"{_projections(cost, sizes)} nd² more" for cost in layer_costs if cost.projections][:1],
         ]
     )
 
@@ -132,7 +134,7 @@ def _columns(rows: list[Row], left: tuple[int, ...]) -> list[str]:
     ]
 
 
-def _chart(found: list[Cost], sizes: Sizes) -> Chart:
+def _chart(layer_costs: list[Cost], sizes: Sizes) -> Chart:
     """Time and memory against n and against d."""
     from regard.visualisation import Chart, Panel, Series
 
@@ -145,8 +147,8 @@ def _chart(found: list[Cost], sizes: Sizes) -> Chart:
                     tuple((x, max(y * times, 1e-6)) for x, y in cost.curves[f"{what} {axis}"]),
                     label=f"{cost.growth[f'{what} {axis}']:.2f}",
                 )
-                for cost in found
+                for cost in layer_costs
             )
             panels.append(Panel(f"{what}, {unit}", f"{axis}, at {other}", series))
     caption = "Time of a forward pass, and memory it keeps for the backward one. At a line's end its exponent."
-    return Chart("Cost of one layer", tuple(panels), caption, scale="log", columns=2, table=_text(found, sizes))
+    return Chart("Cost of one layer", tuple(panels), caption, scale="log", columns=2, table=_text(layer_costs, sizes))

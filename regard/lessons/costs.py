@@ -1,7 +1,7 @@
-"""What each kind of layer costs: table 1 of Vaswani et al. 2017, counted by running the layers themselves.
+"""Cost of each kind of layer: complexity table 1 of Vaswani et al. 2017, counted by running the layers.
 
-A layer here is what stands between positions: attention is counted from its queries, keys and values to its answers,
-as in the paper, and its projections beside it. Operations are multiply-adds.
+As in the paper, attention is counted from its queries, keys and values to its weighted values, and its projections
+separately. Operations are multiply-adds.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from regard.shapes import Float, Tensor
 __all__ = ["KINDS", "Cost", "Kind", "Sizes", "growth", "measure"]
 
 HEADS = 4
-SPREAD = (0.25, 0.5, 1, 2, 4)
+MULTIPLES = (0.25, 0.5, 1, 2, 4)
 """Time and memory are measured at these multiples of n, and of d."""
-NARROW = 8
-"""Size of the vectors where only the way of a signal is followed."""
+PATH_SIZE = 8
+"""Vector size for counting path lengths."""
 Run = Callable[[], Tensor]
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of one layer: n positions of d numbers; kernels of k positions; r neighbours, itself among them."""
+    """Sizes of one layer: n positions of d numbers; kernels of k positions; r neighbours, itself included."""
 
     n: int
     d: int
@@ -47,47 +47,47 @@ class Sizes:
     r: int = 17
 
     def at(self, n: int | float | None = None, d: int | float | None = None) -> Sizes:
-        """The same with another length or size."""
+        """Return these sizes with another length or vector size."""
         return Sizes(max(2, round(n or self.n)), max(HEADS, round((d or self.d) / HEADS) * HEADS), self.k, self.r)
 
 
-class Layer(nn.Module):
-    """One layer as the models have it, and its part that lies between positions."""
+class MeasuredLayer(nn.Module):
+    """One layer of a model, and the part of it that works across positions."""
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
         raise NotImplementedError
 
     def between(self, x: Float[Tensor, "B S D"]) -> tuple[list[Tensor], Run]:
-        """What it starts from, and the run from there to its answers; the whole layer, where there is no such part."""
+        """Return the inputs and the run of the part across positions; by default that is the whole layer."""
         return [x], lambda: self(x)
 
 
-class SelfAttention(Layer):
-    """Every position reads all, or its r neighbours."""
+class SelfAttention(MeasuredLayer):
+    """Self-attention to all positions, or to r neighbours."""
 
     score_class: type[ScaledDot] = ScaledDot
 
     def __init__(self, sizes: Sizes, neighbours: int | None = None) -> None:
         super().__init__()
-        self.read = Attention("encoder", sizes.d, sizes.d, sizes.d, HEADS)
-        self.read.score = self.score_class(HEADS, sizes.d // HEADS)
+        self.attention = Attention("encoder", sizes.d, sizes.d, sizes.d, HEADS)
+        self.attention.score = self.score_class(HEADS, sizes.d // HEADS)
         self.window = None if neighbours is None else (neighbours - 1) // 2
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        return self.read(x, self.read.prepare(x, x), window=self.window)  # type: ignore[no-any-return]
+        return self.attention(x, self.attention.prepare(x, x), window=self.window)  # type: ignore[no-any-return]
 
     def between(self, x: Float[Tensor, "B S D"]) -> tuple[list[Tensor], Run]:
         with torch.no_grad():
-            query, memory = self.read.query(x), self.read.prepare(x, x)
+            query, memory = self.attention.query(x), self.attention.prepare(x, x)
 
-        def answer() -> Tensor:
-            return self.read.attend(query, memory, window=self.window)
+        def run() -> Tensor:
+            return self.attention.attend(query, memory, window=self.window)
 
-        return [query, memory.keys, memory.values], answer
+        return [query, memory.keys, memory.values], run
 
 
-class _InTheOpen(ScaledDot):
-    """A scaled dot product that does not say that it is one, so that no fused kernel takes it over."""
+class _UnfusedScaledDot(ScaledDot):
+    """Scaled dot product without `as_dot`, so that the fused kernel is not used."""
 
     def as_dot(self, query: Tensor) -> None:  # type: ignore[override]  # noqa: ARG002
         return None
@@ -96,14 +96,14 @@ class _InTheOpen(ScaledDot):
         return torch.matmul(query / math.sqrt(self.size), prepared.transpose(-1, -2))
 
 
-class KeptSelfAttention(SelfAttention):
-    """The same without the fused kernel: scores and weights are made, and kept for learning, as in the paper."""
+class UnfusedSelfAttention(SelfAttention):
+    """Self-attention without the fused kernel: the weights are formed and kept for backward, as in the paper."""
 
-    score_class = _InTheOpen
+    score_class = _UnfusedScaledDot
 
 
-class Recurrent(Layer):
-    """A GRU in one direction; its gates are set to carry on, or what comes from far would vanish before it is seen."""
+class Recurrent(MeasuredLayer):
+    """Unidirectional GRU whose update gates are biased to keep the state, or distant gradients would vanish."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -115,8 +115,8 @@ class Recurrent(Layer):
         return run_rnn(self.network, GRU, x, None)[0]
 
 
-class Convolution(Layer):
-    """A gated convolution with as many neighbours before as after; its weights are put together beforehand."""
+class Convolution(MeasuredLayer):
+    """Gated convolution centred on each position, with its weight norm folded beforehand."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -124,18 +124,18 @@ class Convolution(Layer):
         linear = nn.Linear(sizes.k * sizes.d, 2 * sizes.d)
         linear.weight = nn.Parameter(self.gated.linear.weight.detach())
         self.gated.linear = linear  # type: ignore[assignment]
-        self.around = (0, 0, (sizes.k - 1) // 2, sizes.k // 2)
+        self.padding = (0, 0, (sizes.k - 1) // 2, sizes.k // 2)
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
-        return self.gated(F.pad(x, self.around))  # type: ignore[no-any-return]
+        return self.gated(F.pad(x, self.padding))  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of layer and what is said of it, in n, d, k and r."""
+    """A kind of layer and its formulas in n, d, k and r."""
 
     name: str
-    layer: Callable[[Sizes], Layer]
+    layer: Callable[[Sizes], MeasuredLayer]
     operations: str
     memory: str
     sequential: str
@@ -144,7 +144,7 @@ class Kind:
 
 KINDS: tuple[Kind, ...] = (
     Kind("self-attention", SelfAttention, "n²d", "nd", "1", "1"),
-    Kind("self-attention, weights kept", KeptSelfAttention, "n²d", "n²", "1", "1"),
+    Kind("self-attention, weights kept", UnfusedSelfAttention, "n²d", "n²", "1", "1"),
     Kind("recurrent", Recurrent, "nd²", "nd", "n", "n"),
     Kind("convolutional", Convolution, "knd²", "knd", "1", "n/k"),
     Kind("restricted self-attention", lambda sizes: SelfAttention(sizes, sizes.r), "rnd", "nd", "1", "n/r"),
@@ -153,16 +153,16 @@ KINDS: tuple[Kind, ...] = (
 
 @dataclass(frozen=True)
 class Cost:
-    """What one layer costs, counted and measured."""
+    """Cost of one layer, counted and measured."""
 
     name: str
     formulas: dict[str, str]
-    operations: int  # multiply-adds between positions
-    projections: int  # multiply-adds of what each position does by itself
-    factor: float  # counted operations over the formula's
-    sequential: int  # products of which each waits for the one before
-    layers: int  # until the last position hears from the first
-    path: int  # products on the way
+    operations: int  # multiply-adds across positions
+    projections: int  # multiply-adds of each position by itself
+    factor: float  # counted operations divided by the formula's
+    sequential: int  # longest chain of matrix products
+    layers: int  # until the last output depends on the first input
+    path: int  # layers times sequential
     seconds: float
     memory: int  # bytes kept from forward to backward
     growth: dict[str, float]  # "time n": the exponent of n that fits the measured times
@@ -173,47 +173,47 @@ class Cost:
 def measure(
     sizes: Sizes,
     kinds: Sequence[Kind] = KINDS,
-    patience: float = 0.05,
+    min_seconds: float = 0.05,
     threads: int = 1,
-    said: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> list[Cost]:
-    """The costs of every kind of layer at these sizes. `patience`: seconds to spend on each time that is measured."""
+    """Measure every kind of layer at these sizes. `min_seconds`: time to spend on each timing."""
     costs, before = [], torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             for kind in kinds:
-                said(kind.name)
-                costs.append(_cost(kind, sizes, patience))
+                progress(kind.name)
+                costs.append(_cost(kind, sizes, min_seconds))
     finally:
         torch.set_num_threads(before)
     return costs
 
 
 def growth(points: Iterable[tuple[float, float]]) -> float:
-    """The exponent e of y ∝ xᵉ that fits best: the slope of a straight line through the logarithms."""
+    """Fit the exponent e of y ∝ xᵉ: the slope of the regression line through the logarithms."""
     logs = [(math.log(x), math.log(max(y, 1e-12))) for x, y in points]
     mean_x, mean_y = (sum(log[axis] for log in logs) / len(logs) for axis in (0, 1))
     return sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum((x - mean_x) ** 2 for x, _ in logs)
 
 
-def _cost(kind: Kind, sizes: Sizes, patience: float) -> Cost:
+def _cost(kind: Kind, sizes: Sizes, min_seconds: float) -> Cost:
     curves: dict[str, list[tuple[float, float]]] = {}
     for axis in ("n", "d"):
-        many = [sizes.at(**{axis: getattr(sizes, axis) * times}) for times in SPREAD]
-        few = many[:3]
-        curves[f"operations {axis}"] = _curve(axis, few, lambda s: float(_operations(kind, s)[0]))
-        curves[f"time {axis}"] = _curve(axis, many, lambda s: _seconds(kind, s, patience))
-        curves[f"memory {axis}"] = _curve(axis, many, lambda s: float(_kept(kind, s)))
-    few = [sizes.at(n=sizes.n * times) for times in SPREAD[:3]]
-    curves["sequential n"] = _curve("n", few, lambda s: float(_chain(kind, s)))
-    curves["layers n"] = _curve("n", few, lambda s: float(_layers(kind, s)))
-    steps, layers = (curves[f"{what} n"] for what in ("sequential", "layers"))
-    curves["path n"] = [(n, deep * chain) for (n, chain), (_, deep) in zip(steps, layers, strict=True)]
+        all_sizes = [sizes.at(**{axis: getattr(sizes, axis) * times}) for times in MULTIPLES]
+        small_sizes = all_sizes[:3]
+        curves[f"operations {axis}"] = _curve(axis, small_sizes, lambda s: float(_operations(kind, s)[0]))
+        curves[f"time {axis}"] = _curve(axis, all_sizes, lambda s: _seconds(kind, s, min_seconds))
+        curves[f"memory {axis}"] = _curve(axis, all_sizes, lambda s: float(_saved_bytes(kind, s)))
+    small_sizes = [sizes.at(n=sizes.n * times) for times in MULTIPLES[:3]]
+    curves["sequential n"] = _curve("n", small_sizes, lambda s: float(_chain(kind, s)))
+    curves["layers n"] = _curve("n", small_sizes, lambda s: float(_layers(kind, s)))
+    steps, layers = (curves[f"{quantity} n"] for quantity in ("sequential", "layers"))
+    curves["path n"] = [(n, depth * chain) for (n, chain), (_, depth) in zip(steps, layers, strict=True)]
     between, whole = _operations(kind, sizes)
-    here = SPREAD.index(1)
-    formulas = {what: getattr(kind, what) for what in ("operations", "memory", "sequential", "path")}
+    middle = MULTIPLES.index(1)
+    formulas = {name: getattr(kind, name) for name in ("operations", "memory", "sequential", "path")}
     formulas["time"] = kind.operations
     return Cost(
         name=kind.name,
@@ -221,44 +221,44 @@ def _cost(kind: Kind, sizes: Sizes, patience: float) -> Cost:
         operations=between,
         projections=whole - between,
         factor=between / _value(kind.operations, sizes),
-        sequential=round(steps[here][1]),
-        layers=round(layers[here][1]),
-        path=round(curves["path n"][here][1]),
-        seconds=curves["time n"][here][1],
-        memory=round(curves["memory n"][here][1]),
+        sequential=round(steps[middle][1]),
+        layers=round(layers[middle][1]),
+        path=round(curves["path n"][middle][1]),
+        seconds=curves["time n"][middle][1],
+        memory=round(curves["memory n"][middle][1]),
         growth={name: growth(points) for name, points in curves.items()},
         expected={name: _exponent(formulas.get(name[:-2], "1"), name[-1]) for name in curves if name != "layers n"},
         curves=curves,
     )
 
 
-def _curve(axis: str, many: list[Sizes], value: Callable[[Sizes], float]) -> list[tuple[float, float]]:
-    return [(float(getattr(sizes, axis)), value(sizes)) for sizes in many]
+def _curve(axis: str, all_sizes: list[Sizes], value: Callable[[Sizes], float]) -> list[tuple[float, float]]:
+    return [(float(getattr(sizes, axis)), value(sizes)) for sizes in all_sizes]
 
 
 def _value(formula: str, sizes: Sizes) -> float:
-    """n²d and n/k in numbers."""
-    above, below = (math.prod(getattr(sizes, letter) for letter in part) for part in _letters(formula))
-    return float(above / below)
+    """Evaluate a formula such as n²d or n/k."""
+    numerator, denominator = (math.prod(getattr(sizes, letter) for letter in part) for part in _letters(formula))
+    return float(numerator / denominator)
 
 
 def _exponent(formula: str, letter: str) -> float:
-    above, below = _letters(formula)
-    return float(above.count(letter) - below.count(letter))
+    numerator, denominator = _letters(formula)
+    return float(numerator.count(letter) - denominator.count(letter))
 
 
 def _letters(formula: str) -> tuple[str, str]:
-    """What is multiplied and what it is divided by: n²d is nnd."""
-    above, _, below = formula.replace("n²", "nn").replace("d²", "dd").replace("1", "").partition("/")
-    return above, below
+    """Write numerator and denominator as letters: n²d is nnd."""
+    numerator, _, denominator = formula.replace("n²", "nn").replace("d²", "dd").replace("1", "").partition("/")
+    return numerator, denominator
 
 
 # --- counting, by running
 
 
 def _operations(kind: Kind, sizes: Sizes) -> tuple[int, int]:
-    """Multiply-adds between positions, and of the whole layer."""
-    layer, x = _made(kind, sizes)
+    """Count multiply-adds across positions, and of the whole layer."""
+    layer, x = _create(kind, sizes)
     _, run_between = layer.between(x)
     return _multiply_adds(run_between), _multiply_adds(lambda: layer(x))
 
@@ -273,31 +273,31 @@ _FLASH = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 
 
 def _flash_flops(query: Sequence[int], keys: Sequence[int], values: Sequence[int], *_: Any, **__: Any) -> int:
-    """Of the fused kernel on a CPU, which the counter does not know: two products."""
+    """Count the fused CPU kernel, which PyTorch's counter does not know: two matrix products."""
     R, H, T, E = query
     S, Ev = values[-2:]
-    assert keys[-2:] == torch.Size((S, E)), "a key for each value, as large as the query"
+    assert keys[-2:] == torch.Size((S, E)), "expected a key per value, of the size of the query"
     return 2 * R * H * T * S * (E + Ev)
 
 
 class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """The longest chain of products of which each needs the result of the one before."""
+    """Find the longest chain of matrix products in which each needs the result of the one before."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.longest = 0
-        self._after: dict[int, int] = {}  # storage → products on the way to what it holds
-        self._alive: list[Tensor] = []  # so that no storage takes the place of another
+        self._depth: dict[int, int] = {}  # storage → products in the chain up to it
+        self._alive: list[Tensor] = []  # so that no storage is reused
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         packet = func._overloadpacket
-        given = max((self._after.get(_storage(t), 0) for t in _tensors((args, kwargs))), default=0)
-        after = given + (packet in flop_registry or packet is _FLASH)
+        depth = max((self._depth.get(_storage(t), 0) for t in _tensors((args, kwargs))), default=0)
+        depth += packet in flop_registry or packet is _FLASH
         for tensor in _tensors(result):
-            self._after[_storage(tensor)] = max(after, self._after.get(_storage(tensor), 0))
+            self._depth[_storage(tensor)] = max(depth, self._depth.get(_storage(tensor), 0))
             self._alive.append(tensor)
-        self.longest = max(self.longest, after)
+        self.longest = max(self.longest, depth)
         return result
 
 
@@ -310,8 +310,8 @@ def _storage(tensor: Tensor) -> int:
 
 
 def _chain(kind: Kind, sizes: Sizes) -> int:
-    """Products of which each waits for the one before, however many could be done at once."""
-    layer, x = _made(kind, sizes.at(d=NARROW))
+    """Count the matrix products that must run in sequence."""
+    layer, x = _create(kind, sizes.at(d=PATH_SIZE))
     chain = _Chain()
     with torch.no_grad(), chain:
         layer(x)
@@ -319,8 +319,8 @@ def _chain(kind: Kind, sizes: Sizes) -> int:
 
 
 def _layers(kind: Kind, sizes: Sizes) -> int:
-    """How many layers, one on another, until the last output depends on the first input: where its gradient arrives."""
-    layer, x = _made(kind, sizes.at(d=NARROW))
+    """Count stacked layers until the last output depends on the first input, by gradients."""
+    layer, x = _create(kind, sizes.at(d=PATH_SIZE))
     reached = torch.zeros(sizes.n, dtype=torch.bool)
     reached[-1] = True
     for layers in itertools.count(1):
@@ -330,7 +330,7 @@ def _layers(kind: Kind, sizes: Sizes) -> int:
         if reached[0]:
             return layers
         assert reached.sum() > before.sum(), (
-            f"{kind.name}: the gradient does not get on from {int(before.sum())} positions"
+            f"{kind.name}: the gradient reaches {int(before.sum())} positions and no more"
         )
     raise AssertionError("counting does not end")
 
@@ -338,41 +338,41 @@ def _layers(kind: Kind, sizes: Sizes) -> int:
 # --- measuring
 
 
-def _seconds(kind: Kind, sizes: Sizes, patience: float) -> float:
-    """The best of several runs, since what else the machine does only adds to it; one thread is timed on its core."""
+def _seconds(kind: Kind, sizes: Sizes, min_seconds: float) -> float:
+    """Return the best time of several runs, since other load only adds; one thread is timed by its CPU time."""
     clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
-    layer, x = _made(kind, sizes)
+    layer, x = _create(kind, sizes)
     _, run_between = layer.between(x)
     times = list[float]()
     with torch.no_grad():
         run_between()
-        while not times or sum(times) < patience or (len(times) < 3 and sum(times) < 4 * patience):
-            begun = clock()
+        while not times or sum(times) < min_seconds or (len(times) < 3 and sum(times) < 4 * min_seconds):
+            start = clock()
             run_between()
-            times.append(clock() - begun)
+            times.append(clock() - start)
     return min(times)
 
 
-def _kept(kind: Kind, sizes: Sizes) -> int:
-    """Bytes that a forward pass keeps for its backward, without the weights."""
-    layer, x = _made(kind, sizes)
-    start, run_between = layer.between(x)
-    for tensor in start:
+def _saved_bytes(kind: Kind, sizes: Sizes) -> int:
+    """Count the bytes that a forward pass saves for its backward, without the weights."""
+    layer, x = _create(kind, sizes)
+    inputs, run_between = layer.between(x)
+    for tensor in inputs:
         tensor.requires_grad_()
     weights = {_storage(parameter) for parameter in layer.parameters()}
-    kept: dict[int, int] = {}
+    saved: dict[int, int] = {}
     alive = list[Tensor]()
 
-    def keep(tensor: Tensor) -> Tensor:
+    def save(tensor: Tensor) -> Tensor:
         if _storage(tensor) not in weights:
-            kept[_storage(tensor)] = tensor.untyped_storage().nbytes()
+            saved[_storage(tensor)] = tensor.untyped_storage().nbytes()
         alive.append(tensor)
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    with torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
         run_between()
-    return sum(kept.values())
+    return sum(saved.values())
 
 
-def _made(kind: Kind, sizes: Sizes) -> tuple[Layer, Tensor]:
+def _create(kind: Kind, sizes: Sizes) -> tuple[MeasuredLayer, Tensor]:
     return kind.layer(sizes), torch.randn(1, sizes.n, sizes.d)

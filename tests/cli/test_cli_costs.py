@@ -35,7 +35,7 @@ def test_the_table(regard: Command) -> None:
 
 def test_for_programs_and_as_pictures(regard: Command) -> None:
     done = regard("costs", "--n", 64, "--d", 18, "--format", "json", "--out", "costs.svg")
-    assert "d is 16: sizes are cut into four heads" in done.err
+    assert "d is 16: attention has four heads, which must divide it" in done.err
     told = json.loads(done.out)
     assert told["sizes"]["d"] == 16
     assert [layer["name"] for layer in told["layers"]] == NAMES
@@ -56,5 +56,5 @@ def test_other_pictures(regard: Command, name: str) -> None:
 
 
 def test_what_cannot_be_drawn_is_refused_before_counting(regard: Command) -> None:
-    regard.fails("costs", "--out", "costs.gif", status=2, because="a picture is written as .svg, .png, .html")
+    regard.fails("costs", "--out", "costs.gif", status=2, because="a figure is written as .svg, .png, .html")
     regard.fails("costs", "--n", 3, status=2, because="64")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws.models import make, pairs, pictures
+from laws.models import images, make, pairs
 
 from regard.data.vocabulary import EOS
 from regard.engine import BatchLimits, DecodeRequest, decode_requests, native, pack_model, why_not_packed
@@ -18,7 +18,7 @@ RNG = random.Random(5)
 SOURCES = [[*(RNG.randrange(4, 20) for _ in range(RNG.randrange(12))), EOS] for _ in range(23)]
 REQUESTS = [DecodeRequest(source, Task(id, 3 + id % 7)) for id, source in enumerate(SOURCES)]
 IMAGE_REQUESTS = [
-    DecodeRequest(pictures(len(request.source), seed=name).data[0], request.task)
+    DecodeRequest(images(len(request.source), seed=name).data[0], request.task)
     for name, request in enumerate(REQUESTS)
 ]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from laws.models import make, pairs, pictures
+from laws.models import images, make, pairs
 
 from regard.data.vocabulary import EOS
 from regard.engine import DecodeRequest, Engine, autotune, engine, native
@@ -20,7 +20,7 @@ from regard.search import Hypothesis, SearchSettings, Task
 
 REQUESTS = [DecodeRequest([4 + (i * k) % 14 for k in range(1 + i % 6)] + [EOS], Task(i, 4 + i % 6)) for i in range(40)]
 IMAGE_REQUESTS = [
-    DecodeRequest(pictures(len(request.source), seed=i).data[0], request.task) for i, request in enumerate(REQUESTS)
+    DecodeRequest(images(len(request.source), seed=i).data[0], request.task) for i, request in enumerate(REQUESTS)
 ]
 SETTINGS = SearchSettings(beam=3)
 

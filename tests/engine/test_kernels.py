@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from laws.models import READERS, alone, label, make, pairs, sentences, sources, targets, variants, widened
+from laws.models import READERS, alone, beam_rows, label, make, pairs, sentences, sources, targets, variants
 
 from regard.engine import PackedModel, native, pack_model, why_not_packed
 from regard.engine.packed_state import PackedState
@@ -61,7 +61,7 @@ def features_of(model: Any, batch: Batch, target: torch.Tensor, beams: int) -> t
     """Features of given targets, `beams` to a sentence."""
     with torch.inference_mode():
         source = model.encode(batch)
-        state = model.begin(source).select(widened(len(batch.data), beams))
+        state = model.begin(source).select(beam_rows(len(batch.data), beams))
         return torch.as_tensor(model.step(target, state, source)[0])
 
 

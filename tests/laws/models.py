@@ -78,7 +78,7 @@ def label(settings: Settings) -> str:
 def pairs(count: int = 4, share: str = "none", reads: Sequence[str] = ("text", "images")) -> list[Any]:
     """Every kind of encoder with every kind of decoder, and with each of them every variant of both at least once.
 
-    With those that read pictures only their own variants have turns: the decoders' have had theirs.
+    With those that read images only their own variants have turns: the decoders' have had theirs.
     """
     chosen = []
     kinds = [(kind, what) for what in reads for kind in READERS[what] if (what, share) != ("images", "all")]
@@ -129,31 +129,31 @@ def targets(rows: int, length: int, seed: int = 2, pieces: int = TARGET_PIECES) 
     return ids
 
 
-def pictures(*lengths: int, seed: int = 1) -> Batch:
-    """Random pictures of as many sizes as there are lengths, side by side."""
+def images(*lengths: int, seed: int = 1) -> Batch:
+    """Random images of as many sizes as there are lengths, side by side."""
     generator = torch.Generator().manual_seed(seed)
     sizes = [(n + 2, 1 + 3 * n % 11) for n in lengths]
     return Batch(*pad_images([torch.rand(3, Y, X, generator=generator) for Y, X in sizes]))
 
 
 def sources(settings: ModelSettings, *lengths: int, seed: int = 1, pieces: int = SOURCE_PIECES) -> Batch:
-    """What this model's encoder reads: sentences of these lengths, or pictures."""
+    """What this model's encoder reads: sentences of these lengths, or images."""
     if settings.encoder.reads == "images":
-        return pictures(*lengths, seed=seed)
+        return images(*lengths, seed=seed)
     return sentences(*lengths, seed=seed, pieces=pieces)
 
 
 def batched(settings: ModelSettings, examples: Sequence[Example]) -> TrainingBatch:
-    """Examples as a batch for this model: where it reads pictures, a picture in place of each source."""
+    """Examples as a batch for this model: where it reads images, a image in place of each source."""
     batch = collate(examples)
     if settings.encoder.reads == "text":
         return batch
-    pixels = [pictures(len(one.source), seed=sum(one.source)).data[0] for one in examples]
+    pixels = [images(len(one.source), seed=sum(one.source)).data[0] for one in examples]
     source, keep = pad_images(pixels)
     return replace(batch, source=source, source_keep=keep)
 
 
-def readable(model: Model, batch: Batch) -> Tensor:
+def entry_keep(model: Model, batch: Batch) -> Tensor:
     """Which entries of each source may be read: (B, S)."""
     with torch.no_grad():
         encoded = model.encoder(batch)
@@ -166,7 +166,7 @@ def entries(batch: Batch) -> list[int]:
     return [S] * B if batch.keep is None else batch.keep.sum(1).tolist()
 
 
-def real(batch: Batch) -> Tensor:
+def data_keep(batch: Batch) -> Tensor:
     """What of the data is real, in its own shape: (B, S) or (B, 1, Y, X)."""
     B, shape = len(batch.data), (batch.data.shape[1:2] if batch.data.dim() == 2 else (1, *batch.data.shape[2:]))
     return torch.ones(B, *shape, dtype=torch.bool) if batch.keep is None else batch.keep.view(B, *shape)
@@ -174,13 +174,13 @@ def real(batch: Batch) -> Tensor:
 
 def alone(batch: Batch, row: int) -> Batch:
     """One source of a batch, without its padding."""
-    kept = real(batch)[row]
+    kept = data_keep(batch)[row]
     if batch.data.dim() == 2:
         return Batch(batch.data[row : row + 1, : int(kept.sum())])
     return Batch(batch.data[row : row + 1, :, : int(kept[0].any(1).sum()), : int(kept[0].any(0).sum())])
 
 
-def together(batch: Batch, rows: Sequence[int]) -> Batch:
+def select_rows(batch: Batch, rows: Sequence[int]) -> Batch:
     """Some sources of a batch, with no more padding than they need."""
     ones = [alone(batch, row).data[0] for row in rows]
     return Batch(*(pad([one.tolist() for one in ones]) if batch.data.dim() == 2 else pad_images(ones)))
@@ -189,14 +189,14 @@ def together(batch: Batch, rows: Sequence[int]) -> Batch:
 def padded(batch: Batch, more: int) -> Batch:
     """The same sources with more padding."""
     sides = (0, more) if batch.data.dim() == 2 else (0, more, 0, more)
-    return Batch(F.pad(batch.data, sides), F.pad(real(batch), sides, value=False).flatten(1))
+    return Batch(F.pad(batch.data, sides), F.pad(data_keep(batch), sides, value=False).flatten(1))
 
 
-def strange(batch: Batch) -> Batch:
+def with_noise_in_padding(batch: Batch) -> Batch:
     """The same sources with something else where nothing may be read."""
     text = batch.data.dim() == 2
     other = torch.randint(0, EOS + 9, batch.data.shape) if text else torch.rand(batch.data.shape)
-    return Batch(torch.where(real(batch), batch.data, other), batch.keep)
+    return Batch(torch.where(data_keep(batch), batch.data, other), batch.keep)
 
 
 def repeated(batch: Batch, times: int) -> Batch:
@@ -204,7 +204,7 @@ def repeated(batch: Batch, times: int) -> Batch:
     return Batch(batch.data.expand(times, *batch.data.shape[1:]))
 
 
-def widened(rows: int, beams: int) -> Tensor:
+def beam_rows(rows: int, beams: int) -> Tensor:
     """The rows that give each sentence so many hypotheses."""
     return torch.arange(rows).repeat_interleave(beams)
 

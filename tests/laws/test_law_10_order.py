@@ -61,11 +61,11 @@ def test_reordered_patches_give_the_same_outputs_reordered_unless_there_are_posi
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
     patches, order = torch.rand(3, 6, 3, 4, 4), torch.stack([torch.randperm(6) for _ in range(3)])
 
-    def picture(some: torch.Tensor) -> Batch:
-        """Six patches a picture, in two rows of three."""
+    def image(some: torch.Tensor) -> Batch:
+        """Six patches a image, in two rows of three."""
         return Batch(some.view(3, 2, 3, 3, 4, 4).permute(0, 3, 1, 4, 2, 5).reshape(3, 3, 8, 12))
 
-    plain, shuffled = picture(patches), picture(patches.gather(1, order[:, :, None, None, None].expand_as(patches)))
+    plain, shuffled = image(patches), image(patches.gather(1, order[:, :, None, None, None].expand_as(patches)))
     one, other = model.encoder(plain), model.encoder(shuffled)
     wanted = one.outputs.gather(1, order[:, :, None].expand_as(one.outputs))
     assert one.grid == other.grid == (2, 3)

@@ -1,11 +1,11 @@
-"""Law 3: a target taken in step by step, in any portions, is the target taken in at once; states are values."""
+"""Law 3: step-by-step decoding, in any split of the target, equals one step over all of it; states are values."""
 
 import random
 
 import pytest
 import torch
 
-from laws.models import make, pairs, sources, targets, tensors_of, widened
+from laws.models import beam_rows, make, pairs, sources, targets, tensors_of
 from regard.models import ModelSettings
 
 T = 8
@@ -62,12 +62,12 @@ def test_a_state_follows_its_beams(settings: ModelSettings) -> None:
     """Rows repeated, reordered and dropped go on as if they had been so from the start."""
     model, batch, target = make(settings), sources(settings, 5, 1, 7), targets(6, T)
     source = model.encode(batch)
-    _, state = model.step(target[:, :3], model.begin(source).select(widened(3, 2)), source)
+    _, state = model.step(target[:, :3], model.begin(source).select(beam_rows(3, 2)), source)
     rows = torch.tensor([1, 1, 3, 2, 4, 4])
     further = targets(6, 2, seed=4)
     found, _ = model.step(further, state.select(rows), source)
     whole = torch.cat([target[rows, :3], further], 1)
-    wanted, _ = model.step(whole, model.begin(source).select(widened(3, 2)), source)
+    wanted, _ = model.step(whole, model.begin(source).select(beam_rows(3, 2)), source)
     torch.testing.assert_close(found, wanted[:, 3:], rtol=0, atol=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""Law 4 for whole models: greedy is a beam of one, a beam as wide as the space finds the best there is, beams share sources."""
+"""Law 4: greedy is a beam of one, a beam as wide as the space is exhaustive search, and beams share their source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from laws.models import make, pairs, sources, targets, widened
+from laws.models import beam_rows, make, pairs, sources, targets
 from laws.searching import Steer, beam, greedy, never, plain_greedy
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.models import Model, ModelSettings
@@ -204,7 +204,7 @@ def test_what_is_forbidden_is_never_written(settings: ModelSettings) -> None:
 def test_hypotheses_that_share_a_source_go_on_as_if_each_had_its_own(settings: ModelSettings) -> None:
     K, batch = 3, sources(settings, 5, 1, 7)
     model, target = make(settings), targets(3 * K, 6)
-    source, rows = model.encode(batch), widened(3, K)
+    source, rows = model.encode(batch), beam_rows(3, K)
     tiled = source.select(rows)
     shared, own = model.begin(source).select(rows), model.begin(tiled)
     for portion in target.split([1, 3, 2], 1):

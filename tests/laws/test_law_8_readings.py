@@ -1,4 +1,4 @@
-"""Law 8, of winners: what a search's result is said to have looked at is what its own teacher forcing reads."""
+"""Law 8 for search: the attention weights of a winner are those of teacher forcing with its own tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from laws.models import alone, make, pairs, readable, sources
+from laws.models import alone, entry_keep, make, pairs, sources
 from regard.attention import Attention, watch
 from regard.data.vocabulary import BOS
 from regard.models import Model, ModelSettings
@@ -41,7 +41,7 @@ def test_readings_of_winners_are_those_of_teacher_forcing_each_alone(
     rows = [alone(data, row) for row in range(len(batch))]
     read = force_decode(model, [row.data[0] if row.data.dim() == 4 else row.data[0].tolist() for row in rows], winners)
     assert min(map(len, winners)) >= 2
-    for own, ids, S, seen in zip(rows, winners, readable(model, data).sum(1).tolist(), read, strict=True):
+    for own, ids, S, seen in zip(rows, winners, entry_keep(model, data).sum(1).tolist(), read, strict=True):
         with watch(model) as wanted:
             features = model(own, torch.tensor([[BOS, *ids]]))
         assert set(seen.weights) == set(seen.roles) == set(wanted)
@@ -65,7 +65,7 @@ def test_padding_gets_exactly_nothing(settings: ModelSettings) -> None:
         model(data, targets)
     roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Attention)}
     for name, weights in heard.items():
-        for row, kept in enumerate(readable(model, data)):
+        for row, kept in enumerate(entry_keep(model, data)):
             if roles[name] != "decoder":
                 queries = kept if roles[name] == "encoder" else torch.ones(4, dtype=torch.bool)
                 assert float(weights[row][:, queries][..., ~kept].abs().sum()) == 0

@@ -59,7 +59,7 @@ def test_naming_colours_as_one_reads_is_learnt_and_the_attention_shows_it() -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", DECODERS, ids=lambda kind: kind.model_fields["kind"].default)
 @pytest.mark.parametrize("encoder", SEEING)
-def test_every_encoder_of_pictures_learns_with_every_decoder(encoder: str, kind: type[Settings]) -> None:
+def test_every_encoder_of_images_learns_with_every_decoder(encoder: str, kind: type[Settings]) -> None:
     decoder = sized(kind)
     plain = isinstance(decoder, NoAttentionDecoderSettings)
     decoder = decoder.with_values(size=128, layers=1) if plain else decoder

@@ -1,4 +1,4 @@
-"""Residual networks over pictures of many sizes: what is normalised, what is real, and where cells stand."""
+"""Residual networks over images of many sizes: what is normalised, what is real, and where cells stand."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from regard.layers.resnet import STEMS, FrozenBatchNorm, GroupNorm, ResNetBackbo
 
 
 def padded(*sizes: tuple[int, int], channels: int = 3) -> tuple[list[Tensor], Tensor, Tensor]:
-    pictures = [torch.randn(channels, Y, X) for Y, X in sizes]
-    pixels, keep = pad_images(pictures)
+    images = [torch.randn(channels, Y, X) for Y, X in sizes]
+    pixels, keep = pad_images(images)
     assert keep is not None
-    return pictures, pixels, keep.view(len(sizes), 1, *pixels.shape[2:])
+    return images, pixels, keep.view(len(sizes), 1, *pixels.shape[2:])
 
 
-def test_pictures_stand_side_by_side_with_zeros_around() -> None:
-    pictures, pixels, real = padded((2, 5), (4, 3))
+def test_images_stand_side_by_side_with_zeros_around() -> None:
+    images, pixels, real = padded((2, 5), (4, 3))
     assert pixels.shape == (2, 3, 4, 5)
-    for picture, row, kept in zip(pictures, pixels, real, strict=True):
-        _, Y, X = picture.shape
-        assert torch.equal(row[:, :Y, :X], picture)
+    for image, row, kept in zip(images, pixels, real, strict=True):
+        _, Y, X = image.shape
+        assert torch.equal(row[:, :Y, :X], image)
         assert int(kept.sum()) == Y * X
         assert float(row.masked_fill(kept, 0).abs().sum()) == 0
     same, keep = pad_images([torch.rand(3, 4, 5)] * 3)
@@ -42,16 +42,16 @@ def test_groups_have_sixteen_channels_or_all_there_are(channels: int, groups: in
     assert GroupNorm(24, 4).num_groups == 6
 
 
-def test_a_picture_is_normalised_over_what_is_real() -> None:
+def test_a_image_is_normalised_over_what_is_real() -> None:
     layer = GroupNorm(32)
     torch.nn.init.normal_(layer.weight)
     torch.nn.init.normal_(layer.bias)
-    pictures, pixels, real = padded((2, 5), (4, 3), (4, 5), channels=32)
+    images, pixels, real = padded((2, 5), (4, 3), (4, 5), channels=32)
     strange = torch.where(real, pixels, 100 * torch.randn_like(pixels))
     found = layer(strange, real)
-    for row, picture in enumerate(pictures):
-        _, Y, X = picture.shape
-        wanted = F.group_norm(picture[None], 2, layer.weight, layer.bias)
+    for row, image in enumerate(images):
+        _, Y, X = image.shape
+        wanted = F.group_norm(image[None], 2, layer.weight, layer.bias)
         torch.testing.assert_close(found[row : row + 1, :, :Y, :X], wanted, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(layer(pixels, torch.ones_like(real)), layer(pixels), rtol=1e-4, atol=1e-4)
 

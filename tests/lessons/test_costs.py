@@ -1,4 +1,4 @@
-"""What a layer costs: counts against those made by hand, growth against the formulas of the paper."""
+"""Costs of layers: counts against those made by hand, growth against the formulas of the paper."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ KIND = {kind.name: kind for kind in KINDS}
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Cost]:
-    """Every kind, as quickly as can be."""
+def measured() -> dict[str, Cost]:
+    """The costs of every kind of layer, with the shortest timings."""
     with torch.random.fork_rng(devices=[]):
-        return {cost.name: cost for cost in measure(SIZES, patience=0.0)}
+        return {cost.name: cost for cost in measure(SIZES, min_seconds=0.0)}
 
 
 def test_growth_is_the_exponent() -> None:
@@ -34,19 +34,19 @@ def test_growth_is_the_exponent() -> None:
     ("restricted self-attention", "2 n 48 d", "4 n d d"),  # blocks of 16 read 48 entries, for a window of 8 on each side
 ])  # fmt: skip
 def test_operations_are_those_counted_by_hand(
-    found: dict[str, Cost], name: str, between: str, projections: str
+    measured: dict[str, Cost], name: str, between: str, projections: str
 ) -> None:
     values = {"n": SIZES.n, "d": SIZES.d}
     product = [
         math.prod(values.get(x) or int(x) for x in said.split()) if said else 0 for said in (between, projections)
     ]
-    assert [found[name].operations, found[name].projections] == product
+    assert [measured[name].operations, measured[name].projections] == product
 
 
 @pytest.mark.parametrize("name", KIND)
 @pytest.mark.parametrize("what", ["operations n", "operations d", "sequential n", "path n"])
-def test_what_is_counted_grows_as_the_paper_says(found: dict[str, Cost], name: str, what: str) -> None:
-    assert found[name].growth[what] == pytest.approx(found[name].expected[what], abs=0.02)
+def test_counts_grow_as_the_paper_says(measured: dict[str, Cost], name: str, what: str) -> None:
+    assert measured[name].growth[what] == pytest.approx(measured[name].expected[what], abs=0.02)
 
 
 def test_the_formulas_exponents() -> None:
@@ -56,40 +56,40 @@ def test_the_formulas_exponents() -> None:
     assert costs._value("n/r", Sizes(34, 4, r=17)) == 2
 
 
-def test_steps_in_sequence_and_the_way_of_a_signal(found: dict[str, Cost]) -> None:
-    steps = {name: (cost.sequential, cost.layers, cost.path) for name, cost in found.items()}
-    assert steps["self-attention"] == (3, 1, 3), "projection, read, projection"
-    assert steps["self-attention, weights kept"] == (4, 1, 4), "the read is two products"
+def test_sequential_operations_and_path_lengths(measured: dict[str, Cost]) -> None:
+    steps = {name: (cost.sequential, cost.layers, cost.path) for name, cost in measured.items()}
+    assert steps["self-attention"] == (3, 1, 3), "projection, attention, projection"
+    assert steps["self-attention, weights kept"] == (4, 1, 4), "the attention is two products"
     assert steps["recurrent"] == (512, 1, 512), "a product with the hidden state at each position"
     assert steps["convolutional"] == (1, 511, 511), "511 positions, one a layer"
     assert steps["restricted self-attention"] == (3, 64, 192), "511 positions, 8 a layer"
 
 
-def test_memory_is_that_of_the_tensors_kept(found: dict[str, Cost]) -> None:
+def test_memory_is_that_of_the_saved_tensors(measured: dict[str, Cost]) -> None:
     n, d, number = SIZES.n, SIZES.d, 4
     fused = n * d * 4 + costs.HEADS * n  # queries, keys, values, answers, and the logarithm of each softmax's sum
-    assert found["self-attention"].memory == fused * number
-    kept = found["self-attention, weights kept"].memory
+    assert measured["self-attention"].memory == fused * number
+    kept = measured["self-attention, weights kept"].memory
     assert costs.HEADS * n * n * number <= kept < 1.2 * costs.HEADS * n * n * number
-    assert found["self-attention"].growth["memory n"] == pytest.approx(1, abs=0.01)
-    assert found["self-attention, weights kept"].growth["memory n"] > 1.8
+    assert measured["self-attention"].growth["memory n"] == pytest.approx(1, abs=0.01)
+    assert measured["self-attention, weights kept"].growth["memory n"] > 1.8
 
 
-def test_time_is_measured_at_every_size(found: dict[str, Cost]) -> None:
-    for cost in found.values():
+def test_time_is_measured_at_every_size(measured: dict[str, Cost]) -> None:
+    for cost in measured.values():
         assert [x for x, _ in cost.curves["time n"]] == [128, 256, 512, 1024, 2048]
         assert [x for x, _ in cost.curves["time d"]] == [4, 8, 16, 32, 64]
         assert all(seconds > 0 for axis in "nd" for _, seconds in cost.curves[f"time {axis}"])
-    assert found["recurrent"].growth["time n"] == pytest.approx(1, abs=0.3)
+    assert measured["recurrent"].growth["time n"] == pytest.approx(1, abs=0.3)
 
 
 def test_threads_and_random_numbers_are_left_as_they_were() -> None:
     threads, state = torch.get_num_threads(), torch.get_rng_state()
-    measure(Sizes(64, 8), KINDS[:1], patience=0.0, threads=2)
+    measure(Sizes(64, 8), KINDS[:1], min_seconds=0.0, threads=2)
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_a_size_is_one_that_heads_can_share() -> None:
+def test_heads_divide_the_size() -> None:
     assert Sizes(100, 30).at().d % costs.HEADS == 0
     assert Sizes(100, 30).at(n=0.3, d=1.0) == Sizes(2, 4)

@@ -45,7 +45,7 @@ def test_all_contradictions_are_named_at_once() -> None:
     assert "got 8 in the encoder and 12 in the decoder" in caught.value.causes[2]
 
 
-def test_a_picture_has_no_embeddings_to_share() -> None:
+def test_a_image_has_no_embeddings_to_share() -> None:
     seeing = {"kind": "resnet", "width": 4, "depths": [1], "size": 8}
     for joint in (True, False):
         model = build(_settings(seeing, TRANSFORMER), 0, 20, joint)
@@ -96,9 +96,9 @@ def test_cells_look_where_the_encoder_says(encoder: dict[str, object]) -> None:
     for weight in model.parameters():
         weight.data.fill_(0.01)  # every pixel of a window counts alike
     stride = settings.encoder.stride
-    pictures = torch.rand(8, 3, 10 * stride, 10 * stride, requires_grad=True)
-    outputs = model.patch_embedding(pictures) if encoder["kind"] == "vit" else model.backbone(pictures, None)[0]
-    slopes = torch.autograd.grad(outputs[..., 5, 5].square().sum(), pictures)[0].square().sum((0, 1))
+    images = torch.rand(8, 3, 10 * stride, 10 * stride, requires_grad=True)
+    outputs = model.patch_embedding(images) if encoder["kind"] == "vit" else model.backbone(images, None)[0]
+    slopes = torch.autograd.grad(outputs[..., 5, 5].square().sum(), images)[0].square().sum((0, 1))
     places = torch.arange(10 * stride) + 0.5
     found = [float((slopes.sum(side) * places).sum() / slopes.sum()) for side in (0, 1)]
     assert found == pytest.approx([(5 + model.cell_centre) * stride] * 2, abs=0.03 * stride)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from laws.models import alone, entries, make, sentences, targets, variants, widened
+from laws.models import alone, beam_rows, entries, make, sentences, targets, variants
 from torch import Tensor, nn
 
 from regard.layers.convolution import GatedConvolution, WeightNormLinear
@@ -123,6 +123,6 @@ def test_no_target_is_longer_than_there_are_positions_and_longer_sources_are_rea
     chosen = SearchSettings(beam=2, max_ratio=2.0, max_extra=50)
     assert model.max_target == 12
     assert [len(found[0].ids) + 1 for found in search(model, source, [30, 4], chosen)] == [12, 12]
-    rows = widened(2, 2)
+    rows = beam_rows(2, 2)
     features, _ = model.step(targets(4, 20), model.begin(source).select(rows), source)
     assert bool(features.isfinite().all())

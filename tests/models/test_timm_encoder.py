@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws.models import alone, make, pictures, targets
+from laws.models import alone, images, make, targets
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -70,9 +70,9 @@ def settings(**encoder: Any) -> ModelSettings:
 @pytest.mark.usefixtures("timm")
 @pytest.mark.parametrize("name", ["some", "channels_last"])
 @pytest.mark.parametrize("stride", [2, 4, 8])
-def test_a_picture_alone_is_the_same_in_company_in_training_too(name: str, stride: int) -> None:
+def test_a_image_alone_is_the_same_in_company_in_training_too(name: str, stride: int) -> None:
     model = make(settings(name=name, stride=stride))
-    batch, target = pictures(6, 1, 9, 4, 9), targets(5, 4)
+    batch, target = images(6, 1, 9, 4, 9), targets(5, 4)
     wanted = torch.cat([model(alone(batch, row), target[row : row + 1]) for row in range(5)])
     torch.testing.assert_close(model(batch, target), wanted, rtol=0, atol=1e-4)
     torch.testing.assert_close(model.train()(batch, target), wanted, rtol=0, atol=1e-4)
@@ -109,7 +109,7 @@ def test_all_that_decides_what_it_says_is_a_parameter() -> None:
     saved = named_weights(model)
     assert "encoder.backbone.stages.1.1.running_var" in saved
     model.train()
-    model(pictures(5, 6), targets(2, 3)).sum().backward()
+    model(images(5, 6), targets(2, 3)).sum().backward()
     learning = {name for name, p in model.named_parameters() if p.requires_grad}
     assert {name for name in saved if "running" not in name} == learning
     assert model.encoder.backbone.get_parameter("stages.0.0.weight").grad is not None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from laws.models import make, sentences, targets, widened
+from laws.models import beam_rows, make, sentences, targets
 from torch import nn
 
 from regard.attention import SCORES, watch
@@ -102,7 +102,7 @@ def test_both_sides_may_differ_in_layers() -> None:
     one = make(ModelSettings(encoder=encoder, decoder=TransformerDecoderSettings(**{**SIZES, "layers": 1})))
     assert (len(one.encoder.layers), len(one.decoder.layers)) == (3, 1)
     source = one.encode(BATCH)
-    features, _ = one.step(targets(6, 4), one.begin(source).select(widened(3, 2)), source)
+    features, _ = one.step(targets(6, 4), one.begin(source).select(beam_rows(3, 2)), source)
     assert features.shape == (6, 4, 16)
 
 

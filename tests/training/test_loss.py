@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from laws.models import batched, make, pairs, readable
+from laws.models import batched, entry_keep, make, pairs
 from torch import Tensor
 
 from regard.attention import Attention, watch
@@ -342,7 +342,7 @@ def uneven(model: Model, batch: TrainingBatch) -> float:
     total = []
     with torch.no_grad(), watch(model) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
-    kept = readable(model, Batch(batch.source, batch.source_keep))
+    kept = entry_keep(model, Batch(batch.source, batch.source_keep))
     reads = {name: part for name, part in model.named_modules() if isinstance(part, Attention) and part.role == "cross"}
     for name in reads:
         for head in range(reads[name].heads):

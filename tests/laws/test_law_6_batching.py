@@ -1,4 +1,4 @@
-"""Law 6: a sentence alone is the same sentence in any batch, with any padding, in any order, whoever joins or leaves."""
+"""Law 6: a sentence alone equals the same sentence in any batch, padding and order, when others join or leave."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 import torch
 
-from laws.models import alone, make, padded, pairs, repeated, sources, targets, tensors_of, together, widened
+from laws.models import alone, beam_rows, make, padded, pairs, repeated, select_rows, sources, targets, tensors_of
 from laws.searching import beam, greedy
 from regard.models import Batch, Model, ModelSettings, Source, State
 from regard.search import Hypothesis, LengthPenalty
@@ -107,8 +107,8 @@ class Company:
         return cls(model, given, beams, target, torch.cat(told))
 
     def join(self, sentences: list[int]) -> None:
-        source = self.model.encode(together(self.given, sentences))
-        state = self.model.begin(source).select(widened(len(sentences), self.beams))
+        source = self.model.encode(select_rows(self.given, sentences))
+        state = self.model.begin(source).select(beam_rows(len(sentences), self.beams))
         self.source = source if self.source is None else self.source.join(source)
         self.state = state if self.state is None else self.state.join(state)
         self.members, self.done = self.members + sentences, self.done + [0] * len(sentences)

@@ -1,9 +1,9 @@
-"""Law 2 for whole models: what stands where nothing may be read changes nothing."""
+"""Law 2 for whole models: padding changes nothing, whatever it holds."""
 
 import pytest
 import torch
 
-from laws.models import alone, entries, make, pairs, real, sentences, sources, strange, targets
+from laws.models import alone, data_keep, entries, make, pairs, sentences, sources, targets, with_noise_in_padding
 from regard.data.vocabulary import PAD
 from regard.models import ModelSettings
 
@@ -11,7 +11,7 @@ from regard.models import ModelSettings
 @pytest.mark.parametrize("settings", pairs())
 def test_other_pieces_in_the_padding_change_nothing(settings: ModelSettings) -> None:
     model, batch, target = make(settings), sources(settings, 7, 2, 5, 1), targets(4, 5)
-    other = strange(batch)
+    other = with_noise_in_padding(batch)
     assert not torch.equal(other.data, batch.data)
     one, same = model.encoder(batch), model.encoder(other)
     torch.testing.assert_close(one.outputs[one.keep], same.outputs[one.keep], rtol=0, atol=1e-5)
@@ -50,13 +50,13 @@ def test_padding_gets_no_gradient_and_no_piece_but_the_padding_is_without(settin
 
 
 @pytest.mark.parametrize("settings", pairs(reads=["images"]))
-def test_what_is_no_picture_gets_no_gradient_and_no_picture_is_without(settings: ModelSettings) -> None:
+def test_what_is_no_image_gets_no_gradient_and_no_image_is_without(settings: ModelSettings) -> None:
     model, target, batch = make(settings), targets(3, 5), sources(settings, 6, 2, 4)
     pixels = batch.data.requires_grad_()
     features = model(batch, target)
     (gradient,) = torch.autograd.grad((features * torch.randn_like(features)).sum(), pixels)
     assert bool(gradient.isfinite().all())
-    assert float(gradient.masked_fill(real(batch), 0).abs().max()) == 0
+    assert float(gradient.masked_fill(data_keep(batch), 0).abs().max()) == 0
     assert bool((gradient.abs().amax((1, 2, 3)) > 0).all())
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from laws.models import alone, entries, make, pairs, readable, sentences, sources, targets
+from laws.models import alone, entries, entry_keep, make, pairs, sentences, sources, targets
 from laws.searching import beam, greedy
 from regard.attention import Attention, watch
 from regard.data.batch import pad
@@ -71,7 +71,7 @@ def test_readings_of_a_batch_are_those_of_each_sentence_alone(settings: ModelSet
     target, _ = pad([row[:n] for row, n in zip(rows, lengths, strict=True)])
     with watch(model) as together:
         model(batch, target)
-    for row, (kept, n) in enumerate(zip(readable(model, batch), lengths, strict=True)):
+    for row, (kept, n) in enumerate(zip(entry_keep(model, batch), lengths, strict=True)):
         with watch(model) as own:
             model(alone(batch, row), target[row : row + 1, :n])
         written = torch.arange(T) < n

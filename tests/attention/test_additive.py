@@ -1,4 +1,4 @@
-"""The additive score written out by hand is its formula: value, every gradient, and what is kept of it."""
+"""The hand-written additive score equals its formula: value, gradients, and saved tensors."""
 
 from __future__ import annotations
 

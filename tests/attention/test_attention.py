@@ -1,4 +1,4 @@
-"""Laws 1, 2 and 4 for one read: the published formula, hidden entries, and many queries to one memory."""
+"""Laws 1, 2, 3 and 4 for one attention: published formula, hidden entries, KV cache, beams that share a memory."""
 
 from __future__ import annotations
 

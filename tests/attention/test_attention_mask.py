@@ -1,4 +1,4 @@
-"""Which entries a query may read, found one by one."""
+"""The attention mask equals a loop over queries and entries."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Three facts about attention, as they are told to whoever meets it first."""
+"""Basic facts about attention: projections, permutation, masking, scaling."""
 
 from __future__ import annotations
 

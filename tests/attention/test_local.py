@@ -1,4 +1,4 @@
-"""Reading what is near in blocks is reading it with a mask: answers, gradients, and what is watched."""
+"""Block-local attention equals attention with a window mask: outputs, gradients, and recorded weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A read by two batched products is the fused read: value and gradients, in float32, and nearly so in bfloat16."""
+"""Unfused attention equals the fused kernel: output and gradients, in float32, and nearly so in bfloat16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watching is asked for from outside, hears what it should, and nothing else."""
+"""Recording attention weights: only inside the block, only of the watched model, only in its thread."""
 
 import threading
 

@@ -18,8 +18,7 @@ RNG = random.Random(5)
 SOURCES = [[*(RNG.randrange(4, 20) for _ in range(RNG.randrange(12))), EOS] for _ in range(23)]
 REQUESTS = [DecodeRequest(source, Task(id, 3 + id % 7)) for id, source in enumerate(SOURCES)]
 IMAGE_REQUESTS = [
-    DecodeRequest(images(len(request.source), seed=name).data[0], request.task)
-    for name, request in enumerate(REQUESTS)
+    DecodeRequest(images(len(request.source), seed=name).data[0], request.task) for name, request in enumerate(REQUESTS)
 ]
 
 

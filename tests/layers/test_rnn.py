@@ -1,4 +1,4 @@
-"""A recurrent network step by step is the fused one: outputs, last states, and the gradients of all weights."""
+"""A recurrent network step by step equals the fused one: outputs, last states, gradients of all weights."""
 
 from __future__ import annotations
 

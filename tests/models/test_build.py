@@ -1,4 +1,4 @@
-"""Putting models together: what is shared, and what cannot be."""
+"""Building models: weight tying, and settings that do not fit together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""timm's networks as encoders, tried on a stand-in for the package: what it is asked for, and what it answers with."""
+"""Image encoders from timm, with a stand-in for the package."""
 
 from __future__ import annotations
 

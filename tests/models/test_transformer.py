@@ -1,4 +1,4 @@
-"""What a Transformer can be beside what was published: positions that are learnt, near reads, gates, last norms, scores."""
+"""Transformer variants: learned positions, local attention, gated activations, final norms, attention scores."""
 
 from __future__ import annotations
 

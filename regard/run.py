@@ -183,7 +183,7 @@ def _threads(count: int | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Session:
-    """One call of `train`: where it writes, how it begins, who computes, and who is told."""
+    """One call of `train`: where it writes, how it begins, which processes compute, and the reporter."""
 
     out: Path
     resume: bool

@@ -1,4 +1,4 @@
-"""Gradients by several threads are those by one: nothing but rounding tells how the work was shared."""
+"""Gradient workers: several threads accumulate the gradients of one, rounding apart."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def computed(
     low: str = "float32",
 ) -> tuple[Gradients, list[Loss]]:
     """The gradients and losses that so many threads find."""
-    crew = GradientWorkers(objective, low, CPU, threads)
+    workers = GradientWorkers(objective, low, CPU, threads)
     try:
-        losses = crew.gradients(batches, tokens)
+        losses = workers.gradients(batches, tokens)
     finally:
-        crew.close()
+        workers.close()
     return taken(objective), losses
 
 
@@ -133,12 +133,12 @@ def test_other_keys_give_other_masks(threads: int) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_every_batch_given_alone_adds_up_to_the_update(settings: ModelSettings, threads: int) -> None:
     objective = Objective(make(dropping(settings)).train(), 0.1)
-    crew, batches = GradientWorkers(objective, "float32", CPU, threads), batches_for(settings)
-    crew.gradients(batches, TOKENS)
+    workers, batches = GradientWorkers(objective, "float32", CPU, threads), batches_for(settings)
+    workers.gradients(batches, TOKENS)
     wanted = taken(objective)
     for batch in batches:
-        crew.gradients([batch], TOKENS)  # not taken away: the next one's are added
-    crew.close()
+        workers.gradients([batch], TOKENS)  # not taken away: the next one's are added
+    workers.close()
     assert_same(taken(objective), wanted)
 
 
@@ -190,13 +190,13 @@ def test_weights_that_an_optimizer_moved_are_seen_by_all_threads(settings: Model
     results, batches = [], batches_for(settings)
     for threads in (1, 3):
         objective = Objective(make(settings), 0.1)
-        crew = GradientWorkers(objective, "float32", CPU, threads)
+        workers = GradientWorkers(objective, "float32", CPU, threads)
         optimizer = torch.optim.SGD(objective.parameters(), 1e-2)
-        crew.gradients(batches, TOKENS)
+        workers.gradients(batches, TOKENS)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        crew.gradients(batches, TOKENS)
-        crew.close()
+        workers.gradients(batches, TOKENS)
+        workers.close()
         results.append([*taken(objective), *(parameter.detach() for parameter in objective.parameters())])
     assert_same(*results)
 
@@ -204,22 +204,22 @@ def test_weights_that_an_optimizer_moved_are_seen_by_all_threads(settings: Model
 def test_weights_that_were_loaded_are_seen_by_all_threads() -> None:
     model, other = make(one_pair()), make(one_pair(), seed=1)
     objective = Objective(model, 0.1)
-    crew = GradientWorkers(objective, "float32", CPU, 3)
+    workers = GradientWorkers(objective, "float32", CPU, 3)
     model.load_state_dict(other.state_dict())
-    crew.gradients(BATCHES, TOKENS)
-    crew.close()
+    workers.gradients(BATCHES, TOKENS)
+    workers.close()
     assert_same(taken(objective), computed(Objective(other, 0.1), 1)[0])
 
 
 def test_only_the_first_of_the_weights_keep_gradients() -> None:
     """What the other threads found is handed over: nothing of it is added to the next update."""
     objective = Objective(make(one_pair()).train(), 0.1)
-    crew = GradientWorkers(objective, "float32", CPU, 3)
+    workers = GradientWorkers(objective, "float32", CPU, 3)
     results = []
     for _ in range(2):
-        crew.gradients(BATCHES, TOKENS)
+        workers.gradients(BATCHES, TOKENS)
         results.append(taken(objective))
-    crew.close()
+    workers.close()
     assert_same(*results)
 
 
@@ -242,13 +242,13 @@ def test_a_crew_leaves_the_weights_as_they_are() -> None:
     ],
 )
 def test_all_threads_drop_out_or_none(trains_first: bool) -> None:
-    """A model may be told to train after its crew was made, as a model that was loaded is."""
+    """A model may be told to train after its workers was made, as a model that was loaded is."""
     model = make(one_pair()).train(trains_first)
     objective = Objective(model, 0.1)
-    crew = GradientWorkers(objective, "float32", CPU, 2)
+    workers = GradientWorkers(objective, "float32", CPU, 2)
     model.train()
-    crew.gradients(BATCHES, TOKENS)
-    crew.close()
+    workers.gradients(BATCHES, TOKENS)
+    workers.close()
     assert_same(taken(objective), computed(objective, 1)[0])
 
 
@@ -293,12 +293,12 @@ def test_after_an_error_nothing_is_left_of_it(refused: int) -> None:
     """Whoever catches the error, and cuts smaller batches where memory ended, starts from nothing."""
     objective = Refusing(make(one_pair()), BATCHES[refused][0])
     wanted, _ = computed(Objective(objective.model, 0.1), 1, BATCHES[2:])
-    crew = GradientWorkers(objective, "float32", CPU, 2)
+    workers = GradientWorkers(objective, "float32", CPU, 2)
     with pytest.raises(KeyError, match="refused"):
-        crew.gradients(BATCHES[:2], TOKENS)
+        workers.gradients(BATCHES[:2], TOKENS)
     objective.zero_grad(set_to_none=True)
-    crew.gradients(BATCHES[2:], TOKENS)
-    crew.close()
+    workers.gradients(BATCHES[2:], TOKENS)
+    workers.close()
     assert_same(taken(objective), wanted)
 
 
@@ -315,20 +315,20 @@ def test_an_error_is_told_when_all_threads_are_at_rest() -> None:
             told_early.append(told.wait(0.3))
             return super().forward(batch)
 
-    crew = GradientWorkers(Slow(make(one_pair()), BATCHES[0][0]), "float32", CPU, 2)
+    workers = GradientWorkers(Slow(make(one_pair()), BATCHES[0][0]), "float32", CPU, 2)
     with pytest.raises(KeyError, match="refused"):
-        crew.gradients(BATCHES[:2], TOKENS)
+        workers.gradients(BATCHES[:2], TOKENS)
     told.set()
-    crew.close()
+    workers.close()
     assert told_early == [False]
 
 
 def test_closing_lets_the_threads_go() -> None:
     before = threading.active_count()
-    crew = GradientWorkers(Objective(make(one_pair()), 0.1), "float32", CPU, 3)
-    crew.gradients(BATCHES, TOKENS)
+    workers = GradientWorkers(Objective(make(one_pair()), 0.1), "float32", CPU, 3)
+    workers.gradients(BATCHES, TOKENS)
     assert threading.active_count() > before
-    crew.close()
+    workers.close()
     assert threading.active_count() == before
 
 

@@ -1,4 +1,4 @@
-"""The loss in slices is the loss in one piece: value, and every gradient."""
+"""Training losses: in slices they equal the plain ones, in value and in every gradient."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_a_run_folder_records_its_data(captioner: Path, album: Path) -> None:
     assert card.startswith("# A captioning model")
     assert f"CIDEr-D {looks[-1]['cider']:.2f}" in card
     assert "| train | 36 |" in card
-    assert "regard caption run PICTURE" in card
+    assert "regard caption run IMAGE" in card
     config = json.loads((captioner / "config.json").read_text())
     frame = {
         "height": 8,
@@ -245,7 +245,7 @@ def test_a_resumed_run_keeps_its_image_size(regard: Command, shown: list[str], t
     done = regard("train", *base, *more, "--resume")
     assert "data.images.height was 8 and is 16 now: 8 holds, the model reads images of that size" in done.err
     tuned = regard("train", *shown, "--from", "run", "--set", "training.updates=2", "--out", "tuned", "--threads", 1)
-    assert "vocabulary: 280 pieces of run" in tuned.err
+    assert "vocabulary: 280 tokens of run" in tuned.err
     assert json.loads((tmp_path / "tuned" / "config.json").read_text())["images"]["height"] == 8
 
 
@@ -285,10 +285,10 @@ def test_bad_data_is_refused_or_skipped(regard: Command, tmp_path: Path) -> None
 
 def test_data_and_model_must_fit(regard: Command, shown: list[str], corpus: list[str]) -> None:
     text = ["train", *shown, "--preset", "transformer-tiny", "--out", "run"]
-    regard.fails(*text, status=2, because="'transformer' reads text, and the data are pictures; take resnet")
+    regard.fails(*text, status=2, because="'transformer' reads text, and the data are images; take resnet")
     pictures = ["train", *corpus, "--preset", "caption-rnn", "--out", "run"]
-    regard.fails(*pictures, status=2, because="'resnet' reads pictures, and the data are sentences; give --images")
+    regard.fails(*pictures, status=2, because="'resnet' reads images, and the data are sentences; give --images")
     regard.fails("train", *shown, *corpus, "--out", "run", status=2, because="images exclude source, target")
     by = ["train", *corpus, "--set", "training.best_by=cider", "--out", "run"]
-    regard.fails(*by, status=2, because="'cider' compares captions of pictures")
+    regard.fails(*by, status=2, because="'cider' compares captions of images")
     regard.fails("train", *shown[:2], "--out", "run", status=2, because="folder is given without captions")

@@ -166,7 +166,7 @@ def test_an_interrupted_training_is_saved_and_resumes(
         assert command.wait() == status
         assert command.stdout is not None
         assert command.stdout.read() == ""
-    assert f"stopped by {number.name}\nto go on: regard train --out run --resume --threads 1\n" in stderr
+    assert f"stopped by {number.name}\nto resume: regard train --out run --resume --threads 1\n" in stderr
     assert "Traceback" not in stderr
     (checkpoint,) = Path("run/checkpoints").iterdir()
     updates = int(checkpoint.name.removeprefix("update-"))

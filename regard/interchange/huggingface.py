@@ -1,26 +1,25 @@
-"""Marian models of Hugging Face, in and out: folders that `MarianMTModel` and `MarianTokenizer` load."""
+"""Import and export Marian models of Hugging Face: folders that `MarianMTModel` and `MarianTokenizer` load."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import pickle
-import shutil
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from regard.atomic import write_bytes
+from regard.atomic import atomic_folder, write_bytes, write_text
 from regard.data.batch import pad
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.data.vocabulary import BOS, EOS, UNK, TableVocabulary, Vocabulary
+from regard.data.vocabulary import BOS, EOS, PAD, UNK, TableVocabulary, Vocabulary
 from regard.errors import ExportError, MissingExtra
 from regard.interchange import marian
+from regard.interchange.parity import Parity, check_new
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import (
     WEIGHTS,
@@ -36,92 +35,64 @@ from regard.model_folder import (
 from regard.models import Batch, build, count_parameters, huggingface_obstacles
 from regard.search import SearchSettings, search
 
-__all__ = ["Parity", "compared", "export", "import_model"]
+__all__ = ["compare", "export", "import_model", "import_transformers"]
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
-CLOSE = 1e-4
+MAX_DIFFERENCE = 1e-4
 """How far logits may be apart."""
-LONGEST = 60
-"""Pieces of a translation that is compared."""
-TOGETHER = 16
-"""Sentences that are translated together."""
-
-
-@dataclass(frozen=True)
-class Parity:
-    """How a folder of Hugging Face and a model of ours compare on real sentences."""
-
-    sentences: int
-    source: str
-    difference: float
-    """The largest difference of two logits."""
-    cut: int
-    """Sentences that the two tokenizers cut differently."""
-    other: int
-    """Sentences that greedy search translates otherwise."""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.sentences} sentences of {self.source}: logits differ by {self.difference:.2g} at most, {self.cut} "
-            f"were cut into other pieces, {self.other} translated otherwise by greedy search"
-        )
+MAX_TOKENS = 60
+"""Tokens of a translation that is compared, at most."""
+BATCH_SIZE = 16
+TOKENISATION, GREEDY = "tokenisation", "greedy search"
 
 
 def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
     """Write a model folder for Hugging Face, and compare the two on real sentences.
 
-    Raises ExportError, with all reasons, where the model is no Marian model or does not do the same there; then nothing
-    is left behind.
+    Raises ExportError, with all causes, if the model is no Marian model or behaves differently there; nothing is left
+    behind then.
     """
-    transformers()
+    import_transformers()
     model = load_folder(folder)
     if causes := huggingface_obstacles(model.settings.model, model.settings.tokenizer.joint):
         raise ExportError(*causes)
-    if out.exists() and any(out.iterdir()):
-        raise ExportError(f"{out}: there is something already; choose a new folder, or remove this one")
+    check_new(out)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
-    beside = _beside(out)
-    try:
-        write(model, beside)
-        parity = compared(model, beside, sentences, origin)
-        check(parity)
-        _named(beside, out)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    with atomic_folder(out) as folder_beside:
+        write(model, folder_beside)
+        parity = compare(model, folder_beside, sentences, origin)
+        _check(parity)
     return parity
 
 
 def import_model(folder: Path, out: Path) -> ModelFolder:
-    """Make a model folder of a Marian model. Nothing in it is unpickled but tensors.
+    """Convert a Marian model to a model folder. Nothing in it is unpickled but tensors.
 
-    Raises ExportError, with all reasons, for what is no Marian model, and leaves nothing behind.
+    Raises ExportError, with all causes, for what is no Marian model, and leaves nothing behind.
     """
-    config = _table(folder / CONFIG)
-    generation = _table(folder / GENERATION) if (folder / GENERATION).is_file() else {}
+    config = _read_table(folder / CONFIG)
+    generation = _read_table(folder / GENERATION) if (folder / GENERATION).is_file() else {}
     settings = marian.model_settings(config)
     tokenizer = _tokenizer(folder)
-    if causes := _other_numbers(config, tokenizer):
+    if causes := _different_ids(config, tokenizer):
         raise ExportError(*causes)
-    if out.exists() and any(out.iterdir()):
-        raise ExportError(f"{out}: there is something already; choose a new folder, or remove this one")
+    check_new(out)
     tensors = marian.from_marian(_tensors(folder), settings, tokenizer)
     model = build(settings, len(tokenizer.source), len(tokenizer.target), tokenizer.settings.joint).eval()
     load_weights(model, tensors, folder)
     search = marian.search_settings(generation, config)
-    found = ModelFolder(FolderSettings(model=settings, tokenizer=tokenizer.settings, search=search), tokenizer, model)
-    beside = _beside(out)
-    try:
-        save_folder(beside, found.settings, tokenizer)
-        save_tensors(beside / WEIGHTS, named_weights(model))
-        write_bytes(beside / "README.md", _card(folder, found).encode())
-        _named(beside, out)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return found
+    imported = ModelFolder(
+        FolderSettings(model=settings, tokenizer=tokenizer.settings, search=search), tokenizer, model
+    )
+    with atomic_folder(out) as folder_beside:
+        save_folder(folder_beside, imported.settings, tokenizer)
+        save_tensors(folder_beside / WEIGHTS, named_weights(model))
+        write_text(folder_beside / "README.md", _model_card(folder, imported))
+    return imported
 
 
 def write(model: ModelFolder, out: Path) -> None:
-    """Write what `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained` load."""
+    """Write the files that `MarianMTModel.from_pretrained` and `MarianTokenizer.from_pretrained` load."""
     settings, tokenizer = model.settings, model.tokenizer
     config = marian.config_of(settings.model, tokenizer, settings.search)
     for name, values in (
@@ -129,18 +100,18 @@ def write(model: ModelFolder, out: Path) -> None:
         (GENERATION, marian.generation_of(tokenizer, settings.search)),
         (TOKENIZER, _tokenizer_config(tokenizer, config)),
     ):
-        write_bytes(out / name, _json(values))
+        write_text(out / name, _json(values))
     write_bytes(out / "source.spm", tokenizer.source.model)
     write_bytes(out / "target.spm", tokenizer.target.model)
-    write_bytes(out / "vocab.json", _listing(tokenizer.source))
+    write_bytes(out / "vocab.json", _vocab_json(tokenizer.source))
     if not settings.tokenizer.joint:
-        write_bytes(out / "target_vocab.json", _listing(tokenizer.target))
+        write_bytes(out / "target_vocab.json", _vocab_json(tokenizer.target))
     tensors = marian.to_marian(named_weights(model.model), settings.model, tokenizer)
     save_tensors(out / WEIGHTS, tensors, {"format": "pt"})
 
 
-def transformers() -> Any:
-    """The package, imported late and made quiet. Raises MissingExtra where it is not installed."""
+def import_transformers() -> Any:
+    """Import the package late, and silence it. Raises MissingExtra if it is not installed."""
     try:
         package: Any = importlib.import_module("transformers")
     except ImportError:
@@ -151,65 +122,54 @@ def transformers() -> Any:
 
 
 @torch.inference_mode()
-def compared(model: ModelFolder, there: Path, sentences: Sequence[str], origin: str) -> Parity:
-    """Cut, translate and score the same sentences with both."""
-    other, cutter = _loaded(there)
+def compare(model: ModelFolder, folder: Path, sentences: Sequence[str], origin: str) -> Parity:
+    """Tokenise, translate and score the same sentences with both."""
+    theirs, their_tokenizer = _load_marian(folder)
     tokenizer = model.tokenizer
     source, target = marian.rows(tokenizer.source), marian.rows(tokenizer.target)
     rows = [[*tokenizer.source.encode(text), EOS] for text in sentences]
-    cut = sum(cutter(text).input_ids != [source[i] for i in ids] for text, ids in zip(sentences, rows, strict=True))
-    difference, otherwise = 0.0, 0
-    for some in (rows[start : start + TOGETHER] for start in range(0, len(rows), TOGETHER)):
-        ids, keep = pad(some)
-        numbers = torch.tensor(source)[ids]
-        seen = torch.ones_like(ids) if keep is None else keep.long()
-        ours = _greedy(model, Batch(ids, keep), [len(row) for row in some])
-        written = other.generate(numbers, attention_mask=seen, num_beams=1, do_sample=False, max_length=LONGEST + 1)
-        ends = [[target[i] for i in (*best, EOS)] for best in ours]
-        otherwise += sum(row[1 : len(end) + 1] != end for row, end in zip(written.tolist(), ends, strict=True))
-        given, _ = pad([[BOS, *best] for best in ours])
-        mine = model.model.project(model.model(Batch(ids, keep), given))
-        said = other(numbers, attention_mask=seen, decoder_input_ids=torch.tensor(target)[given]).logits
-        real = torch.arange(given.shape[1]) <= torch.tensor([len(best) for best in ours])[:, None]
-        apart = (mine[..., UNK:] - said[..., list(target)[UNK:]]).abs()[real]
-        difference = float(torch.tensor([difference, float(apart.max())]).max())  # nan stays
-    return Parity(len(sentences), origin, difference, cut, otherwise)
+    pairs = zip(sentences, rows, strict=True)
+    mismatches = {TOKENISATION: sum(their_tokenizer(text).input_ids != [source[i] for i in ids] for text, ids in pairs)}
+    mismatches[GREEDY], difference = 0, 0.0
+    for batch in (rows[start : start + BATCH_SIZE] for start in range(0, len(rows), BATCH_SIZE)):
+        ids, keep = pad(batch)
+        their_ids, mask = torch.tensor(source)[ids], torch.ones_like(ids) if keep is None else keep.long()
+        targets = _greedy(model, Batch(ids, keep), [len(row) for row in batch])
+        outputs = theirs.generate(
+            their_ids, attention_mask=mask, num_beams=1, do_sample=False, max_length=MAX_TOKENS + 1
+        ).tolist()
+        wanted = [[target[i] for i in (*ours, EOS)] for ours in targets]
+        mismatches[GREEDY] += sum(row[1 : len(ids) + 1] != ids for row, ids in zip(outputs, wanted, strict=True))
+        target_in, _ = pad([[BOS, *ours] for ours in targets])
+        logits = model.model.project(model.model(Batch(ids, keep), target_in))
+        their_target_in = torch.tensor(target)[target_in]
+        their_logits = theirs(their_ids, attention_mask=mask, decoder_input_ids=their_target_in).logits
+        target_keep = torch.arange(target_in.shape[1]) <= torch.tensor([len(ours) for ours in targets])[:, None]
+        differences = (logits[..., UNK:] - their_logits[..., list(target)[UNK:]]).abs()[target_keep]
+        difference = float(torch.tensor([difference, float(differences.max())]).max())  # NaN stays
+    return Parity(len(sentences), origin, "largest difference of logits", difference, mismatches)
 
 
-def _loaded(there: Path) -> tuple[Any, Any]:
-    """Hugging Face's model and tokenizer."""
-    package = transformers()
+def _load_marian(folder: Path) -> tuple[Any, Any]:
+    """Load Hugging Face's model and tokenizer."""
+    package = import_transformers()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = package.MarianMTModel.from_pretrained(there, dtype=torch.float32).eval()
-        return model, package.MarianTokenizer.from_pretrained(there)
+        model = package.MarianMTModel.from_pretrained(folder, dtype=torch.float32).eval()
+        return model, package.MarianTokenizer.from_pretrained(folder)
 
 
-def _greedy(model: ModelFolder, batch: Batch, entries: Sequence[int]) -> list[tuple[int, ...]]:
-    """What our greedy search writes, of at most `LONGEST` pieces."""
-    settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=LONGEST)
-    found = search(model.model, model.model.encode(batch), entries, settings)
-    return [hypotheses[0].ids for hypotheses in found]
+def _greedy(model: ModelFolder, batch: Batch, source_lengths: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the token ids that our greedy search finds, at most `MAX_TOKENS`."""
+    settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=MAX_TOKENS)
+    results = search(model.model, model.model.encode(batch), source_lengths, settings)
+    return [hypotheses[0].ids for hypotheses in results]
 
 
-def check(parity: Parity) -> None:
-    """Raise ExportError where the two do not do the same."""
-    if not parity.difference <= CLOSE or max(parity.cut, parity.other) > parity.sentences // 32:
-        raise ExportError(f"Hugging Face does not do the same: {parity}")
-
-
-def _beside(out: Path) -> Path:
-    beside = out.with_name(out.name + ".part")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    return beside
-
-
-def _named(beside: Path, out: Path) -> None:
-    """Give a folder that is whole its name."""
-    if out.exists():
-        out.rmdir()
-    beside.replace(out)
+def _check(parity: Parity) -> None:
+    """Raise ExportError if the two differ too much."""
+    if not parity.difference <= MAX_DIFFERENCE or max(parity.mismatches.values()) > parity.sentences // 32:
+        raise ExportError(f"the export does not behave as the model does: {parity}")
 
 
 def _tokenizer_config(tokenizer: Tokenizer, config: dict[str, Any]) -> dict[str, Any]:
@@ -223,39 +183,37 @@ def _tokenizer_config(tokenizer: Tokenizer, config: dict[str, Any]) -> dict[str,
     }
 
 
-def _listing(vocabulary: Vocabulary) -> bytes:
-    """The file that numbers the pieces."""
+def _vocab_json(vocabulary: Vocabulary) -> bytes:
+    """Return the content of the file that numbers the tokens."""
     if vocabulary.table is not None:
         return vocabulary.table.text
-    pieces = vocabulary.tokens(range(len(vocabulary)))
-    return _json({piece: number for number, piece in enumerate(pieces)})
+    tokens = vocabulary.tokens(range(len(vocabulary)))
+    return _json({token: number for number, token in enumerate(tokens)}).encode()
 
 
 def _tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a Marian folder: one of ours that was exported, or one whose pieces a list numbers."""
-    about = _table(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
-    joint = not about.get("separate_vocabs", False)
-    models = [_bytes(folder / f"{side}.spm") for side in ("source", "target")]
-    lists = [_bytes(folder / name) for name in ("vocab.json", *(() if joint else ("target_vocab.json",)))]
-    plain = [
-        _vocabulary(folder / f"{side}.spm", model) for side, model in zip(("source", "target"), models, strict=True)
-    ]
-    for name, text in zip(("vocab.json", "target_vocab.json"), lists, strict=False):
-        _parsed(folder / name, text)
+    """Read the tokenizer of a Marian folder: an exported one of ours, or one whose tokens vocab.json numbers."""
+    config = _read_table(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+    joint = not config.get("separate_vocabs", False)
+    models = [_read(folder / f"{side}.spm") for side in ("source", "target")]
+    names = ("vocab.json",) if joint else ("vocab.json", "target_vocab.json")
+    texts = [_read(folder / name) for name in names]
+    vocabularies = [_vocabulary(folder / f"{side}.spm", models[i]) for i, side in enumerate(("source", "target"))]
+    for name, text in zip(names, texts, strict=True):
+        _parse(folder / name, text)
     if (not joint or models[0] == models[1]) and all(
-        _listing(vocabulary) == text or json.loads(_listing(vocabulary)) == json.loads(text)
-        for vocabulary, text in zip(plain, lists, strict=False)
+        _vocab_json(vocabulary) == text or json.loads(_vocab_json(vocabulary)) == json.loads(text)
+        for vocabulary, text in zip(vocabularies, texts, strict=False)
     ):
-        if joint:
-            plain = [plain[0], plain[0]]
-        return Tokenizer(plain[0], plain[1], TokenizerSettings(kind=plain[0].kind, joint=joint, size=len(plain[0])))
+        source, target = vocabularies[0], vocabularies[0 if joint else 1]
+        return Tokenizer(source, target, TokenizerSettings(kind=source.kind, joint=joint, size=len(source)))
     try:
-        listings = [PieceTable.parse(text) for text in lists]
+        tables = [PieceTable.parse(text) for text in texts]
     except ValueError as problem:
-        raise ExportError(f"{folder}: the list that numbers the pieces is {problem}") from None
-    source, target = TableVocabulary(models[0], listings[0]), TableVocabulary(models[1], listings[-1])
-    settings = TokenizerSettings(kind=source.kind, joint=joint, size=len(source), numbering="marian")
-    return Tokenizer(source, target, settings)
+        raise ExportError(f"{folder}: the file that numbers the tokens is {problem}") from None
+    numbered = TableVocabulary(models[0], tables[0]), TableVocabulary(models[1], tables[-1])
+    settings = TokenizerSettings(kind=numbered[0].kind, joint=joint, size=len(numbered[0]), numbering="marian")
+    return Tokenizer(*numbered, settings)
 
 
 def _vocabulary(path: Path, model: bytes) -> Vocabulary:
@@ -269,10 +227,10 @@ def _vocabulary(path: Path, model: bytes) -> Vocabulary:
     )
 
 
-def _other_numbers(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
-    """Where the configuration means other special pieces than the tokenizer."""
-    there = marian.rows(tokenizer.target)
-    wanted = {"pad_token_id": there[0], "eos_token_id": there[EOS], "decoder_start_token_id": there[BOS]}
+def _different_ids(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
+    """Return the special tokens whose ids in the configuration are not those of the tokenizer, a sentence for each."""
+    ids = marian.rows(tokenizer.target)
+    wanted = {"pad_token_id": ids[PAD], "eos_token_id": ids[EOS], "decoder_start_token_id": ids[BOS]}
     return [
         f"{name} is {config.get(name)!r}, and the tokenizer's is {number}"
         for name, number in wanted.items()
@@ -281,7 +239,7 @@ def _other_numbers(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
 
 
 def _tensors(folder: Path) -> dict[str, torch.Tensor]:
-    """The weights, from safetensors, or from a file of PyTorch of which nothing but tensors is read."""
+    """Read the weights from safetensors, or from a PyTorch file, of which nothing but tensors is read."""
     if (folder / WEIGHTS).is_file():
         return load_tensors(folder / WEIGHTS)
     path = folder / "pytorch_model.bin"
@@ -290,29 +248,29 @@ def _tensors(folder: Path) -> dict[str, torch.Tensor]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found: dict[str, torch.Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+            tensors: dict[str, torch.Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as problem:
         raise ExportError(f"{path}: not a file of tensors alone ({str(problem).splitlines()[0]})") from None
-    if not isinstance(found, dict) or not all(isinstance(value, torch.Tensor) for value in found.values()):
+    if not isinstance(tensors, dict) or not all(isinstance(value, torch.Tensor) for value in tensors.values()):
         raise ExportError(f"{path}: not a file of tensors alone (there is something else in it)")
-    return dict(found)
+    return dict(tensors)
 
 
-def _parsed(path: Path, text: bytes) -> Any:
+def _parse(path: Path, text: bytes) -> Any:
     try:
         return json.loads(text)
     except ValueError as problem:
         raise ExportError(f"{path}: damaged, not JSON ({problem})") from None
 
 
-def _table(path: Path) -> dict[str, Any]:
-    values = _parsed(path, _bytes(path))
+def _read_table(path: Path) -> dict[str, Any]:
+    values = _parse(path, _read(path))
     if not isinstance(values, dict):
         raise ExportError(f"{path}: damaged, wanted a table, got {type(values).__name__}")
     return values
 
 
-def _bytes(path: Path) -> bytes:
+def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as problem:
@@ -321,16 +279,16 @@ def _bytes(path: Path) -> bytes:
         ) from None
 
 
-def _card(folder: Path, found: ModelFolder) -> str:
-    parts = found.settings.model
-    return f"""# A translation model taken over from Hugging Face
+def _model_card(folder: Path, imported: ModelFolder) -> str:
+    settings = imported.settings.model
+    return f"""# A translation model imported from Hugging Face
 
 - From: `{folder}`, by `regard import huggingface`.
-- A Marian model: {parts.encoder.layers} + {parts.decoder.layers} Transformer layers, \
-{count_parameters(found.model):,} weights.
-- Training data, scores and licence: see where it came from; nothing of that is known here.
+- A Marian model: {settings.encoder.layers} + {settings.decoder.layers} Transformer layers, \
+{count_parameters(imported.model):,} parameters.
+- Training data, scores and licence: see its origin; they are not recorded here.
 """
 
 
-def _json(values: Any) -> bytes:
-    return (json.dumps(values, ensure_ascii=False, indent=2) + "\n").encode()
+def _json(values: Any) -> str:
+    return json.dumps(values, ensure_ascii=False, indent=2) + "\n"

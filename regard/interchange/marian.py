@@ -1,4 +1,4 @@
-"""Marian models, as Hugging Face stores them: which of their settings and weights is which of ours."""
+"""Marian models as Hugging Face stores them: the mapping of settings, weight names and vocabulary rows."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ __all__ = [
 ]
 
 POSITIONS = 512
-"""Positions that a Marian model has at the least."""
-NEVER = -1000.0
-"""The output bias of our `<pad>` where a Marian model begins its targets with its own: softmax gives it nothing."""
-TYPICAL = 20
-"""Pieces of a target at which our length penalty and Hugging Face's grow alike."""
-_BENDS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
-_PARTS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+"""Positions that a Marian model has, at least."""
+SUPPRESSED = -1000.0
+"""Output bias of our `<pad>`, whose row starts targets in a Marian model: softmax gives it probability 0."""
+TYPICAL_LENGTH = 20
+"""Target length, in tokens, at which our length penalty and Hugging Face's grow alike."""
+_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
+_PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 _LAYER = {
-    **{f"self_attention.{mine}": f"self_attn.{other}" for mine, other in _PARTS.items()},
+    **{f"self_attention.{ours}": f"self_attn.{theirs}" for ours, theirs in _PROJECTIONS.items()},
     "self_attention_residual.norm": "self_attn_layer_norm",
     "feedforward.widen": "fc1",
     "feedforward.narrow": "fc2",
     "feedforward_residual.norm": "final_layer_norm",
 }
 _CROSS = {
-    **{f"cross_attention.{mine}": f"encoder_attn.{other}" for mine, other in _PARTS.items()},
+    **{f"cross_attention.{ours}": f"encoder_attn.{theirs}" for ours, theirs in _PROJECTIONS.items()},
     "cross_attention_residual.norm": "encoder_attn_layer_norm",
 }
-_MATRICES = ("model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
-_TIED = (*_MATRICES, "lm_head.weight")
-_WAVES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+_EMBEDDINGS = ("model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
+_TIED = (*_EMBEDDINGS, "lm_head.weight")
+_POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 _BIAS = "final_logits_bias"
 
 
 def config_of(settings: ModelSettings, tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any]:
-    """The `config.json` of a model that `why_not_huggingface` has nothing against; no field is left to a default."""
+    """Return the `config.json` of a model without `huggingface_obstacles`; no field is left to a default."""
     encoder: Any = settings.encoder
     decoder: Any = settings.decoder
-    numbers = _special(tokenizer.target)
+    special = _special_ids(tokenizer.target)
     sides = {
         f"{name}_{field}": value
         for name, side in (("encoder", encoder), ("decoder", decoder))
@@ -72,13 +72,13 @@ def config_of(settings: ModelSettings, tokenizer: Tokenizer, search: SearchSetti
         "is_encoder_decoder": True,
         "is_decoder": False,
         "dtype": "float32",
-        "vocab_size": _size(tokenizer.source),
-        "decoder_vocab_size": _size(tokenizer.target),
+        "vocab_size": _row_count(tokenizer.source),
+        "decoder_vocab_size": _row_count(tokenizer.target),
         "share_encoder_decoder_embeddings": settings.resolved_share(tokenizer.settings.joint) == "all",
         "tie_word_embeddings": True,
         "d_model": encoder.size,
         **sides,
-        "activation_function": _BENDS[encoder.activation],
+        "activation_function": _ACTIVATIONS[encoder.activation],
         "scale_embedding": encoder.scale_embedding,
         "dropout": decoder.dropout,
         "attention_dropout": 0.0,
@@ -87,32 +87,32 @@ def config_of(settings: ModelSettings, tokenizer: Tokenizer, search: SearchSetti
         "max_position_embeddings": max(POSITIONS, search.longest_source or 0),
         "use_cache": True,
         "bos_token_id": None,
-        "forced_eos_token_id": numbers["eos_token_id"],
-        **numbers,
+        "forced_eos_token_id": special["eos_token_id"],
+        **special,
     }
 
 
 def generation_of(tokenizer: Tokenizer, search: SearchSettings) -> dict[str, Any]:
-    """The `generation_config.json` with which Hugging Face searches as we do, up to the shape of the length penalty."""
-    numbers, there = _special(tokenizer.target), rows(tokenizer.target)
+    """Return the `generation_config.json` of the same search, up to the shape of the length penalty."""
+    special, row_of = _special_ids(tokenizer.target), rows(tokenizer.target)
     return {
         "num_beams": search.beam,
-        "length_penalty": search.length_penalty * TYPICAL / (5 + TYPICAL),
+        "length_penalty": search.length_penalty * TYPICAL_LENGTH / (5 + TYPICAL_LENGTH),
         "early_stopping": True,
         "max_length": POSITIONS,
-        "bad_words_ids": [[number] for number in sorted({there[piece] for piece in (PAD, UNK, BOS)})],
-        "forced_eos_token_id": numbers["eos_token_id"],
-        **numbers,
+        "bad_words_ids": [[row] for row in sorted({row_of[token] for token in (PAD, UNK, BOS)})],
+        "forced_eos_token_id": special["eos_token_id"],
+        **special,
     }
 
 
 def search_settings(generation: Mapping[str, Any], config: Mapping[str, Any]) -> SearchSettings:
-    """How an imported model is searched with."""
-    said = {**config, **generation}
-    penalty = said.get("length_penalty")
+    """Return the search settings of an imported model."""
+    values = {**config, **generation}
+    penalty = values.get("length_penalty")
     return SearchSettings(
-        beam=int(said.get("num_beams") or SearchSettings().beam),
-        length_penalty=float(1.0 if penalty is None else penalty) * (5 + TYPICAL) / TYPICAL,
+        beam=int(values.get("num_beams") or SearchSettings().beam),
+        length_penalty=float(1.0 if penalty is None else penalty) * (5 + TYPICAL_LENGTH) / TYPICAL_LENGTH,
         longest_source=int(config.get("max_position_embeddings", POSITIONS)),
     )
 
@@ -121,23 +121,23 @@ _SIZES = ("layers", "attention_heads", "ffn_dim")
 
 
 def model_settings(config: Mapping[str, Any]) -> ModelSettings:
-    """Our settings of a Marian model. Raises ExportError with everything in it that is none of ours."""
-    bends = {other: mine for mine, other in _BENDS.items()} | {"silu": "silu"}
+    """Return the model settings of a Marian config. Raises ExportError, with all causes, if we have no such model."""
+    activations = {theirs: ours for ours, theirs in _ACTIVATIONS.items()} | {"silu": "silu"}
     causes = [f"model_type is {config.get('model_type')!r}, only 'marian' can be imported"] * (
         config.get("model_type") != "marian"
     )
-    if config.get("activation_function", "gelu") not in bends:
-        causes.append(f"activation_function is {config['activation_function']!r}, known are {', '.join(bends)}")
+    if config.get("activation_function", "gelu") not in activations:
+        causes.append(f"activation_function is {config['activation_function']!r}, known are {', '.join(activations)}")
     if config.get("tie_word_embeddings", True) is not True:
-        causes.append("tie_word_embeddings is off: the output layer has to be the embedding of the target")
-    needed = ("d_model", *(f"{side}_{what}" for side in ("encoder", "decoder") for what in _SIZES))
+        causes.append("tie_word_embeddings is off: output projection and target embedding must be tied")
+    needed = ("d_model", *(f"{side}_{size}" for side in ("encoder", "decoder") for size in _SIZES))
     causes += [
-        f"{name} is {config.get(name)!r}, wanted a whole number" for name in needed if type(config.get(name)) is not int
+        f"{name} is {config.get(name)!r}, wanted an integer" for name in needed if type(config.get(name)) is not int
     ]
-    strange = ("normalize_before", "normalize_embedding", "add_final_layer_norm")
+    unsupported = ("normalize_before", "normalize_embedding", "add_final_layer_norm")
     causes += [
         f"{name} is on: Marian models normalise after each sublayer, and nowhere else"
-        for name in strange
+        for name in unsupported
         if config.get(name)
     ]
     if causes:
@@ -152,7 +152,7 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
             "dropout": float(0.1 if config.get("dropout") is None else config["dropout"]),
             "layer_dropout": float(config.get(f"{name}_layerdrop") or 0.0),
             "norm": "post",
-            "activation": bends[config.get("activation_function", "gelu")],
+            "activation": activations[config.get("activation_function", "gelu")],
             "scale_embedding": config.get("scale_embedding", False),
         }
         for name in ("encoder", "decoder")
@@ -162,115 +162,112 @@ def model_settings(config: Mapping[str, Any]) -> ModelSettings:
 
 
 def to_marian(weights: Mapping[str, Tensor], settings: ModelSettings, tokenizer: Tokenizer) -> dict[str, Tensor]:
-    """The weights of a Marian model from ours."""
-    found = {there: weights[here].clone() for here, there in _renamed(settings).items()}
-    for here, there, vocabulary in _matrices(settings, tokenizer):
-        found[there] = _placed(weights[here], rows(vocabulary), _size(vocabulary))
-    bias = _placed(weights["decoder.output.bias"], rows(tokenizer.target), _size(tokenizer.target))
-    return {**found, _BIAS: bias[None]}
+    """Convert weights to those of a Marian model."""
+    converted = {theirs: weights[ours].clone() for ours, theirs in _weight_names(settings).items()}
+    for ours, theirs, vocabulary in _embeddings(settings, tokenizer):
+        converted[theirs] = _to_rows(weights[ours], vocabulary)
+    return {**converted, _BIAS: _to_rows(weights["decoder.output.bias"], tokenizer.target)[None]}
 
 
 def from_marian(tensors: Mapping[str, Tensor], settings: ModelSettings, tokenizer: Tokenizer) -> dict[str, Tensor]:
-    """Our weights from those of a Marian model. Raises ExportError with everything that is missing, too much or
-    different from what it has to be.
-    """
+    """Convert the weights of a Marian model to ours. Raises ExportError for what is missing, unknown or different."""
     tensors = {name: tensor.float() for name, tensor in tensors.items()}
-    renamed, matrices = _renamed(settings), _matrices(settings, tokenizer)
-    named = {there: _named(there, tensors) for _, there, _ in matrices}
-    causes = [f"there are no weights called {there}" for there in renamed.values() if there not in tensors]
-    causes += [f"there are no weights called {there}" for there, name in named.items() if name is None]
-    known = {*renamed.values(), *_TIED, *_WAVES, _BIAS}
+    names, embeddings = _weight_names(settings), _embeddings(settings, tokenizer)
+    stored = {theirs: _stored_name(theirs, tensors) for _, theirs, _ in embeddings}
+    causes = [f"there are no weights called {theirs}" for theirs in names.values() if theirs not in tensors]
+    causes += [f"there are no weights called {theirs}" for theirs, name in stored.items() if name is None]
+    known = {*names.values(), *_TIED, *_POSITIONS, _BIAS}
     causes += [f"the weights {name} belong to no part of a Marian model" for name in tensors if name not in known]
     if causes:
         raise ExportError(*sorted(causes)[:8])
-    _check_waves(tensors)
-    found = {here: tensors[there].clone() for here, there in renamed.items()}
-    for here, there, vocabulary in matrices:
-        found[here] = _taken(tensors[str(named[there])], vocabulary, there)
-    bias = tensors.get(_BIAS, torch.zeros(1, _size(tokenizer.target)))
-    found["decoder.output.bias"] = _taken(bias.flatten(), tokenizer.target, _BIAS)
-    _check_tied(tensors, matrices)
+    _check_positions(tensors)
+    converted = {ours: tensors[theirs].clone() for ours, theirs in names.items()}
+    for ours, theirs, vocabulary in embeddings:
+        converted[ours] = _from_rows(tensors[str(stored[theirs])], vocabulary, theirs)
+    bias = tensors.get(_BIAS, torch.zeros(1, _row_count(tokenizer.target)))
+    converted["decoder.output.bias"] = _from_rows(bias.flatten(), tokenizer.target, _BIAS)
+    _check_tied(tensors, len(embeddings) == 1)
     if tokenizer.target.table is not None:
-        found["decoder.output.bias"][PAD] = NEVER
-    return found
+        converted["decoder.output.bias"][PAD] = SUPPRESSED
+    return converted
 
 
 def rows(vocabulary: Vocabulary) -> Sequence[int]:
-    """The number that each of our pieces has there."""
+    """Return the row of each of our tokens in Marian's embeddings: its id there."""
     return range(len(vocabulary)) if vocabulary.table is None else vocabulary.table.rows
 
 
-def _size(vocabulary: Vocabulary) -> int:
-    """How many pieces there are there."""
+def _row_count(vocabulary: Vocabulary) -> int:
     return max(rows(vocabulary)) + 1
 
 
-def _special(vocabulary: Vocabulary) -> dict[str, int]:
-    there = rows(vocabulary)
-    return {"pad_token_id": there[PAD], "eos_token_id": there[EOS], "decoder_start_token_id": there[BOS]}
+def _special_ids(vocabulary: Vocabulary) -> dict[str, int]:
+    row_of = rows(vocabulary)
+    return {"pad_token_id": row_of[PAD], "eos_token_id": row_of[EOS], "decoder_start_token_id": row_of[BOS]}
 
 
-def _renamed(settings: ModelSettings) -> dict[str, str]:
-    """What a Marian model calls each of our weights, embeddings and the output bias aside."""
+def _weight_names(settings: ModelSettings) -> dict[str, str]:
+    """Map our weight names to Marian's, without embeddings and output bias."""
     names = {}
-    for side, part, inside in (
+    for side, part, layer_names in (
         ("encoder", settings.encoder, _LAYER),
         ("decoder", settings.decoder, {**_LAYER, **_CROSS}),
     ):
         for layer in range(part.layers):
-            for mine, other in inside.items():
+            for ours, theirs in layer_names.items():
                 for kind in ("weight", "bias"):
-                    names[f"{side}.layers.{layer}.{mine}.{kind}"] = f"model.{side}.layers.{layer}.{other}.{kind}"
+                    names[f"{side}.layers.{layer}.{ours}.{kind}"] = f"model.{side}.layers.{layer}.{theirs}.{kind}"
     return names
 
 
-def _matrices(settings: ModelSettings, tokenizer: Tokenizer) -> list[tuple[str, str, Vocabulary]]:
-    """Each embedding: our name, theirs, whose pieces."""
+def _embeddings(settings: ModelSettings, tokenizer: Tokenizer) -> list[tuple[str, str, Vocabulary]]:
+    """Return each embedding: our name, Marian's, and its vocabulary."""
     source, target = tokenizer.source, tokenizer.target
     if settings.resolved_share(tokenizer.settings.joint) == "all":
-        return [("encoder.input_embedding.embedding.weight", _MATRICES[0], source)]
+        return [("encoder.input_embedding.embedding.weight", _EMBEDDINGS[0], source)]
     return [
-        ("encoder.input_embedding.embedding.weight", _MATRICES[1], source),
-        ("decoder.input_embedding.embedding.weight", _MATRICES[2], target),
+        ("encoder.input_embedding.embedding.weight", _EMBEDDINGS[1], source),
+        ("decoder.input_embedding.embedding.weight", _EMBEDDINGS[2], target),
     ]
 
 
-def _named(name: str, tensors: Mapping[str, Tensor]) -> str | None:
-    """Under which name an embedding is stored: a matrix that is shared may have any of its names."""
-    others = _TIED if name == _MATRICES[0] else (name, "lm_head.weight") if name == _MATRICES[2] else (name,)
-    return next((other for other in others if other in tensors), None)
+def _stored_name(name: str, tensors: Mapping[str, Tensor]) -> str | None:
+    """Return the name that an embedding is stored under: tied matrices may have any of their names."""
+    shared = {_EMBEDDINGS[0]: _TIED, _EMBEDDINGS[2]: (name, "lm_head.weight")}
+    names: tuple[str, ...] = shared.get(name, (name,))
+    return next((candidate for candidate in names if candidate in tensors), None)
 
 
-def _placed(ours: Tensor, there: Sequence[int], size: int) -> Tensor:
-    """Rows in their order; of two of ours that are one there, the one that begins a target (it is read, and learns)."""
-    result = ours.new_empty(size, *ours.shape[1:])
-    order = torch.tensor([PAD, *(i for i in range(len(there)) if i != PAD)])
-    for i in order.tolist():
-        result[there[i]] = ours[i]
+def _to_rows(weights: Tensor, vocabulary: Vocabulary) -> Tensor:
+    """Reorder rows by Marian's ids. PAD is copied first: if BOS has the same row there, its trained weights win."""
+    row_of = rows(vocabulary)
+    result = weights.new_empty(_row_count(vocabulary), *weights.shape[1:])
+    for i in (PAD, *(i for i in range(len(row_of)) if i != PAD)):
+        result[row_of[i]] = weights[i]
     return result
 
 
-def _taken(tensor: Tensor, vocabulary: Vocabulary, name: str) -> Tensor:
-    """Rows in our order."""
-    if len(tensor) != _size(vocabulary):
-        raise ExportError(f"{name} has {len(tensor):,} rows, and the tokenizer {_size(vocabulary):,} pieces")
+def _from_rows(tensor: Tensor, vocabulary: Vocabulary, name: str) -> Tensor:
+    """Reorder rows by our token ids."""
+    if len(tensor) != _row_count(vocabulary):
+        raise ExportError(f"{name} has {len(tensor):,} rows, and the tokenizer {_row_count(vocabulary):,} tokens")
     return tensor[torch.tensor(rows(vocabulary))].clone()
 
 
-def _check_waves(tensors: Mapping[str, Tensor]) -> None:
-    """Stored positions have to be the sinusoids that we compute."""
-    for name in _WAVES:
+def _check_positions(tensors: Mapping[str, Tensor]) -> None:
+    """Raise ExportError if stored positions are not the sinusoids that we compute."""
+    for name in _POSITIONS:
         if name in tensors:
             count, size = tensors[name].shape
             if (tensors[name] - sinusoids(torch.arange(count)[None], size)[0]).abs().max() > 1e-4:
                 raise ExportError(f"{name} holds other positions than the sinusoids of a Marian model")
 
 
-def _check_tied(tensors: Mapping[str, Tensor], matrices: Sequence[tuple[str, str, Vocabulary]]) -> None:
-    """Matrices that are to be one have to be equal where several of them are stored."""
-    tied = [name for name in (_TIED if len(matrices) == 1 else _TIED[2:]) if name in tensors]
+def _check_tied(tensors: Mapping[str, Tensor], all_shared: bool) -> None:
+    """Raise ExportError if matrices that must be tied are stored several times and differ."""
+    tied = [name for name in (_TIED if all_shared else _TIED[2:]) if name in tensors]
     causes = [
-        f"{tied[0]} and {name} are to be one matrix, and differ"
+        f"{tied[0]} and {name} must be one matrix, and differ"
         for name in tied[1:]
         if not torch.equal(tensors[name], tensors[tied[0]])
     ]

@@ -46,10 +46,9 @@ def opus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_imported_model_says_the_same(there: Path, tmp_path: Path) -> None:
     found = huggingface.import_model(there, tmp_path / "run")
-    parity = huggingface.compared(load_folder(tmp_path / "run"), there, LINES[:-1], "lines")
+    parity = huggingface.compare(load_folder(tmp_path / "run"), there, LINES[:-1], "lines")
     assert parity.difference < 1e-4
-    assert parity.cut == 0
-    assert parity.other == 0
+    assert parity.mismatches == {"tokenisation": 0, "greedy search": 0}
     assert len({*_greedy(found)}) > 1, "the translations differ"
 
 
@@ -183,7 +182,7 @@ def test_what_is_no_marian_model_is_refused(
         huggingface.import_model(other, tmp_path / "run")
     assert all(any(part in cause for cause in found.value.causes) for part in because), found.value.causes
     assert not (tmp_path / "run").exists()
-    assert not (tmp_path / "run.part").exists()
+    assert not (tmp_path / "run.partial").exists()
 
 
 def test_weights_that_are_not_a_marian_models_are_refused(opus: Path, tmp_path: Path) -> None:
@@ -192,7 +191,7 @@ def test_weights_that_are_not_a_marian_models_are_refused(opus: Path, tmp_path: 
     spoilt = {
         "belong to no part of a Marian model": {**tensors, "model.encoder.layernorm_embedding.weight": torch.ones(3)},
         "holds other positions": {**tensors, "model.encoder.embed_positions.weight": torch.ones(512, 32)},
-        "are to be one matrix, and differ": {**tensors, "lm_head.weight": torch.ones(pieces, 32)},
+        "must be one matrix, and differ": {**tensors, "lm_head.weight": torch.ones(pieces, 32)},
         "rows, and the tokenizer": {**tensors, "final_logits_bias": torch.ones(1, pieces + 1)},
     }
     for because, some in spoilt.items():
@@ -252,7 +251,7 @@ def _searched(found: ModelFolder, ids: list[int], settings: SearchSettings) -> l
 
 
 def _loaded(there: Path, **options: Any) -> tuple[Any, Any]:
-    huggingface.transformers()
+    huggingface.import_transformers()
     model = transformers.MarianMTModel.from_pretrained(there, **options).eval()
     return model, transformers.MarianTokenizer.from_pretrained(there)
 
@@ -288,7 +287,7 @@ def test_the_language_stands_before_pieces_however_they_are_cut(opus: Path, tmp_
     search = translator.settings.search.with_values(longest_source=12)
     translator.settings = translator.settings.with_values(search=search)
     long = ">>eng<< " + " ".join(["나는 집에 간다 ."] * 6)
-    parts = [text for text, _ in translator._cut(long, 0, NO_CONSTRAINTS)]
+    parts = [segment.text for segment in translator._segments(long, 0, NO_CONSTRAINTS)]
     assert len(parts) > 2
     assert all(text.startswith(">>eng<< ") for text in parts)
     assert " ".join([parts[0].strip(), *(text.removeprefix(">>eng<< ").strip() for text in parts[1:])]) == long

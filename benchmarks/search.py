@@ -1,4 +1,4 @@
-"""What a step of the search costs beside the model, and what each way of searching does to a translation.
+"""Cost of a search step beside the model, and speed and scores of each way of searching.
 
 python benchmarks/search.py [RUN --source F --reference F]
 """
@@ -18,7 +18,7 @@ from regard.data.text import read_lines
 from regard.evaluation.metrics import chrf_and_bleu
 from regard.search import Beams, Constraints, SearchSettings, StepCandidates, Task
 
-STEPS, PIECES = 300, 8000
+STEPS, VOCABULARY = 300, 8000
 WAYS: dict[str, dict[str, Any]] = {
     "beam 1": {"beam": 1},
     "beam 5": {"beam": 5},
@@ -37,13 +37,13 @@ def main() -> None:
     parser.add_argument("run", nargs="?", type=Path)
     parser.add_argument("--source")
     parser.add_argument("--reference")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
     print("| sentences | beams | µs of processor time a step |\n|---|---|---|")
     for sentences, beams in ((1, 1), (64, 1), (1, 5), (64, 5)):
-        print(f"| {sentences} | {beams} | {min(front(sentences, beams) for _ in range(5)):.0f} |")
-    if asked.run is not None:
-        compare(load(asked.run, engine="native"), read_lines(asked.source), read_lines(asked.reference))
+        print(f"| {sentences} | {beams} | {min(step_cost(sentences, beams) for _ in range(5)):.0f} |")
+    if options.run is not None:
+        compare(load(options.run, engine="native"), read_lines(options.source), read_lines(options.reference))
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -53,52 +53,56 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def front(sentences: int, beams: int) -> float:
-    """Microseconds that a front takes for one step, no rule but the default in force, the model not counted."""
-    chance, k = np.random.default_rng(0), beams + (beams > 1)
+def step_cost(sentences: int, beams: int) -> float:
+    """Microseconds of one step of `Beams`, with the default rules, the model not counted."""
+    rng, k = np.random.default_rng(0), beams + (beams > 1)
 
-    def best(rows: int) -> StepCandidates:
-        likely = -np.sort(chance.random((rows, k)).astype(np.float32), 1)
-        return StepCandidates(likely, chance.integers(4, PIECES, (rows, k)), np.full(rows, -9, np.float32))
+    def candidates(rows: int) -> StepCandidates:
+        log_probs = -np.sort(rng.random((rows, k)).astype(np.float32), 1)
+        return StepCandidates(log_probs, rng.integers(4, VOCABULARY, (rows, k)), np.full(rows, -9, np.float32))
 
-    opened = Beams.initial([Task(name, 10 * STEPS) for name in range(sentences)], SearchSettings(beam=beams))
-    now, said = opened.advance(best(sentences)).beams, [best(sentences * beams) for _ in range(20)]
+    initial = Beams.initial([Task(id, 10 * STEPS) for id in range(sentences)], SearchSettings(beam=beams))
+    started = initial.advance(candidates(sentences)).beams
+    steps = [candidates(sentences * beams) for _ in range(20)]
 
     def run() -> None:
-        moving = now
+        open_beams = started
         for step in range(STEPS):
-            assert moving.k_needed == k
-            moving = moving.advance(said[step % 20]).beams
+            assert open_beams.k_needed == k
+            open_beams = open_beams.advance(steps[step % 20]).beams
 
     return 1e6 * seconds(run) / STEPS
 
 
 def compare(translator: Translator, sources: list[str], references: list[str]) -> None:
-    """Speed and scores of each way; and of a word that must, or must not, be there for each line."""
+    """Measure speed and scores of each way of searching, and with a required term for each line."""
     print(f"\n{len(sources)} lines, {translator.engine.describe()}, one thread\n")
     print("| | sentences/s of processor time | BLEU | chrF |\n|---|---|---|---|")
-    plain = [found.text for found in translator.translate(sources)]
+    plain = [translation.text for translation in translator.translate(sources)]
     ways = {
         **WAYS,
-        "beam 10, a missing word of the reference as a term": {"beam": 10, "wishes": wanted(plain, references)},
+        "beam 10, a missing word of the reference as a term": {
+            "beam": 10,
+            "constraints": missing_terms(plain, references),
+        },
     }
-    for name, asked in ways.items():
+    for name, search in ways.items():
         texts: list[str] = []
         spent = seconds(
-            lambda asked=asked, texts=texts: texts.extend(f.text for f in translator.translate(sources, **asked))
+            lambda search=search, texts=texts: texts.extend(t.text for t in translator.translate(sources, **search))
         )  # type: ignore[misc]
         scores = chrf_and_bleu(texts, references)
         print(f"| {name} | {len(sources) / spent:.1f} | {scores['bleu']:.1f} | {scores['chrf']:.1f} |", flush=True)
-        if "wishes" in asked:
+        if "constraints" in search:
             held = sum(
-                all(f" {t} " in f" {text} " for t in wish.terms)
-                for wish, text in zip(asked["wishes"], texts, strict=True)
+                all(f" {term} " in f" {text} " for term in own.terms)
+                for own, text in zip(search["constraints"], texts, strict=True)
             )
             print(f"\nheld: {held} of {len(texts)}")
 
 
-def wanted(texts: list[str], references: list[str]) -> list[Constraints]:
-    """For each line the longest word of its reference that the translation lacks."""
+def missing_terms(texts: list[str], references: list[str]) -> list[Constraints]:
+    """Return for each line the longest word of its reference that the translation lacks."""
     missing = [
         [word for word in reference.split() if word.isalpha() and word not in text.split()]
         for text, reference in zip(texts, references, strict=True)

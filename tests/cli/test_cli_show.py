@@ -71,7 +71,7 @@ def test_a_journal_that_ends_in_the_middle_of_a_line(regard: Command, transforme
     shutil.copytree(transformer, "run", ignore=shutil.ignore_patterns("checkpoints"))
     regard("show", "run", "--view", "curve", "--out", "whole.svg")
     with open("run/journal.jsonl", "a") as file:
-        file.write('{"event": "train", "update": 130, "entropy": NaN}\n{"event": "train", "upd')
+        file.write('{"event": "train", "update": 130, "cross_entropy": NaN}\n{"event": "train", "upd')
     regard("show", "run", "--view", "curve", "--out", "cut.svg")
     assert Path("cut.svg").read_text(encoding="utf-8") == Path("whole.svg").read_text(encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""From pictures to raw text, with readings that are those of the very output."""
+"""Captioner: image inputs, n-best, ensembles, regions; readings are those of teacher forcing the output."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def captioner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    place = tmp_path_factory.mktemp("pictures")
+    place = tmp_path_factory.mktemp("images")
     for number in range(5):
         noise(number).save(place / f"{number}.png")
     return sorted(place.iterdir())
 
 
-def test_order_is_kept_and_company_changes_nothing(captioner: Captioner, files: list[Path]) -> None:
+def test_captions_keep_the_order_and_do_not_depend_on_the_batch(captioner: Captioner, files: list[Path]) -> None:
     together = captioner.caption(files)
     assert [each.text for each in together] == [captioner.caption(path)[0].text for path in files]
     assert len({each.text for each in together}) > 1
     assert all(each.readings is None and each.regions == () for each in together)
 
 
-def test_a_picture_may_be_given_in_every_way(captioner: Captioner, files: list[Path]) -> None:
+def test_every_kind_of_image_input_is_accepted(captioner: Captioner, files: list[Path]) -> None:
     pixels = source_pixels(load_pixels(files[0], FRAME), FRAME)
     ways = [files[0], str(files[0]), files[0].read_bytes(), Image.open(files[0]), pixels]
     assert len({found.text for found in captioner.caption(ways)}) == 1
@@ -80,15 +80,15 @@ def test_readings_are_those_of_teacher_forcing_the_output_alone(
         assert len(found.regions) == len(found.text.split())
 
 
-def test_the_score_is_that_of_the_caption(captioner: Captioner, files: list[Path]) -> None:
+def test_scores_equal_teacher_forcing(captioner: Captioner, files: list[Path]) -> None:
     found = captioner.caption(files[0], beam=2, nbest=2)[0]
     assert [each.score for each in found.nbest] == sorted((each.score for each in found.nbest), reverse=True)
     assert found.text == found.nbest[0].text
-    said = captioner.caption(files, length_penalty=0.0)
+    captions = captioner.caption(files, length_penalty=0.0)
     pixels = [source_pixels(load_pixels(path, FRAME), FRAME).tensor() for path in files]
-    ids = [[captioner.tokenizer.target._processor.piece_to_id(token) for token in each.tokens] for each in said]
+    ids = [[captioner.tokenizer.target._processor.piece_to_id(token) for token in each.tokens] for each in captions]
     again = [float(each.log_probs.sum()) for each in force_decode(captioner.model, pixels, ids)]
-    np.testing.assert_allclose([each.score for each in said], again, atol=1e-3)
+    np.testing.assert_allclose([each.score for each in captions], again, atol=1e-3)
     assert captioner.score(files[0], "I go home") < 0
 
 
@@ -106,7 +106,7 @@ def test_constraints_hold(captioner: Captioner, files: list[Path]) -> None:
         captioner.caption(files[0], constraints=[Constraints(), Constraints()])
 
 
-def test_all_that_is_wrong_with_pictures_is_said_at_once(captioner: Captioner, tmp_path: Path) -> None:
+def test_unusable_images_are_refused_with_all_causes(captioner: Captioner, tmp_path: Path) -> None:
     (tmp_path / "text.jpg").write_text("not a picture", encoding="utf-8")
     (tmp_path / "empty.png").write_bytes(b"")
     with pytest.raises(DataError) as problem:
@@ -116,7 +116,7 @@ def test_all_that_is_wrong_with_pictures_is_said_at_once(captioner: Captioner, t
         captioner.caption([noise(0), b"no picture"])
 
 
-def test_the_folder_says_what_it_reads(tmp_path: Path) -> None:
+def test_the_folder_decides_between_translator_and_captioner(tmp_path: Path) -> None:
     captioner_folder(tmp_path / "captions")
     folder(tmp_path / "text")
     assert isinstance(regard.load(tmp_path / "captions"), Captioner)
@@ -130,7 +130,7 @@ def test_the_folder_says_what_it_reads(tmp_path: Path) -> None:
         load([tmp_path / "captions", tmp_path / "text"])
 
 
-def test_two_captioners_are_averaged(tmp_path: Path, files: list[Path]) -> None:
+def test_an_ensemble_of_captioners_averages_probabilities(tmp_path: Path, files: list[Path]) -> None:
     captioner_folder(tmp_path / "one")
     both = load([tmp_path / "one", tmp_path / "one"])
     alone = load_captioner(tmp_path / "one").caption(files[0], beam=1)[0]
@@ -144,7 +144,7 @@ def test_two_captioners_are_averaged(tmp_path: Path, files: list[Path]) -> None:
         load([tmp_path / "one", tmp_path / "two"])
 
 
-def test_regions_are_rectangles_round_what_is_strong_and_joined() -> None:
+def test_a_region_bounds_the_connected_strong_cells() -> None:
     weights = np.zeros((1, 2, 12), np.float32)
     weights[0, 0, [1, 2, 6, 11]] = 0.4, 0.3, 0.05, 0.25  # 1·2 and 1·3 side by side; 3·4 is as strong, but not joined
     weights[0, 1, 0] = 1
@@ -157,7 +157,7 @@ def test_regions_are_rectangles_round_what_is_strong_and_joined() -> None:
         Readings(cells, ("▁a",), tuple(range(12)), (0,), {}, {}).image_map(0)
 
 
-def test_the_read_that_was_chosen_says_the_regions(tmp_path: Path, files: list[Path]) -> None:
+def test_the_chosen_head_gives_the_regions(tmp_path: Path, files: list[Path]) -> None:
     path = captioner_folder(tmp_path / "run", "transformer")
     layer = load_captioner(path).caption(files[0], readings=True)[0].readings.layers()[0]  # type: ignore[union-attr]
     save_alignment(path, {"layer": layer, "head": 1, "shifted": False, "symmetry": None})

@@ -1,4 +1,4 @@
-"""From raw text to raw text, with readings that are those of the very output."""
+"""Translator: options, n-best, constraints, streaming, ensembles; readings are those of teacher forcing the output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def translator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     return load(folder(tmp_path_factory.mktemp("model"), *request.param))
 
 
-def test_order_is_kept_and_empty_lines_stay_empty(translator: Translator) -> None:
+def test_translations_keep_the_order_and_empty_lines_stay_empty(translator: Translator) -> None:
     lines = [SENTENCES[1], "", SENTENCES[0], "   ", SENTENCES[4]]
     together = [found.text for found in translator.translate(lines)]
     assert together == [translator.translate(line)[0].text if line.strip() else "" for line in lines]
@@ -59,7 +59,7 @@ def test_readings_are_those_of_teacher_forcing_the_output_alone(translator: Tran
             assert words.weights.shape == (len(found.text.split()), len(line.split()))
 
 
-def test_asking_for_readings_changes_nothing_else(translator: Translator) -> None:
+def test_readings_change_no_output(translator: Translator) -> None:
     plain, watched = (translator.translate(SENTENCES, readings=asked) for asked in (False, True))
     assert [(p.text, p.score, p.tokens) for p in plain] == [(w.text, w.score, w.tokens) for w in watched]
     assert all(found.readings is None and found.alignments is None for found in plain)
@@ -85,26 +85,26 @@ def test_search_options_are_the_fields_of_the_search_settings() -> None:
     assert get_type_hints(SearchOptions) == types
 
 
-def test_scores_can_be_computed_again(translator: Translator) -> None:
+def test_scores_equal_teacher_forcing(translator: Translator) -> None:
     for line, found in zip(SENTENCES, translator.translate(SENTENCES, nbest=3), strict=True):
         assert found.nbest[0].score == found.score
         assert [each.score for each in found.nbest] == sorted((each.score for each in found.nbest), reverse=True)
         for each in found.nbest:
             ids = [translator.tokenizer.target._processor.piece_to_id(token) for token in each.tokens]
             penalty = LengthPenalty(translator.settings.search.length_penalty)(len(ids) + 1)
-            # The text of a random model need not be cut into the same pieces again: these are the ones it wrote.
+            # The text of a random model need not be tokenised as it was decoded: these are the decoded tokens.
             forced = translator.score(line, ids)
             assert each.score == pytest.approx(forced / penalty, abs=1e-4)
     written = translator.tokenizer.target.encode(SENTENCES[2])
     assert translator.score(SENTENCES[0], SENTENCES[2]) == translator.score(SENTENCES[0], written)
 
 
-def test_more_hypotheses_than_the_beam_holds_are_refused(translator: Translator) -> None:
+def test_nbest_larger_than_the_beam_is_refused(translator: Translator) -> None:
     with pytest.raises(UsageError, match=r"wanted 1 to 3 \(the beam\), got 4"):
         translator.translate(SENTENCES, nbest=4)
 
 
-def test_alignments_name_words_that_are_there_if_there_is_attention(translator: Translator) -> None:
+def test_alignments_link_existing_words_and_need_attention(translator: Translator) -> None:
     if translator.settings.model.decoder.kind == "no_attention":
         with pytest.raises(UsageError, match="this model has no attention"):
             translator.translate(SENTENCES, alignments=True)
@@ -133,7 +133,7 @@ def test_a_folder_of_another_format_version_is_refused(tmp_path: Path, version: 
         load(tmp_path)
 
 
-def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     path = folder(tmp_path) / WEIGHTS
     tensors = load_tensors(path)
     tensors["decoder.output.bias"][3] = float("nan")
@@ -142,16 +142,16 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-# --- what is asked of a search
+# --- search options and constraints
 
 
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory: pytest.TempPathFactory) -> Translator:
-    """A model that is in no hurry to end."""
+    """A model with an end-of-sentence bias so low that its translations are long."""
     return load(folder(tmp_path_factory.mktemp("writer"), end=-0.5))
 
 
-ASKED: dict[str, dict[str, Any]] = {
+SEARCHES: dict[str, dict[str, Any]] = {
     "greedy": {"beam": 1},
     "sampled": {"sample": True, "temperature": 1.5, "seed": 3},
     "few likeliest": {"sample": True, "top_k": 5, "top_p": 0.9},
@@ -159,42 +159,42 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("asked", ASKED)
-def test_a_stream_put_together_is_the_translation(translator: Translator, asked: str) -> None:
+@pytest.mark.parametrize("asked", SEARCHES)
+def test_a_joined_stream_is_the_translation(translator: Translator, asked: str) -> None:
     long = " ".join(SENTENCES[:2] * 8)  # longer than in training: it is cut
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)
         for line in (*SENTENCES, long, "", "   "):
-            (whole,) = translator.translate(line, **{"beam": 1, **ASKED[asked]})
-            grown = list(translator.stream(line, **ASKED[asked]))
-            assert "".join(grown) == whole.text
-            assert all(grown)
+            (whole,) = translator.translate(line, **{"beam": 1, **SEARCHES[asked]})
+            increments = list(translator.stream(line, **SEARCHES[asked]))
+            assert "".join(increments) == whole.text
+            assert all(increments)
 
 
 def test_a_stream_comes_word_by_word_and_others_translate_meanwhile(writer: Translator) -> None:
     found = {line: list(writer.stream(line, sample=True, temperature=2.0, min_length=8)) for line in SENTENCES}
     assert max(map(len, found.values())) > 2
     streams = {line: writer.stream(line, sample=True, temperature=2.0, min_length=8) for line in SENTENCES}
-    grown = {line: [next(stream)] for line, stream in streams.items()}
+    increments = {line: [next(stream)] for line, stream in streams.items()}
     writer.translate(SENTENCES)
     for line, stream in streams.items():
-        grown[line] += stream
-    assert grown == found
+        increments[line] += stream
+    assert increments == found
 
 
-def test_a_translation_begins_with_the_prefix_holds_the_terms_and_none_of_what_is_forbidden(writer: Translator) -> None:
+def test_a_translation_obeys_prefix_terms_and_forbidden_words(writer: Translator) -> None:
     plain = writer.translate(SENTENCES)
     for line in SENTENCES:
-        wish = Constraints("I was", ("book", "집에 간다"), ("bread", "read"))
-        (found,) = writer.translate(line, beam=6, constraints=wish)
+        constraints = Constraints("I was", ("book", "집에 간다"), ("bread", "read"))
+        (found,) = writer.translate(line, beam=6, constraints=constraints)
         assert found.text.startswith("I was")
         assert " book" in found.text
         assert "집에 간다" in found.text
         assert found.score == pytest.approx(writer.score(line, found.text) / _penalty(writer, found), abs=1e-3) or (
             list(found.tokens) != writer.tokenizer.target.tokens(writer.tokenizer.target.encode(found.text))
         )
-    wishes = [Constraints(prefix="you") if n == 2 else Constraints() for n in range(len(SENTENCES))]
-    some = writer.translate(SENTENCES, constraints=wishes)
+    per_line = [Constraints(prefix="you") if n == 2 else Constraints() for n in range(len(SENTENCES))]
+    some = writer.translate(SENTENCES, constraints=per_line)
     assert [s.text for n, s in enumerate(some) if n != 2] == [p.text for n, p in enumerate(plain) if n != 2]
     assert some[2].text.startswith("you")
 
@@ -203,7 +203,7 @@ def _penalty(translator: Translator, found: Translation) -> float:
     return LengthPenalty(translator.settings.search.length_penalty)(len(found.tokens) + 1)
 
 
-def test_a_word_that_would_be_written_can_be_forbidden(writer: Translator) -> None:
+def test_forbidden_words_do_not_occur(writer: Translator) -> None:
     changed = 0
     for line in SENTENCES:
         words = writer.translate(line, beam=1)[0].text.split(" ")
@@ -214,7 +214,7 @@ def test_a_word_that_would_be_written_can_be_forbidden(writer: Translator) -> No
     assert changed > 2
 
 
-def test_what_contradicts_itself_is_refused_with_all_reasons(writer: Translator) -> None:
+def test_contradictions_are_refused_with_all_causes(writer: Translator) -> None:
     with pytest.raises(UsageError) as refused:
         writer.translate(SENTENCES, beam=4, groups=3, temperature=0.5, min_length=9, max_length=3)
     for part in ("temperature: used by sampling", "4 cannot be divided into 3 groups", "min_length 9 is more than"):
@@ -222,13 +222,13 @@ def test_what_contradicts_itself_is_refused_with_all_reasons(writer: Translator)
     with pytest.raises(UsageError) as refused:
         writer.translate(SENTENCES, constraints=Constraints("a book", ("", "my bread"), ("bread", " ")))
     assert [cause.split(":")[0] for cause in refused.value.causes] == ["term ''", "forbid ' '", "forbid 'bread'"]
-    for wish in (
+    for constraints in (
         Constraints("A book", forbid=("a",)),
         Constraints(terms=("Bread",), forbid=("bread",)),
         Constraints("a, b", forbid=("a",)),
     ):
         with pytest.raises(UsageError, match="is also required, by"):
-            writer.translate(SENTENCES[0], constraints=wish)
+            writer.translate(SENTENCES[0], constraints=constraints)
     writer.translate(SENTENCES[0], beam=1, constraints=Constraints("a book", forbid=("boo", "ook")))
     with pytest.raises(UsageError, match=r"'a book', 'go': \d+ tokens are required, and a target may have at most 2"):
         writer.translate(SENTENCES[0], max_length=2, constraints=Constraints("a book", ("go",)))
@@ -238,21 +238,19 @@ def test_what_contradicts_itself_is_refused_with_all_reasons(writer: Translator)
         writer.translate(SENTENCES, constraints=[Constraints(), Constraints()])
 
 
-def test_what_is_remembered_of_words_does_not_grow_without_end(
-    writer: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cache_of_the_constraint_encoder_is_bounded(writer: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.search.constraint_text.CACHE_SIZE", 5)
-    wording = ConstraintEncoder(writer.tokenizer.target)
+    encoder = ConstraintEncoder(writer.tokenizer.target)
     words = [f"{first}{second}" for first in "abcd" for second in "efgh"]
-    found = [wording.encode_terms((word,))[0] for word in words]
-    assert len(wording._terms) <= 5
+    found = [encoder.encode_terms((word,))[0] for word in words]
+    assert len(encoder._terms) <= 5
     assert all(term.may_follow is found[0].may_follow for term in found), "V booleans are kept once"
-    wording.encode_forbidden(tuple(words))
-    assert len(wording._words) <= 5
-    assert [wording.encode_terms((word,))[0].forms for word in words] == [term.forms for term in found]
+    encoder.encode_forbidden(tuple(words))
+    assert len(encoder._phrases) <= 5
+    assert [encoder.encode_terms((word,))[0].forms for word in words] == [term.forms for term in found]
 
 
-def test_of_samples_there_are_as_many_as_are_wanted(writer: Translator) -> None:
+def test_sampling_draws_nbest_samples(writer: Translator) -> None:
     for line, found in zip(SENTENCES, writer.translate(SENTENCES, nbest=4, sample=True, temperature=1.5), strict=True):
         assert len(found.nbest) == 4
         assert writer.translate(line, nbest=4, sample=True, temperature=1.5)[0] == found, "alone as in company"
@@ -261,7 +259,7 @@ def test_of_samples_there_are_as_many_as_are_wanted(writer: Translator) -> None:
 
 
 @pytest.mark.parametrize("search", [{"beam": 5}, {"beam": 6, "sample": True, "temperature": 1.5}])
-def test_mbr_takes_what_is_most_like_the_others(writer: Translator, search: dict[str, Any]) -> None:
+def test_mbr_ranks_by_likeness_to_the_other_hypotheses(writer: Translator, search: dict[str, Any]) -> None:
     different = 0
     for line in SENTENCES:
         (plain,) = writer.translate(line, nbest=search["beam"], **search)
@@ -271,7 +269,7 @@ def test_mbr_takes_what_is_most_like_the_others(writer: Translator, search: dict
         if "sample" not in search:
             totals = [each.score * _penalty(writer, each) for each in plain.nbest]
             shares = [math.exp(total - max(totals)) for total in totals]
-        worth = {
+        utilities = {
             text: sum(
                 share * sentence_chrf(text, [other]).score
                 for j, (other, share) in enumerate(zip(texts, shares, strict=True))
@@ -280,13 +278,13 @@ def test_mbr_takes_what_is_most_like_the_others(writer: Translator, search: dict
             for i, text in enumerate(texts)
         }
         assert sorted(each.text for each in best.nbest) == sorted(texts)
-        assert worth[best.text] == pytest.approx(max(worth.values()))
+        assert utilities[best.text] == pytest.approx(max(utilities.values()))
         different += best.text != plain.text
     assert different
 
 
 @pytest.mark.parametrize("beta", [0.3, 5.0])
-def test_the_coverage_penalty_is_the_published_one_and_changes_order_alone(translator: Translator, beta: float) -> None:
+def test_the_coverage_penalty_is_that_of_gnmt_and_only_reorders(translator: Translator, beta: float) -> None:
     if not translator.cross_attention():
         with pytest.raises(UsageError, match="has no attention over its source"):
             translator.translate(SENTENCES, coverage_penalty=beta)
@@ -295,17 +293,17 @@ def test_the_coverage_penalty_is_the_published_one_and_changes_order_alone(trans
         (plain,) = translator.translate(line, beam=5, nbest=5)
         (found,) = translator.translate(line, beam=5, nbest=5, coverage_penalty=beta)
         assert {(each.text, each.tokens) for each in found.nbest} == {(each.text, each.tokens) for each in plain.nbest}
-        worth = []
+        utilities = []
         for each in found.nbest:
             ids = [translator.tokenizer.target.id_of(token) for token in each.tokens]
             readings = translator.read_all([line], [ids])[0]
             reads = [readings.weights[name].mean(0) for name in readings.layers("cross")]
             total = np.mean(reads, 0)[:, :-1].sum(0)  # (S,) without the end of sentence
-            worth.append(each.score + beta * float(np.log(np.minimum(total, 1)).sum()))
-        assert worth == sorted(worth, reverse=True)
+            utilities.append(each.score + beta * float(np.log(np.minimum(total, 1)).sum()))
+        assert utilities == sorted(utilities, reverse=True)
 
 
-def test_models_that_share_a_vocabulary_are_averaged(tmp_path: Path) -> None:
+def test_an_ensemble_averages_probabilities(tmp_path: Path) -> None:
     one = folder(tmp_path / "one")
     same, alone = load([one, one]), load(one)
     assert [t.text for t in same.translate(SENTENCES)] == [t.text for t in alone.translate(SENTENCES)]
@@ -331,7 +329,7 @@ def test_models_that_share_a_vocabulary_are_averaged(tmp_path: Path) -> None:
     assert "".join(both.stream(SENTENCES[0])) == both.translate(SENTENCES[0], beam=1)[0].text
 
 
-def test_models_with_other_vocabularies_are_refused(tmp_path: Path) -> None:
+def test_an_ensemble_of_different_vocabularies_is_refused(tmp_path: Path) -> None:
     one, other = folder(tmp_path / "one"), folder(tmp_path / "other")
     tokenizer = Tokenizer.train(["other words", "altogether"], ["other words", "altogether"], TokenizerSettings())
     tokenizer.save(other)
@@ -339,7 +337,7 @@ def test_models_with_other_vocabularies_are_refused(tmp_path: Path) -> None:
         load([one, other])
 
 
-def test_a_translation_that_runs_away_is_reported(writer: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repetitive_translation_is_reported(writer: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = writer.tokenizer.target.encode("I go home")
     longer = Hypothesis(tuple(ids[:1] + ids[1:] * 20), -3.0, -1.0)
     monkeypatch.setattr(writer.engine, "decode", lambda jobs, _: [[longer] for _ in jobs])
@@ -349,7 +347,7 @@ def test_a_translation_that_runs_away_is_reported(writer: Translator, monkeypatc
     assert warned[0].message.index == 0  # type: ignore[union-attr]
 
 
-def test_a_look_of_training_does_not_warn_of_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validation_during_training_does_not_warn_of_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = load(folder(tmp_path))
     monkeypatch.setattr("regard.pipeline.base.find_repetition", lambda ids, _: Repetition(0, tuple(ids[:1]), 20))
     with pytest.warns(LineWarning, match="repeats"):

@@ -1,4 +1,4 @@
-"""Memory does not grow with the file, and several processes hold the weights once."""
+"""Memory does not grow with the file, and worker processes share the weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from regard.pipeline import Translation, Translator
 
 
 class Echo(Translator):
-    """Says what it hears, at once."""
+    """Returns each line as its own translation."""
 
     def __init__(self, weights: int = 0) -> None:
         self.weights = torch.ones(weights)
@@ -31,7 +31,7 @@ class Echo(Translator):
 
 
 def _peak(folder: Path, count: int) -> int:
-    """The most memory that objects took while so many lines were translated."""
+    """Return the peak memory of Python objects while `count` lines are translated."""
     with (folder / "in").open("w") as file:
         file.writelines(f"this is line number {number}\n" for number in range(count))
     work = ChunkTranslator("in", OutputFormat(jsonl=True), {})
@@ -56,7 +56,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 
 class Weigh(ChunkTranslator):
-    """Reads all weights, and says how much memory is this process's alone."""
+    """Reads all weights, and returns the private memory of its process in kB."""
 
     def __call__(self, translator: Translator, chunk: Chunk) -> ChunkResult:  # noqa: ARG002
         assert isinstance(translator, Echo)

@@ -1,4 +1,4 @@
-"""A part file and its journal: killed between any two steps, they still fit each other."""
+"""Resumable output: if the process is killed between any two steps, part file and journal still match."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHOLE = "".join(f"{line.upper()}\n" for line in LINES).encode()
 
 
 def worked(path: Path, resume: bool = True) -> int:
-    """Do all that is left; how many chunks that was."""
+    """Do the remaining work; return the number of its chunks."""
     count = 0
     with ResumableOutput(path, {"option": {"--chunk": 3}}).open(resume) as part:
         for chunk in remaining(chunks(LINES, 3), part.mark, "lines"):
@@ -33,7 +33,7 @@ def worked(path: Path, resume: bool = True) -> int:
 
 
 def killed(path: Path, step: int, resume: bool) -> bool:
-    """Work in a process that is killed before so many lines of the module have run; whether it lived as long."""
+    """Work in a process that is killed after `step` lines of the module; return whether it was killed."""
     process = os.fork()
     if process == 0:
         try:
@@ -81,7 +81,7 @@ def test_killed_between_any_two_steps_nothing_is_lost(tmp_path: Path, before: st
 
 
 def _journal_only(path: Path) -> None:
-    """What is left where all was done but the last step."""
+    """Leave what a process leaves that was killed before its last step."""
     with ResumableOutput(path, {"option": {"--chunk": 3}}).open(False) as part:
         for chunk in chunks(LINES, 3):
             part.add(
@@ -91,7 +91,7 @@ def _journal_only(path: Path) -> None:
     assert part.journal.exists()
 
 
-def test_all_but_the_last_step_was_done(tmp_path: Path) -> None:
+def test_only_the_last_step_was_missing(tmp_path: Path) -> None:
     path = tmp_path / "out"
     _journal_only(path)
     assert worked(path) == 0
@@ -99,7 +99,7 @@ def test_all_but_the_last_step_was_done(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_what_came_after_the_journal_is_cut_off(tmp_path: Path) -> None:
+def test_results_that_the_journal_does_not_cover_are_truncated(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with ResumableOutput(path, {"option": {"--chunk": 3}}).open(False) as part:
         chunk = next(chunks(LINES, 3))
@@ -110,7 +110,7 @@ def test_what_came_after_the_journal_is_cut_off(tmp_path: Path) -> None:
     assert path.read_bytes() == WHOLE
 
 
-def test_who_is_still_writing_is_not_called_stopped(tmp_path: Path) -> None:
+def test_work_that_still_runs_is_not_called_interrupted(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with ResumableOutput(path, {}).open(False) as part:
         part.add("1\n", part.mark.after(1, "", 0, 0))

@@ -32,7 +32,7 @@ LINES = [
 
 
 def pieces_model(lines: Sequence[str], kind: str = "unigram") -> bytes:
-    """A vocabulary as OPUS-MT has it: <unk> <s> </s> first, normalised by NFKC."""
+    """Train a vocabulary like those of OPUS-MT: <unk> <s> </s> first, normalised by NFKC."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines), model_writer=model, vocab_size=320, model_type=kind, hard_vocab_limit=False,
@@ -42,7 +42,7 @@ def pieces_model(lines: Sequence[str], kind: str = "unigram") -> bytes:
 
 
 def listed(*models: bytes, most: int | None = None) -> dict[str, int]:
-    """Pieces in no order of theirs: end first, padding last, some left out, and a piece for a language."""
+    """Number tokens in an order of its own: end first, padding last, some left out, and a language code."""
     pieces: list[str] = []
     for model in models:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -53,7 +53,7 @@ def listed(*models: bytes, most: int | None = None) -> dict[str, int]:
 
 
 def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
-    """Write such a model with random weights, large enough that it does not say the same to all."""
+    """Write such a model with random weights, large enough that its translations differ."""
     path.mkdir(parents=True)
     models = {"source": pieces_model(KOREAN), "target": pieces_model(ENGLISH, "bpe" if separate else "unigram")}
     for side, model in models.items():

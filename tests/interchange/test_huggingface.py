@@ -1,4 +1,4 @@
-"""Marian models of Hugging Face say the same here, and go back as they came."""
+"""Marian models of Hugging Face translate the same after import, and are the same after export."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def opus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return marian_folder(tmp_path_factory.mktemp("opus") / "there")
 
 
-def test_an_imported_model_says_the_same(there: Path, tmp_path: Path) -> None:
+def test_an_imported_model_translates_the_same(there: Path, tmp_path: Path) -> None:
     found = huggingface.import_model(there, tmp_path / "run")
     parity = huggingface.compare(load_folder(tmp_path / "run"), there, LINES[:-1], "lines")
     assert parity.difference < 1e-4
@@ -76,7 +76,7 @@ def test_beams_find_the_same(there: Path, tmp_path: Path) -> None:
     assert len(met) > 3, "hypotheses differ"
 
 
-def test_text_becomes_the_same_pieces_and_pieces_the_same_text(there: Path, tmp_path: Path) -> None:
+def test_tokenisation_and_detokenisation_are_the_same(there: Path, tmp_path: Path) -> None:
     found = huggingface.import_model(there, tmp_path / "run")
     cutter = transformers.MarianTokenizer.from_pretrained(there)
     for side, vocabulary in (("source", found.tokenizer.source), ("target", found.tokenizer.target)):
@@ -92,7 +92,7 @@ def test_text_becomes_the_same_pieces_and_pieces_the_same_text(there: Path, tmp_
     assert not {PAD, BOS, EOS} & {*found.tokenizer.source.encode(LINES[-1])}
 
 
-def test_an_imported_model_goes_back_as_it_came(there: Path, tmp_path: Path) -> None:
+def test_import_and_export_round_trip(there: Path, tmp_path: Path) -> None:
     huggingface.import_model(there, tmp_path / "run")
     parity = huggingface.export(tmp_path / "run", tmp_path / "back", _lines(tmp_path / "lines"))
     assert (parity.sentences, parity.source) == (6, str(tmp_path / "lines"))
@@ -133,7 +133,7 @@ def test_hugging_face_searches_with_an_export_as_we_do(opus: Path, tmp_path: Pat
     assert written == [rows[i] for i in (*best.ids, EOS)]
 
 
-def test_weights_may_lie_in_a_file_of_pytorch(opus: Path, tmp_path: Path) -> None:
+def test_pytorch_weights_are_read(opus: Path, tmp_path: Path) -> None:
     old = _copied(opus, tmp_path / "old")
     tensors = load_file(opus / "model.safetensors")
     tied = {f"model.{side}.embed_tokens.weight": tensors["model.shared.weight"] for side in ("encoder", "decoder")}
@@ -172,9 +172,7 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
         ({"encoder_layers": 3}, ["there are no weights called model.encoder.layers.2"]),
     ],
 )
-def test_what_is_no_marian_model_is_refused(
-    opus: Path, tmp_path: Path, change: dict[str, Any], because: list[str]
-) -> None:
+def test_other_models_are_refused(opus: Path, tmp_path: Path, change: dict[str, Any], because: list[str]) -> None:
     other = _copied(opus, tmp_path / "other")
     config = json.loads((opus / CONFIG).read_text())
     (other / CONFIG).write_text(json.dumps({**config, **change}))
@@ -203,7 +201,7 @@ def test_weights_that_are_not_a_marian_models_are_refused(opus: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["config.json", "source.spm", "vocab.json", "model.safetensors"])
-def test_a_folder_that_is_not_whole(opus: Path, tmp_path: Path, name: str) -> None:
+def test_an_incomplete_folder_is_refused(opus: Path, tmp_path: Path, name: str) -> None:
     other = _copied(opus, tmp_path / "other")
     (other / name).unlink()
     with pytest.raises(ExportError, match=name):
@@ -265,7 +263,7 @@ def _copied(folder: Path, to: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["source.spm", "target.spm"])
 @pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n"])
-def test_damaged_vocabularies_are_told_as_such(opus: Path, tmp_path: Path, name: str, content: bytes) -> None:
+def test_damaged_vocabularies_are_reported(opus: Path, tmp_path: Path, name: str, content: bytes) -> None:
     other = _copied(opus, tmp_path / "other")
     (other / name).write_bytes(content)
     with pytest.raises(ExportError, match=f"{name}: damaged, not a SentencePiece model"):
@@ -274,7 +272,7 @@ def test_damaged_vocabularies_are_told_as_such(opus: Path, tmp_path: Path, name:
 
 
 @pytest.mark.filterwarnings("ignore:the translation repeats", "ignore:a sentence of")
-def test_the_language_stands_before_pieces_however_they_are_cut(opus: Path, tmp_path: Path) -> None:
+def test_the_language_code_stays_in_front_of_every_segment(opus: Path, tmp_path: Path) -> None:
     found = huggingface.import_model(opus, tmp_path / "run")
     vocabulary, line = found.tokenizer.source, ">>eng<< 나는 집에 간다"
     (code,) = vocabulary.ids([">>eng<<"])

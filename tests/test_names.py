@@ -1,0 +1,56 @@
+"""The package speaks the field's language: its terms can be found, and docstrings begin as those of a textbook do."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import regard
+
+ROOT = Path(regard.__file__).parent
+NODES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+TERMS = (
+    *("attention", "multi-head", "KV cache", "prefetch", "rendezvous", "continuous batching", "micro-batch"),
+    *("gradient accumulation", "moving average", "augmentation", "weight norm", "nucleus", "rerank"),
+    *("logits processor", "saliency", "faithfulness", "deduplicate"),
+)
+RIDDLE = re.compile(r"(What|Which|Where|Whether|How|As of|That) ")
+VAGUE = {"found", "some", "told", "said", "place", "heard"}
+
+
+def nodes(path: Path) -> Iterator[tuple[str, str]]:
+    """The name and the first docstring line of a module and of its classes and functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, NODES):
+            name = path.stem if isinstance(node, ast.Module) else node.name
+            yield name, (ast.get_docstring(node) or "").split("\n")[0]
+
+
+def words(text: str) -> str:
+    return re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower())
+
+
+NAMED = [(path, name, line) for path in sorted(ROOT.rglob("*.py")) for name, line in nodes(path)]
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_a_term_of_the_field_is_found(term: str) -> None:
+    assert any(words(term) in f"{words(name)} {words(line)}" for _, name, line in NAMED)
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_docstrings_begin_with_a_verb_or_a_noun(path: Path) -> None:
+    odd = [f"{name}: {line}" for where, name, line in NAMED if where == path and RIDDLE.match(line)]
+    assert not odd, "begin with a verb in the imperative or a technical noun"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_variables_are_called_what_they_hold(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {(node.id, node.lineno) for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names |= {(node.arg, node.lineno) for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    assert not [f"line {line}: {name}" for name, line in sorted(names) if name in VAGUE]

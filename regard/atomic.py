@@ -11,8 +11,6 @@ from pathlib import Path
 
 from regard.errors import DataError
 
-__all__ = ["atomic_file", "atomic_folder", "file_sha256", "replaceable", "sync", "write_bytes", "write_text"]
-
 _CHUNK = 1 << 20  # bytes
 
 

@@ -21,20 +21,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = [
-    "ConfigurationError",
-    "DataError",
-    "ExportError",
-    "LineWarning",
-    "MissingExtra",
-    "ModelFolderError",
-    "RegardError",
-    "TrainingError",
-    "UnknownKey",
-    "UsageError",
-    "WorkerError",
-]
-
 
 class RegardError(Exception):
     """Base class: an error that the user can correct. Takes one sentence per cause and reports all of them."""

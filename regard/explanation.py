@@ -26,16 +26,6 @@ from regard.visualisation.explanation_data import (
     layer_weights,
 )
 
-__all__ = [
-    "CaptionExplanation",
-    "Explanation",
-    "alignment_choice",
-    "describe_choice",
-    "explain",
-    "explain_caption",
-    "overlay_of",
-]
-
 MAX_PRUNED = 2
 """Pruned hypotheses shown at each step of the search."""
 MAX_OPTIONS = 6

@@ -25,25 +25,6 @@ from regard.models import Model, ModelSettings, build
 from regard.search import SearchSettings
 from regard.settings import Settings
 
-__all__ = [
-    "ALIGNMENT",
-    "CONFIG",
-    "WEIGHTS",
-    "FolderSettings",
-    "ModelFolder",
-    "check_weights",
-    "fingerprints",
-    "load_alignment",
-    "load_folder",
-    "load_settings",
-    "load_tensors",
-    "load_weights",
-    "named_weights",
-    "save_alignment",
-    "save_folder",
-    "save_tensors",
-]
-
 CONFIG, WEIGHTS, ALIGNMENT = "config.json", "model.safetensors", "alignment.json"
 FORMAT: Final = 1
 """The version of the folder's format; a folder of another version is refused."""

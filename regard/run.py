@@ -40,8 +40,6 @@ from regard.training.run_report import report_run
 from regard.training.script_check import check_scripts
 from regard.training.tensorboard_log import with_tensorboard
 
-__all__ = ["Run", "dry_run", "train", "train_request"]
-
 
 @dataclass(frozen=True)
 class Run:
@@ -355,7 +353,7 @@ def _describe_guide(recipe: Recipe) -> Iterator[str]:
 
 
 def _machine(device: str) -> dict[str, Any]:
-    """What else the bits of a run depend on: versions, device, threads, processor."""
+    """Return all else that the bits of a run depend on: versions, device, threads, processor."""
     versions = {"regard": regard.__version__, "torch": torch.__version__, "python": platform.python_version()}
     return {**versions, "device": device, "threads": torch.get_num_threads(), "processor": platform.machine()}
 

@@ -18,8 +18,6 @@ if sys.version_info >= (3, 11):
 else:  # pragma: no cover
     import tomli as tomllib
 
-__all__ = ["Settings", "merge", "override", "parse_assignments", "read_toml"]
-
 S = TypeVar("S", bound="Settings")
 
 

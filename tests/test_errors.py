@@ -11,8 +11,8 @@ from regard.errors import MissingExtra, RegardError
 
 KINDS = [
     kind
-    for kind in (getattr(errors, name) for name in errors.__all__)
-    if issubclass(kind, RegardError) and kind is not MissingExtra
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, RegardError) and kind is not MissingExtra
 ]
 
 

@@ -12,19 +12,6 @@ import numpy.typing as npt
 from regard.attention.html_table import weights_table
 from regard.errors import UsageError
 
-__all__ = [
-    "SYMMETRIES",
-    "Link",
-    "Readings",
-    "Symmetry",
-    "WordWeights",
-    "argmax_links",
-    "cell_edges",
-    "extract_links",
-    "merge_words",
-    "symmetrise",
-]
-
 Array = npt.NDArray[np.float32]
 Link = tuple[int, int]  # source word, target word
 Symmetry = Literal["intersection", "grow-diag", "grow-diag-final", "union"]

@@ -19,8 +19,6 @@ from regard.attention.watch import active_recorders
 from regard.errors import ConfigurationError
 from regard.shapes import Bool, Float, Tensor
 
-__all__ = ["Attention", "attention_mask", "masked_softmax"]
-
 
 class Attention(nn.Module):
     """Multi-head attention with any score (Vaswani et al. 2017, section 3.2.2); with one head, any earlier kind too.

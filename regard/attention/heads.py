@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from regard.shapes import Float, Tensor
 
-__all__ = ["fold_beams", "merge_heads", "split_heads", "unfold_beams"]
-
 
 def split_heads(vectors: Float[Tensor, "N T D"], heads: int) -> Float[Tensor, "N H T E"]:
     """Split each vector into `heads` equal parts."""

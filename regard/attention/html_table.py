@@ -8,8 +8,6 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["weights_table"]
-
 MAX_WORDS = 60  # per side; more do not fit on a screen
 
 

@@ -11,8 +11,6 @@ import torch.nn.functional as F
 from regard.attention.memory import Memory
 from regard.shapes import Bool, Float, Tensor
 
-__all__ = ["blocks_pay_off", "from_blocks", "is_contiguous", "to_blocks"]
-
 MIN_BLOCK = 16
 """Smaller blocks leave the kernels too little work per call."""
 

@@ -9,8 +9,6 @@ import torch.nn.functional as F
 
 from regard.shapes import Bool, Float, Int, Tensor
 
-__all__ = ["Memory"]
-
 
 @dataclass(frozen=True)
 class Memory:

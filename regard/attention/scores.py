@@ -16,8 +16,6 @@ from torch.autograd.function import once_differentiable
 from regard.errors import ConfigurationError
 from regard.shapes import Float, Tensor
 
-__all__ = ["SCORES", "Additive", "Cosine", "Dot", "General", "ScaledDot", "Score", "ScoreName", "build_score"]
-
 ScoreName = Literal["dot", "scaled_dot", "general", "additive", "cosine", "cosine_fixed"]
 TEMPERATURE = 0.1
 """Of cosine scores, which lie between −1 and 1: at temperature 1 the best of 20 entries gets less than a third."""

@@ -13,8 +13,6 @@ from torch.autograd.function import once_differentiable
 
 from regard.shapes import Bool, Float, Tensor
 
-__all__ = ["attend_unfused"]
-
 
 def attend_unfused(
     query: Float[Tensor, "R H T E"],

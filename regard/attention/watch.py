@@ -12,8 +12,6 @@ from torch import nn
 
 from regard.shapes import Float, Tensor
 
-__all__ = ["AttentionRecorder", "active_recorders", "watch"]
-
 _RECORDERS: ContextVar[tuple[AttentionRecorder, ...]] = ContextVar("recorders", default=())
 
 

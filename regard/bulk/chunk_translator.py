@@ -13,8 +13,6 @@ from regard.bulk.output_format import OutputFormat
 from regard.errors import LineWarning
 from regard.pipeline import Translator
 
-__all__ = ["ChunkResult", "ChunkTranslator", "unknown_script"]
-
 
 @dataclass(frozen=True)
 class ChunkResult:

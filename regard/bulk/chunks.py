@@ -13,8 +13,6 @@ from regard.bulk.output import OutputMark
 from regard.data.text import CR_ALONE, LineReader, has_cr_alone
 from regard.errors import DataError
 
-__all__ = ["Chunk", "Lines", "chunks", "remaining"]
-
 
 @dataclass(frozen=True)
 class Chunk:

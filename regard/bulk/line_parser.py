@@ -10,8 +10,6 @@ from regard.bulk.chunks import Chunk
 from regard.errors import DataError
 from regard.search import NO_CONSTRAINTS, ConstraintEncoder, Constraints, contradictions
 
-__all__ = ["PLAIN_TEXT", "LineParser"]
-
 _KEYS = {"text": "a text", "prefix": "a text", "terms": "a list of texts", "forbid": "a list of texts"}
 
 

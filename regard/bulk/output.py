@@ -21,14 +21,12 @@ from typing import IO, Any, TextIO
 from regard.atomic import atomic_file, sync
 from regard.errors import DataError, UsageError
 
-__all__ = ["OutputMark", "ResumableOutput", "StreamedOutput"]
-
 _BLOCK = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)
 class OutputMark:
-    """How far the work has come: what is done, and the hashes that tell whether it still is what it was."""
+    """Mark of progress: the chunks and lines that are done, and hashes that show whether they are still the same."""
 
     chunks: int = 0
     lines: int = 0

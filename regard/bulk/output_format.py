@@ -10,8 +10,6 @@ from typing import Any
 from regard.data.word_alignments import format_pharaoh
 from regard.pipeline import Caption, Translation
 
-__all__ = ["OutputFormat"]
-
 
 @dataclass(frozen=True)
 class OutputFormat:

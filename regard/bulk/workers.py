@@ -20,8 +20,6 @@ from regard.bulk.chunks import Chunk
 from regard.errors import RegardError, WorkerError
 from regard.pipeline import Translator
 
-__all__ = ["InProcess", "Workers"]
-
 MAX_PENDING = 2
 """Chunks per worker that may be in translation, or wait for their turn to be written."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     _Part = tuple[list[Readings], list[Readings] | None]  # of some pairs: forward, and backward if there is a model
 
-__all__ = ["align"]
-
 PAIRS_AT_ONCE = 1000
 """Pairs whose attention weights are in memory at a time."""
 

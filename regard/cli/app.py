@@ -18,8 +18,6 @@ import typer
 import regard
 from regard.errors import RegardError
 
-__all__ = ["app", "flags_of", "in_flags", "is_quiet", "main", "say", "setup_process", "warn"]
-
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,

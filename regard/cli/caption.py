@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from regard.data.images import SourcePixels
     from regard.pipeline import Caption, Captioner
 
-__all__ = ["caption"]
-
 IMAGES_AT_ONCE = 64
 """Images that are opened, captioned and printed together."""
 

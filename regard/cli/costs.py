@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from regard.lessons.costs import Cost, Sizes
     from regard.visualisation import Chart
 
-__all__ = ["costs"]
-
 Row = tuple[str, ...]
 NOTES = (
     "operations: multiply-adds of a forward pass",

@@ -13,8 +13,6 @@ from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_devic
 from regard.cli.progress import TrainReporter
 from regard.errors import UsageError
 
-__all__ = ["demo"]
-
 
 @app.command()
 def demo(

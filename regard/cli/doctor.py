@@ -15,8 +15,6 @@ import regard
 from regard.cli.app import app, setup_process
 from regard.cli.options import Debug, Quiet, Threads
 
-__all__ = ["doctor"]
-
 
 @app.command()
 def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) -> None:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from regard.evaluation.metrics import Score
     from regard.pipeline import Captioner
 
-__all__ = ["evaluate"]
-
 Reference = Annotated[
     list[str] | None, typer.Option(help="Reference translations, line by line; once per set of references.")
 ]

@@ -11,8 +11,6 @@ from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Quiet, Run, Threads
 from regard.errors import UsageError
 
-__all__ = ["export", "import_"]
-
 Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 Toolkit = Literal["ctranslate2", "huggingface"]
 

@@ -7,23 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-__all__ = [
-    "Debug",
-    "Device",
-    "Engine",
-    "Forbid",
-    "Format",
-    "NBest",
-    "Precision",
-    "Prefix",
-    "Quiet",
-    "Run",
-    "Seed",
-    "Threads",
-    "With",
-    "select_device",
-]
-
 Run = Annotated[Path, typer.Argument(help="A model folder or run folder.")]
 Device = Annotated[str, typer.Option(help="Device to compute on: auto, cpu, cuda or mps.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads; one per core if left out.")]

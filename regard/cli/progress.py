@@ -8,8 +8,6 @@ from typing import Any
 
 from regard.cli.app import is_quiet, say, warn
 
-__all__ = ["LineReporter", "TrainReporter", "format_duration"]
-
 EVERY = 30.0
 """Seconds between two plain lines about a file that is being translated."""
 

@@ -11,8 +11,6 @@ from regard.errors import ModelFolderError, UsageError
 if TYPE_CHECKING:
     from regard.visualisation import Chart, Figure, Series
 
-__all__ = ["RUN_VIEWS", "draw_run"]
-
 RUN_VIEWS = ("curve", "schedule", "positions")
 MAX_POSITIONS = 100
 

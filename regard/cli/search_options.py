@@ -12,8 +12,6 @@ from typer.core import TyperCommand
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-__all__ = ["search_command", "search_options"]
-
 _KEY = "regard.search"
 _ELSEWHERE = (
     "seed",

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from regard.visualisation import Alignment, Heads
     from regard.visualisation.explanation_data import Attributions
 
-__all__ = ["show"]
-
 View = Annotated[
     Literal["heat", "heads", "player", "curve", "schedule", "positions"] | None,
     typer.Option(

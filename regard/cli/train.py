@@ -16,8 +16,6 @@ from regard.cli.progress import TrainReporter
 from regard.errors import UsageError
 from regard.settings import parse_assignments
 
-__all__ = ["train"]
-
 
 @app.command()
 def train(

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from regard.pipeline import Translator
     from regard.search import ConstraintEncoder, Constraints
 
-__all__ = ["translate"]
-
 NOT_STREAMED = ("nbest", "alignments", "format", "output", "workers", "resume", "input")
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """The options that need the whole of a translation before anything is printed."""

@@ -16,8 +16,6 @@ from regard.data.images import AugmentParams, ImageSettings, SourcePixels
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
 
-__all__ = ["augmented", "flippable", "varies"]
-
 
 def flippable(caption_set: CaptionSet, settings: ImageSettings, writing: bool) -> tuple[list[bool], str]:
     """Return which images may be mirrored, and a sentence for the report. `writing`: they show formulas or text."""

@@ -16,8 +16,6 @@ from regard.data.images import SourcePixels
 from regard.data.vocabulary import BOS, PAD
 from regard.shapes import Bool, Float, Int, Tensor
 
-__all__ = ["Example", "IntArray", "Resample", "StoredExamples", "TrainingBatch", "collate", "pad", "pad_images"]
-
 Resample = Callable[[Sequence[int], int], "list[Example]"]
 """Makes the examples of some indices anew from a seed: other segmentations, other augmentations."""
 IntArray = npt.NDArray[np.int64]

@@ -17,8 +17,6 @@ from regard.data.bucketing import EpochStats, epoch_stats, epoch_stats_of_length
 from regard.errors import DataError
 from regard.settings import Settings
 
-__all__ = ["BatchPlan", "BatchSource", "BatchStream", "BatchingSettings", "Position", "Update"]
-
 BLOCKS = 2_000_000
 """Most blocks of neighbouring examples that an epoch shuffles; a corpus of no more examples has one in each block."""
 

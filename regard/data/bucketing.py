@@ -10,8 +10,6 @@ import numpy as np
 from regard.data.batch import Example, IntArray
 from regard.data.images import SourcePixels
 
-__all__ = ["EpochStats", "epoch_stats", "epoch_stats_of_lengths", "make_buckets"]
-
 
 @dataclass(frozen=True)
 class EpochStats:

@@ -17,16 +17,6 @@ from regard.data.images import SUFFIXES
 from regard.data.text import clean, read_file
 from regard.errors import DataError
 
-__all__ = [
-    "CaptionSet",
-    "CaptionedImage",
-    "Problems",
-    "hold_out_images",
-    "mentions_side",
-    "read_captions",
-    "report_uncaptioned",
-]
-
 SHOWN = 20  # causes of one kind that are listed
 MAX_IMAGES, FRACTION = 1000, 20  # held out for validation: at most a thousand images, at most a twentieth
 HEADERS = {"file", "filename", "file_name", "image", "image_name", "name", "picture"}

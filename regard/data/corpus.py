@@ -18,7 +18,6 @@ from pydantic import Field
 from regard.data.images import ImageSettings
 from regard.data.pairs import (
     CorpusReport,
-    Dropped,
     Filters,
     Pair,
     PairFiles,
@@ -30,24 +29,6 @@ from regard.data.pairs import (
 from regard.data.text import clean
 from regard.errors import DataError
 from regard.settings import Settings
-
-__all__ = [
-    "Corpus",
-    "CorpusDigest",
-    "CorpusFacts",
-    "CorpusReport",
-    "CorpusSettings",
-    "Dropped",
-    "Filters",
-    "MixSettings",
-    "Overlap",
-    "Pair",
-    "PairFiles",
-    "corpora_report",
-    "read_corpora",
-    "read_corpus",
-    "texts_sha256",
-]
 
 EVALUATION = ("valid", "test")  # names of corpora; all others are for training
 

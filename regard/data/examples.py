@@ -12,8 +12,6 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
 from regard.data.word_alignments import WordLinks, token_links
 
-__all__ = ["corpus_resampler", "encode_pairs", "stored_resampler"]
-
 
 def encode_pairs(
     sources: Sequence[str], targets: Sequence[str], tokenizer: Tokenizer, links: WordLinks | None = None

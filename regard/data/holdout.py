@@ -8,11 +8,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
-from regard.data.corpus import Corpus, CorpusReport, Pair
+from regard.data.corpus import Corpus
+from regard.data.pairs import CorpusReport, Pair
 from regard.data.streaming import FilteredCorpus
 from regard.errors import DataError
-
-__all__ = ["held_out_report", "hold_out"]
 
 MAX_PAIRS, FRACTION = 1000, 20  # at most a thousand pairs, at most a twentieth of the data
 

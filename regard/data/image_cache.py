@@ -26,8 +26,6 @@ from regard.atomic import atomic_folder, write_text
 from regard.data.images import ImageSizeSettings, Pixels, load_pixels, read_bytes
 from regard.errors import DataError
 
-__all__ = ["ImageCache", "cached_images"]
-
 IN_MEMORY = 64_000_000  # bytes of pixels
 DECODED_AT_ONCE = 64  # images
 FORMAT, VERSION = "Regard image cache", 1

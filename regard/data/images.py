@@ -29,19 +29,6 @@ from regard.errors import DataError
 from regard.settings import Settings
 from regard.shapes import Float, Tensor
 
-__all__ = [
-    "SUFFIXES",
-    "AugmentParams",
-    "ImageSettings",
-    "ImageSizeSettings",
-    "Pixels",
-    "SourcePixels",
-    "decode_image",
-    "load_pixels",
-    "read_bytes",
-    "source_pixels",
-]
-
 Pixels = npt.NDArray[np.uint8]
 Size = tuple[int, int]  # rows, columns
 Box = tuple[int, int, int, int]  # top, left, bottom, right

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["SPECIAL", "PieceTable"]
-
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 """The special tokens in the order of their ids."""
 _NEEDED = ("<pad>", "<unk>", "</s>")

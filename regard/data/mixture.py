@@ -11,8 +11,6 @@ from regard.data.batching import BatchPlan, BatchSource, BatchStream, Position
 from regard.data.bucketing import EpochStats
 from regard.errors import ConfigurationError
 
-__all__ = ["Mixture"]
-
 
 class Mixture(BatchSource):
     """Batches of several corpora in proportion to their weights; each corpus goes through epochs of its own.

@@ -17,20 +17,6 @@ import numpy.typing as npt
 from regard.data.text import LineReader
 from regard.errors import DataError, UsageError
 
-__all__ = [
-    "CHUNK",
-    "CorpusReport",
-    "Dropped",
-    "Filters",
-    "Pair",
-    "PairFiles",
-    "PairFilter",
-    "PairReader",
-    "SeenPairs",
-    "chunks",
-    "format_lines",
-]
-
 CHUNK = 1 << 14  # pairs that are filtered, tokenised and written at once; a multiple of eight
 _EXAMPLES = 5  # excerpts per reason
 _NUMBERS = 20  # line numbers in one sentence
@@ -165,7 +151,7 @@ class PairReader:
 
 
 class PairFilter:
-    """Filters pairs by length and ratio, finds duplicates, and counts what was dropped and why."""
+    """Filter and deduplicate pairs by length, ratio and hash, and count the dropped ones by reason."""
 
     def __init__(self, filters: Filters | None) -> None:
         """Without `filters` only empty pairs are dropped."""

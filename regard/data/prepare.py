@@ -22,7 +22,6 @@ from regard.data.corpus import (
     CorpusFacts,
     CorpusSettings,
     Overlap,
-    Pair,
     corpora_report,
     read_corpora,
     read_corpus,
@@ -31,7 +30,7 @@ from regard.data.examples import corpus_resampler, encode_pairs, stored_resample
 from regard.data.holdout import held_out_report, hold_out
 from regard.data.images import ImageSettings
 from regard.data.mixture import Mixture
-from regard.data.pairs import chunks
+from regard.data.pairs import Pair, chunks
 from regard.data.prepare_captions import CaptionCorpus, caption_batches, read_caption_corpora
 from regard.data.provenance import (
     DATA_FILE,
@@ -47,8 +46,6 @@ from regard.data.text import clean
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
 from regard.data.word_alignments import WordLinks, read_word_links
 from regard.errors import DataError
-
-__all__ = ["IMAGES", "SHARDS", "PreparedData", "prepare_data"]
 
 IMAGES, SHARDS = "images", "shards"  # in a run folder
 SUMMARY = "summary.json"  # in the folder of shards

@@ -18,16 +18,6 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS
 from regard.errors import DataError
 
-__all__ = [
-    "CaptionBatches",
-    "CaptionCorpora",
-    "CaptionCorpus",
-    "caption_batches",
-    "caption_examples",
-    "read_caption_corpora",
-    "read_caption_corpus",
-]
-
 UNREADABLE = "images that cannot be read"
 
 Log = Callable[[str], None]

@@ -12,8 +12,6 @@ from typing import Any
 from regard.atomic import file_sha256, write_text
 from regard.data.corpus import CorpusSettings
 
-__all__ = ["DATA_FILE", "Fingerprints", "describe_changes", "differences", "fingerprint_files", "write_fingerprints"]
-
 DATA_FILE = "data.json"  # in a run folder
 
 _PATHS = ("folder", "captions", "valid_folder", "valid_captions")  # settings that are compared by content

@@ -25,8 +25,6 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS, Vocabulary
 from regard.errors import DataError
 
-__all__ = ["REMEDY", "ROWS", "Shards", "write_shards"]
-
 ROWS = 1 << 18  # pairs in a shard
 FORMAT, VERSION, INDEX = "Regard shards", 1, "index.json"
 REMEDY = "; remove the folder, and train with `resume=True`: it is made anew from the text"

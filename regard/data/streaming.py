@@ -10,12 +10,9 @@ from itertools import compress
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.corpus import CorpusReport, Filters, Pair, PairFiles
-from regard.data.pairs import PairFilter, PairReader, chunks
+from regard.data.pairs import CorpusReport, Filters, Pair, PairFiles, PairFilter, PairReader, chunks
 from regard.data.text import clean
 from regard.errors import DataError
-
-__all__ = ["FilteredCorpus", "scan"]
 
 BitArray = npt.NDArray[np.uint8]
 

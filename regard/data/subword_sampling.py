@@ -11,8 +11,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Segmenter", "bpe_dropout", "sample_segmentations", "unigram_sampling"]
-
 VARIANTS = 4  # segmentations of a word that are drawn in one call; each of its occurrences takes one of them
 UNKNOWN_PENALTY = 10.0  # an unknown character is so many nats less likely than the least likely token
 

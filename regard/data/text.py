@@ -14,20 +14,6 @@ from pathlib import Path
 from regard.atomic import write_bytes
 from regard.errors import DataError
 
-__all__ = [
-    "CR_ALONE",
-    "LineReader",
-    "TextFile",
-    "clean",
-    "did_you_mean",
-    "has_cr_alone",
-    "read_file",
-    "read_files",
-    "read_lines",
-    "read_parallel",
-    "write_lines",
-]
-
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -19,8 +19,6 @@ from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, Vocabulary, normal
 from regard.errors import ConfigurationError, DataError, ModelFolderError
 from regard.settings import Settings
 
-__all__ = ["Tokenizer", "TokenizerSettings", "choose_size", "sampling_stride"]
-
 _MAX_LINES = 2_000_000
 
 

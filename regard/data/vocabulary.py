@@ -14,19 +14,6 @@ from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.subword_sampling import bpe_dropout, sample_segmentations, unigram_sampling
 from regard.data.text import clean
 
-__all__ = [
-    "BOS",
-    "EOS",
-    "PAD",
-    "SPACE",
-    "UNK",
-    "TableVocabulary",
-    "Vocabulary",
-    "WhitespaceVocabulary",
-    "normalised_line",
-    "vocabulary_of",
-]
-
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 SPACE = "▁"
@@ -112,7 +99,7 @@ class Vocabulary:
 
     @cached_property
     def surface_bytes(self) -> list[bytes]:
-        """What each token adds to a text, as UTF-8; empty for PAD, UNK, BOS and EOS."""
+        """The bytes that each token adds to a text, as UTF-8; empty for PAD, UNK, BOS and EOS."""
         surfaces = []
         for index, token in enumerate(self.tokens(range(len(self)))):
             if index in (PAD, UNK, BOS, EOS):

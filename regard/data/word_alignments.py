@@ -14,8 +14,6 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError
 
-__all__ = ["Link", "WordLinks", "format_pharaoh", "read_gold", "read_word_links", "token_links"]
-
 Link = tuple[int, int]  # source word, target word
 FlatLinks: TypeAlias = "array[int]"  # source, target, source, target …: compact, as there is one per training pair
 _PAIR = re.compile(r"(\d+)([-p?])(\d+)", re.ASCII)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from regard.samples.images import CaptionedScene, ImageSample
     from regard.training import Recipe
 
-__all__ = ["Judgement", "demo_images", "demo_recipe", "judge"]
-
 TRUE, POINTING = 0.9, 0.8  # shares of the test that suffice: true captions, nouns that point
 EXAMPLES = 3  # test images that are drawn, and wrong captions that are printed
 SPLITS = {"valid": "combined as in training", "test": "combined as never in training"}
@@ -26,7 +24,7 @@ SPLITS = {"valid": "combined as in training", "test": "combined as never in trai
 
 @dataclass(frozen=True)
 class Judgement:
-    """Which captions of a split are true, and how well the attention of their nouns points at what they name."""
+    """Verdict on the captions of a split: which are true, and the pointing accuracy of their nouns."""
 
     true: tuple[bool, ...]
     pointing: Pointing

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from regard.samples import AlignedPair, Sample
     from regard.training import Recipe
 
-__all__ = ["demo_recipe", "demo_sentences"]
-
 SENTENCES = (("나는 집에 간다", "I go home"), ("나는 빵을 먹고 있었다", "I was eating bread"))
 TESTS = {"test": "patterns seen in training", "recombination": "words recombined in new ways"}
 

@@ -11,12 +11,10 @@ if TYPE_CHECKING:
     from regard.training import Recipe
     from regard.training.journal import Report
 
-__all__ = ["Interrupted", "Output", "train_model"]
-
 
 @dataclass(frozen=True)
 class Output:
-    """Where a demonstration prints: functions for results, for messages about progress, and for events of training."""
+    """Output functions of a demonstration: for results, for messages about progress, and for events of training."""
 
     result: Callable[[str], None]
     message: Callable[[str], None]

@@ -14,16 +14,6 @@ from regard.attention.scores import Additive, Cosine, CosineFixed, Dot, General,
 from regard.engine.program import Builder
 from regard.layers.embedding import Embedding
 
-__all__ = [
-    "emit_cross_attention",
-    "emit_embedding",
-    "emit_memories",
-    "emit_query",
-    "emit_self_projections",
-    "scale",
-    "why_not_emitted",
-]
-
 DOTS = (Dot, ScaledDot, General, Cosine, CosineFixed)
 
 

@@ -15,8 +15,6 @@ from typing import Any
 from regard.atomic import atomic_file
 from regard.engine.native import cache_folders, processor
 
-__all__ = ["cached", "fastest", "seconds"]
-
 FILE = "tuning.json"
 ROUNDS = 5
 CLEARLY = 0.93

@@ -17,8 +17,6 @@ from regard.engine.program import Builder, EncoderProgram, Precision, Program
 from regard.layers.convolution import SQRT_HALF, GatedConvolution
 from regard.models.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 
-__all__ = ["encoder_program", "memory_program", "step_program", "why_not"]
-
 
 def why_not(decoder: ConvolutionalDecoder) -> str | None:
     """Return what of this decoder the programs do not support; None if they support all."""

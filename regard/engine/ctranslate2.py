@@ -16,8 +16,6 @@ from regard.errors import MissingExtra, ModelFolderError, UsageError
 from regard.model_folder import CONFIG, WEIGHTS
 from regard.search import Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens
 
-__all__ = ["NOTES", "CTranslate2", "export_folder", "fingerprint", "import_ctranslate2", "up_to_date"]
-
 NOTES = "regard.json"
 """File of an export: fingerprint of its weights, precision, limits, and how it was checked."""
 _SUPPRESSED = (PAD, UNK, BOS)

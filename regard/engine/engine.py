@@ -22,8 +22,6 @@ from regard.models import Batch, Ensemble, Model
 from regard.search import DecodingModel, Hypothesis, Rule, SearchSettings, SuppressTokens
 from regard.search.search_trace import SearchStep, trace_search
 
-__all__ = ["Engine", "EngineName"]
-
 EngineName = Literal["auto", "native", "ctranslate2"]
 PYTORCH_LIMITS = BatchLimits(rows=160, tokens=4096)
 ROWS = (96, 48, 192)

@@ -12,8 +12,6 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-__all__ = ["cache_folders", "kernels", "processor", "why_unavailable"]
-
 SOURCE = Path(__file__).with_name("kernels.c")
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-O3", "-std=gnu11", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")

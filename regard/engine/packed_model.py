@@ -29,8 +29,6 @@ from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, Recurr
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.shapes import Array
 
-__all__ = ["PackedModel", "pack_model", "why_not_packed"]
-
 ENCODER_ROWS = 512
 """About as many source tokens are encoded at once: their registers stay in cache."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from regard.engine.program import address
 from regard.shapes import Array
 
-__all__ = ["PackedSource", "PackedState", "addresses"]
-
 RELEASE_EVERY = 24
 """Steps between two searches for buffers that no hypothesis refers to any more."""
 

@@ -14,8 +14,6 @@ import torch
 from regard.engine.native import kernels
 from regard.shapes import Array
 
-__all__ = ["Builder", "EncoderProgram", "Precision", "Program", "Team", "address", "check_layout", "padded_entries"]
-
 Precision = Literal["float32", "bfloat16", "int8"]
 PRECISIONS: dict[str, int] = {"float32": 0, "bfloat16": 1, "int8": 2}
 GROUP = {"float32": 1, "bfloat16": 2, "int8": 4}

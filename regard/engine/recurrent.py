@@ -9,8 +9,6 @@ from regard.engine.program import Builder, EncoderProgram, Precision, Program
 from regard.layers.cells import GRU, LSTM, Elman
 from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
 
-__all__ = ["encoder_program", "encoder_why_not", "initial_program", "memory_program", "step_program", "why_not"]
-
 AnyDecoder = RecurrentDecoder | NoAttentionDecoder
 CELLS: dict[Any, str] = {GRU: "gru", LSTM: "lstm", Elman: "tanh"}
 _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")

@@ -13,8 +13,6 @@ import torch
 from regard.models import Batch, SourceInput, source_length
 from regard.search import Decoding, DecodingModel, Finished, Hypothesis, Rule, SearchSettings, SuppressTokens, Task
 
-__all__ = ["BatchLimits", "DecodeRequest", "decode_requests", "stream"]
-
 
 @dataclass(frozen=True)
 class DecodeRequest:

@@ -21,8 +21,6 @@ from regard.engine.program import Builder, EncoderProgram, Precision, Program
 from regard.layers.feedforward import FeedForward, swiglu
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
-__all__ = ["encoder_program", "memory_program", "step_program", "why_not"]
-
 ACTIVATIONS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", swiglu: "none"}
 
 

@@ -12,19 +12,6 @@ import numpy.typing as npt
 from regard.attention.alignment import SYMMETRIES, Link, Readings, argmax_links, extract_links, symmetrise
 from regard.pipeline import AlignmentChoice, Translator
 
-__all__ = [
-    "AlignmentScores",
-    "Gold",
-    "agreeing_choices",
-    "alignment_scores",
-    "all_choices",
-    "argmax_accuracy",
-    "best_choice",
-    "best_pair",
-    "extract_choice_links",
-    "read_all",
-]
-
 Links = frozenset[Link]
 MAX_PAIRED = 8
 """Choices of each of two translators that are tried in combination."""

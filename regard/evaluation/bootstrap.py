@@ -9,8 +9,6 @@ import numpy as np
 
 from regard.errors import DataError
 
-__all__ = ["Difference", "paired_bootstrap"]
-
 DRAWS = 10_000
 
 

@@ -17,8 +17,6 @@ from regard.data.tokenizer import TokenizerSettings
 from regard.evaluation.cider import MAX_N, SIGMA, cider_d
 from regard.evaluation.metrics import Score
 
-__all__ = ["WordTokenizer", "caption_scores", "cider_scores", "tokenizer_for", "tokens", "validation_scores", "words"]
-
 WordTokenizer = Callable[[str], list[str]]
 
 NO_WORD = "∅"  # stands for a reference without words

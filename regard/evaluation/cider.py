@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from regard.errors import DataError
 
-__all__ = ["MAX_N", "SIGMA", "cider_d"]
-
 MAX_N = 4
 """N-grams of one to so many words are compared."""
 SIGMA = 6.0

@@ -10,8 +10,6 @@ from regard.data.vocabulary import PAD
 from regard.models import Batch, Encoded, Model
 from regard.shapes import Float, Tensor
 
-__all__ = ["attention_entropy"]
-
 
 @torch.no_grad()
 def attention_entropy(model: Model, batch: TrainingBatch) -> dict[str, float]:

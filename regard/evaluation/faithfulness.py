@@ -21,16 +21,6 @@ from regard.pipeline import AlignmentChoice, Translator
 from regard.search.forced_decoding import force_decode
 from regard.shapes import Tensor
 
-__all__ = [
-    "Faithfulness",
-    "agreement",
-    "erasure",
-    "format_correlation",
-    "gradient_times_input",
-    "measure_faithfulness",
-    "rank_correlation",
-]
-
 Array = npt.NDArray[np.float32]
 ROWS = 32  # target positions differentiated in one pass
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from sacrebleu.metrics.chrf import CHRF
 
-__all__ = ["Bucket", "by_length"]
-
 EDGES = (5, 10, 15, 20, 30, 40, 50, 60, 80, 120, 200)
 DRAWS, SEED = 500, 12345  # bootstrap resamples, and sacreBLEU's seed
 

@@ -11,8 +11,6 @@ from sacrebleu.metrics.ter import TER
 
 from regard.errors import DataError
 
-__all__ = ["MAX_TER_WORDS", "Score", "chrf_and_bleu", "scores"]
-
 MAX_TER_WORDS = 200
 
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from regard.errors import UsageError
 
-__all__ = ["Map", "Pointing", "Region", "pointing_accuracy", "pointing_game", "points_at"]
-
 Map = npt.NDArray[np.floating]
 Region = npt.NDArray[np.bool_]
 

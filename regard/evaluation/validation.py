@@ -23,8 +23,6 @@ from regard.models import Model, device_of
 from regard.pipeline import Captioner, Translator
 from regard.training.loss import Loss, Objective
 
-__all__ = ["CaptionValidator", "TranslationValidator", "make_validator"]
-
 GREEDY = {"beam": 1, "groups": 1, "mbr": False, "sample": False, "temperature": 1.0, "top_k": None, "top_p": None}
 """Search settings that make any search greedy."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,15 +12,13 @@ import torch
 
 from regard.atomic import atomic_folder, write_text
 from regard.data.vocabulary import BOS, EOS, Vocabulary
-from regard.engine.ctranslate2 import NOTES, CTranslate2, export_folder, fingerprint, import_ctranslate2, up_to_date
+from regard.engine.ctranslate2 import NOTES, CTranslate2, fingerprint, import_ctranslate2
 from regard.errors import ExportError
 from regard.interchange.parity import Parity, check_new
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import CONFIG, ModelFolder, load_folder
 from regard.models import Batch, ModelSettings, ctranslate2_obstacles
 from regard.search import Hypothesis, SearchSettings, search
-
-__all__ = ["PRECISIONS", "Precision", "cached_export", "compare", "export", "write"]
 
 Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 PRECISIONS: dict[Precision, tuple[float, float]] = {
@@ -41,16 +38,6 @@ BEAM_LEEWAY = 0.1
 """How much smaller that share may be with a beam, as the two searches prune a little differently."""
 POSITIONS = 4096
 """Tokens of the longest sentence that an export can read or write."""
-
-
-def cached_export(folder: Path, precision: Precision = "int8") -> Path:
-    """Return the model folder's own export of this precision; make it if there is none of its present weights."""
-    out = export_folder(folder, precision)
-    if not up_to_date(out, folder):
-        out.parent.mkdir(exist_ok=True)
-        shutil.rmtree(out, ignore_errors=True)
-        export(folder, out, precision)
-    return out
 
 
 def export(folder: Path, out: Path, precision: Precision = "float32", source: Path | None = None) -> Parity:

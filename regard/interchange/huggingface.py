@@ -35,8 +35,6 @@ from regard.model_folder import (
 from regard.models import Batch, build, count_parameters, huggingface_obstacles
 from regard.search import SearchSettings, search
 
-__all__ = ["compare", "export", "import_model", "import_transformers"]
-
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 MAX_DIFFERENCE = 1e-4
 """How far logits may be apart."""

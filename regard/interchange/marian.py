@@ -15,17 +15,6 @@ from regard.models import ModelSettings
 from regard.search import SearchSettings
 from regard.shapes import Tensor
 
-__all__ = [
-    "POSITIONS",
-    "config_of",
-    "from_marian",
-    "generation_of",
-    "model_settings",
-    "rows",
-    "search_settings",
-    "to_marian",
-]
-
 POSITIONS = 512
 """Positions that a Marian model has, at least."""
 SUPPRESSED = -1000.0

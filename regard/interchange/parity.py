@@ -8,12 +8,10 @@ from pathlib import Path
 
 from regard.errors import ExportError
 
-__all__ = ["Parity", "check_new"]
-
 
 @dataclass(frozen=True)
 class Parity:
-    """How closely a converted model agrees with the original on real sentences."""
+    """Agreement of a converted model with the original on real sentences."""
 
     sentences: int
     source: str

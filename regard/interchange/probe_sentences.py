@@ -12,8 +12,6 @@ from regard.errors import DataError, RegardError
 from regard.samples import korean_english
 from regard.settings import read_toml
 
-__all__ = ["MAX_SENTENCES", "real_sentences"]
-
 MAX_SENTENCES = 64
 """Sentences that an export is compared on, at most."""
 

@@ -15,8 +15,6 @@ from torch.autograd.function import once_differentiable
 
 from regard.shapes import Float, Tensor
 
-__all__ = ["CELLS", "GRU", "LSTM", "Cell", "CellName", "Elman"]
-
 CellName = Literal["gru", "lstm", "tanh"]
 States = tuple[Tensor, ...]
 

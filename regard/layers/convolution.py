@@ -10,8 +10,6 @@ from torch import nn
 
 from regard.shapes import Float, Tensor
 
-__all__ = ["SQRT_HALF", "GatedConvolution", "WeightNormLinear"]
-
 SQRT_HALF = math.sqrt(0.5)
 """√½ keeps the variance of a sum of two equal-variance terms."""
 

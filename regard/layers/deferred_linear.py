@@ -11,8 +11,6 @@ from torch.autograd.function import once_differentiable
 
 from regard.shapes import Float, Tensor
 
-__all__ = ["DeferredLinear"]
-
 
 class DeferredLinear:
     """Weight and bias for one loop: cast to the autocast dtype once, their gradients computed once, after all steps.

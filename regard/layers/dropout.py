@@ -13,8 +13,6 @@ from torch.autograd.function import once_differentiable
 
 from regard.shapes import Tensor
 
-__all__ = ["Dropout", "dropout_generator", "layer_drop", "random_bytes"]
-
 _GENERATOR: ContextVar[torch.Generator | None] = ContextVar("dropout_generator", default=None)
 
 

@@ -10,8 +10,6 @@ from torch import nn
 
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["Embedding", "OutputProjection"]
-
 
 class Embedding(nn.Module):
     """Token embedding, multiplied by √D (Vaswani et al. 2017, section 3.4) if `scale_embedding`."""

@@ -10,8 +10,6 @@ from torch import nn
 
 from regard.shapes import Float, Tensor
 
-__all__ = ["Activation", "FeedForward"]
-
 Activation = Literal["relu", "gelu", "silu", "swiglu"]
 
 

@@ -10,8 +10,6 @@ from torch import nn
 
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["GridPositions", "LearnedPositions", "SinusoidalPositions", "sinusoids"]
-
 
 def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"]:
     """Compute sinusoids of wavelengths from 2π to 10000·2π (Vaswani et al. 2017, section 3.5), sines before cosines.

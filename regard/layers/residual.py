@@ -10,8 +10,6 @@ from torch import nn
 from regard.layers.dropout import Dropout
 from regard.shapes import Float, Tensor
 
-__all__ = ["Norm", "Residual", "masked_mean", "to_autocast"]
-
 Norm = Literal["pre", "post"]
 
 

@@ -16,18 +16,6 @@ from torch import nn
 
 from regard.shapes import Bool, Float, Tensor
 
-__all__ = [
-    "STEMS",
-    "BasicBlock",
-    "Bottleneck",
-    "FrozenBatchNorm",
-    "GroupNorm",
-    "ImageNorm",
-    "KeepMask",
-    "ResNetBackbone",
-    "strided_mask",
-]
-
 ImageNorm = Literal["group", "batch"]
 KeepMask = Bool[Tensor, "B 1 _ _"] | None
 STEMS = {"classic": 4, "strided": 2, "small": 1}

@@ -13,8 +13,6 @@ from regard.layers.cells import Cell, CellName
 from regard.layers.deferred_linear import DeferredLinear
 from regard.shapes import Bool, Float, Tensor
 
-__all__ = ["RNN_CLASSES", "continue_rnn", "run_rnn"]
-
 RNN_CLASSES: dict[CellName, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "tanh": nn.RNN}
 _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
 States = tuple[Tensor, ...]

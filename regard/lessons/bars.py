@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-__all__ = ["Bars", "draw"]
-
 ROW, HEAD, GAP, FULL_BAR = 22, 26, 14, 200  # pixels: height of a key and of a query, gap, length of a weight of 1
 EM = 13 * 0.62  # pixels: about the width of a letter; wide ones such as Hangul take two
 BAR = "#4c8fd0"  # blue with contrast to white and to black

@@ -27,8 +27,6 @@ from regard.layers.convolution import GatedConvolution
 from regard.layers.rnn import run_rnn
 from regard.shapes import Float, Tensor
 
-__all__ = ["KINDS", "Cost", "Kind", "Sizes", "growth", "measure"]
-
 HEADS = 4
 MULTIPLES = (0.25, 0.5, 1, 2, 4)
 """Time and memory are measured at these multiples of n, and of d."""

@@ -16,8 +16,6 @@ from regard.errors import UnknownKey, UsageError
 from regard.lessons.bars import Bars, draw
 from regard.shapes import Float, Tensor
 
-__all__ = ["Answer", "SoftDictionary"]
-
 Similarity = Callable[[Any, Any], Any]
 UNTRAINED = ("scaled_dot", "dot", "cosine", "cosine_fixed")
 """Scores that need no training."""

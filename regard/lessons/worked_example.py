@@ -15,8 +15,6 @@ from regard.attention.heads import merge_heads, split_heads
 from regard.errors import UsageError
 from regard.shapes import Float, Tensor
 
-__all__ = ["Walkthrough", "walkthrough"]
-
 
 @dataclass(frozen=True, eq=False)
 class Walkthrough:

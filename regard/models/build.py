@@ -44,8 +44,6 @@ from regard.models.vision import (
 )
 from regard.settings import Settings
 
-__all__ = ["DECODERS", "ENCODERS", "ModelSettings", "build"]
-
 ENCODERS: dict[type[Settings], Any] = {
     TransformerEncoderSettings: TransformerEncoder,
     RecurrentEncoderSettings: RecurrentEncoder,

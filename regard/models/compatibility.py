@@ -5,8 +5,6 @@ from __future__ import annotations
 from regard.models.build import ModelSettings
 from regard.models.transformer import TransformerSettings
 
-__all__ = ["ctranslate2_obstacles", "huggingface_obstacles"]
-
 
 def ctranslate2_obstacles(settings: ModelSettings) -> list[str]:
     """Return the reasons why CTranslate2 cannot run such a model; none if it can."""

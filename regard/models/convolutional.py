@@ -19,13 +19,6 @@ from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSiz
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
 
-__all__ = [
-    "ConvolutionalDecoder",
-    "ConvolutionalDecoderSettings",
-    "ConvolutionalEncoder",
-    "ConvolutionalEncoderSettings",
-]
-
 
 class ConvolutionalSettings(Settings):
     """Settings common to the convolutional encoder and decoder."""

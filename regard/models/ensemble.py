@@ -13,8 +13,6 @@ from torch import nn
 from regard.models.interface import Batch, Model, top_tokens
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["Ensemble", "EnsembleState"]
-
 
 @dataclass(frozen=True)
 class EnsembleState:

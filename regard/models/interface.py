@@ -15,21 +15,6 @@ from regard.data.vocabulary import EOS
 from regard.layers.embedding import Embedding, OutputProjection
 from regard.shapes import Bool, Float, Int, Tensor
 
-__all__ = [
-    "Batch",
-    "Decoder",
-    "Encoded",
-    "Encoder",
-    "EncoderSizes",
-    "Model",
-    "ShardUnit",
-    "Source",
-    "SourceInput",
-    "State",
-    "source_length",
-    "top_tokens",
-]
-
 SourceInput = Sequence[int] | Tensor
 """One source: the token ids of a sentence, or the pixels (C, Y, X) of an image."""
 PIXELS_PER_ENTRY = 16 * 16

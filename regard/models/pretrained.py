@@ -18,8 +18,6 @@ from regard.models.timm_encoder import TimmEncoderSettings
 from regard.models.vision import ResNetEncoderSettings
 from regard.shapes import Tensor
 
-__all__ = ["load_pretrained", "read_tensors"]
-
 CLASSIFIER = ("fc.", "classifier.")  # prefixes of parameters that the encoder lacks
 COUNTERS = "num_batches_tracked"
 MAX_PROBLEMS = 8  # in one message

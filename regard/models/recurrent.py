@@ -20,15 +20,6 @@ from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSiz
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
 
-__all__ = [
-    "NoAttentionDecoder",
-    "NoAttentionDecoderSettings",
-    "RecurrentDecoder",
-    "RecurrentDecoderSettings",
-    "RecurrentEncoder",
-    "RecurrentEncoderSettings",
-]
-
 
 class RecurrentEncoderSettings(Settings):
     """Recurrent encoder, unidirectional or bidirectional."""

@@ -16,8 +16,6 @@ from regard.models.interface import Batch, Encoded, EncoderSizes
 from regard.models.vision import GridHead, ImageEncoder, VisionSettings, flatten_mask, normalise_pixels
 from regard.shapes import Bool, Float, Tensor
 
-__all__ = ["TimmEncoder", "TimmEncoderSettings"]
-
 PROBE_CELLS = 8  # cells per side of the noise images that probe the receptive field
 
 

@@ -17,8 +17,6 @@ from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSiz
 from regard.settings import Settings
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["TransformerDecoder", "TransformerDecoderSettings", "TransformerEncoder", "TransformerEncoderSettings"]
-
 
 class TransformerSettings(Settings):
     """Settings common to the Transformer encoder and decoder."""

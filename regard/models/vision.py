@@ -19,15 +19,6 @@ from regard.models.transformer import EncoderLayer, TransformerEncoderSettings
 from regard.settings import Settings
 from regard.shapes import Bool, Float, Tensor
 
-__all__ = [
-    "ResNetEncoder",
-    "ResNetEncoderSettings",
-    "ViTEncoder",
-    "ViTEncoderSettings",
-    "VisionSettings",
-    "normalise_pixels",
-]
-
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Mean and standard deviation of ImageNet's pixels, with which pretrained networks expect images normalised."""
 

@@ -31,8 +31,6 @@ from regard.search import (
 )
 from regard.search.forced_decoding import force_decode
 
-__all__ = ["BasePipeline", "word_texts"]
-
 
 class BasePipeline:
     """A model with its tokenizer, its settings and the engine that decodes it.

@@ -26,8 +26,6 @@ from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions
 from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.search_trace import SearchStep
 
-__all__ = ["Caption", "Captioner", "ImageInput", "Region"]
-
 ImageInput = str | Path | bytes | Image.Image | SourcePixels
 """An image: a file's path or content, a Pillow image, or pixels that are resized already."""
 IMAGES_AT_ONCE = 256
@@ -97,8 +95,8 @@ class Captioner(BasePipeline):
             requests = [self._image_request(*item, settings) for item in numbered]
             hypotheses = self._decode(requests, settings)
             captions = self._captions(pixels, hypotheses, nbest, readings)
-            for index, (caption, found) in enumerate(zip(captions, hypotheses, strict=True)):
-                self._warn(first + index, caption.repetition, found[0], selected[index], "caption")
+            for index, (caption, ranked) in enumerate(zip(captions, hypotheses, strict=True)):
+                self._warn(first + index, caption.repetition, ranked[0], selected[index], "caption")
             results += captions
         return results
 
@@ -107,8 +105,8 @@ class Captioner(BasePipeline):
         settings = self._search_settings(1, search)
         self.model.eval()
         pixels = self._load_images([image])[0].tensor()
-        found, steps = self.engine.trace(self._image_request(0, pixels, NO_CONSTRAINTS, settings), settings)
-        hypotheses = self._rerank(pixels, found, settings)
+        candidates, steps = self.engine.trace(self._image_request(0, pixels, NO_CONSTRAINTS, settings), settings)
+        hypotheses = self._rerank(pixels, candidates, settings)
         (caption,) = self._captions([pixels], [hypotheses], 1, True)
         self._warn(0, caption.repetition, hypotheses[0], NO_CONSTRAINTS, "caption")
         return caption, steps
@@ -155,10 +153,10 @@ class Captioner(BasePipeline):
         self, pixels: Sequence[torch.Tensor], hypotheses: Sequence[list[Hypothesis]], nbest: int, readings: bool
     ) -> list[Caption]:
         """Return the caption of each image from its hypotheses, best first."""
-        captions = [self._caption(found, nbest) for found in hypotheses]
+        captions = [self._caption(ranked, nbest) for ranked in hypotheses]
         if not readings:
             return captions
-        targets = [found[0].ids for found in hypotheses]
+        targets = [ranked[0].ids for ranked in hypotheses]
         forced = force_decode(self.model, pixels, targets)
         sizes = [(image.shape[1], image.shape[2]) for image in pixels]
         read = [self._readings(*item) for item in zip(targets, forced, sizes, strict=True)]

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from regard.errors import LineWarning
 
-__all__ = ["LineSplitter"]
-
 _WHOLE = 2
 """A sentence up to this many times longer than the longest source in training is still translated whole."""
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]»]* |(?<=[。！？])[”’」』）]* ?")

@@ -17,8 +17,6 @@ from regard.pipeline.captioner import Captioner
 from regard.pipeline.translation import AlignmentChoice
 from regard.pipeline.translator import Translator
 
-__all__ = ["load", "load_captioner", "load_translator"]
-
 
 def load(
     folder: str | Path | Sequence[str | Path],

@@ -9,8 +9,6 @@ from html import escape
 from regard.attention.alignment import Link, Readings, Symmetry
 from regard.errors import UsageError
 
-__all__ = ["AlignmentChoice", "Translation", "join_parts", "last_layer", "result_html"]
-
 
 @dataclass(frozen=True)
 class AlignmentChoice:

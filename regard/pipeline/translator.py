@@ -20,8 +20,6 @@ from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions
 from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.search_trace import SearchStep
 
-__all__ = ["Translator"]
-
 
 @dataclass(frozen=True)
 class _Segment:
@@ -103,8 +101,8 @@ class Translator(BasePipeline):
             )
         (segment,) = segments
         request = self._segment_request(0, segment, settings)
-        found, steps = self.engine.trace(request, settings)
-        hypotheses = self._rerank(request.source, found, settings)
+        candidates, steps = self.engine.trace(request, settings)
+        hypotheses = self._rerank(request.source, candidates, settings)
         (translation,) = self._translations(segments, [hypotheses], 1, False, True)
         self._warn(0, translation.repetition, hypotheses[0], segment.constraints, "translation")
         return translation, steps
@@ -168,7 +166,7 @@ class Translator(BasePipeline):
         readings: bool,
     ) -> list[Translation]:
         """Return the translation of each segment from its hypotheses, best first."""
-        pairs = [(s.ids, h) for s, found in zip(segments, hypotheses, strict=True) for h in found[:nbest]]
+        pairs = [(s.ids, h) for s, ranked in zip(segments, hypotheses, strict=True) for h in ranked[:nbest]]
         results = [self._translation(source, hypothesis) for source, hypothesis in pairs]
         if alignments or readings:
             read = self._read([ids for ids, _ in pairs], [h.ids for _, h in pairs], None if readings else "cross")
@@ -181,7 +179,7 @@ class Translator(BasePipeline):
                 for result, item in zip(results, read, strict=True)
             ]
         stream = iter(results)
-        return [_with_nbest(list(islice(stream, len(found[:nbest]))), nbest) for found in hypotheses]
+        return [_with_nbest(list(islice(stream, len(ranked[:nbest]))), nbest) for ranked in hypotheses]
 
     def _translation(self, source: Sequence[int], hypothesis: Hypothesis) -> Translation:
         target, ids = self.tokenizer.target, hypothesis.ids

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from regard.samples.hangul import add_final, decompose, final, syllable, without_final
 
-__all__ = ["ENDINGS", "Stem", "conjugate"]
-
 ENDINGS = ("다", "요", "고", "지만", "지", "기", "는", "을", "은", "으면")
 
 BRIGHT = ("ㅏ", "ㅗ")

@@ -14,8 +14,6 @@ from regard.samples.pairs import AlignedPair, Sample, checked_sizes
 from regard.samples.realisation import realise
 from regard.samples.verbs import VERBS, Verb
 
-__all__ = ["SIZES", "held_out", "korean_english"]
-
 SIZES = {"train": 24_000, "valid": 500, "test": 500, "recombination": 500, "length": 500}
 SHORT = 12
 TAIL = 20  # mean number of words by which long sentences exceed SHORT, before the limit `longest`

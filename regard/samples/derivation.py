@@ -13,8 +13,6 @@ from typing import Literal, NamedTuple
 from regard.samples.lexicon import Adverb, Connective, Noun, Time, Vocative
 from regard.samples.verbs import Verb
 
-__all__ = ["Clause", "Frame", "Sentence", "Word", "fixed"]
-
 
 class Word(NamedTuple):
     """A surface word, and the parts of the derivation that it realises: words that share one are linked."""

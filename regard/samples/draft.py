@@ -28,8 +28,6 @@ from regard.samples.lexicon import (
 )
 from regard.samples.verbs import Verb
 
-__all__ = ["Draft", "Setting"]
-
 FIRST_OF_TWO = (YOU, *NAMES, *PERSONS)
 SECOND_OF_TWO = (I, *NAMES, *PERSONS)
 TRIES = 8

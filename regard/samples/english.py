@@ -9,8 +9,6 @@ from regard.samples.derivation import Clause, Frame, Word, fixed
 from regard.samples.lexicon import Connective, Noun
 from regard.samples.verbs import Verb
 
-__all__ = ["agreement", "clause", "participle", "phrase", "predicate", "third_person"]
-
 ACCUSATIVE = {"I": "me", "he": "him", "she": "her", "we": "us", "they": "them"}
 PLURAL = ("you", "we", "they")
 BE = {

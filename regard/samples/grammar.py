@@ -15,8 +15,6 @@ from regard.samples.lexicon import COORDINATING, SUBORDINATING, VOCATIVES, Conne
 from regard.samples.tenses import frames
 from regard.samples.verbs import VERBS, Verb
 
-__all__ = ["SHORTEST", "Combination", "Grammar"]
-
 Combination = tuple[Verb, Noun]  # a verb and one of its objects
 
 SHORTEST, LONGEST_CLAUSE = 2, 14

@@ -5,8 +5,6 @@ A syllable of Unicode is 0xAC00 + (initial · 21 + vowel) · 28 + final, with fi
 
 from __future__ import annotations
 
-__all__ = ["add_final", "decompose", "final", "particle", "syllable", "without_final"]
-
 INITIALS = "ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ"
 VOWELS = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
 FINALS: list[str] = ["", *"ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ"]

@@ -10,8 +10,6 @@ from regard.samples.hangul import particle
 from regard.samples.lexicon import Connective, Noun
 from regard.samples.verbs import Verb
 
-__all__ = ["clause", "phrase", "predicate"]
-
 POLITE = {"나": "저", "우리": "저희"}
 BEFORE_GA = {"나": "내", "저": "제", "너": "네"}
 

@@ -8,32 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "ADVERBS",
-    "COORDINATING",
-    "HONOURED",
-    "KINDS",
-    "NAMES",
-    "PEOPLE",
-    "PERSONS",
-    "PLACES",
-    "PRONOUNS",
-    "SUBORDINATING",
-    "THINGS",
-    "TIMES",
-    "VEHICLES",
-    "VOCATIVES",
-    "WE",
-    "YOU",
-    "Adverb",
-    "Connective",
-    "I",
-    "Noun",
-    "Time",
-    "Vocative",
-    "by_name",
-]
-
 
 # eq=False: entries are compared and hashed by identity, which is fast.
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,6 @@ from regard.data.text import write_lines
 from regard.data.word_alignments import format_pharaoh
 from regard.errors import UsageError
 
-__all__ = ["AlignedPair", "Sample", "checked_sizes"]
-
 
 @dataclass(frozen=True)
 class AlignedPair:

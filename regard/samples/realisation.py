@@ -9,8 +9,6 @@ from regard.samples.derivation import Sentence, Word, fixed
 from regard.samples.lexicon import Vocative
 from regard.samples.pairs import AlignedPair
 
-__all__ = ["realise"]
-
 Words = list[Word]
 
 

@@ -8,8 +8,6 @@ from random import Random
 from regard.samples.derivation import Frame
 from regard.samples.lexicon import Connective
 
-__all__ = ["frames"]
-
 TENSES = ("past", "present", "future")
 
 

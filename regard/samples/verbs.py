@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from regard.samples.conjugation import Stem
 from regard.samples.lexicon import ADVERBS, PEOPLE, PLACES, THINGS, Adverb, Noun, by_name
 
-__all__ = ["VERBS", "Verb"]
-
 
 @dataclass(frozen=True, eq=False)
 class Verb:

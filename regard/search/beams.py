@@ -41,8 +41,6 @@ from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
 from regard.shapes import Array
 
-__all__ = ["Beams", "Finished", "StepCandidates", "StepResult"]
-
 LAST_RESORT = -1e30
 """Score of ending if the rules leave nothing else: behind every beam that can go on."""
 

@@ -19,8 +19,6 @@ from regard.search.rules import is_word_boundary
 from regard.search.task import BannedPhrase, Term
 from regard.shapes import Array
 
-__all__ = ["NO_CONSTRAINTS", "ConstraintEncoder", "Constraints", "check_constraints", "contradictions"]
-
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 """Scripts written without spaces between words, by the first word of their letters' Unicode names."""
 CACHE_SIZE = 10_000

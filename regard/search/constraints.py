@@ -14,8 +14,6 @@ import numpy as np
 from regard.search.task import Term
 from regard.shapes import Array
 
-__all__ = ["ConstraintState", "allocate_banks", "contains", "is_complete", "required_tokens"]
-
 
 class ConstraintState:
     """Progress of one prefix through its terms."""

@@ -20,8 +20,6 @@ from regard.data.vocabulary import BOS, EOS
 from regard.models import Batch, Ensemble, Model, SourceInput, source_length
 from regard.search.loop import DecodingModel
 
-__all__ = ["ForcedDecoding", "force_decode"]
-
 MAX_ENTRIES = 2**14
 """Most attention entries of a batch, rows · max(S, T)²: its recorded weights are held at once."""
 

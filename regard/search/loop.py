@@ -15,8 +15,6 @@ from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
 from regard.shapes import Array, Int, Tensor
 
-__all__ = ["Decoding", "DecodingModel", "OnStep", "decode", "search"]
-
 OnStep = Callable[[Beams, Any, StepResult], None]
 """Observer of a search: called after each step with the beams before it, the model's features, and the result."""
 

@@ -10,8 +10,6 @@ from sacrebleu.metrics.chrf import CHRF
 
 from regard.shapes import Array
 
-__all__ = ["Repetition", "coverage", "find_repetition", "mbr_utility"]
-
 ORDER, BETA = CHRF.CHAR_ORDER, CHRF.BETA
 MIN_COVERAGE = 1e-6
 """Attention that a source token counts as having received at least, so that its logarithm is finite."""

@@ -13,20 +13,6 @@ from regard.search.constraints import ConstraintState
 from regard.search.task import BannedPhrase, Task
 from regard.shapes import Array
 
-__all__ = [
-    "BannedPhrases",
-    "Bans",
-    "BeamView",
-    "LengthPenalty",
-    "MinLength",
-    "NoRepeat",
-    "Prefix",
-    "RequiredTerms",
-    "Rule",
-    "SuppressTokens",
-    "is_word_boundary",
-]
-
 FORCED = -1e9
 """Score of a forced token that the model or another rule excludes."""
 Bans = tuple[Array, Array]

@@ -8,8 +8,6 @@ from regard.search.selection import stable_top_k
 from regard.search.settings import SearchSettings
 from regard.shapes import Array
 
-__all__ = ["sample_columns", "uniform"]
-
 NUCLEUS = 512
 """Tokens that nearly always hold the probability top_p; all are sorted only if these do not."""
 MIN_TEMPERATURE = 1e-30

@@ -14,8 +14,6 @@ from regard.search.loop import DecodingModel, decode
 from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
 
-__all__ = ["Candidate", "Fate", "SearchStep", "trace_search"]
-
 Fate = Literal["kept", "ended", "pruned"]
 Prefix = tuple[int, ...]
 

@@ -11,16 +11,6 @@ from regard.data.vocabulary import EOS
 from regard.search.constraints import ConstraintState, allocate_banks
 from regard.shapes import Array
 
-__all__ = [
-    "Candidates",
-    "Selection",
-    "StepSelection",
-    "select_constrained",
-    "select_diverse",
-    "select_top",
-    "stable_top_k",
-]
-
 
 class Candidates(NamedTuple):
     """Next tokens to select among, k for each beam."""

@@ -9,8 +9,6 @@ from pydantic import Field
 
 from regard.settings import Settings
 
-__all__ = ["SearchOptions", "SearchSettings"]
-
 
 class SearchSettings(Settings):
     """Decoding options of a model: beam search, sampling and the order of the results."""

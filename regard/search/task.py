@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BannedPhrase", "Hypothesis", "Task", "Term"]
-
 
 @dataclass(frozen=True, eq=False)
 class Term:

@@ -17,8 +17,6 @@ from regard.training.recipe import Recipe
 from regard.training.schedule import learning_rate
 from regard.training.updater import Updater
 
-__all__ = ["BudgetChoice", "Trial", "choose", "minutes_of", "trial"]
-
 EPOCHS, TOKENS_PER_WEIGHT = 40, 20  # of enough training
 WARM_UP, TIMED = 1, 2  # updates of a trial
 

@@ -22,16 +22,6 @@ from regard.errors import ModelFolderError, TrainingError
 from regard.model_folder import load_tensors, save_tensors
 from regard.training.distributed import World
 
-__all__ = [
-    "Checkpoints",
-    "DamagedCheckpoint",
-    "Parts",
-    "copy_into",
-    "has_checkpoint",
-    "init_optimizer_state",
-    "optimizer_tensors",
-]
-
 Parts = dict[str, dict[str, torch.Tensor]]  # model, ema, optimizer, random: tensors by name
 STATE, SHARDS = "state.json", "sharded"
 

@@ -18,8 +18,6 @@ from regard.training.budget import minutes_of
 from regard.training.recipe import Recipe, preset
 from regard.training.schedule import ScheduleSettings, learning_rate
 
-__all__ = ["TrainRequest", "check_parent", "data_table", "length_setting", "parent_of"]
-
 TEXT, CAPTIONS = "transformer-tiny", "caption-transformer"
 """Default presets."""
 SIZES = ("transformer-tiny", "transformer-small", "transformer-base")
@@ -28,7 +26,7 @@ SIZES = ("transformer-tiny", "transformer-small", "transformer-base")
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """What to train: a whole recipe, or parts from which one is composed.
+    """Request to train: a whole recipe, or parts from which one is composed.
 
     `recipe` is a Recipe or a TOML file with a whole one or part of one; `data` holds values of its data table;
     `settings` has dotted keys. `budget` is a time such as 30m. With `resume` the run's own recipe is the default.

@@ -21,8 +21,6 @@ from regard.errors import TrainingError
 from regard.shapes import Tensor
 from regard.training.rendezvous import Rendezvous, rendezvous, torchrun_store
 
-__all__ = ["World", "full_tensor", "join_processes", "started_by_torchrun"]
-
 BUCKET = 2**24  # numbers in one message
 TIMEOUT = timedelta(hours=2)  # of a collective: the others wait while the main process validates
 

@@ -23,8 +23,6 @@ from regard.training.loss import Loss, Objective
 from regard.training.scheduled_sampling import sample_target_inputs
 from regard.training.sharding import set_last_of_update
 
-__all__ = ["GradientWorkers", "autocast", "first_line", "out_of_memory"]
-
 
 class GradientWorkers:
     """Threads that accumulate the gradients of an update's micro-batches, each with a replica of the objective.

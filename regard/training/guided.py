@@ -15,8 +15,6 @@ from regard.models import Model
 from regard.shapes import Float, Tensor
 from regard.training.recipe import TrainingSettings
 
-__all__ = ["Guide", "guided_divergence"]
-
 
 @dataclass(frozen=True)
 class Guide:

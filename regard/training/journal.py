@@ -11,8 +11,6 @@ from typing import Any
 
 from regard.atomic import write_text
 
-__all__ = ["Journal", "Report", "read"]
-
 Report = Callable[[str, dict[str, Any]], None]
 """Called with the name and the values of each event of a run."""
 

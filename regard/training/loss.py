@@ -21,8 +21,6 @@ from regard.models import Batch, Model
 from regard.shapes import Bool, Float, Int, Tensor
 from regard.training.guided import Guide
 
-__all__ = ["Loss", "Objective", "doubly_stochastic_penalty", "rdrop_cross_entropy", "smoothed_cross_entropy"]
-
 SLICE = 256  # positions whose logits are computed at once
 
 

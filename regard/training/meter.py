@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from regard.training.loss import Loss
 
-__all__ = ["Meter"]
-
 
 class Meter:
     """Sums since the last reading, and the seconds of the first `timed` updates."""

@@ -14,8 +14,6 @@ from regard.training.journal import read as read_journal
 from regard.training.recipe import Recipe
 from regard.training.trainer import Outcome
 
-__all__ = ["write"]
-
 _SIDES = "pairs | SHA-256 of the source side | of the target side"
 
 

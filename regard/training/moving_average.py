@@ -11,8 +11,6 @@ from regard.model_folder import named_weights
 from regard.models import Model
 from regard.training.sharding import reshard
 
-__all__ = ["MovingAverage"]
-
 
 class MovingAverage:
     """Moving average of a model's weights; with a `decay` of 0 it equals the weights."""

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
-__all__ = ["Prefetcher"]
-
 T = TypeVar("T")
 
 

@@ -20,8 +20,6 @@ from regard.search import SearchSettings
 from regard.settings import Settings, merge
 from regard.training.schedule import ScheduleSettings
 
-__all__ = ["GUIDED", "Recipe", "TrainingSettings", "preset", "presets"]
-
 GUIDED = 0.05
 """Default weight of the guided attention loss if alignments are given."""
 

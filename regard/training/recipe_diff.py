@@ -8,8 +8,6 @@ from typing import Any
 from regard.settings import override
 from regard.training.recipe import Recipe
 
-__all__ = ["reconcile"]
-
 FIXED = {
     "model.": "the weights have that shape",
     "tokenizer.": "the vocabulary was made with it",

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from regard.errors import UsageError
 
-__all__ = ["lock_run"]
-
 
 @contextmanager
 def lock_run(folder: Path) -> Iterator[None]:

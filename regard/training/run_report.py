@@ -13,8 +13,6 @@ from regard.models import Model, ModelSettings, count_parameters, ctranslate2_ob
 from regard.training.budget import trial
 from regard.training.recipe import Recipe
 
-__all__ = ["report_run"]
-
 COPIES = 5  # weights, gradients, two moments of the optimizer, the moving average
 MEBI = 2**20
 

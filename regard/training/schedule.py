@@ -9,8 +9,6 @@ from pydantic import Field
 
 from regard.settings import Settings
 
-__all__ = ["ScheduleSettings", "learning_rate"]
-
 
 class ScheduleSettings(Settings):
     """Settings of the learning-rate schedule."""

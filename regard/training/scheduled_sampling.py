@@ -10,8 +10,6 @@ from regard.data.batch import TrainingBatch
 from regard.models import Batch, Model
 from regard.shapes import Float, Int, Tensor
 
-__all__ = ["sample_target_inputs"]
-
 SLICE = 256  # positions whose logits are computed at once
 
 

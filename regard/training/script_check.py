@@ -10,8 +10,6 @@ from functools import lru_cache
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError
 
-__all__ = ["check_scripts"]
-
 SAMPLE = 20_000  # lines
 MIN_SHARE = 0.02  # of the letters; a script with less is names and quotations
 MAX_UNKNOWN = 0.5  # of a script's letters

@@ -15,8 +15,6 @@ from regard.attention import Attention
 from regard.models import Model, device_of
 from regard.models.interface import ShardUnit
 
-__all__ = ["reshard", "return_freed_memory", "set_last_of_update", "shard"]
-
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 RETURNED = 2**20  # bytes: larger blocks go back to the system when they are freed
 

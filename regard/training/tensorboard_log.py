@@ -8,8 +8,6 @@ from typing import Any
 from regard.errors import MissingExtra
 from regard.training.journal import Report
 
-__all__ = ["TensorBoardLog", "with_tensorboard"]
-
 
 class TensorBoardLog:
     """Writes the numbers of "train" and "valid" events into `folder`, for `tensorboard --logdir RUN`."""

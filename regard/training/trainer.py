@@ -37,8 +37,6 @@ from regard.training.recipe import Recipe
 from regard.training.schedule import learning_rate
 from regard.training.updater import Updater
 
-__all__ = ["Outcome", "Progress", "Trainer", "handle_stop_signals"]
-
 Validate = Callable[[Model], dict[str, Any]]  # loss, chrf, bleu, of captions cider; all of it goes into the journal
 Batches = list[tuple[int, TrainingBatch]]  # micro-batches of this process with their indices in the update
 SPEED_KNOWN = 30  # updates after which a time budget is turned into updates
@@ -75,7 +73,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended, and why; `stopped` is the number of the signal that stopped it, if one did."""
+    """End of a run and its reason; `stopped` is the number of the signal that stopped it, if one did."""
 
     progress: Progress
     reason: str

@@ -18,8 +18,6 @@ from regard.training.loss import Loss, Objective
 from regard.training.recipe import Recipe
 from regard.training.sharding import shard
 
-__all__ = ["Updater"]
-
 
 class Updater:
     """Computes gradients of a model's micro-batches and steps its optimizer.

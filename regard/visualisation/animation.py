@@ -14,8 +14,6 @@ from regard.visualisation.colours import LEVELS, ROLES, Theme, colour
 from regard.visualisation.figure import Figure, Raster
 from regard.visualisation.rendering import rasterise, svg_group, svg_rasters, svg_style
 
-__all__ = ["draw_animated_svg", "draw_gif"]
-
 FRAME, LAST_FRAME = 900, 3000  # milliseconds
 IMAGE_COLOURS = 176  # of the 256 colours of a GIF, for images
 BLENDS = 20  # shades between text and paper, for smooth edges

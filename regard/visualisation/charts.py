@@ -31,8 +31,6 @@ from regard.visualisation.figure import (
 )
 from regard.visualisation.fonts import measure
 
-__all__ = ["Chart", "Panel", "Series", "layout_chart"]
-
 Scale = Literal["linear", "log"]
 
 LARGE_PANEL, SMALL_PANEL = (542.0, 240.0), (300.0, 210.0)  # width and height inside a panel: one column, several

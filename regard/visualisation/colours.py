@@ -12,8 +12,6 @@ import math
 from functools import cache
 from typing import Literal
 
-__all__ = ["LEVELS", "ROLES", "SERIES", "THEMES", "Theme", "colour", "level"]
-
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LEVELS = 100

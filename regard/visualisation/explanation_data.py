@@ -21,18 +21,6 @@ from regard.visualisation.heatmap import Alignment
 from regard.visualisation.overlay import SourceImage
 from regard.visualisation.text import clean, is_korean
 
-__all__ = [
-    "Attributions",
-    "ExplanationData",
-    "LayerWeights",
-    "SearchNode",
-    "ShownHead",
-    "TreeStep",
-    "layer_weights",
-    "page_data",
-    "token_label",
-]
-
 Role = Literal["cross", "encoder", "decoder", "attribution"]
 FINE, COARSE = 1000, 250  # quantisation steps of a weight; the coarse ones fit in a byte
 MAX_FINE = 2_000_000  # weights; with more, the page quantises coarsely

@@ -13,20 +13,6 @@ from typing import Literal, TypeAlias
 
 from regard.visualisation.fonts import measure, wrap
 
-__all__ = [
-    "Anchor",
-    "Box",
-    "Figure",
-    "Group",
-    "Line",
-    "Mark",
-    "Raster",
-    "Text",
-    "header_height",
-    "header_lines",
-    "make_figure",
-]
-
 Anchor = Literal["start", "middle", "end"]
 
 ASCENT, DESCENT = 0.95, 0.25  # of a text's size: room for accents above and descenders below the baseline

@@ -18,8 +18,6 @@ from fontTools import subset
 from fontTools.ttLib import TTFont
 from PIL import ImageFont
 
-__all__ = ["STACK", "drawable", "elide", "face", "load", "measure", "wrap"]
-
 FAMILY = "Regard glyphs"  # name of the subset that a figure embeds
 STACK = (
     f'"{FAMILY}", Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", '

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from regard.visualisation.figure import LINE_HEIGHT, MARGIN, MIDLINE, Text
 from regard.visualisation.fonts import elide, measure
 
-__all__ = ["AXES", "AXES_SIZE", "GAP", "Grid", "column_labels", "place_grid", "row_labels"]
-
 END = "(end)"  # label of the narrow column for the weight on the end of the sentence
 GAP = 8.0  # pixels between a label and the grid
 TARGET_SIDE = 720.0  # pixels of the whole grid, unless cells reach their bounds

@@ -13,8 +13,6 @@ from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.heatmap import Alignment, ceiling_of
 
-__all__ = ["Heads", "layout_heads"]
-
 GAP, NAME_SIZE = 22.0, 13.0
 TARGET_SIDE = 210.0  # pixels of a head's longer side, unless cells reach their bounds
 MIN_CELL, MAX_CELL = 3.0, 22.0  # pixels

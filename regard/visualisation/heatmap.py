@@ -30,8 +30,6 @@ from regard.visualisation.fonts import measure
 from regard.visualisation.grid import AXES, AXES_SIZE, GAP, Grid, column_labels, place_grid, row_labels
 from regard.visualisation.text import clean, isolated
 
-__all__ = ["Alignment", "ceiling_of", "layout_heatmap"]
-
 LEGEND_SIZE = 11.0
 MIN_HEADER = 400.0  # pixels that a title may fill above a narrower grid
 RULE_EVERY, RULES_FROM = 5, 20  # a stronger grid line every five words, from twenty words on

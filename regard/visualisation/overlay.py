@@ -33,8 +33,6 @@ from regard.visualisation.figure import (
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.text import clean, isolated
 
-__all__ = ["OPACITY", "VEIL", "Overlay", "SourceImage", "layout_overlay", "veiled"]
-
 VEIL, OPACITY = (14, 17, 22), 0.78  # colour of the veil, and its opacity at a weight of zero
 GAP = 14.0
 PANEL = 150.0  # pixels of the longer side of a panel

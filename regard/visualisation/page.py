@@ -23,8 +23,6 @@ from regard.visualisation.heatmap import Alignment
 from regard.visualisation.overlay import OPACITY, VEIL
 from regard.visualisation.text import clean
 
-__all__ = ["Meta", "render_page"]
-
 
 @dataclass(frozen=True)
 class Meta:

@@ -15,8 +15,6 @@ from regard.visualisation.figure import LINE_HEIGHT, MARGIN, MIDLINE, Box, Figur
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.overlay import veiled
 
-__all__ = ["layout_frames"]
-
 WIDTH = 760.0
 SIZE, NODE_SIZE, HEADING_SIZE = 15.0, 12.0, 11.0
 ROW, DENSE_ROW = 26.0, 22.1  # pixels of a line of words; of a row of the tree

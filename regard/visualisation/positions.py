@@ -10,8 +10,6 @@ from regard.visualisation.colours import level
 from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Mark, Text, make_figure
 from regard.visualisation.fonts import measure
 
-__all__ = ["layout_learned_positions", "layout_sinusoids"]
-
 LEFT, GAP, SIZE = 62.0, 54.0, 12.0  # pixels for the numbers of the rows, between two matrices; text size
 
 

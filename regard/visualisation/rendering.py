@@ -17,8 +17,6 @@ from regard.visualisation.figure import Box, Figure, Group, Line, Mark, Raster, 
 from regard.visualisation.fonts import STACK, drawable, face, load
 from regard.visualisation.text import is_korean
 
-__all__ = ["draw_html", "draw_png", "draw_svg", "rasterise", "svg_group", "svg_rasters", "svg_style"]
-
 MAX_PIXELS = 50_000_000  # a larger PNG is drawn at a smaller scale
 SUPERSAMPLING = 4  # factor, for smooth edges of lines
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}

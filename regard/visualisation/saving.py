@@ -20,8 +20,6 @@ from regard.visualisation.page import Meta, render_page
 from regard.visualisation.player import layout_frames
 from regard.visualisation.rendering import draw_html, draw_png, draw_svg
 
-__all__ = ["SUFFIXES", "save"]
-
 SUFFIXES = (".svg", ".png", ".html")
 EXPLANATION_SUFFIXES = (".html", ".gif", ".svg")
 

@@ -19,8 +19,17 @@ from regard.pipeline import Translator
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 
 from regard.engine import Engine
-from regard.engine.ctranslate2 import NOTES, CTranslate2
+from regard.engine.ctranslate2 import NOTES, CTranslate2, export_folder, up_to_date
 from regard.interchange import ctranslate2
+
+
+def _has_vnni() -> bool:
+    """Whether the processor multiplies int8 exactly: without VNNI, CTranslate2's int8 products saturate at 16 bits."""
+    path = Path("/proc/cpuinfo")
+    return not path.exists() or "vnni" in path.read_text(encoding="utf-8")
+
+
+INT8: ctranslate2.Precision = "int8" if _has_vnni() else "float32"
 
 LINES = ["나는 집에 간다", "나는 빵을 먹고 있었다", "너는 책을 읽는다"]
 
@@ -50,18 +59,16 @@ def test_an_export_translates_as_the_run_does(regard: Command, transformer: Path
 def test_the_default_folder_is_in_the_run_and_follows_its_weights(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     before = (Path("run") / WEIGHTS).read_bytes()
-    regard("export", "run", "--precision", "int8", "--source", _written("lines.ko"))
-    export_folder = Path("run/exports/ctranslate2-int8")
+    regard("export", "run", "--precision", INT8, "--source", _written("lines.ko"))
+    folder = Path("run/exports/ctranslate2-" + INT8)
+    assert export_folder(Path("run"), INT8) == folder
     assert (Path("run") / WEIGHTS).read_bytes() == before
-    assert json.loads((export_folder / NOTES).read_text(encoding="utf-8"))["parity"]["source"] == "lines.ko"
-    first = (export_folder / "model.bin").stat().st_mtime_ns
-    assert ctranslate2.cached_export(Path("run"), "int8") == export_folder
-    assert (export_folder / "model.bin").stat().st_mtime_ns == first, "nothing has changed"
+    assert json.loads((folder / NOTES).read_text(encoding="utf-8"))["parity"]["source"] == "lines.ko"
+    assert up_to_date(folder, Path("run"))
     weights = load_tensors(Path("run") / WEIGHTS)
     save_tensors(Path("run") / WEIGHTS, {name: tensor * 1.01 for name, tensor in weights.items()})
-    assert ctranslate2.cached_export(Path("run"), "int8") == export_folder
-    assert (export_folder / "model.bin").stat().st_mtime_ns != first, "it was made anew"
-    regard.fails("export", "run", "--precision", "int8", status=1, because="there is something already")
+    assert not up_to_date(folder, Path("run")), "the weights have changed"
+    regard.fails("export", "run", "--precision", INT8, status=1, because="there is something already")
 
 
 @pytest.mark.parametrize("more", [{"no_repeat_ngram": 4}, {"groups": 2, "beam": 4}, {"mbr": True}, {"seed": 7}])
@@ -86,11 +93,11 @@ def test_an_export_is_not_used_on_another_device(
     from regard.pipeline import load
 
     run = Path(shutil.copytree(transformer, tmp_path / "run"))
-    ctranslate2.cached_export(run, "float32")
+    _export(run, "float32")
     model = load(run).model
-    assert Engine(model, "auto", folder=run)._exported is not None
+    assert Engine(model, "auto", folder=run)._ct2 is not None
     monkeypatch.setattr(type(model), "device", torch.device("cuda"))
-    assert Engine(model, "auto", folder=run)._exported is None
+    assert Engine(model, "auto", folder=run)._ct2 is None
 
 
 def test_without_its_data_a_run_is_compared_on_the_sample(regard: Command, transformer: Path) -> None:
@@ -120,7 +127,10 @@ def test_an_export_that_translates_differently_is_removed(
 
 
 def test_what_cannot_be_exported_is_refused_with_all_reasons(regard: Command, recurrent: Path) -> None:
-    because = ["model.encoder.kind is 'recurrent': CTranslate2 knows", "model.decoder.kind is 'recurrent': CTranslate2"]
+    because = [
+        "model.encoder.kind is 'recurrent': CTranslate2 supports",
+        "model.decoder.kind is 'recurrent': CTranslate2",
+    ]
     regard.fails("export", recurrent, "there", status=1, because=because)
 
 
@@ -136,6 +146,11 @@ def test_without_the_extra_the_install_command_is_printed(
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     regard.fails("export", transformer, "there", status=1, because="pip install 'regard[fast]'")
+
+
+def _export(run: Path, precision: ctranslate2.Precision) -> None:
+    """Write the model folder's own export."""
+    ctranslate2.export(run, export_folder(run, precision), precision)
 
 
 def _written(name: str) -> str:
@@ -174,7 +189,7 @@ def test_auto_uses_the_export_if_it_is_faster(
 
     run = tmp_path / "run"
     shutil.copytree(transformer, run)
-    ctranslate2.cached_export(run, "float32")
+    _export(run, "float32")
     lines = LINES * engine.CT2_BATCH
     wanted = [translation.text for translation in load(run, engine="native").translate(lines)]
     called: list[bool] = []
@@ -187,7 +202,9 @@ def test_auto_uses_the_export_if_it_is_faster(
         assert bool(called) == quicker
     monkeypatch.setattr(engine, "why_not_packed", lambda _: "this is a test")
     assert load(run).engine.describe() == "CTranslate2, float32"
-    ctranslate2.cached_export(run, "int8")
+    if INT8 != "int8":
+        pytest.skip("without VNNI the int8 products of CTranslate2 differ too much, and the export is refused")
+    _export(run, "int8")
     small = load(run, precision="int8")
     assert small.translate(LINES[0])[0].text
     with pytest.raises(UsageError, match="precision int8 needs the native kernels, and this is a test"):

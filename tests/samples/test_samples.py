@@ -18,7 +18,7 @@ import pytest
 
 import regard
 from regard.errors import UsageError
-from regard.samples import AlignedPair, Sample, copy_task, english, korean, korean_english, reverse_task
+from regard.samples import AlignedPair, Sample, english, korean, korean_english
 from regard.samples.conjugation import Stem, conjugate
 from regard.samples.corpus import SIZES, held_out
 from regard.samples.derivation import Clause, Frame, Sentence
@@ -514,39 +514,6 @@ def test_impossible_samples_are_refused(arguments, words: list[str]) -> None:
     with pytest.raises(UsageError) as refusal:
         korean_english(1, **arguments)
     assert all(word in str(refusal.value) for word in words)
-
-
-# --- Copying and reversing ---
-
-
-@pytest.mark.parametrize("task", [copy_task, reverse_task])
-def test_copying_and_reversing(task) -> None:
-    sample = task(2, {"train": 500, "valid": 20, "test": 30}, symbols=12, length=(3, 6))
-    assert {name: len(pairs) for name, pairs in sample.splits.items()} == {"train": 500, "valid": 20, "test": 30}
-    pairs = [pair for split in sample.splits.values() for pair in split]
-    assert len({pair.source for pair in pairs}) == len(pairs)
-    assert {len(pair.source.split()) for pair in pairs} == {3, 4, 5, 6}
-    assert len({word for pair in pairs for word in pair.source.split()}) == 12
-    for pair in pairs:
-        source, target = pair.source.split(), pair.target.split()
-        assert target == (source if task is copy_task else source[::-1])
-        size = len(source)
-        assert pair.links == tuple((i, i if task is copy_task else size - 1 - i) for i in range(size))
-    assert sample == task(2, {"train": 500, "valid": 20, "test": 30}, symbols=12, length=(3, 6))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"symbols": 2, "length": (1, 3)}, "ask for at most 7"),
-        ({"symbols": 0}, "symbols: wanted 1 to 260, got 0"),
-        ({"length": (4, 2)}, "length: wanted"),
-        ({"sizes": {"recombination": 4}}, "unknown split 'recombination'"),
-    ],
-)
-def test_impossible_tasks_are_refused(arguments, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        copy_task(1, **arguments)
 
 
 if __name__ == "__main__":

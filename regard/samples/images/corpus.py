@@ -30,8 +30,6 @@ from regard.samples.images.scene import (
 )
 from regard.samples.images.wording import Caption, Language
 
-__all__ = ["LANGUAGES", "UNSEEN", "CaptionedScene", "ImageSample", "image_sample"]
-
 LANGUAGES: dict[str, Language] = {"en": ENGLISH, "ko": KOREAN}
 POSITIONS = (*(f"{which} {relation}" for relation in RELATIONS for which in ("first", "second")), *PLACES, 2, 3, 4)
 UNSEEN: frozenset[Fact] = frozenset(

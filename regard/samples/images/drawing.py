@@ -11,8 +11,6 @@ from PIL import Image, ImageDraw
 
 from regard.samples.images.scene import SIDE, Box, Scene
 
-__all__ = ["draw"]
-
 OVERSAMPLING = 4  # factor by which images are drawn larger and then reduced, for smooth edges
 INKS = {
     "red": (216, 36, 40),

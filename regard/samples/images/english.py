@@ -7,8 +7,6 @@ import re
 from regard.samples.images.scene import COLOURS, SHAPES, SIZES, Thing
 from regard.samples.images.wording import Language
 
-__all__ = ["ENGLISH"]
-
 PLURALS = {shape: "crosses" if shape == "cross" else f"{shape}s" for shape in SHAPES}
 SHAPE_OF = {word: shape for shape, plural in PLURALS.items() for word in (shape, plural)}
 COUNTS = {2: "two", 3: "three", 4: "four"}

@@ -8,8 +8,6 @@ from regard.samples.hangul import PARTICLES, particle
 from regard.samples.images.scene import Thing
 from regard.samples.images.wording import Language
 
-__all__ = ["KOREAN"]
-
 SHAPES = {
     "circle": "동그라미",
     "square": "네모",

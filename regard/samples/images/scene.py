@@ -12,8 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["COLOURS", "PLACES", "RELATIONS", "SHAPES", "SIDE", "SIZES", "Box", "Fact", "Meaning", "Scene", "Thing"]
-
 SIDE = 72  # pixels
 SHAPES = ("circle", "square", "triangle", "star", "cross", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "black")

@@ -14,8 +14,6 @@ from functools import cached_property
 
 from regard.samples.images.scene import Meaning, Thing
 
-__all__ = ["Caption", "Language", "Mention"]
-
 
 @dataclass(frozen=True)
 class Caption:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 import regard
-from regard.data.batching import BatchSource
+from regard.data.batch_stream import BatchSource
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.tokenizer import Tokenizer
 from regard.errors import UsageError

@@ -34,7 +34,7 @@ def main() -> None:
     options, recorder = start("regard")
     import torch
     from regard.data.batch import Example
-    from regard.data.batching import BatchStream
+    from regard.data.batch_stream import BatchStream
     from regard.models import build
     from regard.training import Trainer
 

@@ -36,7 +36,7 @@ def recipe(options: Options) -> Any:
 def train(options: Options) -> None:
     """Train until the recorder ends the process."""
     from regard.data.batch import Example
-    from regard.data.batching import BatchStream
+    from regard.data.batch_stream import BatchStream
     from regard.data.images import ImageSizeSettings, source_pixels
     from regard.models import build, count_parameters
     from regard.training import Trainer

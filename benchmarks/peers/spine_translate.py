@@ -23,7 +23,7 @@ def main() -> None:
 
 def _translator(options: TranslationOptions) -> Translate:
     import torch
-    from regard.data.batching import pad
+    from regard.data.batch_stream import pad
     from regard.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerSettings
     from regard.models import Batch
     from regard.pipeline import BATCH_PIECES, _groups

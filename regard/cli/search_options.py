@@ -13,10 +13,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 _KEY = "regard.search"
-_ELSEWHERE = (
-    "seed",
-    "longest_source",
-)  # `--seed` is an option of every command; the other belongs to the training data
+_ELSEWHERE = ("seed", "longest_source")  # an option of every command; a fact of the training data
 
 
 def search_command(*only: str, without: tuple[str, ...] = ()) -> type[TyperCommand]:

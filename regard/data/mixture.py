@@ -7,7 +7,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from regard.data.batching import BatchPlan, BatchSource, BatchStream, Position
+from regard.data.batch_stream import BatchPlan, BatchSource, BatchStream, Position
 from regard.data.bucketing import EpochStats
 from regard.errors import ConfigurationError
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from regard.atomic import write_text
 from regard.data.batch import Example, Resample
-from regard.data.batching import BatchingSettings, BatchSource, BatchStream
+from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
 from regard.data.corpus import (
     EVALUATION,
     Corpus,

@@ -9,7 +9,7 @@ from typing import Any
 
 from regard.data.augmentation import augmented, flippable, varies
 from regard.data.batch import Example
-from regard.data.batching import BatchingSettings, BatchStream
+from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.caption_files import CaptionSet, Problems, hold_out_images, read_captions, report_uncaptioned
 from regard.data.corpus import CorpusFacts, texts_sha256
 from regard.data.image_cache import ImageCache, cached_images

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from regard.data.batch import Example
-from regard.data.batching import BatchingSettings, BatchStream
+from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.corpus import Corpus
 from regard.data.examples import encode_pairs
 from regard.data.prepare_captions import CaptionCorpus, caption_examples

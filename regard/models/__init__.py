@@ -8,7 +8,7 @@ families and creates a model from its settings; `ensemble` averages several; `co
 
 from regard.models.build import DECODERS, ENCODERS, ModelSettings, build, count_parameters, device_of, select_device
 from regard.models.compatibility import ctranslate2_obstacles, huggingface_obstacles
-from regard.models.ensemble import Ensemble, EnsembleState
+from regard.models.ensemble import Ensemble
 from regard.models.interface import (
     Batch,
     Decoder,
@@ -33,7 +33,6 @@ __all__ = [
     "Encoder",
     "EncoderSizes",
     "Ensemble",
-    "EnsembleState",
     "Model",
     "ModelSettings",
     "Source",

@@ -6,7 +6,7 @@ Each step: the model proposes tokens (`StepCandidates`), `rules` (logits process
 constraints a task came with; `forced_decoding` and `search_trace` show what a model did.
 """
 
-from regard.search.beams import Beams, Finished, StepCandidates, StepResult
+from regard.search.beams import Beams, Finished, StepCandidates
 from regard.search.constraint_text import (
     NO_CONSTRAINTS,
     ConstraintEncoder,
@@ -39,7 +39,6 @@ __all__ = [
     "SearchOptions",
     "SearchSettings",
     "StepCandidates",
-    "StepResult",
     "SuppressTokens",
     "Task",
     "Term",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from regard.data.batching import BatchSource
+from regard.data.batch_stream import BatchSource
 from regard.errors import TrainingError, UsageError
 from regard.models import build, count_parameters
 from regard.training.gradient_workers import first_line, out_of_memory

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 
 from regard.atomic import write_text
-from regard.data.batching import BatchingSettings
+from regard.data.batch_stream import BatchingSettings
 from regard.data.corpus import CorpusSettings
 from regard.data.tokenizer import TokenizerSettings
 from regard.errors import UsageError

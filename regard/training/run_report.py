@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from regard.data.batching import BatchSource
+from regard.data.batch_stream import BatchSource
 from regard.models import Model, ModelSettings, count_parameters, ctranslate2_obstacles, huggingface_obstacles
 from regard.training.budget import trial
 from regard.training.recipe import Recipe

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from regard.data.batch import TrainingBatch
-from regard.data.batching import BatchSource, Position, Update
+from regard.data.batch_stream import BatchSource, Position, Update
 from regard.errors import TrainingError
 from regard.model_folder import WEIGHTS, check_weights, named_weights, save_tensors
 from regard.models import Model

@@ -10,7 +10,7 @@ from dataclasses import asdict
 import pytest
 
 from regard.data.batch import Example
-from regard.data.batching import BatchingSettings, BatchPlan, BatchStream, Position, Update
+from regard.data.batch_stream import BatchingSettings, BatchPlan, BatchStream, Position, Update
 from regard.data.mixture import Mixture
 from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError

@@ -15,7 +15,7 @@ from material import dirty, written
 
 import regard
 from regard.data import prepare
-from regard.data.batching import BatchingSettings, BatchStream, Position
+from regard.data.batch_stream import BatchingSettings, BatchStream, Position
 from regard.data.corpus import CorpusSettings, corpora_report, read_corpora, read_corpus, texts_sha256
 from regard.data.examples import corpus_resampler, encode_pairs
 from regard.data.holdout import hold_out

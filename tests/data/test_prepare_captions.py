@@ -12,7 +12,7 @@ from albums import folder, named, noise
 
 from regard.data import image_cache
 from regard.data.batch import Example, TrainingBatch, collate
-from regard.data.batching import BatchingSettings, Position
+from regard.data.batch_stream import BatchingSettings, Position
 from regard.data.corpus import CorpusSettings
 from regard.data.image_cache import cached_images
 from regard.data.images import ImageSettings, ImageSizeSettings, SourcePixels

@@ -13,7 +13,7 @@ import torch
 from material import corpus, sentences
 
 from regard.data import pairs as pairs_module
-from regard.data.batching import BatchingSettings, BatchStream, Position
+from regard.data.batch_stream import BatchingSettings, BatchStream, Position
 from regard.data.corpus import Corpus, Pair
 from regard.data.examples import corpus_resampler, encode_pairs, stored_resampler
 from regard.data.shards import Shards, write_shards

@@ -11,7 +11,7 @@ import pytest
 from material import written
 
 from regard.data.batch import Example, collate
-from regard.data.batching import BatchingSettings, BatchStream
+from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.corpus import CorpusSettings, Pair
 from regard.data.mixture import Mixture
 from regard.data.prepare import PreparedData, prepare_data

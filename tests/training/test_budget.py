@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from regard.data.batch import Example
-from regard.data.batching import BatchStream
+from regard.data.batch_stream import BatchStream
 from regard.data.vocabulary import EOS, Vocabulary
 from regard.errors import DataError, TrainingError, UsageError
 from regard.settings import merge

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from regard.attention import Attention, attention, watch
 from regard.data.batch import Example, TrainingBatch, collate
-from regard.data.batching import BatchingSettings, BatchStream
+from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError
 from regard.model_folder import load_alignment, named_weights

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from torch.distributed.checkpoint.api import CheckpointException
 
 from regard.data.batch import Example, TrainingBatch, collate, pad_images
-from regard.data.batching import BatchingSettings, BatchPlan, BatchStream, Position
+from regard.data.batch_stream import BatchingSettings, BatchPlan, BatchStream, Position
 from regard.data.vocabulary import EOS
 from regard.errors import ConfigurationError, TrainingError, UsageError
 from regard.model_folder import load_tensors, named_weights, save_tensors

@@ -11,7 +11,7 @@ import torch
 
 from regard.data import batching
 from regard.data.batch import Example, TrainingBatch, collate, pad
-from regard.data.batching import BatchingSettings, BatchStream, Position
+from regard.data.batch_stream import BatchingSettings, BatchStream, Position
 from regard.data.vocabulary import BOS, EOS, PAD
 from regard.errors import DataError
 

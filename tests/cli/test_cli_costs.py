@@ -18,7 +18,7 @@ NAMES = ["self-attention", "self-attention, weights kept", "recurrent", "convolu
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     from regard.lessons import costs
 
-    monkeypatch.setattr(costs, "SPREAD", (0.5, 0.75, 1))
+    monkeypatch.setattr(costs, "MULTIPLES", (0.5, 0.75, 1))
 
 
 def test_the_table(regard: Command) -> None:

@@ -564,7 +564,7 @@ def test_alignments_that_cannot_guide(regard: Command, corpus: list[str], data: 
     lines = (data / "train.align").read_text(encoding="utf-8").splitlines()
     write(bad_align="\n".join(["0-0 1_1", "99-0", *lines[2:-1]]) + "\n")
     because = [
-        "bad.align, line 1: wanted pairs such as 0-0, or 0p0 where a link is merely possible; got '1_1'",
+        "bad.align, line 1: wanted pairs such as 0-0, or 0p0 for a merely possible link; got '1_1'",
         "bad.align, line 2: 99-0 names source word 99, and the source has ",
         "bad.align has 299 lines but train has 300 pairs; line n must link the words of pair n",
     ]

@@ -37,7 +37,7 @@ def shard(model: Model, layers: bool = False) -> None:
         for module in layer.modules():
             if isinstance(module, Attention) and module.role == "cross":  # prepares keys long before the layer computes
                 fully_shard(module, mesh=mesh)
-                register_fsdp_forward_method(module, "entries")
+                register_fsdp_forward_method(module, "keys_and_values")
         fully_shard(layer, mesh=mesh)
     root = fully_shard(model, mesh=mesh, reshard_after_forward=False)
     root.set_reduce_scatter_unused_params(True)  # LayerDrop may leave a layer out in one process

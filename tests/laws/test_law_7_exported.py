@@ -43,7 +43,7 @@ MODELS = [
 
 
 class Numbered(Vocabulary):
-    """As many pieces as a model wants, with nothing in them."""
+    """As many tokens as a model wants, with nothing in them."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -51,7 +51,7 @@ class Numbered(Vocabulary):
     def __len__(self) -> int:
         return self.count
 
-    def pieces(self, ids: object) -> list[str]:
+    def tokens(self, ids: object) -> list[str]:
         assert ids == range(self.count)
         return ["<pad>", "<unk>", "<s>", "</s>", *(f"▁{i}" for i in range(4, self.count))]
 
@@ -115,9 +115,9 @@ def test_ctranslate2_finds_what_our_search_finds(settings: ModelSettings, tmp_pa
             for (ours, theirs), equal in zip(found, same, strict=True):
                 assert 1 <= len(theirs) <= beam
                 assert theirs == sorted(theirs, key=lambda h: -h.score)
-                if equal:
-                    assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=1e-4)
-                    assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-4, rel=1e-4)
+                if equal:  # without AVX-512 the activations of CTranslate2 are a little less exact
+                    assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=2e-4)
+                    assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-4, rel=2e-4)
     assert len(seen) > 6, "the winners differ"
     assert len({len(ids) for ids in seen}) > 2, "some leave early"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from regard.data import batching
+from regard.data import batch_stream
 from regard.data.batch import Example, TrainingBatch, collate, pad
 from regard.data.batch_stream import BatchingSettings, BatchStream, Position
 from regard.data.vocabulary import BOS, EOS, PAD
@@ -145,7 +145,7 @@ def test_the_stream_is_one_epoch_after_another() -> None:
 
 
 def test_a_buffer_is_resampled_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "CHUNK", 10)
+    monkeypatch.setattr(batch_stream, "CHUNK", 10)
     pairs, calls = examples(400), list[int]()
 
     def resample(lines: Sequence[int], seed: int) -> list[Example]:
@@ -166,9 +166,9 @@ def test_a_buffer_is_resampled_in_chunks(monkeypatch: pytest.MonkeyPatch) -> Non
     stats = BatchStream(pairs, SMALL, 3, resample).epoch_stats
     assert sum(calls) == 150, "statistics need one buffer, not all"
     assert stats.batches == pytest.approx(len(BatchStream(pairs, SMALL, 3, resample).epoch(0)), rel=0.2)
-    monkeypatch.setattr(batching, "CHUNK", 1000)
+    monkeypatch.setattr(batch_stream, "CHUNK", 1000)
     whole = list(itertools.islice(BatchStream(pairs, SMALL, 3).plans(Position()), 50))
-    monkeypatch.setattr(batching, "CHUNK", 7)
+    monkeypatch.setattr(batch_stream, "CHUNK", 7)
     assert whole == list(itertools.islice(BatchStream(pairs, SMALL, 3).plans(Position()), 50))
 
 
@@ -193,7 +193,7 @@ def test_bucketing_leaves_little_padding() -> None:
 @pytest.fixture
 def few_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shuffle 400 sentences in blocks, as if they were too many to shuffle one by one."""
-    monkeypatch.setattr(batching, "BLOCKS", 30)
+    monkeypatch.setattr(batch_stream, "BLOCKS", 30)
 
 
 @pytest.mark.usefixtures("few_blocks")
@@ -229,7 +229,7 @@ def test_long_corpora_resume_anywhere() -> None:
 def test_an_epoch_of_a_long_corpus_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     data, settings = examples(20_000), BatchingSettings(tokens=1000, micro_batches=1, buffer_size=4000)
     exact = BatchStream(data, settings, 1).epoch_stats
-    monkeypatch.setattr(batching, "BLOCKS", 5000)
+    monkeypatch.setattr(batch_stream, "BLOCKS", 5000)
     guessed = BatchStream(data, settings, 1).epoch_stats
     assert guessed.batches == pytest.approx(exact.batches, rel=0.03)
     assert guessed.tokens == pytest.approx(exact.tokens, rel=0.03)

@@ -129,7 +129,7 @@ def test_more_processes_than_batches_are_refused(data: Path, tmp_path: Path) -> 
     options = arguments(data, tmp_path / "run", "transformer", "transformer", **BEHAVIOUR)
     done = subprocess.run(torchrun(3, *options), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode != 0
-    assert "3 processes cannot share 2 batches an update; set batching.micro_batches to 3" in done.stderr
+    assert "3 processes cannot share 2 micro-batches an update; set batching.micro_batches to 3" in done.stderr
 
 
 def test_a_refused_run_is_not_resumed_by_a_restart(data: Path, alone: Path, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
         ({"normalize_before": True}, ["normalize_before is on"]),
         ({"decoder_start_token_id": 0}, ["decoder_start_token_id is 0"]),
         ({"eos_token_id": 5, "pad_token_id": 5}, ["pad_token_id is 5", "eos_token_id is 5"]),
-        ({"encoder_layers": None, "d_model": "32"}, ["encoder_layers is None, wanted a whole", "d_model is '32'"]),
+        ({"encoder_layers": None, "d_model": "32"}, ["encoder_layers is None, wanted an integer", "d_model is '32'"]),
         ({"encoder_layers": 3}, ["there are no weights called model.encoder.layers.2"]),
     ],
 )

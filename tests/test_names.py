@@ -18,7 +18,7 @@ TERMS = (
     *("gradient accumulation", "moving average", "augmentation", "weight norm", "nucleus", "rerank"),
     *("logits processor", "saliency", "faithfulness", "deduplicate"),
 )
-RIDDLE = re.compile(r"(What|Which|Where|Whether|How|As of|That) ")
+RIDDLE = re.compile(r"(What|Which|Where|Whether|How|As|That) ")
 VAGUE = {"found", "some", "told", "said", "heard"}
 
 

@@ -15,7 +15,7 @@ class Parity:
 
     sentences: int
     source: str
-    """Where the sentences are from."""
+    """Origin of the sentences: a file, or the sample."""
     measure: str
     """The numbers compared, such as "largest difference of logits"."""
     difference: float

@@ -47,7 +47,7 @@ class TimmEncoder(ImageEncoder):
             self.backbone.requires_grad_(False)
 
     def train(self, mode: bool = True) -> TimmEncoder:
-        """As `nn.Module.train`, but batch norm stays in eval mode."""
+        """Set training mode like `nn.Module.train`, but keep batch norm in eval mode."""
         super().train(mode)
         for name in self._batch_norms:
             self.backbone.get_submodule(name).eval()

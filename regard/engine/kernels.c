@@ -14,16 +14,19 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
 #define LANES 16 /* numbers in a vector */
 #define PANEL 64 /* columns of a weight computed together */
-#define TILE 6   /* rows computed together: 24 of 32 vector registers hold sums */
+#define TILE 6   /* rows computed together: 24 of 32 vector registers hold sums, or 12 of 16 */
 
 typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t int_vector __attribute__((vector_size(64), aligned(4), may_alias));
+/* Half as wide: products use it where a vector is two registers or more, for sums stay in registers only if they fit. */
+typedef float half __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t int_half __attribute__((vector_size(32), aligned(4), may_alias));
 
 enum { FLOAT32, BFLOAT16, INT8 };
 enum { NONE, RELU, GELU, SILU, TANH };
@@ -161,6 +164,7 @@ static inline uint16_t to_bfloat16(float x) { /* bfloat16, rounded to even; NaN 
 
 #define ALWAYS static inline __attribute__((always_inline))
 
+#if defined(__AVX512F__)
 ALWAYS void products_float32(const float *from, int64_t step, int inputs, const float *panel, vector sums[][4], const int rows) {
   for (int k = 0; k < inputs; k++, panel += PANEL) {
     vector w0 = load(panel), w1 = load(panel + 16), w2 = load(panel + 32), w3 = load(panel + 48);
@@ -170,6 +174,21 @@ ALWAYS void products_float32(const float *from, int64_t step, int inputs, const 
     }
   }
 }
+#else
+ALWAYS void products_float32(const float *from, int64_t step, int inputs, const float *panel, vector sums[][4], const int rows) {
+  for (int j = 0; j < 4; j++) { /* a quarter of the panel at a time */
+    half total[TILE][2] = {{{0}}};
+    for (int k = 0; k < inputs; k++) {
+      const half *w = (const half *)(panel + k * PANEL + LANES * j), w0 = w[0], w1 = w[1];
+      for (int i = 0; i < rows; i++) {
+        half a = (half){} + from[i * step + k];
+        total[i][0] += a * w0, total[i][1] += a * w1;
+      }
+    }
+    for (int i = 0; i < rows; i++) memcpy(&sums[i][j], total[i], sizeof(vector));
+  }
+}
+#endif
 
 #if defined(__AVX512BF16__)
 ALWAYS void products_bfloat16(const uint16_t *from, int64_t step, int inputs, const uint16_t *panel, vector sums[][4], const int rows) {
@@ -186,17 +205,21 @@ ALWAYS void products_bfloat16(const uint16_t *from, int64_t step, int inputs, co
 }
 #else
 ALWAYS void products_bfloat16(const uint16_t *from, int64_t step, int inputs, const uint16_t *panel, vector sums[][4], const int rows) {
-  for (int k = 0; k < inputs; k += 2, panel += 2 * PANEL)
-    for (int i = 0; i < rows; i++)
-      for (int j = 0; j < 4; j++) {
-        int_vector both = *(const int_vector *)(panel + 32 * j);
-        int32_t pair;
-        memcpy(&pair, from + i * step + k, 4);
-        uint32_t low = (uint32_t)pair << 16, high = (uint32_t)pair & 0xffff0000u;
+  for (int j = 0; j < 4; j++) {
+    half total[TILE][2] = {{{0}}};
+    for (int k = 0; k < inputs; k += 2) {
+      const int_half *both = (const int_half *)(panel + k * PANEL + 32 * j);
+      half low[2], high[2];
+      for (int h = 0; h < 2; h++) low[h] = (half)(both[h] << 16), high[h] = (half)(both[h] & (int32_t)0xffff0000);
+      for (int i = 0; i < rows; i++) {
+        uint32_t first = (uint32_t)from[i * step + k] << 16, second = (uint32_t)from[i * step + k + 1] << 16;
         float a, b;
-        memcpy(&a, &low, 4), memcpy(&b, &high, 4);
-        sums[i][j] += a * (vector)(both << 16) + b * (vector)(both & (int32_t)0xffff0000);
+        memcpy(&a, &first, 4), memcpy(&b, &second, 4);
+        for (int h = 0; h < 2; h++) total[i][h] += a * low[h] + b * high[h];
       }
+    }
+    for (int i = 0; i < rows; i++) memcpy(&sums[i][j], total[i], sizeof(vector));
+  }
 }
 #endif
 
@@ -211,6 +234,29 @@ ALWAYS void products_int8(const uint8_t *from, int64_t step, int inputs, const i
       __m512i a = _mm512_set1_epi32(four);
       for (int j = 0; j < 4; j++) sums[i][j] = (int_vector)_mm512_dpbusd_epi32((__m512i)sums[i][j], a, w[j]);
     }
+  }
+}
+#elif defined(__AVX2__)
+/* Eight columns at a time: even and odd bytes of the weights as 16-bit numbers, so that no sum of two products overflows. */
+ALWAYS void products_int8(const uint8_t *from, int64_t step, int inputs, const int8_t *panel, int_vector sums[][4], const int rows) {
+  for (int j = 0; j < 4; j++) {
+    __m256i total[TILE][2];
+    for (int i = 0; i < rows; i++) total[i][0] = total[i][1] = _mm256_setzero_si256();
+    for (int k = 0; k < inputs; k += 4) {
+      __m256i even[2], odd[2];
+      for (int h = 0; h < 2; h++) {
+        __m256i w = _mm256_loadu_si256((const __m256i *)(panel + k * PANEL + 64 * j + 32 * h));
+        even[h] = _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8), odd[h] = _mm256_srai_epi16(w, 8);
+      }
+      for (int i = 0; i < rows; i++) {
+        int32_t four;
+        memcpy(&four, from + i * step + k, 4);
+        __m256i all = _mm256_set1_epi32(four), a = _mm256_and_si256(all, _mm256_set1_epi16(255)), b = _mm256_srli_epi16(all, 8);
+        for (int h = 0; h < 2; h++)
+          total[i][h] = _mm256_add_epi32(total[i][h], _mm256_add_epi32(_mm256_madd_epi16(even[h], a), _mm256_madd_epi16(odd[h], b)));
+      }
+    }
+    for (int i = 0; i < rows; i++) memcpy(&sums[i][j], total[i], sizeof(int_vector));
   }
 }
 #else
@@ -288,6 +334,12 @@ static float quantise(const float *x, int n, int padded, uint8_t *to) {
   for (; i + LANES <= n; i += LANES) {
     __m512i v = _mm512_add_epi32(_mm512_cvtps_epi32((__m512)(load(x + i) * times)), _mm512_set1_epi32(128));
     _mm_storeu_si128((__m128i *)(to + i), _mm512_cvtusepi32_epi8(v));
+  }
+#elif defined(__AVX2__)
+  for (; i + 8 <= n; i += 8) {
+    __m256i v = _mm256_cvtps_epi32((__m256)(*(const half *)(x + i) * times));
+    __m128i words = _mm_add_epi16(_mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)), _mm_set1_epi16(128));
+    _mm_storel_epi64((__m128i *)(to + i), _mm_packus_epi16(words, words));
   }
 #endif
   for (; i < n; i++) to[i] = (uint8_t)(lrintf(x[i] * times) + 128);

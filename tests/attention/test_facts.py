@@ -10,12 +10,12 @@ from regard.attention.attention import attention_mask, masked_softmax
 D = 8
 
 
-def test_without_projections_a_word_of_length_one_attends_most_to_itself() -> None:
-    """No other vector of length one has so large a product with it; so queries and keys need matrices of their own."""
-    read = Attention("encoder", D, D, D, score_name="dot", project_keys=False)
+def test_without_projections_a_unit_vector_attends_most_to_itself() -> None:
+    """Among unit vectors the product with itself is the largest; so queries and keys need separate projections."""
+    attention = Attention("encoder", D, D, D, score_name="dot", project_keys=False)
     words = torch.nn.functional.normalize(torch.randn(3, 6, D), dim=-1)
-    with watch(read) as readings:
-        read(words, read.prepare(words, words))
+    with watch(attention) as readings:
+        attention(words, attention.prepare(words, words))
     assert torch.equal(readings[""][:, 0].argmax(-1), torch.arange(6).expand(3, 6))
     projected = Attention("encoder", D, D, D, score_name="dot")
     with watch(projected) as readings:
@@ -23,31 +23,31 @@ def test_without_projections_a_word_of_length_one_attends_most_to_itself() -> No
     assert not torch.equal(readings[""][:, 0].argmax(-1), torch.arange(6).expand(3, 6))
 
 
-def test_reordered_words_give_the_same_vectors_reordered() -> None:
-    read, words, order = Attention("encoder", D, D, D, heads=2), torch.randn(3, 6, D), torch.randperm(6)
-    plain, moved = (read(x, read.prepare(x, x)) for x in (words, words[:, order]))
-    torch.testing.assert_close(moved, plain[:, order], rtol=0, atol=1e-5)
-    assert not torch.allclose(moved, plain, rtol=0, atol=1e-2)
+def test_attention_is_permutation_equivariant() -> None:
+    attention, words, order = Attention("encoder", D, D, D, heads=2), torch.randn(3, 6, D), torch.randperm(6)
+    original, reordered = (attention(x, attention.prepare(x, x)) for x in (words, words[:, order]))
+    torch.testing.assert_close(reordered, original[:, order], rtol=0, atol=1e-5)
+    assert not torch.allclose(reordered, original, rtol=0, atol=1e-2)
 
 
 def test_masking_by_minus_infinity_equals_zeroing_and_renormalising() -> None:
     scores, keep = torch.randn(2, 3, 4, 5), torch.tensor([[1, 1, 0, 1, 0], [0, 1, 1, 1, 1]], dtype=torch.bool)
-    seen = attention_mask(Memory(torch.empty(2, 3, 5, 1), torch.empty(2, 3, 5, 1), keep), 4, causal=False)
-    assert seen is not None
-    weights = scores.softmax(-1) * seen
-    torch.testing.assert_close(masked_softmax(scores, seen), weights / weights.sum(-1, keepdim=True), rtol=0, atol=1e-6)
-    infinite = scores.masked_fill(~seen, -torch.inf).softmax(-1)
-    torch.testing.assert_close(masked_softmax(scores, seen), infinite, rtol=0, atol=1e-6)
+    mask = attention_mask(Memory(torch.empty(2, 3, 5, 1), torch.empty(2, 3, 5, 1), keep), 4, causal=False)
+    assert mask is not None
+    weights = scores.softmax(-1) * mask
+    torch.testing.assert_close(masked_softmax(scores, mask), weights / weights.sum(-1, keepdim=True), rtol=0, atol=1e-6)
+    minus_infinity = scores.masked_fill(~mask, -torch.inf).softmax(-1)
+    torch.testing.assert_close(masked_softmax(scores, mask), minus_infinity, rtol=0, atol=1e-6)
 
 
 def test_scaling_keeps_the_softmax_of_long_vectors_from_saturating() -> None:
-    """The product of two vectors of E numbers of variance one has the variance E; divided by √E it has one again."""
+    """The product of two E-dimensional vectors of unit variance has variance E; division by √E restores unit variance."""
     for E in (2, 100):
         q, k = torch.randn(1, 1, 200, E), torch.randn(1, 1, 200, E)
         for name, variance in (("dot", float(E)), ("scaled_dot", 1.0)):
             scores = SCORES[name](1, E)(q, k)
             assert abs(float(scores.var()) / variance - 1) < 0.15, (name, E)
-    strongest = {
+    largest_weight = {
         name: float(masked_softmax(SCORES[name](1, 100)(q, k), None).amax(-1).mean()) for name in ("dot", "scaled_dot")
     }
-    assert strongest["dot"] > 0.6 > 0.1 > strongest["scaled_dot"]
+    assert largest_weight["dot"] > 0.6 > 0.1 > largest_weight["scaled_dot"]

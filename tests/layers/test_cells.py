@@ -1,4 +1,4 @@
-"""One step of our recurrent cells is one step of PyTorch's."""
+"""One step of a recurrent cell equals one step of PyTorch's cell."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from regard.layers.cells import CELLS
 TORCH = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "tanh": nn.RNNCell}
 
 
-def test_every_cell_has_its_oracle_here() -> None:
+def test_every_cell_has_a_pytorch_cell() -> None:
     assert set(CELLS) == set(TORCH)
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_a_cell_equals_torch_and_so_do_its_gradients(name: str) -> None:
+def test_cell_and_gradients_equal_torch(name: str) -> None:
     cell, theirs = CELLS[name](5, 7), TORCH[name](5, 7)
     theirs.load_state_dict(
         {
@@ -28,20 +28,22 @@ def test_a_cell_equals_torch_and_so_do_its_gradients(name: str) -> None:
     )
     x = torch.randn(4, 5, requires_grad=True)
     states = tuple(torch.randn(4, 7, requires_grad=True) for _ in range(cell.states))
-    found = cell(cell.input(x), states)
-    wanted = theirs(x, states if name == "lstm" else states[0])
-    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-    assert len(found) == cell.states
+    actual = cell(cell.input(x), states)
+    expected = theirs(x, states if name == "lstm" else states[0])
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    assert len(actual) == cell.states
     direction = torch.randn(4, 7)
-    for mine, other in zip(found, wanted, strict=True):
-        torch.testing.assert_close(mine, other, rtol=0, atol=1e-6)
-    results = [torch.autograd.grad(sum((s * direction).sum() for s in some), [x, *states]) for some in (found, wanted)]
-    for mine, other in zip(*results, strict=True):
-        torch.testing.assert_close(mine, other, rtol=0, atol=1e-6)
+    for result, reference in zip(actual, expected, strict=True):
+        torch.testing.assert_close(result, reference, rtol=0, atol=1e-6)
+    results = [
+        torch.autograd.grad(sum((s * direction).sum() for s in outputs), [x, *states]) for outputs in (actual, expected)
+    ]
+    for result, reference in zip(*results, strict=True):
+        torch.testing.assert_close(result, reference, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_the_weights_start_as_torch_starts_them(name: str) -> None:
+def test_initial_weights_are_distributed_as_in_torch(name: str) -> None:
     cell = CELLS[name](5, 100)
     for parameter in cell.parameters():
         assert parameter.detach().abs().max().item() <= 0.1

@@ -1,4 +1,4 @@
-"""`chance` says where random numbers come from: inside the block, in this thread, and nowhere else."""
+"""`dropout_generator` sets the source of random numbers: inside its block and thread only."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def seeded(seed: int) -> torch.Generator:
 
 
 def mask() -> Tensor:
-    """What a dropout keeps of 4,000 ones."""
-    kept: Tensor = DROPOUT(torch.ones(40, 100)) != 0
-    return kept
+    """Compute the keep mask of dropout over 4,000 entries."""
+    keep: Tensor = DROPOUT(torch.ones(40, 100)) != 0
+    return keep
 
 
-def test_the_seed_of_the_block_decides_the_masks() -> None:
+def test_equal_seeds_of_the_block_give_equal_masks() -> None:
     masks = []
     for seed in (1, 1, 2):
         with dropout_generator(seeded(seed)):
@@ -35,31 +35,31 @@ def test_the_seed_of_the_block_decides_the_masks() -> None:
     assert not torch.equal(masks[0][0], masks[2][0])
 
 
-def test_a_generator_goes_on_where_it_stopped() -> None:
+def test_generator_continues_in_a_second_block() -> None:
     generator = seeded(1)
     with dropout_generator(generator):
-        found = [mask()]
+        actual = [mask()]
     with dropout_generator(generator):
-        found.append(mask())
+        actual.append(mask())
     with dropout_generator(seeded(1)):
-        wanted = [mask(), mask()]
-    assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
+        expected = [mask(), mask()]
+    assert all(torch.equal(*pair) for pair in zip(actual, expected, strict=True))
 
 
-def test_outside_the_block_the_global_generator_is_used_and_inside_it_rests() -> None:
+def test_global_generator_is_used_only_outside_the_block() -> None:
     torch.manual_seed(3)
-    wanted = [mask(), mask()]
+    expected = [mask(), mask()]
     torch.manual_seed(3)
-    found = [mask()]
+    actual = [mask()]
     before = torch.get_rng_state()
     with dropout_generator(seeded(1)):
         mask()
     assert torch.equal(torch.get_rng_state(), before)
-    found.append(mask())
-    assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
+    actual.append(mask())
+    assert all(torch.equal(*pair) for pair in zip(actual, expected, strict=True))
 
 
-def test_outside_the_block_the_generator_rests() -> None:
+def test_generator_is_not_used_outside_the_block() -> None:
     generator = seeded(1)
     with dropout_generator(generator):
         mask()
@@ -68,7 +68,7 @@ def test_outside_the_block_the_generator_rests() -> None:
     assert torch.equal(generator.get_state(), state)
 
 
-def test_the_innermost_block_decides() -> None:
+def test_innermost_block_has_precedence() -> None:
     with dropout_generator(seeded(1)):
         first = mask()
         with dropout_generator(seeded(2)):
@@ -81,7 +81,7 @@ def test_the_innermost_block_decides() -> None:
         assert torch.equal(mask(), inner)
 
 
-def test_an_error_inside_ends_the_block() -> None:
+def test_error_ends_the_block() -> None:
     generator = seeded(1)
     with pytest.raises(KeyError), dropout_generator(generator):
         raise KeyError
@@ -90,29 +90,29 @@ def test_an_error_inside_ends_the_block() -> None:
     assert torch.equal(generator.get_state(), state)
 
 
-def test_threads_do_not_take_from_one_another() -> None:
-    """Two threads that draw in turn draw what each would draw alone."""
+def test_generators_of_threads_are_independent() -> None:
+    """Two threads that draw in turn get the masks that each would get alone."""
     with dropout_generator(seeded(1)):
         ones = [mask() for _ in range(5)]
     with dropout_generator(seeded(2)):
         twos = [mask() for _ in range(5)]
-    meet = threading.Barrier(2, timeout=10)
+    barrier = threading.Barrier(2, timeout=10)
 
     def draw(seed: int) -> list[Tensor]:
         masks = []
         with dropout_generator(seeded(seed)):
             for _ in range(5):
-                meet.wait()
+                barrier.wait()
                 masks.append(mask())
         return masks
 
     with ThreadPoolExecutor(2) as pool:
-        found = [future.result() for future in [pool.submit(draw, seed) for seed in (1, 2)]]
-    for mine, wanted in zip(found, (ones, twos), strict=True):
-        assert all(torch.equal(*pair) for pair in zip(mine, wanted, strict=True))
+        actual = [future.result() for future in [pool.submit(draw, seed) for seed in (1, 2)]]
+    for masks, expected in zip(actual, (ones, twos), strict=True):
+        assert all(torch.equal(*pair) for pair in zip(masks, expected, strict=True))
 
 
-def test_a_thread_that_is_started_inside_the_block_is_outside_of_it() -> None:
+def test_thread_started_inside_the_block_does_not_use_its_generator() -> None:
     generator = seeded(1)
     with dropout_generator(generator):
         state = generator.get_state()
@@ -122,22 +122,22 @@ def test_a_thread_that_is_started_inside_the_block_is_outside_of_it() -> None:
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.3, 0.5, 0.9])
-def test_the_share_that_is_kept_is_right_inside_too(probability: float) -> None:
+def test_share_kept_inside_the_block_follows_the_probability(probability: float) -> None:
     with dropout_generator(seeded(4)):
-        kept = Dropout(probability).train()(torch.ones(400, 1000)) != 0
+        keep = Dropout(probability).train()(torch.ones(400, 1000)) != 0
     share = 1 - round(probability * 256) / 256
-    assert float(kept.double().mean()) == pytest.approx(share, abs=5 * (share * (1 - share) / 400_000) ** 0.5)
+    assert float(keep.double().mean()) == pytest.approx(share, abs=5 * (share * (1 - share) / 400_000) ** 0.5)
 
 
-def test_gradients_meet_the_mask_of_the_block_wherever_they_are_computed() -> None:
+def test_gradients_outside_the_block_have_its_mask() -> None:
     x = torch.randn(40, 100, requires_grad=True)
     with dropout_generator(seeded(1)):
-        kept = DROPOUT(x)
-    (gradient,) = torch.autograd.grad(kept.sum(), [x])
-    assert torch.equal(gradient != 0, kept != 0)
+        keep = DROPOUT(x)
+    (gradient,) = torch.autograd.grad(keep.sum(), [x])
+    assert torch.equal(gradient != 0, keep != 0)
 
 
-def test_what_is_not_dropped_draws_nothing() -> None:
+def test_identity_draws_no_random_numbers() -> None:
     generator = seeded(1)
     state = generator.get_state()
     with dropout_generator(generator):
@@ -147,7 +147,7 @@ def test_what_is_not_dropped_draws_nothing() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 100])
-def test_bytes_come_from_the_block(count: int) -> None:
+def test_random_bytes_come_from_the_generator_of_the_block(count: int) -> None:
     drawn = []
     for _ in range(2):
         with dropout_generator(seeded(5)):

@@ -1,4 +1,4 @@
-"""Residual networks over images of many sizes: what is normalised, what is real, and where cells stand."""
+"""Residual networks over images of several sizes: normalisation, keep masks, and positions of cells."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ def padded(*sizes: tuple[int, int], channels: int = 3) -> tuple[list[Tensor], Te
     return images, pixels, keep.view(len(sizes), 1, *pixels.shape[2:])
 
 
-def test_images_stand_side_by_side_with_zeros_around() -> None:
-    images, pixels, real = padded((2, 5), (4, 3))
+def test_batched_images_are_padded_with_zeros() -> None:
+    images, pixels, keep = padded((2, 5), (4, 3))
     assert pixels.shape == (2, 3, 4, 5)
-    for image, row, kept in zip(images, pixels, real, strict=True):
+    for image, row, visible in zip(images, pixels, keep, strict=True):
         _, Y, X = image.shape
         assert torch.equal(row[:, :Y, :X], image)
-        assert int(kept.sum()) == Y * X
-        assert float(row.masked_fill(kept, 0).abs().sum()) == 0
-    same, keep = pad_images([torch.rand(3, 4, 5)] * 3)
-    assert keep is None
+        assert int(visible.sum()) == Y * X
+        assert float(row.masked_fill(visible, 0).abs().sum()) == 0
+    same, no_keep = pad_images([torch.rand(3, 4, 5)] * 3)
+    assert no_keep is None
     assert same.shape == (3, 3, 4, 5)
 
 
 @pytest.mark.parametrize(("channels", "groups"), [(8, 1), (16, 1), (32, 2), (24, 1), (48, 3), (256, 16), (40, 2)])
-def test_groups_have_sixteen_channels_or_all_there_are(channels: int, groups: int) -> None:
+def test_groups_have_at_least_sixteen_channels_or_all(channels: int, groups: int) -> None:
     assert GroupNorm(channels).num_groups == groups
     assert channels % groups == 0
     assert GroupNorm(channels, 8).num_groups >= groups
     assert GroupNorm(24, 4).num_groups == 6
 
 
-def test_a_image_is_normalised_over_what_is_real() -> None:
+def test_padding_does_not_change_group_norm() -> None:
     layer = GroupNorm(32)
     torch.nn.init.normal_(layer.weight)
     torch.nn.init.normal_(layer.bias)
-    images, pixels, real = padded((2, 5), (4, 3), (4, 5), channels=32)
-    strange = torch.where(real, pixels, 100 * torch.randn_like(pixels))
-    found = layer(strange, real)
+    images, pixels, keep = padded((2, 5), (4, 3), (4, 5), channels=32)
+    filled = torch.where(keep, pixels, 100 * torch.randn_like(pixels))
+    actual = layer(filled, keep)
     for row, image in enumerate(images):
         _, Y, X = image.shape
-        wanted = F.group_norm(image[None], 2, layer.weight, layer.bias)
-        torch.testing.assert_close(found[row : row + 1, :, :Y, :X], wanted, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(layer(pixels, torch.ones_like(real)), layer(pixels), rtol=1e-4, atol=1e-4)
+        expected = F.group_norm(image[None], 2, layer.weight, layer.bias)
+        torch.testing.assert_close(actual[row : row + 1, :, :Y, :X], expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(layer(pixels, torch.ones_like(keep)), layer(pixels), rtol=1e-4, atol=1e-4)
 
 
-def test_frozen_statistics_do_not_learn_and_are_what_evaluation_would_use() -> None:
+def test_frozen_batch_norm_equals_eval_mode_and_trains_its_affine_parameters() -> None:
     layer, theirs = FrozenBatchNorm(6), torch.nn.BatchNorm2d(6)
     with torch.no_grad():
         for name in ("weight", "bias", "running_mean", "running_var"):
@@ -69,35 +69,39 @@ def test_frozen_statistics_do_not_learn_and_are_what_evaluation_would_use() -> N
 
 @pytest.mark.parametrize("stem", STEMS)
 @pytest.mark.parametrize("size", [(1, 1), (7, 9), (16, 8), (33, 20)])
-def test_cells_are_as_many_as_strides_with_halves_rounded_up(stem: str, size: tuple[int, int]) -> None:
-    trunk, stride = ResNetBackbone((1, 1), 4, "basic", stem, "group"), 2 * STEMS[stem]
-    real = torch.zeros(1, 1, *size, dtype=torch.bool)
-    real[..., : size[0] // 2 + 1, : size[1] // 3 + 1] = True
-    cells, kept = trunk(torch.randn(1, 3, *size) * real, real)
+def test_grid_has_the_image_size_divided_by_the_stride_rounded_up(stem: str, size: tuple[int, int]) -> None:
+    backbone, stride = ResNetBackbone((1, 1), 4, "basic", stem, "group"), 2 * STEMS[stem]
+    keep = torch.zeros(1, 1, *size, dtype=torch.bool)
+    keep[..., : size[0] // 2 + 1, : size[1] // 3 + 1] = True
+    cells, cell_keep = backbone(torch.randn(1, 3, *size) * keep, keep)
     assert cells.shape == (1, 8, *(-(-n // stride) for n in size))
-    assert kept is not None
-    assert torch.equal(kept, real[:, :, ::stride, ::stride]), "real is what begins with something real"
-    assert float(cells.detach().masked_fill(kept, 0).abs().sum()) == 0
-    assert torch.equal(strided_mask(real, 1), real)
+    assert cell_keep is not None
+    assert torch.equal(cell_keep, keep[:, :, ::stride, ::stride]), "a cell is kept if its first pixel is"
+    assert float(cells.detach().masked_fill(cell_keep, 0).abs().sum()) == 0
+    assert torch.equal(strided_mask(keep, 1), keep)
 
 
-def test_a_cell_is_told_its_row_in_one_half_and_its_column_in_the_other() -> None:
+def test_grid_positions_encode_row_and_column_in_separate_halves() -> None:
     for learned in (False, True):
-        places = GridPositions(7, learned, 3)
-        found = places((4, 5), torch.device("cpu")).view(4, 5, 7)
-        assert torch.equal(found[:, 0, :3], found[:, 4, :3])
-        assert torch.equal(found[0, :, 3:], found[3, :, 3:])
-        assert len({tuple(cell) for cell in found.flatten(0, 1).tolist()}) == (9 if learned else 20), "later ones share"
+        positions = GridPositions(7, learned, 3)
+        encoding = positions((4, 5), torch.device("cpu")).view(4, 5, 7)
+        assert torch.equal(encoding[:, 0, :3], encoding[:, 4, :3])
+        assert torch.equal(encoding[0, :, 3:], encoding[3, :, 3:])
+        assert len({tuple(cell) for cell in encoding.flatten(0, 1).tolist()}) == (9 if learned else 20), (
+            "positions beyond the table share a vector"
+        )
     row = GridPositions(8, False, 64)((6, 2), torch.device("cpu")).view(6, 2, 8)[5, 1]
     waves = [(5, 1.0), (5, 0.01)], [(1, 1.0), (1, 0.01)]
-    wanted = [bend(place * speed) for half in waves for bend in (math.sin, math.cos) for place, speed in half]
-    torch.testing.assert_close(row, torch.tensor(wanted), rtol=0, atol=1e-5)
+    expected = [
+        wave(position * frequency) for half in waves for wave in (math.sin, math.cos) for position, frequency in half
+    ]
+    torch.testing.assert_close(row, torch.tensor(expected), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("fewest", [4, 16])
-def test_groups_in_bfloat16_are_rounded_once(fewest: int) -> None:
-    """Whatever way is quicker for groups of a size, sums are those of float32."""
-    norm = GroupNorm(32, fewest)
+@pytest.mark.parametrize("group_size", [4, 16])
+def test_group_norm_in_bfloat16_is_rounded_once(group_size: int) -> None:
+    """Sums are computed in float32, whichever implementation is faster for a group size."""
+    norm = GroupNorm(32, group_size)
     x = (torch.randn(3, 32, 5, 7) * 2 + 1).bfloat16().to(memory_format=torch.channels_last)
     torch.testing.assert_close(norm(x), norm(x.float()).bfloat16(), rtol=2**-7, atol=1e-3)
     assert norm(x).dtype == torch.bfloat16

@@ -1,4 +1,4 @@
-"""Continuous batching: sentences are decoded as each would be alone, by any engine on any number of threads."""
+"""Continuous batching: hypotheses equal those decoded alone, by any engine on any number of threads."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ RNG = random.Random(5)
 SOURCES = [[*(RNG.randrange(4, 20) for _ in range(RNG.randrange(12))), EOS] for _ in range(23)]
 REQUESTS = [DecodeRequest(source, Task(id, 3 + id % 7)) for id, source in enumerate(SOURCES)]
 IMAGE_REQUESTS = [
-    DecodeRequest(images(len(request.source), seed=name).data[0], request.task) for name, request in enumerate(REQUESTS)
+    DecodeRequest(images(len(request.source), seed=seed).data[0], request.task) for seed, request in enumerate(REQUESTS)
 ]
 
 
-def alone(model: Model, request: DecodeRequest, settings: SearchSettings) -> list[Hypothesis]:
+def decode_alone(model: Model, request: DecodeRequest, settings: SearchSettings) -> list[Hypothesis]:
     with torch.inference_mode():
         source = model.encode(Batch.of([request.source]))
     return decode(model, source, [request.task], settings)[0]
 
 
-def assert_same(results: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
-    assert [[h.ids for h in hypotheses] for hypotheses in results] == [
-        [h.ids for h in hypotheses] for hypotheses in wanted
+def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+    assert [[h.ids for h in hypotheses] for hypotheses in actual] == [
+        [h.ids for h in hypotheses] for hypotheses in expected
     ]
-    for mine, theirs in zip(results, wanted, strict=True):
-        assert [h.score for h in mine] == pytest.approx([h.score for h in theirs], abs=1e-4)
+    for result, reference in zip(actual, expected, strict=True):
+        assert [h.score for h in result] == pytest.approx([h.score for h in reference], abs=1e-4)
 
 
 @pytest.mark.parametrize("settings", pairs(1))
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("limits", [BatchLimits(8, 30), BatchLimits(1, 1), BatchLimits()])
-def test_continuous_batching_is_decoding_alone(settings: ModelSettings, beam: int, limits: BatchLimits) -> None:
+def test_continuous_batching_equals_decoding_alone(settings: ModelSettings, beam: int, limits: BatchLimits) -> None:
     model, search = make(settings, ends=0.02), SearchSettings(beam=beam, length_penalty=1.0)
     requests = IMAGE_REQUESTS if settings.encoder.reads == "images" else REQUESTS
-    wanted = [alone(model, request, search) for request in requests]
-    assert len({len(some[0].ids) for some in wanted}) > 1
+    expected = [decode_alone(model, request, search) for request in requests]
+    assert len({len(hypotheses[0].ids) for hypotheses in expected}) > 1
     models: list[list[Any]] = [[model], [model, model]]
     if native.why_unavailable() is None and why_not_packed(model) is None:
         packed = pack_model(model)
         models += [[packed], [packed.clone(), packed.clone()]]
     for workers in models:
-        assert_same(decode_requests(workers, requests, search, limits=limits), wanted)
+        assert_same(decode_requests(workers, requests, search, limits=limits), expected)
 
 
-def test_no_requests() -> None:
+def test_no_requests_give_no_hypotheses() -> None:
     assert decode_requests([make(pairs(1, reads=["text"])[0].values[0])], [], SearchSettings()) == []
 
 
-def test_a_failure_in_a_thread_is_raised_and_stops_the_others() -> None:
+def test_failure_in_a_thread_is_raised_and_stops_the_other_threads() -> None:
     model = make(pairs(1, reads=["text"])[0].values[0])
 
     class Broken:

@@ -1,4 +1,4 @@
-"""Engine: the result is the same whatever decodes, and unsupported requests are refused."""
+"""Engine: native kernels and PyTorch give equal results, and unsupported requests are refused."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ IMAGE_REQUESTS = [
 SETTINGS = SearchSettings(beam=3)
 
 
-def ids(found: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
-    return [[hypothesis.ids for hypothesis in some] for some in found]
+def ids(results: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
+    return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in results]
 
 
 @pytest.fixture(autouse=True)
@@ -35,16 +35,16 @@ def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", pairs(1))
-def test_native_kernels_decode_what_pytorch_decodes(settings: ModelSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_kernels_equal_pytorch(settings: ModelSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(settings, ends=0.05)
-    fast = Engine(model)
+    native_engine = Engine(model)
     monkeypatch.setattr(engine, "why_not_packed", lambda _: "this is a test")
-    plain = Engine(model)
-    assert "this is a test" in plain.describe()
+    pytorch_engine = Engine(model)
+    assert "this is a test" in pytorch_engine.describe()
     requests = IMAGE_REQUESTS if settings.encoder.reads == "images" else REQUESTS
-    found = ids(fast.decode(requests, SETTINGS))
-    assert found == ids(plain.decode(requests, SETTINGS))
-    assert len({tuple(some[0]) for some in found}) > 3
+    actual = ids(native_engine.decode(requests, SETTINGS))
+    assert actual == ids(pytorch_engine.decode(requests, SETTINGS))
+    assert len({tuple(hypotheses[0]) for hypotheses in actual}) > 3
     for precision in ("bfloat16", "int8"):
         with pytest.raises(UsageError, match="this is a test"):
             Engine(model, precision=precision)  # type: ignore[arg-type]
@@ -62,56 +62,58 @@ class TestNative:
         assert after != before
         assert after == ids(Engine(model).decode(REQUESTS, SETTINGS))
 
-    def test_callers_in_many_threads(self) -> None:
+    def test_concurrent_callers_get_the_hypotheses_of_one_caller(self) -> None:
         tested = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
-        wanted, found = ids(tested.decode(REQUESTS, SETTINGS)), {}
+        expected, actual = ids(tested.decode(REQUESTS, SETTINGS)), {}
 
         def call(number: int) -> None:
-            found[number] = ids(tested.decode(REQUESTS[number:], SETTINGS))
+            actual[number] = ids(tested.decode(REQUESTS[number:], SETTINGS))
 
         threads = [threading.Thread(target=call, args=(number,)) for number in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert found == {number: wanted[number:] for number in range(6)}
+        assert actual == {number: expected[number:] for number in range(6)}
 
-    def test_a_packed_model_for_each_thread_and_a_team_for_one_sentence(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_two_threads_equal_one_for_many_sentences_and_for_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engine, "SMALL", 0)
         monkeypatch.setattr(engine, "fastest", lambda choices, _: choices[-1])
         model = make(pairs(1, reads=["text"])[0].values[0], ends=0.05)
-        wanted, before = ids(Engine(model).decode(REQUESTS, SETTINGS)), torch.get_num_threads()
+        expected, before = ids(Engine(model).decode(REQUESTS, SETTINGS)), torch.get_num_threads()
         try:
             torch.set_num_threads(2)
             tested = Engine(model)
-            assert ids(tested.decode(REQUESTS, SETTINGS)) == wanted
-            assert ids(tested.decode(REQUESTS[3:4], SETTINGS)) == wanted[3:4]
+            assert ids(tested.decode(REQUESTS, SETTINGS)) == expected
+            assert ids(tested.decode(REQUESTS[3:4], SETTINGS)) == expected[3:4]
         finally:
             torch.set_num_threads(before)
 
     @pytest.mark.parametrize("encoder", ["resnet", "vit"])
-    def test_images_by_any_number_of_threads(self, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(engine, "SMALL", 0)  # so that the quickest number of threads and rows is looked for
+    def test_images_give_equal_captions_on_any_number_of_threads(
+        self, encoder: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(engine, "SMALL", 0)  # so that the number of threads and rows is tuned
         monkeypatch.setattr(engine, "ROWS", (6, 3, 12))
         settings = next(p.values[0] for p in pairs(1, reads=["images"]) if p.values[0].encoder.kind == encoder)
         model, before = make(settings, ends=0.05), torch.get_num_threads()
         tested = Engine(model)
-        wanted = ids(tested.decode(IMAGE_REQUESTS, SETTINGS))
+        expected = ids(tested.decode(IMAGE_REQUESTS, SETTINGS))
         try:
             torch.set_num_threads(2)
-            assert ids(Engine(model).decode(IMAGE_REQUESTS, SETTINGS)) == wanted
-            assert ids(Engine(model).decode(IMAGE_REQUESTS[3:4], SETTINGS)) == wanted[3:4]
+            assert ids(Engine(model).decode(IMAGE_REQUESTS, SETTINGS)) == expected
+            assert ids(Engine(model).decode(IMAGE_REQUESTS[3:4], SETTINGS)) == expected[3:4]
         finally:
             torch.set_num_threads(before)
         greedy = SearchSettings(beam=1)
         assert [*tested.stream(IMAGE_REQUESTS[5], greedy)][-1] == ids(tested.decode(IMAGE_REQUESTS[5:6], greedy))[0][0]
 
-    def test_after_a_fork(self) -> None:
+    def test_engine_decodes_after_a_fork(self) -> None:
         tested = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
-        wanted = ids(tested.decode(REQUESTS, SETTINGS))
+        expected = ids(tested.decode(REQUESTS, SETTINGS))
         reader, writer = os.pipe()
         if (child := os.fork()) == 0:
-            os.write(writer, b"same" if ids(tested.decode(REQUESTS, SETTINGS)) == wanted else b"else")
+            os.write(writer, b"same" if ids(tested.decode(REQUESTS, SETTINGS)) == expected else b"else")
             os._exit(0)
         os.close(writer)
         assert os.read(reader, 4) == b"same"
@@ -127,6 +129,6 @@ def test_measurements_are_cached_and_made_again_if_the_cache_is_damaged(tmp_path
     assert cached("a", lambda: 9) == 8
 
 
-def test_the_fastest_must_be_clearly_faster() -> None:
+def test_fastest_choice_must_be_clearly_faster() -> None:
     assert fastest([1, 2, 4], lambda n: 1.0 - 0.01 * n) == 1
     assert fastest([1, 2, 4], lambda n: 1.0 / n) == 4

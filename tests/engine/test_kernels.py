@@ -1,4 +1,4 @@
-"""Packed models compute what PyTorch does: every encoder with every decoder, in every precision, alone and batched."""
+"""Packed models equal PyTorch: every encoder with every decoder, in every precision, alone and batched."""
 
 from __future__ import annotations
 
@@ -27,23 +27,27 @@ if (reason := native.why_unavailable()) is not None:
 LENGTHS = (6, 1, 9, 40, 9, 2)
 
 
-def programmed() -> list[Any]:
-    """What has a program, beyond the defaults: every kind of encoder with recurrent decoders, and Transformers."""
+def programmed_settings() -> list[Any]:
+    """List models with a native program beyond the defaults: every encoder with recurrent decoders, and Transformers."""
     (small, *_), encoders = variants(RecurrentDecoderSettings, 1), [variants(kind, 1)[0] for kind in READERS["text"]]
     choices = [("gru", "scaled_dot", 1), ("lstm", "additive", 2), ("lstm", "scaled_dot", 1)]
     decoders = [small.with_values(cell=cell, score=score, layers=layers) for cell, score, layers in choices]
     decoders += [small.with_values(gate=True, order=order) for order in ("bahdanau", "luong", "luong_input_feeding")]
-    both = [(encoder, decoder) for encoder in encoders for decoder in decoders]
-    (reader, *_), (writer, *_) = variants(TransformerEncoderSettings, 1), variants(TransformerDecoderSettings, 1)
+    combinations = [(encoder, decoder) for encoder in encoders for decoder in decoders]
+    (base_encoder, *_), (base_decoder, *_) = (
+        variants(TransformerEncoderSettings, 1),
+        variants(TransformerDecoderSettings, 1),
+    )
     for norm, activation, positions, layers in (
         ("post", "relu", "none", 1),
         ("post", "silu", "sinusoidal", 2),
         ("pre", "gelu", "learned", 1),
     ):
-        chosen = {"norm": norm, "activation": activation, "positions": positions, "layers": layers}
-        both.append((reader.with_values(**chosen), writer.with_values(**chosen)))
+        options = {"norm": norm, "activation": activation, "positions": positions, "layers": layers}
+        combinations.append((base_encoder.with_values(**options), base_decoder.with_values(**options)))
     return [
-        pytest.param(ModelSettings(encoder=e, decoder=d, share="none"), id=f"{label(e)}+{label(d)}") for e, d in both
+        pytest.param(ModelSettings(encoder=e, decoder=d, share="none"), id=f"{label(e)}+{label(d)}")
+        for e, d in combinations
     ]
 
 
@@ -58,95 +62,95 @@ def packed(settings: ModelSettings, precision: Any = "float32", threads: int = 1
 
 
 def features_of(model: Any, batch: Batch, target: torch.Tensor, beams: int) -> torch.Tensor:
-    """Features of given targets, `beams` to a sentence."""
+    """Compute the features of given targets, `beams` rows per sentence."""
     with torch.inference_mode():
         source = model.encode(batch)
         state = model.begin(source).select(beam_rows(len(batch.data), beams))
         return torch.as_tensor(model.step(target, state, source)[0])
 
 
-def rounded(model: Model) -> Model:
-    """The model with weights that differ in the last bits: how far it then is from itself, rounding may take it."""
-    other = copy.deepcopy(model)
+def perturbed(model: Model) -> Model:
+    """Copy the model with weights changed in the last bits; the change of its output estimates the rounding error."""
+    perturbed_model = copy.deepcopy(model)
     with torch.no_grad():
-        for parameter in other.parameters():
+        for parameter in perturbed_model.parameters():
             parameter.mul_(1 + 2e-7 * torch.randn_like(parameter))
-    return other
+    return perturbed_model
 
 
-@pytest.mark.parametrize("settings", pairs() + programmed())
-def test_float32_is_the_model(settings: ModelSettings) -> None:
+@pytest.mark.parametrize("settings", pairs() + programmed_settings())
+def test_float32_equals_the_model(settings: ModelSettings) -> None:
     model, packed_model = packed(settings)
     target, batch = targets(12, 7), sources(settings, *LENGTHS)
-    wanted, found = (features_of(tested, batch, target, 2) for tested in (model, packed_model))
-    least = 2 * (features_of(rounded(model), batch, target, 2) - wanted).abs().max().item()
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=max(1e-4, least))
+    expected, actual = (features_of(tested, batch, target, 2) for tested in (model, packed_model))
+    tolerance = 2 * (features_of(perturbed(model), batch, target, 2) - expected).abs().max().item()
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=max(1e-4, tolerance))
     with torch.inference_mode():
-        torch.testing.assert_close(packed_model.project(wanted), model.project(wanted), rtol=1e-4, atol=2e-4)
-        for some, others in zip(
-            packed_model.top_tokens(wanted, 5, (0, 3)), model.top_tokens(wanted, 5, (0, 3)), strict=True
+        torch.testing.assert_close(packed_model.project(expected), model.project(expected), rtol=1e-4, atol=2e-4)
+        for result, reference in zip(
+            packed_model.top_tokens(expected, 5, (0, 3)), model.top_tokens(expected, 5, (0, 3)), strict=True
         ):
-            torch.testing.assert_close(some, others, rtol=1e-4, atol=2e-4)
+            torch.testing.assert_close(result, reference, rtol=1e-4, atol=2e-4)
 
 
-@pytest.mark.parametrize("settings", pairs(2) + programmed())
+@pytest.mark.parametrize("settings", pairs(2) + programmed_settings())
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-def test_lower_precision_is_near(settings: ModelSettings, precision: str) -> None:
+def test_lower_precision_is_close_to_the_model(settings: ModelSettings, precision: str) -> None:
     model, packed_model = packed(settings, precision)
     target, batch = targets(12, 7), sources(settings, *LENGTHS)
-    wanted, found = (features_of(tested, batch, target, 2) for tested in (model, packed_model))
-    error = (found - wanted).pow(2).mean().sqrt() / wanted.pow(2).mean().sqrt()
+    expected, actual = (features_of(tested, batch, target, 2) for tested in (model, packed_model))
+    error = (actual - expected).pow(2).mean().sqrt() / expected.pow(2).mean().sqrt()
     assert 0 < error < (0.2 if precision == "bfloat16" else 0.5)
 
 
 @pytest.mark.parametrize("settings", pairs(2, reads=["text"]))
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_alone_is_the_same_to_the_bit_as_in_a_batch(settings: ModelSettings, precision: str) -> None:
+def test_batched_features_equal_those_alone_to_the_bit(settings: ModelSettings, precision: str) -> None:
     _, packed_model = packed(settings, precision)
     if packed_model._programs.encoder is None:
-        pytest.skip("the encoder has no program: PyTorch's products depend on how many there are")
+        pytest.skip("the encoder has no program: PyTorch's matrix products depend on the batch size")
     target, batch = targets(6, 7), sources(settings, *LENGTHS)
-    together = features_of(packed_model, batch, target, 1)
+    batched = features_of(packed_model, batch, target, 1)
     for row in range(6):
         assert torch.equal(
-            features_of(packed_model, alone(batch, row), target[row : row + 1], 1), together[row : row + 1]
+            features_of(packed_model, alone(batch, row), target[row : row + 1], 1), batched[row : row + 1]
         )
 
 
 @pytest.mark.parametrize("settings", pairs(1))
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_two_threads_compute_what_one_does(settings: ModelSettings, precision: str) -> None:
+def test_two_threads_equal_one(settings: ModelSettings, precision: str) -> None:
     (_, one), (_, two) = packed(settings, precision), packed(settings, precision, threads=2)
     assert two.threads == 2
     target, batch = targets(12, 7), sources(settings, *LENGTHS)
     features = features_of(one, batch, target, 2)
     assert torch.equal(features_of(two, batch, target, 2), features)
-    for some, others in zip(one.top_tokens(features, 4), two.top_tokens(features, 4), strict=True):
-        torch.testing.assert_close(some, others, rtol=1e-6, atol=1e-5)
+    for result, reference in zip(one.top_tokens(features, 4), two.top_tokens(features, 4), strict=True):
+        torch.testing.assert_close(result, reference, rtol=1e-6, atol=1e-5)
 
 
 @pytest.mark.parametrize("settings", pairs(1))
-def test_states_are_values_that_are_stepped_from_again_chosen_and_joined(settings: ModelSettings) -> None:
+def test_states_can_be_stepped_again_selected_and_joined(settings: ModelSettings) -> None:
     _, packed_model = packed(settings)
     target, batch = targets(6, 9), sources(settings, *LENGTHS)
-    wanted = features_of(packed_model, batch, target, 1)
+    expected = features_of(packed_model, batch, target, 1)
     source = packed_model.encode(batch)
     _, state = packed_model.step(target[:, :3], packed_model.begin(source), source)
     again = [packed_model.step(target[:, 3:5], state, source) for _ in range(2)]
     assert np.array_equal(again[0][0], again[1][0])
     rows = np.array([4, 0, 3])
-    left, left_source = again[0][1].select(rows), source.select(rows)
-    other = packed_model.encode(alone(batch, 2))
-    _, other_state = packed_model.step(target[2:3, :1], packed_model.begin(other), other)
-    both, both_source = left.join(other_state), left_source.join(other)
-    places = torch.tensor([5, 5, 5, 1])
+    selected, selected_source = again[0][1].select(rows), source.select(rows)
+    added_source = packed_model.encode(alone(batch, 2))
+    _, added_state = packed_model.step(target[2:3, :1], packed_model.begin(added_source), added_source)
+    joined, joined_source = selected.join(added_state), selected_source.join(added_source)
+    positions = torch.tensor([5, 5, 5, 1])
     for step in range(4):
-        at = (torch.tensor([4, 0, 3, 2]), places + step)
-        features, both = packed_model.step(target[at][:, None], both, both_source)
-        np.testing.assert_allclose(features[:, 0], wanted[at], rtol=1e-4, atol=1e-4)
+        index = (torch.tensor([4, 0, 3, 2]), positions + step)
+        features, joined = packed_model.step(target[index][:, None], joined, joined_source)
+        np.testing.assert_allclose(features[:, 0], expected[index], rtol=1e-4, atol=1e-4)
 
 
-def test_blocks_that_no_hypothesis_refers_to_are_released() -> None:
+def test_blocks_without_hypotheses_are_released() -> None:
     settings = next(p.values[0] for p in pairs(reads=["text"]) if p.values[0].decoder.kind == "transformer")
     _, packed_model = packed(settings)
     source = packed_model.encode(sources(settings, *LENGTHS))
@@ -154,7 +158,7 @@ def test_blocks_that_no_hypothesis_refers_to_are_released() -> None:
     for _ in range(200):
         _, state = packed_model.step(targets(len(state), 1), state, source)
         if len(state) == 6 and state.position[0] > 20:
-            state = packed_model.begin(source)  # all who were there have left
+            state = packed_model.begin(source)  # all hypotheses have finished
             state = state.join(
                 packed_model.step(targets(1, 1), packed_model.begin(source.select([0])), source.select([0]))[1]
             )
@@ -162,25 +166,25 @@ def test_blocks_that_no_hypothesis_refers_to_are_released() -> None:
     assert len(state.buffers) < 60
 
 
-def test_positions_beyond_the_first_table() -> None:
+def test_positions_beyond_the_first_table_equal_the_model() -> None:
     settings = next(
         p.values[0] for p in pairs(reads=["text"]) if getattr(p.values[0].encoder, "positions", None) == "sinusoidal"
     )
     model, packed_model = packed(settings)
     batch, target = sentences(700, 3), targets(2, 300)
-    wanted, found = (features_of(tested, batch, target, 1) for tested in (model, packed_model))
-    torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3)
+    expected, actual = (features_of(tested, batch, target, 1) for tested in (model, packed_model))
+    torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-3)
 
 
-def test_a_longer_table_of_positions_made_by_another_thread_is_kept() -> None:
-    """Another thread made it while this one waited for its turn; it reads it now."""
+def test_longer_position_table_of_another_thread_is_kept() -> None:
+    """Another thread extends the table while this one waits for the lock."""
     buffers: list[Any] = []
     program = Program((_Operation * 1)(), [8], buffers, (0, lambda count: np.zeros((count, 8))))
-    turn = program._lock
+    lock = program._lock
 
     class Waiting:
         def __enter__(self) -> None:
-            program._lock = turn
+            program._lock = lock
             program.ensure_positions(3000)
 
         def __exit__(self, *_: object) -> None: ...
@@ -195,9 +199,9 @@ def test_nan_stays_nan() -> None:
     model = make(pairs(1, reads=["text"])[0].values[0])
     with torch.no_grad():
         model.decoder.output.bias[5] = torch.nan
-    likely, pieces, _ = pack_model(model).top_tokens(torch.randn(3, 1, model.decoder.output.weight.shape[1]), 3)
-    assert bool(likely.isnan().all())
-    assert bool(((pieces >= 0) & (pieces < model.decoder.output.weight.shape[0])).all())
+    log_probs, tokens, _ = pack_model(model).top_tokens(torch.randn(3, 1, model.decoder.output.weight.shape[1]), 3)
+    assert bool(log_probs.isnan().all())
+    assert bool(((tokens >= 0) & (tokens < model.decoder.output.weight.shape[0])).all())
 
 
 @pytest.mark.parametrize(
@@ -208,18 +212,18 @@ def test_nan_stays_nan() -> None:
         ({"CC": "false"}, "failed"),
     ],
 )
-def test_without_kernels_there_is_a_reason(environment: dict[str, str], reason: str, tmp_path: Path) -> None:
+def test_missing_kernels_have_a_reason(environment: dict[str, str], reason: str, tmp_path: Path) -> None:
     command = "from regard.engine import native; print(native.why_unavailable())"
     env = {**os.environ, "REGARD_CACHE": str(tmp_path), **environment}
-    done = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
-    assert reason in done.stdout, done.stderr
-    assert not list(tmp_path.iterdir()), "nothing half made is left behind"
+    process = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
+    assert reason in process.stdout, process.stderr
+    assert not list(tmp_path.iterdir()), "no partial file is left"
 
 
-def test_a_folder_that_others_can_write_to_is_not_trusted(tmp_path: Path) -> None:
+def test_world_writable_cache_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     env = {**os.environ, "REGARD_CACHE": str(tmp_path)}
     command = "from regard.engine import native; print(native.why_unavailable())"
-    done = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
-    assert "ours alone" in done.stdout, done.stderr
+    process = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
+    assert "ours alone" in process.stdout, process.stderr
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Costs of layers: counts against those made by hand, growth against the formulas of the paper."""
+"""Costs of layers: counts against hand calculations, growth against the formulas of the paper."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KIND = {kind.name: kind for kind in KINDS}
 
 @pytest.fixture(scope="module")
 def measured() -> dict[str, Cost]:
-    """The costs of every kind of layer, with the shortest timings."""
+    """Measure the costs of every kind of layer with the shortest timings."""
     with torch.random.fork_rng(devices=[]):
         return {cost.name: cost for cost in measure(SIZES, min_seconds=0.0)}
 
@@ -26,37 +26,37 @@ def test_growth_is_the_exponent() -> None:
     assert growth([(x, 3.0) for x in (1.0, 2.0, 4.0)]) == pytest.approx(0)
 
 
-@pytest.mark.parametrize(("name", "between", "projections"), [
+@pytest.mark.parametrize(("name", "attention", "projections"), [
     ("self-attention", "2 n n d", "4 n d d"),
     ("self-attention, weights kept", "2 n n d", "4 n d d"),
     ("recurrent", "6 n d d", ""),
     ("convolutional", "2 3 n d d", ""),
-    ("restricted self-attention", "2 n 48 d", "4 n d d"),  # blocks of 16 read 48 entries, for a window of 8 on each side
+    ("restricted self-attention", "2 n 48 d", "4 n d d"),  # blocks of 16 attend to 48 entries, for a window of 8 on each side
 ])  # fmt: skip
-def test_operations_are_those_counted_by_hand(
-    measured: dict[str, Cost], name: str, between: str, projections: str
+def test_operations_equal_those_counted_by_hand(
+    measured: dict[str, Cost], name: str, attention: str, projections: str
 ) -> None:
     values = {"n": SIZES.n, "d": SIZES.d}
     product = [
-        math.prod(values.get(x) or int(x) for x in said.split()) if said else 0 for said in (between, projections)
+        math.prod(values.get(x) or int(x) for x in term.split()) if term else 0 for term in (attention, projections)
     ]
     assert [measured[name].operations, measured[name].projections] == product
 
 
 @pytest.mark.parametrize("name", KIND)
-@pytest.mark.parametrize("what", ["operations n", "operations d", "sequential n", "path n"])
-def test_counts_grow_as_the_paper_says(measured: dict[str, Cost], name: str, what: str) -> None:
-    assert measured[name].growth[what] == pytest.approx(measured[name].expected[what], abs=0.02)
+@pytest.mark.parametrize("quantity", ["operations n", "operations d", "sequential n", "path n"])
+def test_growth_of_counts_equals_the_paper(measured: dict[str, Cost], name: str, quantity: str) -> None:
+    assert measured[name].growth[quantity] == pytest.approx(measured[name].expected[quantity], abs=0.02)
 
 
-def test_the_formulas_exponents() -> None:
-    expected = costs._exponent
-    assert [expected(formula, "n") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [2, 1, 1, 1, 0]
-    assert [expected(formula, "d") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [1, 2, 1, 0, 0]
+def test_exponents_and_values_of_formulas() -> None:
+    exponent = costs._exponent
+    assert [exponent(formula, "n") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [2, 1, 1, 1, 0]
+    assert [exponent(formula, "d") for formula in ("n²d", "nd²", "rnd", "n/k", "1")] == [1, 2, 1, 0, 0]
     assert costs._value("n/r", Sizes(34, 4, r=17)) == 2
 
 
-def test_sequential_operations_and_path_lengths(measured: dict[str, Cost]) -> None:
+def test_sequential_operations_and_path_lengths_equal_those_counted_by_hand(measured: dict[str, Cost]) -> None:
     steps = {name: (cost.sequential, cost.layers, cost.path) for name, cost in measured.items()}
     assert steps["self-attention"] == (3, 1, 3), "projection, attention, projection"
     assert steps["self-attention, weights kept"] == (4, 1, 4), "the attention is two products"
@@ -65,12 +65,12 @@ def test_sequential_operations_and_path_lengths(measured: dict[str, Cost]) -> No
     assert steps["restricted self-attention"] == (3, 64, 192), "511 positions, 8 a layer"
 
 
-def test_memory_is_that_of_the_saved_tensors(measured: dict[str, Cost]) -> None:
-    n, d, number = SIZES.n, SIZES.d, 4
-    fused = n * d * 4 + costs.HEADS * n  # queries, keys, values, answers, and the logarithm of each softmax's sum
-    assert measured["self-attention"].memory == fused * number
-    kept = measured["self-attention, weights kept"].memory
-    assert costs.HEADS * n * n * number <= kept < 1.2 * costs.HEADS * n * n * number
+def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> None:
+    n, d, number_bytes = SIZES.n, SIZES.d, 4
+    fused = n * d * 4 + costs.HEADS * n  # queries, keys, values, outputs, and the log-sum-exp of each softmax
+    assert measured["self-attention"].memory == fused * number_bytes
+    unfused = measured["self-attention, weights kept"].memory
+    assert costs.HEADS * n * n * number_bytes <= unfused < 1.2 * costs.HEADS * n * n * number_bytes
     assert measured["self-attention"].growth["memory n"] == pytest.approx(1, abs=0.01)
     assert measured["self-attention, weights kept"].growth["memory n"] > 1.8
 

@@ -1,4 +1,4 @@
-"""The soft dictionary: exactly as a dict, by any similarity, and by vectors as the models attend."""
+"""SoftDictionary: exact look-up as in a dict, look-up by any similarity, and look-up by vectors as in attention."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from regard.errors import UnknownKey, UsageError
 from regard.lessons import SoftDictionary
 
 ANIMALS = {"computer": 9, "dog": 2, "cat": 3}
-ALIKE = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
+SIMILARITIES = {"computer": 0.1, "dog": 0.9, "cat": 0.7}
 
 
-def how_similar(key: str, query: str) -> float:
+def similarity(key: str, query: str) -> float:
     assert query == "puppy"
-    return ALIKE[key]
+    return SIMILARITIES[key]
 
 
-def close(one: Tensor, other: Tensor | float) -> None:
-    torch.testing.assert_close(one, torch.as_tensor(other).to(one), rtol=0, atol=1e-5)
+def close(actual: Tensor, expected: Tensor | float) -> None:
+    torch.testing.assert_close(actual, torch.as_tensor(expected).to(actual), rtol=0, atol=1e-5)
 
 
-# --- exactly
+# --- exact look-up
 
 
-def test_it_behaves_as_the_dict() -> None:
+def test_soft_dictionary_behaves_as_the_dict() -> None:
     animals = SoftDictionary(ANIMALS)
     assert dict(animals) == ANIMALS
     assert list(animals) == list(ANIMALS)
@@ -43,13 +43,13 @@ def test_it_behaves_as_the_dict() -> None:
 
 
 @pytest.mark.parametrize("key", ANIMALS)
-def test_weights_from_equality_give_the_dicts_own_value(key: str) -> None:
+def test_equality_gives_the_value_of_the_dict(key: str) -> None:
     answer = SoftDictionary(ANIMALS).look_up(key)
-    assert answer.weights.tolist() == [float(key == other) for other in ANIMALS]
+    assert answer.weights.tolist() == [float(key == animal) for animal in ANIMALS]
     assert answer.value == ANIMALS[key]
 
 
-def test_a_missing_key_is_a_key_error_that_names_near_ones() -> None:
+def test_missing_key_raises_a_key_error_that_names_similar_keys() -> None:
     animals = SoftDictionary(ANIMALS)
     for missing in (lambda: animals["dgo"], lambda: animals.look_up("dgo")):
         with pytest.raises(KeyError) as caught:
@@ -62,7 +62,7 @@ def test_a_missing_key_is_a_key_error_that_names_near_ones() -> None:
         animals[7]
 
 
-def test_vectors_are_looked_up_exactly_too() -> None:
+def test_vectors_can_be_looked_up_exactly() -> None:
     words = SoftDictionary({(1.0, 0.0): (5.0, 6.0, 7.0), (0.0, 1.0): (1.0, 2.0, 3.0)}, names=["east", "north"])
     assert words[torch.tensor([0.0, 1.0])] == (1.0, 2.0, 3.0)
     assert words[1.0, 0.0] == (5.0, 6.0, 7.0)
@@ -70,11 +70,11 @@ def test_vectors_are_looked_up_exactly_too() -> None:
         words[torch.tensor([0.9, 0.1])]
 
 
-# --- by any similarity
+# --- look-up by similarity
 
 
-def test_a_worked_example() -> None:
-    answer = SoftDictionary(ANIMALS).look_up("puppy", how_similar)
+def test_weighted_mean_equals_the_worked_example() -> None:
+    answer = SoftDictionary(ANIMALS).look_up("puppy", similarity)
     total = 0.1 + 0.9 + 0.7
     close(answer.value, 0.1 / total * 9 + 0.9 / total * 2 + 0.7 / total * 3)
     assert math.floor(1000 * float(answer.value)) == 2823
@@ -87,28 +87,28 @@ def test_a_worked_example() -> None:
     )
 
 
-def test_the_same_similarities_through_a_softmax() -> None:
-    answer = SoftDictionary(ANIMALS).look_up("puppy", how_similar, softmax=True)
-    shares = [math.exp(s) / sum(map(math.exp, ALIKE.values())) for s in ALIKE.values()]
+def test_softmax_of_similarities_gives_the_weights() -> None:
+    answer = SoftDictionary(ANIMALS).look_up("puppy", similarity, softmax=True)
+    shares = [math.exp(s) / sum(map(math.exp, SIMILARITIES.values())) for s in SIMILARITIES.values()]
     close(answer.weights, torch.tensor(shares))
     close(answer.value, sum(share * value for share, value in zip(shares, ANIMALS.values(), strict=True)))
 
 
-def test_equality_as_a_similarity_is_the_dict_again() -> None:
+def test_equality_as_a_similarity_equals_exact_look_up() -> None:
     assert SoftDictionary(ANIMALS).look_up("dog", lambda key, query: float(key == query)).value == 2
 
 
-def test_a_similarity_can_learn() -> None:
+def test_gradients_flow_to_the_similarity() -> None:
     sharpness = torch.tensor(1.0, requires_grad=True)
-    answer = SoftDictionary(ANIMALS).look_up("puppy", lambda key, _: ALIKE[key] * sharpness, softmax=True)
+    answer = SoftDictionary(ANIMALS).look_up("puppy", lambda key, _: SIMILARITIES[key] * sharpness, softmax=True)
     (gradient,) = torch.autograd.grad(answer.value, sharpness)
-    s, v = torch.tensor(list(ALIKE.values())), torch.tensor(list(ANIMALS.values()), dtype=torch.float32)
+    s, v = torch.tensor(list(SIMILARITIES.values())), torch.tensor(list(ANIMALS.values()), dtype=torch.float32)
     w = s.softmax(0)
     close(gradient, (w * s * v).sum() - (w * s).sum() * (w * v).sum())  # the covariance of similarity and value
 
 
-def test_words_as_vectors_by_their_cosine() -> None:
-    """Keys that are values too, cosine similarity, softmax: written out as a loop."""
+def test_cosine_similarity_of_word_vectors_equals_a_loop() -> None:
+    """Write out keys that are also values, cosine similarity and softmax as a loop."""
     vectors = torch.randn(3, 100)
     words, query = SoftDictionary({v: v for v in vectors}, names=list(ANIMALS)), torch.randn(100)
     answer = words.look_up(query, lambda key, query: F.cosine_similarity(key, query, dim=0), softmax=True)
@@ -120,12 +120,12 @@ def test_words_as_vectors_by_their_cosine() -> None:
     )
 
 
-# --- by vectors: the attention of the models
+# --- look-up by vectors: attention
 
 
 @pytest.mark.parametrize("name", ["scaled_dot", "dot", "cosine", "cosine_fixed"])
 @pytest.mark.parametrize("queries", [None, 1, 5])
-def test_vectors_are_looked_up_as_models_attend(name: str, queries: int | None) -> None:
+def test_look_up_by_vectors_equals_attention(name: str, queries: int | None) -> None:
     keys, values, keep = torch.randn(4, 6), torch.randn(4, 9), torch.tensor([True, False, True, True])
     query = torch.randn(6) if queries is None else torch.randn(queries, 6)
     attention = Attention("any", 6, 6, 6, score_name=name, project_keys=False, project_values=False)
@@ -139,7 +139,7 @@ def test_vectors_are_looked_up_as_models_attend(name: str, queries: int | None) 
     assert answer.value.shape == (*query.shape[:-1], 9)
 
 
-def test_a_trained_score_can_be_given() -> None:
+def test_trained_score_is_accepted() -> None:
     keys, values, query = torch.randn(4, 6), torch.randn(4, 2), torch.randn(3)
     score = SCORES["general"](1, 6, 3)
     answer = SoftDictionary(keys, values).look_up(query, score)
@@ -168,7 +168,7 @@ def test_a_unit_vector_attends_most_to_itself() -> None:
     assert answer.weights.argmax(1).tolist() == list(range(8))
 
 
-def test_the_order_of_entries_does_not_count() -> None:
+def test_order_of_entries_does_not_change_the_value() -> None:
     keys, values, query, order = torch.randn(6, 5), torch.randn(6, 2), torch.randn(3, 5), torch.randperm(6)
     plain, reordered = (
         SoftDictionary(keys, values).look_up(query),
@@ -179,21 +179,21 @@ def test_the_order_of_entries_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("hidden", [0.3, math.nan])
-def test_hiding_is_zeroing_and_renormalising(hidden: float) -> None:
+def test_masking_equals_zeroing_and_renormalising(hidden: float) -> None:
     keys, values, query, keep = torch.randn(5, 4), torch.randn(5, 2), torch.randn(4), [True, False, True, True, False]
     with_all = SoftDictionary(keys, values).look_up(query)
     keys[1], values[4] = hidden, hidden
     answer = SoftDictionary(keys, values).look_up(query, keep=keep)
     zeroed = with_all.weights * torch.tensor(keep)
     close(answer.weights, zeroed / zeroed.sum())
-    shared = SoftDictionary(ANIMALS).look_up("puppy", how_similar, keep=[True, False, True])
-    close(shared.weights, torch.tensor([0.1 / 0.8, 0, 0.7 / 0.8]))
+    masked = SoftDictionary(ANIMALS).look_up("puppy", similarity, keep=[True, False, True])
+    close(masked.weights, torch.tensor([0.1 / 0.8, 0, 0.7 / 0.8]))
 
 
-def test_nothing_visible_answers_zero() -> None:
+def test_fully_masked_look_up_gives_zero() -> None:
     for answer in (
         SoftDictionary(torch.randn(3, 4), torch.randn(3, 2)).look_up(torch.randn(4), keep=[False] * 3),
-        SoftDictionary(ANIMALS).look_up("puppy", how_similar, keep=[False] * 3),
+        SoftDictionary(ANIMALS).look_up("puppy", similarity, keep=[False] * 3),
         SoftDictionary(ANIMALS).look_up("puppy", lambda *_: 0.0),
     ):
         assert not answer.weights.any()
@@ -203,7 +203,7 @@ def test_nothing_visible_answers_zero() -> None:
 # --- tables and figures
 
 
-def test_many_keys_and_queries_are_summed_up() -> None:
+def test_long_tables_are_abbreviated() -> None:
     answer = SoftDictionary(torch.randn(40, 3), torch.randn(40, 8)).look_up(torch.randn(2, 3))
     first, second = str(answer).split("\n\n")
     assert first.startswith("query 1 reads")
@@ -214,23 +214,23 @@ def test_many_keys_and_queries_are_summed_up() -> None:
     assert abs(float(rest) - (1 - float(answer.weights[0].topk(24).values.sum()))) < 1e-3
 
 
-def test_the_figure_has_a_bar_for_each_key(tmp_path: Path) -> None:
+def test_figure_has_a_bar_for_each_key(tmp_path: Path) -> None:
     answer = SoftDictionary({"a<b": 1, "강아지": 2}).look_up("a<b", lambda key, query: 3 if key == query else 1)
-    for drawn in (answer._repr_svg_(), answer._repr_html_()):
-        svg = xml.dom.minidom.parseString(drawn)
+    for image in (answer._repr_svg_(), answer._repr_html_()):
+        svg = xml.dom.minidom.parseString(image)
         bars = [float(bar.getAttribute("width")) for bar in svg.getElementsByTagName("rect") if bar.hasAttribute("x")]
         assert bars == [150, 50]
         texts = {text.firstChild.data for text in svg.getElementsByTagName("text")}  # type: ignore[union-attr]
         assert texts == {"a<b → 1.250", "a<b", "강아지", "0.750", "0.250"}
-    assert "currentColor" in answer._repr_html_(), "a notebook's own colour of text"
+    assert "currentColor" in answer._repr_html_(), "the text colour of the notebook"
     assert "prefers-color-scheme:dark" in answer._repr_svg_()
 
 
-# --- what is refused
+# --- refused input
 
 
 @pytest.mark.parametrize(
-    ("make", "because"),
+    ("build", "message"),
     [
         (lambda: SoftDictionary(torch.randn(3, 4), torch.randn(2, 4)), "there are 3 keys and 2 values"),
         (lambda: SoftDictionary(torch.randn(3, 4), torch.randn(3, 4), names=["a"]), "3 keys and 1 names"),
@@ -241,9 +241,9 @@ def test_the_figure_has_a_bar_for_each_key(tmp_path: Path) -> None:
         (lambda: SoftDictionary({(1.0, 2.0): 1, (1.0,): 2}), "keys must be numbers, or vectors of one size"),
     ],
 )
-def test_wrong_entries_are_refused(make: object, because: str) -> None:
-    with pytest.raises(UsageError, match=because):
-        make()  # type: ignore[operator]
+def test_wrong_entries_are_refused(build: object, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        build()  # type: ignore[operator]
 
 
 def test_all_problems_are_reported_at_once() -> None:
@@ -254,26 +254,26 @@ def test_all_problems_are_reported_at_once() -> None:
 
 def test_wrong_queries_are_refused() -> None:
     animals, vectors = SoftDictionary(ANIMALS), SoftDictionary(torch.randn(3, 4), torch.randn(3, 2))
-    for look_up, because in (
+    for look_up, message in (
         (lambda: animals.look_up("puppy", "dot"), "compares vectors"),
         (lambda: animals.look_up("dog", softmax=True), "equality has no softmax"),
         (lambda: animals.look_up("puppy", lambda *_: -1.0), "computer -1, dog -1, cat -1: use softmax"),
         (lambda: animals.look_up("puppy", lambda *_: "near"), "one number"),
-        (lambda: animals.look_up("puppy", how_similar, keep=[True]), "each of 3 entries"),
+        (lambda: animals.look_up("puppy", similarity, keep=[True]), "each of 3 entries"),
         (lambda: vectors.look_up(torch.randn(5)), "a query has 5 numbers and the keys have 4"),
         (lambda: vectors.look_up(torch.randn(4), "additive"), "has weights: give a trained Score"),
         (lambda: vectors.look_up(torch.randn(4), "euclid"), "no score 'euclid'"),
         (lambda: vectors.look_up(torch.randn(2, 2, 4)), "one vector or a table"),
     ):
-        with pytest.raises(UsageError, match=because):
+        with pytest.raises(UsageError, match=message):
             look_up()
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
-def test_numbers_of_any_kind_are_looked_up(kind: torch.dtype) -> None:
-    keys, values, query = torch.randn(3, 4, dtype=kind), torch.randn(3, 2, dtype=kind), torch.randn(4)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tensors_and_arrays_of_any_float_type_are_accepted(dtype: torch.dtype) -> None:
+    keys, values, query = torch.randn(3, 4, dtype=dtype), torch.randn(3, 2, dtype=dtype), torch.randn(4)
     expected = SoftDictionary(keys, values).look_up(query).value
-    assert expected.dtype == kind
+    assert expected.dtype == dtype
     torch.testing.assert_close(SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy()).value, expected)
     torch.testing.assert_close(SoftDictionary(keys, values).look_up(query.double()).value, expected)
     assert SoftDictionary(torch.tensor([1.0, 2.0]), [5, 6])[2.0] == 6

@@ -14,20 +14,20 @@ from regard.errors import UsageError
 from regard.lessons import walkthrough
 
 
-def close(one: Tensor, other: Tensor) -> None:
-    torch.testing.assert_close(one, other, rtol=0, atol=1e-5)
+def close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize(("source", "causal"), [(None, False), (None, True), ("나는 집에", False)])
-def test_the_output_is_that_of_the_attention(heads: int, source: str | None, causal: bool) -> None:
+def test_output_equals_the_attention(heads: int, source: str | None, causal: bool) -> None:
     steps = walkthrough("I go home", source, heads=heads, causal=causal, show=False)
     x, m = steps.vectors[None], steps.source_vectors[None]
     close(steps.output[None], steps.attention(x, steps.attention.prepare(m, m), causal))
 
 
 @torch.no_grad()
-def test_the_steps_equal_plain_loops() -> None:
+def test_steps_equal_plain_loops() -> None:
     steps = walkthrough("I go home", show=False)
     attention, x = steps.attention, steps.vectors
     joined = torch.zeros(3, 4)
@@ -35,16 +35,16 @@ def test_the_steps_equal_plain_loops() -> None:
         part = slice(2 * head, 2 * head + 2)
         q, k, v = (x @ layer.weight.T[:, part] for layer in (attention.query, attention.key, attention.value))
         for word in range(3):
-            scores = [float(q[word] @ k[other]) / math.sqrt(2) for other in range(3)]
-            shares = [math.exp(score) / sum(map(math.exp, scores)) for score in scores]
+            scores = [float(q[word] @ k[key]) / math.sqrt(2) for key in range(3)]
+            weights = [math.exp(score) / sum(map(math.exp, scores)) for score in scores]
             close(steps.scores[head, word], torch.tensor(scores))
-            close(steps.weights[head, word], torch.tensor(shares))
-            joined[word, part] = sum((share * row for share, row in zip(shares, v, strict=True)), torch.zeros(2))
+            close(steps.weights[head, word], torch.tensor(weights))
+            joined[word, part] = sum((weight * row for weight, row in zip(weights, v, strict=True)), torch.zeros(2))
     close(steps.concatenated, joined)
     close(steps.output, joined @ attention.output.weight.T)
 
 
-def test_it_prints_each_step_with_its_shape(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_step_is_printed_with_its_shape(capsys: pytest.CaptureFixture[str]) -> None:
     steps = walkthrough("I go home")
     printed = capsys.readouterr().out
     titles = re.findall(r"^(\S.*) \((\d+) × (\d+)\)$", printed, re.MULTILINE)
@@ -74,9 +74,9 @@ def test_show_false_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("I go home: 3 queries, 3 keys and values, 2 heads of 2 numbers")
 
 
-def test_a_word_has_the_same_vector_wherever_it_occurs() -> None:
-    plain, moved = walkthrough("I go home", show=False), walkthrough("go home I", show=False)
-    close(moved.output, plain.output[[1, 2, 0]])
+def test_output_of_a_word_does_not_depend_on_its_position() -> None:
+    original, reordered = walkthrough("I go home", show=False), walkthrough("go home I", show=False)
+    close(reordered.output, original.output[[1, 2, 0]])
 
 
 def test_a_trained_attention_is_explained_with_its_own_vectors() -> None:
@@ -91,12 +91,12 @@ def test_a_trained_attention_is_explained_with_its_own_vectors() -> None:
 @pytest.mark.parametrize(
     ("score", "factor"), [("cosine_fixed", "times 10.000"), ("scaled_dot", "divided by √4 = 2.000")]
 )
-def test_the_printed_factor_is_the_one_between_products_and_scores(score: str, factor: str) -> None:
+def test_printed_factor_is_the_ratio_of_scores_to_products(score: str, factor: str) -> None:
     steps = walkthrough("a b", attention=Attention("own", 4, 4, 4, 1, score), vectors=torch.randn(2, 4), show=False)
     assert f"scores, {factor} (2 × 2)" in str(steps)
 
 
-def test_words_of_any_width_stand_in_columns() -> None:
+def test_words_of_any_width_are_aligned_in_columns() -> None:
     lines = str(walkthrough("나는 집에 간다", "I go home", show=False)).split("\n")
     start = lines.index("weights, softmax of each row; head 1 (3 × 3)")
     header, rows = lines[start + 1], lines[start + 2 : start + 5]
@@ -104,7 +104,7 @@ def test_words_of_any_width_stand_in_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "because"),
+    ("arguments", "message"),
     [
         ({"sentence": ""}, "nothing to explain"),
         ({"sentence": "I go", "size": 5}, "a size of 5 cannot be split into 2 equal heads"),
@@ -118,6 +118,6 @@ def test_words_of_any_width_stand_in_columns() -> None:
         ({"sentence": "I go", "vectors": torch.randn(3, 4)}, r"a row for each of 2 words, got the shape \(3, 4\)"),
     ],
 )
-def test_bad_arguments_are_refused(arguments: dict[str, object], because: str) -> None:
-    with pytest.raises(UsageError, match=because):
+def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         walkthrough(**arguments)  # type: ignore[arg-type]

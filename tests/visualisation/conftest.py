@@ -39,13 +39,13 @@ KOREAN = [
 ]
 
 
-def _random_alignment(rows: int, columns: int, seed: int = 0, has_end: bool = True, **more: object) -> Alignment:
+def _random_alignment(rows: int, columns: int, seed: int = 0, has_end: bool = True, **options: object) -> Alignment:
     scores = np.random.default_rng(seed).normal(size=(rows, columns + 1), scale=3)
     weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     source = tuple(ENGLISH[s % len(ENGLISH)] for s in range(columns))
     target = tuple(KOREAN[t % len(KOREAN)] for t in range(rows))
     special_weights = weights[:, -1] if has_end else None
-    return Alignment(source, target, weights[:, :-1], special_weights=special_weights, **more)  # type: ignore[arg-type]
+    return Alignment(source, target, weights[:, :-1], special_weights=special_weights, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def bread() -> Alignment:
 
 
 def _explanation(words: int, heads: int, layers: int) -> ExplanationData:
-    """An explanation of sentences of `words` words, with random weights; each target word is one token."""
+    """Build an explanation of sentences of `words` words with random weights; each target word is one token."""
     rng = np.random.default_rng(1)
 
     def weights(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -85,8 +85,8 @@ def _explanation(words: int, heads: int, layers: int) -> ExplanationData:
     steps = []
     for t, token in enumerate((*target, "</s>")):
         kept = SearchNode(-1 if t == 0 else 0, f"▁{token}", 0.75, -0.3 * t, "ended" if t == words else "kept", True)
-        lost = SearchNode(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
-        steps.append(TreeStep((kept, lost), ((f"▁{token}", 0.75, True), ("▁lost", 0.125, False))))
+        pruned = SearchNode(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
+        steps.append(TreeStep((kept, pruned), ((f"▁{token}", 0.75, True), ("▁lost", 0.125, False))))
     attributions = Attributions(
         ("gradient × input", "word erasure"), (np.eye(words), np.ones((words, words))), (0.5, float("nan"))
     )
@@ -109,7 +109,7 @@ def explanation() -> Callable[..., ExplanationData]:
 
 
 def _caption_explanation(language: str = "en", layers: int = 2) -> ExplanationData:
-    """An explained caption of a red square at the left of an image of 3 rows and 4 columns of cells."""
+    """Build an explanation of a caption: a red square at the left of an image of 3 rows and 4 columns of cells."""
     rng, (rows, columns) = np.random.default_rng(2), (3, 4)
     pixels = np.full((60, 80, 3), 235, np.uint8)
     pixels[20:40, 0:20] = (216, 36, 40)

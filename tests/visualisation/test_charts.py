@@ -1,4 +1,4 @@
-"""Charts on linear and logarithmic axes: positions of points, markers, labels, and what is refused."""
+"""Charts on linear and logarithmic axes: positions of points, markers, labels, and refused input."""
 
 import io
 import itertools
@@ -23,7 +23,7 @@ def linear(*series: Series) -> Chart:
 
 
 def logarithmic(lines: int = 3) -> Chart:
-    """Line k grows with the k-th power."""
+    """Build a chart in which line k grows with the k-th power."""
     series = tuple(
         Series(f"line {k}", tuple((x, 0.5 * x**k) for x in (8.0, 16.0, 32.0, 64.0)), label=f"{k}.00")
         for k in range(lines)
@@ -32,7 +32,7 @@ def logarithmic(lines: int = 3) -> Chart:
     return Chart("Costs", panels, "of a layer", scale="log", columns=2, table="a <table>")
 
 
-def test_points_stand_between_their_ticks() -> None:
+def test_points_are_aligned_with_their_ticks() -> None:
     series = Series("training", ((0.0, 8.0), (100.0, 4.0), (200.0, 2.0)), ((7.5, 8.5), (3.5, 4.5), (1.5, 2.5)))
     figure = layout_chart(linear(series))
     texts = {mark.text: mark for mark in figure.marks() if isinstance(mark, Text)}
@@ -48,7 +48,7 @@ def test_points_stand_between_their_ticks() -> None:
     assert any(line.hint == "training: 8 at 0, 7.5 to 8.5" for line in lines)
 
 
-def test_a_power_is_a_straight_line_as_steep_as_its_exponent() -> None:
+def test_power_is_a_straight_line_with_its_exponent_as_slope() -> None:
     marks = layout_chart(logarithmic()).marks()
     lines = [mark for mark in marks if isinstance(mark, Line) and len(mark.points) == 4 and mark.width]
     slopes = []
@@ -74,7 +74,7 @@ def test_panels_in_a_column_share_the_range_and_the_label_of_x() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 400])
-def test_nothing_leaves_the_canvas(count: int, tmp_path: Path) -> None:
+def test_all_marks_are_inside_the_canvas(count: int, tmp_path: Path) -> None:
     points = tuple((float(n), 1 / (n + 1)) for n in range(count))
     chart = linear(Series("a long name of a line", points), Series("another", points))
     figure = layout_chart(chart)
@@ -92,7 +92,7 @@ def assert_inside(mark: object, figure: Figure) -> None:
     assert all(-1e-6 <= x <= figure.width and -1e-6 <= y <= figure.height for x, y in corners), mark
 
 
-def test_everything_lies_on_the_paper_and_labels_do_not_overlap() -> None:
+def test_marks_are_inside_the_canvas_and_labels_do_not_overlap() -> None:
     figure = layout_chart(logarithmic(6))
     for mark in figure.marks():
         assert_inside(mark, figure)
@@ -108,7 +108,7 @@ def test_everything_lies_on_the_paper_and_labels_do_not_overlap() -> None:
 @pytest.mark.parametrize(
     "chart", [linear(*(Series(str(n), ((0.0, float(n)), (1.0, float(n)))) for n in range(6))), logarithmic(6)]
 )
-def test_series_are_told_apart_by_shape_and_colour(chart: Chart) -> None:
+def test_series_differ_in_shape_and_colour(chart: Chart) -> None:
     markers: dict[str, set[object]] = {}
     for mark in layout_chart(chart).marks():
         if isinstance(mark, Line) and not mark.width:
@@ -143,7 +143,7 @@ def test_png_has_the_colours_of_the_lines() -> None:
     assert {colour(f"s{number}", "light") for number in range(3)} <= colours
 
 
-def test_files_and_page(tmp_path: Path) -> None:
+def test_charts_are_saved_in_every_format(tmp_path: Path) -> None:
     for name in ("a.svg", "a.png", "a.html"):
         assert save(logarithmic(), tmp_path / name).stat().st_size > 1000
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
@@ -154,7 +154,7 @@ def test_files_and_page(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.png", "a.svg"]
 
 
-def test_what_cannot_be_drawn_is_refused() -> None:
+def test_invalid_charts_are_refused() -> None:
     with pytest.raises(UsageError, match="nothing to draw yet"):
         Chart("Title", ())
     with pytest.raises(UsageError, match="1 to 6 series, got 0"):
@@ -165,7 +165,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         linear(*(Series(str(n), ((0.0, 0.0),)) for n in range(9)))
 
 
-def test_all_causes_are_named_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     bad = (Series("zero", ((1.0, 0.0),)), Series("none", ()))
     with pytest.raises(UsageError) as refused:
         Chart("Title", (Panel("p", "n", bad), Panel("q", "n", ())), scale="log")

@@ -1,4 +1,4 @@
-"""The glyphs that a figure embeds."""
+"""Fonts: glyphs embedded in a figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fontTools.ttLib import TTFont
 from regard.visualisation.fonts import FAMILY, face
 
 
-def test_a_figure_embeds_just_the_glyphs_it_needs() -> None:
+def test_only_needed_glyphs_are_embedded() -> None:
     rule = face("나는 빵을 Größe")
     assert FAMILY in rule
     (data,) = re.findall(r"base64,([\w+/=]+)\)", rule)
@@ -20,7 +20,7 @@ def test_a_figure_embeds_just_the_glyphs_it_needs() -> None:
     assert len(data) < 10_000
 
 
-def test_characters_that_the_font_lacks_are_left_to_the_reader() -> None:
+def test_characters_missing_from_the_font_are_skipped() -> None:
     assert face("가🙂") != ""
 
 

@@ -1,4 +1,4 @@
-"""What an alignment accepts and refuses."""
+"""Alignments: accepted and refused input."""
 
 import numpy as np
 import pytest
@@ -10,12 +10,12 @@ from regard.visualisation.heatmap import ceiling_of
 GOOD = np.full((2, 3), 0.25)
 
 
-def make(weights: object = GOOD, **more: object) -> Alignment:
-    return Alignment(("a", "b", "c"), ("x", "y"), weights, **more)  # type: ignore[arg-type]
+def make(weights: object = GOOD, **options: object) -> Alignment:
+    return Alignment(("a", "b", "c"), ("x", "y"), weights, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("weights", "wanted"),
+    ("weights", "message"),
     [
         (GOOD.T, r"\(2, 3\).*\(3, 2\)"),
         (np.zeros(6), r"\(2, 3\).*\(6,\)"),
@@ -26,12 +26,12 @@ def make(weights: object = GOOD, **more: object) -> Alignment:
         (np.array([[0, 0, 0], [0.5, 0.5, 0.5]]), "word 1 sum to 1.500"),
     ],
 )
-def test_wrong_weights_are_refused_with_what_was_wanted_and_got(weights: object, wanted: str) -> None:
-    with pytest.raises(UsageError, match=wanted):
+def test_wrong_weights_are_refused_with_expected_and_actual_values(weights: object, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         make(weights)
 
 
-def test_weight_on_special_tokens_is_checked_and_counts() -> None:
+def test_weight_on_special_tokens_is_validated_and_counts() -> None:
     assert make(special_weights=np.array([0.25, 0.25])).special_weights is not None
     with pytest.raises(UsageError, match=r"special_weights must have the shape \(2,\).*\(3,\)"):
         make(special_weights=np.full(3, 0.1))
@@ -52,14 +52,14 @@ def test_a_sentence_without_words_is_refused(source: tuple[str, ...], target: tu
 
 
 def test_the_weights_are_a_copy_that_cannot_be_written() -> None:
-    given = GOOD.copy()
-    alignment = make(given)
-    given[0, 0] = 9
+    weights = GOOD.copy()
+    alignment = make(weights)
+    weights[0, 0] = 9
     assert alignment.weights[0, 0] == 0.25
     assert not alignment.weights.flags.writeable
 
 
-def test_words_are_composed_and_lose_control_characters() -> None:
+def test_words_are_normalised_without_control_characters() -> None:
     alignment = Alignment(("\u1112\u1161\u11ab", "a\x00b\x1b"), ("한\n줄",), np.zeros((1, 2)))
     assert alignment.source == ("한", "a\ufffdb\ufffd")
     assert alignment.target == ("한 줄",)

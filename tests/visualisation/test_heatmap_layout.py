@@ -1,4 +1,4 @@
-"""Heatmap geometry from 1 to 80 words: nothing is cut, no two labels overlap."""
+"""Heatmap geometry from 1 to 80 words: nothing is clipped, no two labels overlap."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,13 @@ LONG = ("Donaudampfschifffahrtselektrizitätenhaup", "가나다라마바사아�
 
 
 def texts(figure: Figure, group: str) -> list[Text]:
-    return [mark for part in figure.groups if part.name == group for mark in part.marks if isinstance(mark, Text)]
+    return [
+        mark
+        for drawn_group in figure.groups
+        if drawn_group.name == group
+        for mark in drawn_group.marks
+        if isinstance(mark, Text)
+    ]
 
 
 def corners(mark: Box | Text) -> tuple[tuple[float, float], ...]:
@@ -26,8 +32,8 @@ def corners(mark: Box | Text) -> tuple[tuple[float, float], ...]:
     return ((mark.x, mark.y), (mark.x + mark.width, mark.y + mark.height))
 
 
-def room(text: Text) -> tuple[float, float, float, float]:
-    """Left, right, top, bottom of a text's room, in the coordinates of the rotated text."""
+def extent(text: Text) -> tuple[float, float, float, float]:
+    """Return left, right, top and bottom of a text in the coordinates of the rotated text."""
     cos, sin = math.cos(math.radians(text.turn)), math.sin(math.radians(text.turn))
     along = [x * cos - y * sin for x, y in text.corners()]
     down = [x * sin + y * cos for x, y in text.corners()]
@@ -35,9 +41,9 @@ def room(text: Text) -> tuple[float, float, float, float]:
 
 
 def assert_nothing_overlaps(labels: list[Text]) -> None:
-    rooms = [(room(label), label.text) for label in labels]
-    for number, ((left, right, top, bottom), label) in enumerate(rooms):
-        for (left_, right_, top_, bottom_), earlier in rooms[:number]:
+    extents = [(extent(label), label.text) for label in labels]
+    for number, ((left, right, top, bottom), label) in enumerate(extents):
+        for (left_, right_, top_, bottom_), earlier in extents[:number]:
             apart = right <= left_ or right_ <= left or bottom <= top_ + 0.01 or bottom_ <= top + 0.01
             assert apart, f"{label!r} overlaps {earlier!r}"
 
@@ -54,7 +60,7 @@ def assert_well_laid(figure: Figure) -> None:
 
 @pytest.mark.parametrize(("rows", "columns"), SIZES)
 @pytest.mark.parametrize("has_end", [True, False])
-def test_labels_neither_overlap_nor_leave_the_canvas(
+def test_labels_do_not_overlap_and_are_inside_the_canvas(
     rows: int, columns: int, has_end: bool, random_alignment: Callable[..., Alignment]
 ) -> None:
     links = frozenset({(0, 0), (columns - 1, rows - 1)})
@@ -63,15 +69,15 @@ def test_labels_neither_overlap_nor_leave_the_canvas(
     )
 
 
-def test_words_of_forty_letters_are_whole_and_longer_ones_elided_with_the_whole_as_hint(
+def test_words_of_forty_letters_are_shown_in_full_and_longer_ones_elided(
     random_alignment: Callable[..., Alignment],
 ) -> None:
     weights = random_alignment(3, 4, has_end=False).weights
     figure = layout_heatmap(Alignment((*LONG, "y" * 300), LONG, weights))
     assert_well_laid(figure)
     assert [label.text for label in texts(figure, "targets")] == list(LONG)
-    *whole, last = texts(figure, "sources")
-    assert [label.text for label in whole] == list(LONG)
+    *full, last = texts(figure, "sources")
+    assert [label.text for label in full] == list(LONG)
     assert "…" in last.text
     assert last.hint == "y" * 300
 
@@ -92,7 +98,7 @@ def test_cells_are_square_enough_and_shrink_with_length(random_alignment: Callab
     assert sides[-1] >= 12
 
 
-def test_every_word_and_weight_has_its_mark(bread: Alignment) -> None:
+def test_every_word_and_weight_has_a_mark(bread: Alignment) -> None:
     figure = layout_heatmap(bread)
     assert [label.text for label in texts(figure, "sources")] == list(bread.source)
     assert [label.text for label in texts(figure, "targets")] == list(bread.target)
@@ -119,7 +125,7 @@ def test_the_font_holds_all_hangul_and_the_accents_of_europe() -> None:
     assert not has("ש")
 
 
-def test_eliding_fits() -> None:
+def test_elided_text_fits_its_limit() -> None:
     for limit in (40.0, 100.0, 300.0):
         assert measure(elide("Donaudampfschifffahrt" * 4, 12.0, limit), 12.0) <= limit
     assert elide("short", 12.0, 300.0) == "short"
@@ -127,11 +133,11 @@ def test_eliding_fits() -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_scale_is_ordered_even_and_legible(theme: str) -> None:
-    shades = [colour(f"w{place}", theme) for place in range(LEVELS + 1)]  # type: ignore[arg-type]
+    shades = [colour(f"w{level}", theme) for level in range(LEVELS + 1)]  # type: ignore[arg-type]
     assert shades[0] == colour("paper", theme)  # type: ignore[arg-type]
     steps = [after - before for before, after in pairwise(luminance(shade) for shade in shades)]
     assert all(step < 0 for step in steps) if theme == "light" else all(step > 0 for step in steps)
-    for place, shade in enumerate(shades):
-        assert contrast(colour(f"v{place}", theme), shade) >= 4.5, place  # type: ignore[arg-type]
+    for level, shade in enumerate(shades):
+        assert contrast(colour(f"v{level}", theme), shade) >= 4.5, level  # type: ignore[arg-type]
     for role in ("ink", "muted"):
         assert contrast(colour(role, theme), shades[0]) >= 4.5  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ def png(alignment: Alignment, scale: float = 2, theme: Theme = "light") -> bytes
     return draw_png(layout_heatmap(alignment), scale, theme)
 
 
-def opened(data: bytes) -> Image.Image:
+def open_image(data: bytes) -> Image.Image:
     image = Image.open(io.BytesIO(data))
     image.load()
     return image
@@ -48,13 +48,13 @@ def test_svg_is_xml_with_every_word_and_every_weight(bread: Alignment) -> None:
 
 def test_svg_names_korean_fonts_and_language_and_has_a_dark_theme(bread: Alignment) -> None:
     document = svg(bread)
-    for needed in ("Noto Sans KR", "Apple SD Gothic Neo", "Malgun Gothic", "sans-serif", "prefers-color-scheme:dark"):
-        assert needed in document
+    for text in ("Noto Sans KR", "Apple SD Gothic Neo", "Malgun Gothic", "sans-serif", "prefers-color-scheme:dark"):
+        assert text in document
     assert re.search(r'lang="ko"[^>]*>나는<', document)
     assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", document) == []
 
 
-def test_svg_escapes_what_users_write() -> None:
+def test_svg_escapes_text_of_users() -> None:
     alignment = Alignment(NASTY, NASTY, np.eye(len(NASTY)), title=NASTY[0], caption=NASTY[1])
     root = ElementTree.fromstring(svg(alignment))
     assert {text.text for text in root.iter(f"{SVG}text")} >= set(alignment.source)
@@ -68,26 +68,26 @@ def test_svg_of_eighty_words_stays_small(random_alignment: Callable[..., Alignme
 def test_png_has_the_size_of_the_layout(rows: int, columns: int, random_alignment: Callable[..., Alignment]) -> None:
     alignment = random_alignment(rows, columns)
     figure = layout_heatmap(alignment)
-    assert opened(png(alignment)).size == (2 * figure.width, 2 * figure.height)
-    assert opened(png(alignment, scale=1)).size == (figure.width, figure.height)
+    assert open_image(png(alignment)).size == (2 * figure.width, 2 * figure.height)
+    assert open_image(png(alignment, scale=1)).size == (figure.width, figure.height)
 
 
 def test_png_paints_cells_and_dark_paper(bread: Alignment) -> None:
     cell = next(group for group in layout_heatmap(bread).groups if group.name == "cells").marks[0]
     for theme in ("light", "dark"):
-        image = opened(png(bread, theme=theme))  # type: ignore[arg-type]
-        shown = [image.getpixel(place) for place in ((1, 1), (round(2 * cell.x) + 6, round(2 * cell.y) + 8))]
-        wanted = [colour(paint, theme) for paint in ("paper", "w90")]  # type: ignore[arg-type]
-        assert [("#" + "".join(f"{c:02x}" for c in pixel)) for pixel in shown] == wanted  # type: ignore[union-attr]
+        image = open_image(png(bread, theme=theme))  # type: ignore[arg-type]
+        actual = [image.getpixel(position) for position in ((1, 1), (round(2 * cell.x) + 6, round(2 * cell.y) + 8))]
+        expected = [colour(paint, theme) for paint in ("paper", "w90")]  # type: ignore[arg-type]
+        assert [("#" + "".join(f"{c:02x}" for c in pixel)) for pixel in actual] == expected  # type: ignore[union-attr]
 
 
 def test_png_draws_hangul_not_boxes() -> None:
-    def drawn(word: str) -> bytes:
-        return opened(png(Alignment((word,), ("x",), np.ones((1, 1))))).tobytes()
+    def rendered(word: str) -> bytes:
+        return open_image(png(Alignment((word,), ("x",), np.ones((1, 1))))).tobytes()
 
-    assert drawn("한글") != drawn("글한")
-    assert drawn("\u1112\u1161\u11ab\u1100\u1173\u11af") == drawn("한글")
-    assert drawn("שלום") == drawn("םולש")  # boxes, for scripts which the font lacks
+    assert rendered("한글") != rendered("글한")
+    assert rendered("\u1112\u1161\u11ab\u1100\u1173\u11af") == rendered("한글")
+    assert rendered("שלום") == rendered("םולש")  # boxes, for scripts which the font lacks
 
 
 def test_png_never_crashes_on_text_and_never_outgrows_memory(
@@ -95,7 +95,7 @@ def test_png_never_crashes_on_text_and_never_outgrows_memory(
 ) -> None:
     png(Alignment(NASTY, NASTY, np.eye(len(NASTY)), title="😀" * 200))
     monkeypatch.setattr("regard.visualisation.rendering.MAX_PIXELS", 1_000_000)
-    width, height = opened(png(random_alignment(40, 40), scale=20)).size
+    width, height = open_image(png(random_alignment(40, 40), scale=20)).size
     assert 990_000 <= width * height <= 1_010_000
     with pytest.raises(UsageError, match="above zero"):
         png(random_alignment(1, 1), scale=0)

@@ -19,18 +19,18 @@ def test_the_suffix_chooses_the_format(tmp_path: Path, bread: Alignment, name: s
 
 
 @pytest.mark.parametrize("name", ["a.gif", "a", "svg"])
-def test_other_suffixes_are_refused_with_the_three(tmp_path: Path, bread: Alignment, name: str) -> None:
+def test_unsupported_suffixes_are_refused(tmp_path: Path, bread: Alignment, name: str) -> None:
     with pytest.raises(UsageError, match=rf"\.svg, \.png or \.html; got '{name}'"):
         save(bread, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_to_save(tmp_path: Path) -> None:
+def test_empty_list_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no alignment"):
         save([], tmp_path / "a.svg")
 
 
-def test_a_file_that_cannot_be_written_is_a_clear_error(tmp_path: Path, bread: Alignment) -> None:
+def test_unwritable_path_is_refused(tmp_path: Path, bread: Alignment) -> None:
     with pytest.raises(UsageError, match=r"cannot write .*No such file or directory"):
         save(bread, tmp_path / "absent" / "a.svg")
     (tmp_path / "a.svg").mkdir()
@@ -39,18 +39,16 @@ def test_a_file_that_cannot_be_written_is_a_clear_error(tmp_path: Path, bread: A
     assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
 
 
-def test_a_write_that_fails_leaves_the_old_file(
-    tmp_path: Path, bread: Alignment, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_write_leaves_the_old_file(tmp_path: Path, bread: Alignment, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.svg"
     path.write_text("old")
 
-    def half(self: Path, content: bytes) -> int:
+    def write_half(self: Path, content: bytes) -> int:
         with self.open("wb") as file:
             file.write(content[:10])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", half)
+    monkeypatch.setattr(Path, "write_bytes", write_half)
     with pytest.raises(UsageError, match="No space left on device"):
         save(bread, path)
     assert path.read_text() == "old"

@@ -24,7 +24,7 @@ GREY = 200
 
 
 def _overlay(words: int = 3, size: tuple[int, int] = (60, 90), grid: tuple[int, int] = (2, 3)) -> Overlay:
-    """Word t attends to cell t, and to the others a little."""
+    """Build an overlay in which word t attends mostly to cell t."""
     maps = np.full((words, *grid), 0.05)
     for t in range(words):
         maps.reshape(words, -1)[t, t % (grid[0] * grid[1])] = 0.5
@@ -33,7 +33,7 @@ def _overlay(words: int = 3, size: tuple[int, int] = (60, 90), grid: tuple[int, 
 
 @pytest.mark.parametrize("words", [1, 5, 40])
 @pytest.mark.parametrize("size", [(60, 90), (90, 60), (300, 20)])
-def test_nothing_leaves_the_sheet_and_panels_do_not_meet(words: int, size: tuple[int, int]) -> None:
+def test_marks_are_inside_the_canvas_and_panels_do_not_overlap(words: int, size: tuple[int, int]) -> None:
     maps = np.full((words, 2, 2), 0.25)
     names = tuple("caption" if n % 2 else "동그라미가" for n in range(words))
     figure = layout_overlay(
@@ -46,15 +46,15 @@ def test_nothing_leaves_the_sheet_and_panels_do_not_meet(words: int, size: tuple
             assert 0 <= mark.x <= mark.x + mark.width <= figure.width
             assert 0 <= mark.y <= mark.y + mark.height <= figure.height
     panels = [mark for group in figure.groups if group.name != "legend" for mark in group.marks]
-    places = sorted({(mark.x, mark.y, mark.width, mark.height) for mark in panels if isinstance(mark, Raster)})
-    assert len(places) == words + 1
-    for one, (x, y, width, height) in enumerate(places):
+    rectangles = sorted({(mark.x, mark.y, mark.width, mark.height) for mark in panels if isinstance(mark, Raster)})
+    assert len(rectangles) == words + 1
+    for index, (x, y, width, height) in enumerate(rectangles):
         assert max(width, height) == pytest.approx(PANEL)
-        for x2, y2, *_ in places[:one]:
+        for x2, y2, *_ in rectangles[:index]:
             assert abs(x - x2) >= width or abs(y - y2) >= height
 
 
-def test_the_strongest_cell_keeps_its_colour_and_the_others_darken() -> None:
+def test_cell_with_the_largest_weight_keeps_its_colour() -> None:
     overlay = _overlay()
     figure = layout_overlay(overlay)
     with Image.open(io.BytesIO(draw_png(figure, 2))) as image:
@@ -63,13 +63,13 @@ def test_the_strongest_cell_keeps_its_colour_and_the_others_darken() -> None:
         (group,) = (group for group in figure.groups if group.name == f"word-{t + 1}")
         raster = next(mark for mark in group.marks if isinstance(mark, Raster))
         wide, high = raster.width / 3, raster.height / 2
-        middles = [
+        centres = [
             pixels[int(2 * (raster.y + (r + 0.5) * high)), int(2 * (raster.x + (c + 0.5) * wide))]
             for r in range(2)
             for c in range(3)
         ]
-        assert (middles[t] == GREY).all()
-        assert all((centre < GREY / 2).all() for place, centre in enumerate(middles) if place != t)
+        assert (centres[t] == GREY).all()
+        assert all((centre < GREY / 2).all() for cell, centre in enumerate(centres) if cell != t)
 
 
 def test_svg_embeds_the_image_once() -> None:
@@ -93,7 +93,7 @@ def test_a_large_image_is_reduced() -> None:
         assert image.format == "JPEG"
 
 
-def test_what_does_not_fit_together_is_refused(caption_explanation: Callable[..., ExplanationData]) -> None:
+def test_mismatched_shapes_are_refused(caption_explanation: Callable[..., ExplanationData]) -> None:
     image = SourceImage(np.zeros((6, 6, 3), np.uint8), (2, 3))
     with pytest.raises(UsageError, match=r"of shape \(1, 2, 3\)"):
         Overlay(image, ("a",), np.zeros((1, 3, 2)))
@@ -106,7 +106,7 @@ def test_what_does_not_fit_together_is_refused(caption_explanation: Callable[...
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".html"])
-def test_sheets_are_saved_in_every_kind(tmp_path: Path, suffix: str) -> None:
+def test_overlays_are_saved_in_every_format(tmp_path: Path, suffix: str) -> None:
     content = save(_overlay(), tmp_path / f"a{suffix}").read_bytes()
     assert content == save(_overlay(), tmp_path / f"b{suffix}").read_bytes()
     if suffix == ".html":
@@ -138,7 +138,7 @@ def test_an_animated_caption_shows_the_image_in_each_step(
     assert len(list(root.iter(f"{SVG}image"))) == 5  # the image, and a veil for each step
 
 
-def test_cells_that_hang_over_the_edge_are_drawn_around_their_centres() -> None:
+def test_cells_beyond_the_edge_are_drawn_around_their_centres() -> None:
     """Four rows of 32 pixels over 100 have centres at 0, 32, 64 and 96; each pixel belongs to the nearest one."""
     image = SourceImage(np.full((100, 64, 3), GREY, np.uint8), (4, 2), 0.5 / 32, (1.28, 1.0))
     across, down = image.edges()
@@ -149,7 +149,7 @@ def test_cells_that_hang_over_the_edge_are_drawn_around_their_centres() -> None:
 
 
 @pytest.mark.parametrize(("centre", "across"), [(0.5, [0, 30, 60, 90]), (0.0625, [0, 16.875, 46.875, 90])])
-def test_cells_lie_around_their_centres(centre: float, across: list[float]) -> None:
+def test_cells_are_drawn_around_their_centres(centre: float, across: list[float]) -> None:
     """Cells with their centre near the upper left corner are drawn further up and left; the last reaches the edge."""
     image = SourceImage(np.full((60, 90, 3), GREY, np.uint8), (2, 3), centre)
     assert (image.edges()[0] * 90).tolist() == pytest.approx(across)
@@ -171,7 +171,7 @@ def test_cells_lie_around_their_centres(centre: float, across: list[float]) -> N
         assert columns.mean() * 90 == pytest.approx(outline.width, abs=90 / 3 / 16)
 
 
-def test_the_page_data_hold_the_image(caption_explanation: Callable[..., ExplanationData]) -> None:
+def test_page_data_hold_the_image(caption_explanation: Callable[..., ExplanationData]) -> None:
     values = page_data(caption_explanation())
     assert values["title"] == "a red square"
     assert values["image"]["grid"] == [3, 4]

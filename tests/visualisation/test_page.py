@@ -19,15 +19,15 @@ EVIL = "</script><b>"
 
 
 def data_of(document: str) -> dict[str, object]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', document, re.DOTALL)
-    assert found
-    data = json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', document, re.DOTALL)
+    assert match
+    data = json.loads(match[1])
     assert isinstance(data, dict)
     return data
 
 
 def unpacked(data: dict[str, object]) -> list[np.ndarray]:
-    """The layers (H, rows, columns + 1), unpacked as the page does."""
+    """Unpack the layers (H, rows, columns + 1) as the page does."""
     raw = np.frombuffer(zlib.decompress(base64.b64decode(str(data["weights"]))), np.uint8).astype(int)
     steps = int(str(data["weight_steps"]))
     numbers = (raw if steps <= 255 else raw[: len(raw) // 2] + 256 * raw[len(raw) // 2 :]) / steps
@@ -41,7 +41,7 @@ def unpacked(data: dict[str, object]) -> list[np.ndarray]:
 
 
 class Tags(HTMLParser):
-    """The elements that a browser would see."""
+    """Parser that collects the elements of a page."""
 
     def __init__(self, document: str) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Tags(HTMLParser):
         self.tags.append(tag)
 
 
-def test_a_page_fetches_nothing(explanation: Callable[..., ExplanationData]) -> None:
+def test_page_makes_no_requests(explanation: Callable[..., ExplanationData]) -> None:
     embedded_font = r"src:url\(data:font/(?:otf|woff);base64,[\w+/=]+\)"
     document = re.sub(embedded_font, "", render_page(explanation(5, 2, 2)))
     assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)", document) == []
@@ -62,29 +62,29 @@ def test_a_page_fetches_nothing(explanation: Callable[..., ExplanationData]) -> 
     assert "{{" not in document
 
 
-def test_only_a_page_that_is_served_may_ask_its_server(explanation: Callable[..., ExplanationData]) -> None:
+def test_only_a_served_page_may_connect_to_its_server(explanation: Callable[..., ExplanationData]) -> None:
     document = render_page(explanation(5, 2, 2), Meta(endpoint="/explain"))
     assert "connect-src 'self'" in document
     assert data_of(document)["endpoint"] == "/explain"
 
 
-def test_a_page_holds_the_words_and_all_weights(explanation: Callable[..., ExplanationData]) -> None:
+def test_page_contains_the_words_and_all_weights(explanation: Callable[..., ExplanationData]) -> None:
     explained = explanation(5, 2, 3)
     data = data_of(render_page(explained))
     assert data["source"] == list(explained.source)
     assert data["langs"] == {"source": [""] * 5, "target": ["ko"] * 5}
     assert data["shown_head"] == [2, 0, False]
     *layers, gradient, erasure = unpacked(data)
-    for wanted, layer in zip(explained.layers, layers, strict=True):
-        np.testing.assert_allclose(layer[..., :-1], wanted.weights, rtol=0, atol=0.0005 + 1e-9)
-        np.testing.assert_allclose(layer[..., -1], wanted.special_weights, rtol=0, atol=0.0005 + 1e-9)
+    for expected, layer in zip(explained.layers, layers, strict=True):
+        np.testing.assert_allclose(layer[..., :-1], expected.weights, rtol=0, atol=0.0005 + 1e-9)
+        np.testing.assert_allclose(layer[..., -1], expected.special_weights, rtol=0, atol=0.0005 + 1e-9)
     np.testing.assert_allclose(gradient[0, :, :-1], np.eye(5))
     np.testing.assert_allclose(erasure[0, :, :-1], 0.2)
     assert data["agreement"] == [["gradient × input", 0.5], ["word erasure", None]]
     assert data["steps"][5]["nodes"][0] == [0, " </s>", 0.75, -1.5, "ended", 1]  # type: ignore[index]
 
 
-def test_alignments_are_layers(bread: Alignment) -> None:
+def test_each_alignment_is_a_layer(bread: Alignment) -> None:
     second = replace(
         bread, weights=bread.weights[::-1], special_weights=bread.special_weights[::-1], caption="layer 2", links=None
     )  # type: ignore[index]
@@ -98,7 +98,7 @@ def test_alignments_are_layers(bread: Alignment) -> None:
         render_page([bread, replace(bread, source=("You", "were", "eating", "bread"))])
 
 
-def test_user_text_cannot_leave_its_place(explanation: Callable[..., ExplanationData]) -> None:
+def test_user_text_is_escaped(explanation: Callable[..., ExplanationData]) -> None:
     plain = explanation(3, 1, 1)
     evil = replace(plain, source=(EVIL, "<!--", "{{js}}"), target=(EVIL,) * 3)
     meta = Meta(title=EVIL, source_lang='"><b>', facts={EVIL: EVIL})
@@ -114,7 +114,7 @@ def test_languages_and_direction_are_recorded(explanation: Callable[..., Explana
     assert data["rtl"] == {"source": True, "target": False}
 
 
-def test_a_page_without_data_is_below_a_hundred_kilobytes(explanation: Callable[..., ExplanationData]) -> None:
+def test_smallest_page_is_below_a_hundred_kilobytes(explanation: Callable[..., ExplanationData]) -> None:
     assert len(render_page(explanation(1, 1, 1)).encode()) < 100_000
 
 

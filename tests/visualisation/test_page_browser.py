@@ -32,11 +32,11 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
+def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
     """Open the page of an explanation; fail on any script error or request."""
     problems: list[str] = []
 
-    def go(explained: Any, url: str = "", **context: Any) -> Any:
+    def open_url(explained: Any, url: str = "", **context: Any) -> Any:
         address = url or save(explained, tmp_path / "page.html").as_uri()
         page = browser.new_context(**{"locale": "en-GB", **context}).new_page()
         page.set_default_timeout(60_000)
@@ -49,12 +49,12 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
         page.wait_for_selector("html[data-ready]")
         return page
 
-    yield go
+    yield open_url
     assert problems == []
 
 
-def test_pointing_at_a_target_word_shows_what_it_attends_to(opened: Any, bread: Alignment) -> None:
-    page = opened([bread])
+def test_pointing_at_a_target_word_shows_its_attention_weights(open_page: Any, bread: Alignment) -> None:
+    page = open_page([bread])
     page.hover("#queries .word:nth-child(2)")
     assert (
         page.inner_text("#readout") == "빵을 attends to bread 0.88 · eating 0.07 · I 0.02 · was 0.01 · (no word) 0.02"
@@ -63,8 +63,8 @@ def test_pointing_at_a_target_word_shows_what_it_attends_to(opened: Any, bread: 
     assert page.get_attribute("#columns .word:nth-child(4)", "style").startswith("background: rgb(")
 
 
-def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(opened: Any, bread: Alignment) -> None:
-    page = opened([bread])
+def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(open_page: Any, bread: Alignment) -> None:
+    page = open_page([bread])
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] - 20)
     assert page.inner_text("#readout").startswith("있었다 attends to ")
@@ -79,8 +79,8 @@ def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(opened: Any, bread: 
     assert page.get_attribute("#columns .word:nth-child(1)", "aria-pressed") == "true"
 
 
-def test_keys_move_pin_and_unpin(opened: Any, bread: Alignment) -> None:
-    page = opened([bread])
+def test_keys_move_pin_and_unpin(open_page: Any, bread: Alignment) -> None:
+    page = open_page([bread])
     page.focus("#columns .word")
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#readout").startswith("was is attended by 있었다 0.60")
@@ -93,9 +93,9 @@ def test_keys_move_pin_and_unpin(opened: Any, bread: Alignment) -> None:
     assert page.locator(".word.chosen").count() == 0
 
 
-def test_layers_heads_and_roles_are_chosen(opened: Any, explanation: Callable[..., ExplanationData]) -> None:
+def test_layers_heads_and_roles_can_be_selected(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
     explained = explanation(5, 2, 2)
-    page = opened(explained)
+    page = open_page(explained)
     assert page.input_value("#layer") == "1"
 
     def check(weights: Any, row: int = 0) -> None:
@@ -124,9 +124,9 @@ def test_layers_heads_and_roles_are_chosen(opened: Any, explanation: Callable[..
     assert "unknown" in page.inner_text("#agreement")
 
 
-def test_the_player_steps_by_buttons_and_keys(opened: Any, explanation: Callable[..., ExplanationData]) -> None:
+def test_the_player_steps_by_buttons_and_keys(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
     explained = explanation(5, 2, 2)
-    page = opened(explained)
+    page = open_page(explained)
     assert page.inner_text("#step-status").startswith("Step 1 of 6: predicts 저는, probability 75.0 %; attends to ")
     page.click("#forth")
     assert page.inner_text("#step-status").startswith("Step 2 of 6: predicts 도서관에서")
@@ -149,8 +149,8 @@ def test_the_player_steps_by_buttons_and_keys(opened: Any, explanation: Callable
     page.locator("#play", has_text="Play").wait_for()
 
 
-def test_a_phone_in_korean(opened: Any, explanation: Callable[..., ExplanationData]) -> None:
-    page = opened(
+def test_page_fits_a_phone_in_korean(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+    page = open_page(
         explanation(12, 4, 3),
         viewport={"width": 400, "height": 800},
         locale="ko-KR",
@@ -167,8 +167,8 @@ def test_a_phone_in_korean(opened: Any, explanation: Callable[..., ExplanationDa
     assert page.inner_text("#player-name") == "Decoding, token by token"
 
 
-def test_controls_are_named_for_screen_readers(opened: Any, explanation: Callable[..., ExplanationData]) -> None:
-    page = opened(explanation(5, 2, 2))
+def test_controls_are_named_for_screen_readers(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+    page = open_page(explanation(5, 2, 2))
     for role, name in [("toolbar", "Source: words"), ("button", "Previous step"), ("slider", "Step")]:
         assert page.get_by_role(role, name=name, exact=True).count() == 1, name
     assert page.get_by_role("img", name="Attention weights: target → source").count() == 1
@@ -182,8 +182,8 @@ def test_controls_are_named_for_screen_readers(opened: Any, explanation: Callabl
     )
 
 
-def test_all_weights_as_a_table(opened: Any, bread: Alignment) -> None:
-    page = opened([bread])
+def test_all_weights_are_shown_as_a_table(open_page: Any, bread: Alignment) -> None:
+    page = open_page([bread])
     page.click("summary")
     page.wait_for_selector("#table tbody tr")
     assert page.locator("#table tbody tr").count() == 4
@@ -192,11 +192,11 @@ def test_all_weights_as_a_table(opened: Any, bread: Alignment) -> None:
 
 
 def test_two_hundred_words_are_painted_within_a_second(
-    opened: Any, explanation: Callable[..., ExplanationData]
+    open_page: Any, explanation: Callable[..., ExplanationData]
 ) -> None:
-    page = opened(explanation(200, 8, 8))
+    page = open_page(explanation(200, 8, 8))
     paints = []
-    for _ in range(4):  # the machine may be busy with other things: the best counts
+    for _ in range(4):  # the machine may be busy: the fastest paint counts
         paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
         if paints[-1] < 1000:
             break
@@ -210,9 +210,11 @@ def test_two_hundred_words_are_painted_within_a_second(
 
 @pytest.fixture
 def served(explanation: Callable[..., ExplanationData]) -> Iterator[str]:
-    """A server that sends the page, and answers about another sentence as docs/visualisation.md says."""
+    """Serve the page, and explain another sentence on request as docs/visualisation.md describes."""
     explained = explanation(4, 1, 1)
-    other = replace(explained, source=("I", "was", "told", "this"), target=("저는", "도서관에서", "할머니의", "책을"))
+    second_explanation = replace(
+        explained, source=("I", "was", "told", "this"), target=("저는", "도서관에서", "할머니의", "책을")
+    )
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -223,7 +225,7 @@ def served(explanation: Callable[..., ExplanationData]) -> Iterator[str]:
             if request != {"text": "I was told this"}:
                 self._send("application/json", b'{"error": "too hard"}', 422)
                 return
-            self._send("application/json", json.dumps(page_data(other)).encode())
+            self._send("application/json", json.dumps(page_data(second_explanation)).encode())
 
         def _send(self, kind: str, body: bytes, status: int = 200) -> None:
             self.send_response(status)
@@ -233,7 +235,7 @@ def served(explanation: Callable[..., ExplanationData]) -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
@@ -245,10 +247,10 @@ def served(explanation: Callable[..., ExplanationData]) -> Iterator[str]:
 
 
 def test_another_sentence_is_compared_if_a_server_answers(
-    opened: Any, served: str, explanation: Callable[..., ExplanationData]
+    open_page: Any, served: str, explanation: Callable[..., ExplanationData]
 ) -> None:
-    assert not opened(explanation(4, 1, 1)).is_visible("#edit")
-    page = opened(None, served)
+    assert not open_page(explanation(4, 1, 1)).is_visible("#edit")
+    page = open_page(None, served)
     page.fill("#text", "I was told this")
     page.click("#edit button[type=submit]")
     page.wait_for_selector("#comparison section")
@@ -272,11 +274,11 @@ def test_an_error_of_the_server_is_shown(browser: Any, served: str) -> None:
     page.locator("#status", has_text="too hard").wait_for()
 
 
-def test_a_caption_lights_up_the_cells_that_a_word_attends_to(
-    opened: Any, caption_explanation: Callable[..., ExplanationData]
+def test_caption_page_highlights_the_cells_that_a_word_attends_to(
+    open_page: Any, caption_explanation: Callable[..., ExplanationData]
 ) -> None:
     explained = caption_explanation()
-    page = opened(explained)
+    page = open_page(explained)
     assert page.inner_text("#title") == "a red square"
     assert not page.is_visible("#columns")
     assert "light" in page.inner_text("#readout")
@@ -291,7 +293,7 @@ def test_a_caption_lights_up_the_cells_that_a_word_attends_to(
     page.hover("#queries .word:nth-child(3)")
     assert page.inner_text("#readout").startswith("square attends to 2·1 0.")
     assert colour_at(0.125, 0.5) == red, "attended cells keep their colour"
-    assert max(colour_at(0.9, 0.9)) < 90, "the others are dark"
+    assert max(colour_at(0.9, 0.9)) < 90, "other cells are dark"
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.125, box["y"] + box["height"] * 0.5)
     assert page.inner_text("#readout").startswith("2·1 is attended by ")

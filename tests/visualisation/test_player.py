@@ -1,4 +1,4 @@
-"""The animated explanation as GIF and SVG, and the heads of a layer side by side."""
+"""Animated explanations as GIF and SVG, and the heads of a layer side by side."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,9 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.mark.parametrize("words", [1, 5, 40])
-def test_every_frame_has_the_same_size_and_nothing_leaves_it(
-    explanation: Callable[..., ExplanationData], words: int
-) -> None:
+def test_frames_have_one_size_and_contain_all_marks(explanation: Callable[..., ExplanationData], words: int) -> None:
     frames = layout_frames(explanation(words, 2, 1))
     assert len(frames) == words + 1
     assert len({(figure.width, figure.height) for figure in frames}) == 1
@@ -45,8 +43,8 @@ def test_a_frame_shows_attention_candidates_output_and_tree(explanation: Callabl
     assert texts["candidates"] == [explained.target[1], "75.0 %", "lost", "12.5 %"]
     assert texts["tree"] == [explained.target[0], "lost", explained.target[1], "lost"]
     widths = [mark.width for mark in groups["context"] if isinstance(mark, Box)][1:]
-    parts = [float(w) for w in explained.shown_weights()[1] if w >= 0.04]
-    assert widths == [pytest.approx(part * (second.width - 36) - 1) for part in parts]
+    shares = [float(w) for w in explained.shown_weights()[1] if w >= 0.04]
+    assert widths == [pytest.approx(share * (second.width - 36) - 1) for share in shares]
 
 
 def test_a_gif_has_a_frame_for_each_token_in_true_colours(
@@ -66,7 +64,7 @@ def test_a_gif_has_a_frame_for_each_token_in_true_colours(
     assert (tmp_path / "a.gif").read_bytes() == save(explained, tmp_path / "b.gif").read_bytes()
 
 
-def test_an_svg_is_animated_without_a_script(explanation: Callable[..., ExplanationData], tmp_path: Path) -> None:
+def test_svg_is_animated_without_a_script(explanation: Callable[..., ExplanationData], tmp_path: Path) -> None:
     text = save(explanation(4, 1, 1), tmp_path / "a.svg").read_text(encoding="utf-8")
     root = ElementTree.fromstring(text)
     frames = [g for g in root.iter(f"{SVG}g") if "animation-delay" in (g.get("style") or "")]
@@ -76,7 +74,7 @@ def test_an_svg_is_animated_without_a_script(explanation: Callable[..., Explanat
     assert "<script" not in text
 
 
-def test_an_explanation_without_a_search_cannot_be_played(
+def test_explanation_without_a_search_trace_cannot_be_animated(
     explanation: Callable[..., ExplanationData], tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="nothing to play"):
@@ -87,7 +85,7 @@ def test_an_explanation_without_a_search_cannot_be_played(
 
 
 @pytest.mark.parametrize(("rows", "columns", "count"), [(1, 1, 1), (5, 4, 4), (12, 20, 8), (80, 80, 16)])
-def test_heads_stand_side_by_side(
+def test_heads_are_drawn_side_by_side(
     rows: int, columns: int, count: int, random_alignment: Callable[..., Alignment], tmp_path: Path
 ) -> None:
     heads = [random_alignment(rows, columns, seed=n, caption=f"head {n + 1}") for n in range(count)]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from laws.models import READERS, alone, beam_rows, label, make, pairs, sentences, sources, targets, variants
+from laws.models import ENCODERS_BY_INPUT, alone, beam_rows, label, make, pairs, sentences, sources, targets, variants
 
 from regard.engine import PackedModel, native, pack_model, why_not_packed
 from regard.engine.packed_state import PackedState
@@ -29,7 +29,10 @@ LENGTHS = (6, 1, 9, 40, 9, 2)
 
 def programmed_settings() -> list[Any]:
     """List models with a native program beyond the defaults: every encoder with recurrent decoders, and Transformers."""
-    (small, *_), encoders = variants(RecurrentDecoderSettings, 1), [variants(kind, 1)[0] for kind in READERS["text"]]
+    (small, *_), encoders = (
+        variants(RecurrentDecoderSettings, 1),
+        [variants(kind, 1)[0] for kind in ENCODERS_BY_INPUT["text"]],
+    )
     choices = [("gru", "scaled_dot", 1), ("lstm", "additive", 2), ("lstm", "scaled_dot", 1)]
     decoders = [small.with_values(cell=cell, score=score, layers=layers) for cell, score, layers in choices]
     decoders += [small.with_values(gate=True, order=order) for order in ("bahdanau", "luong", "luong_input_feeding")]

@@ -1,4 +1,4 @@
-"""What the import hook of the tests checks calls with."""
+"""Checks of annotations by beartype, for the import hook of the tests."""
 
 import sys
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from typing import Any, runtime_checkable
 from beartype import beartype
 from beartype.roar import BeartypeDecorHintPep3119Exception
 
-UNCHECKED = {"regard.attention.watch.active_recorders"}  # it returns mappings, and beartype looks into mappings
+UNCHECKED = {"regard.attention.watch.active_recorders"}  # returns mappings, whose contents beartype inspects
 
 
 def checked(call: Callable[..., Any]) -> Callable[..., Any]:
-    """`call` with its annotations checked by beartype.
+    """Wrap `call` so that beartype checks its annotations.
 
-    Protocols are for mypy; only here does anybody ask for an instance of one, so only here are they made ready for it.
+    Protocols are written for mypy; they are made checkable at run time only here, where beartype asks for instances.
     """
     if f"{call.__module__}.{call.__qualname__}" in UNCHECKED:
         return call

@@ -1,4 +1,4 @@
-"""Small tasks that are learnt in a minute, and where the attention of what was learnt looks."""
+"""Small tasks that are learnt in a minute, and the alignment that the attention of a trained model should show."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ TASKS = ("copy", "reverse")
 
 @dataclass(frozen=True)
 class Task:
-    """Random strings of 3 to 8 symbols, to be copied or reversed; 100 of them are kept for the test."""
+    """Random strings of 3 to 8 symbols, to be copied or reversed; 100 of them are held out for the test."""
 
     name: str
 
     def target(self, string: list[int]) -> list[int]:
         return string if self.name == "copy" else string[::-1]
 
-    def looks_at(self, place: int, length: int) -> int:
-        """The source position that target position `place` is made from."""
-        return place if self.name == "copy" else length - 1 - place
+    def aligned_source(self, position: int, length: int) -> int:
+        """Return the source position that target position `position` is made from."""
+        return position if self.name == "copy" else length - 1 - position
 
-    def draw(self, chance: random.Random) -> list[int]:
-        return string(chance)
+    def draw(self, rng: random.Random) -> list[int]:
+        return string(rng)
 
-    def read(self, strings: list[list[int]]) -> Batch:
-        return Batch(*pad([[*one, EOS] for one in strings]))
+    def source_batch(self, strings: list[list[int]]) -> Batch:
+        return Batch(*pad([[*string, EOS] for string in strings]))
 
     def unseen(self) -> list[list[int]]:
         return [self.draw(random.Random(f"unseen {i}")) for i in range(100)]
 
-    def batch(self, chance: random.Random, size: int = 64) -> TrainingBatch:
-        unseen = {tuple(one) for one in self.unseen()}
-        strings = [one for one in (self.draw(chance) for _ in range(size)) if tuple(one) not in unseen]
-        written, read = collate([Example([EOS], [*self.target(one), EOS]) for one in strings]), self.read(strings)
-        return replace(written, source=read.data, source_keep=read.keep)
+    def batch(self, rng: random.Random, size: int = 64) -> TrainingBatch:
+        unseen = {tuple(string) for string in self.unseen()}
+        strings = [string for string in (self.draw(rng) for _ in range(size)) if tuple(string) not in unseen]
+        batch, source = collate([Example([EOS], [*self.target(s), EOS]) for s in strings]), self.source_batch(strings)
+        return replace(batch, source=source.data, source_keep=source.keep)
 
 
 @dataclass(frozen=True)
 class Colours(Task):
-    """Pictures of coloured squares in one or two rows of two or three: the colours are to be named as one reads.
+    """Images of coloured squares in one or two rows of two or three; the target names the colours in reading order.
 
-    Their first number says how many columns there are. A square has a little noise, and a side of four pixels.
+    The first number of a string is the number of columns. A square has a side of four pixels and a little noise.
     """
 
     name: str = "colours"
@@ -61,15 +61,15 @@ class Colours(Task):
     def target(self, string: list[int]) -> list[int]:
         return string[1:]
 
-    def looks_at(self, place: int, length: int) -> int:  # noqa: ARG002
-        return place
+    def aligned_source(self, position: int, length: int) -> int:  # noqa: ARG002
+        return position
 
-    def draw(self, chance: random.Random) -> list[int]:
-        columns, rows = chance.choice((2, 3)), chance.choice((1, 2))
-        return [columns, *(chance.choice(SYMBOLS[:6]) for _ in range(columns * rows))]
+    def draw(self, rng: random.Random) -> list[int]:
+        columns, rows = rng.choice((2, 3)), rng.choice((1, 2))
+        return [columns, *(rng.choice(SYMBOLS[:6]) for _ in range(columns * rows))]
 
-    def read(self, strings: list[list[int]]) -> Batch:
-        return Batch(*pad_images([self._painted(*one) for one in strings]))
+    def source_batch(self, strings: list[list[int]]) -> Batch:
+        return Batch(*pad_images([self._painted(*string) for string in strings]))
 
     def _painted(self, columns: int, *colours: int) -> Tensor:
         noise = torch.Generator().manual_seed(hash((columns, *colours)) % 2**31)
@@ -79,21 +79,21 @@ class Colours(Task):
         return pixels + 0.1 * torch.rand(pixels.shape, generator=noise)
 
 
-def string(chance: random.Random) -> list[int]:
-    return [chance.choice(SYMBOLS) for _ in range(chance.randint(3, 8))]
+def string(rng: random.Random) -> list[int]:
+    return [rng.choice(SYMBOLS) for _ in range(rng.randint(3, 8))]
 
 
-def learnt(settings: ModelSettings, task: Task, updates: int, rate: float, seed: int = 0) -> Model:
-    """A model after so many updates by Adam; the rate rises for a tenth of them, then falls to nothing."""
+def trained(settings: ModelSettings, task: Task, updates: int, learning_rate: float, seed: int = 0) -> Model:
+    """Train a model by Adam; the learning rate rises for a tenth of the updates, then decays to zero."""
     torch.manual_seed(seed)
-    chance, model = random.Random(seed), build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
-    objective, optimizer = Objective(model, 0.0), torch.optim.Adam(model.parameters(), rate, betas=(0.9, 0.98))
+    rng, model = random.Random(seed), build(settings, SYMBOLS.stop, SYMBOLS.stop, True)
+    objective, optimizer = Objective(model, 0.0), torch.optim.Adam(model.parameters(), learning_rate, betas=(0.9, 0.98))
     warmup = updates // 10
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda n: min((n + 1) / warmup, (updates - n) / (updates - warmup))
     )
     for _ in range(updates):
-        loss = objective(task.batch(chance))
+        loss = objective(task.batch(rng))
         optimizer.zero_grad()
         (loss.smoothed / loss.tokens).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -103,32 +103,35 @@ def learnt(settings: ModelSettings, task: Task, updates: int, rate: float, seed:
 
 
 def accuracy(model: Model, task: Task) -> float:
-    """The share of unseen strings whose whole target is right."""
+    """Return the share of unseen strings whose whole target is right."""
     strings = task.unseen()
-    found = greedy(
-        model, model.encode(task.read(strings)), torch.tensor([len(one) + 4 for one in strings]), LengthPenalty(1.0)
+    hypotheses = greedy(
+        model,
+        model.encode(task.source_batch(strings)),
+        torch.tensor([len(string) + 4 for string in strings]),
+        LengthPenalty(1.0),
     )
-    right = [list(h.ids) == task.target(one) for h, one in zip(found, strings, strict=True)]
+    right = [list(h.ids) == task.target(string) for h, string in zip(hypotheses, strings, strict=True)]
     return sum(right) / len(right)
 
 
 @torch.no_grad()
 def best_head(model: Model, task: Task) -> float:
-    """Of all heads, the largest share of target pieces that looked most at the source piece they are made from.
+    """Return the share of target tokens whose attention peaks at the source token they are made from, of the best head.
 
-    A piece may look when it is predicted, or, a row later, when it was written and goes in. 0 where nothing looks.
+    The row of a token is the one that predicts it or the next, of which it is the input. 0 without cross-attention.
     """
     shares: dict[tuple[str, int, int], list[bool]] = {}
     roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Attention)}
-    for one in task.unseen():
-        target = torch.tensor([[BOS, *task.target(one)]])
+    for string in task.unseen():
+        target = torch.tensor([[BOS, *task.target(string)]])
         with watch(model) as readings:
-            model(task.read([one]), target)
-        wanted = torch.tensor([task.looks_at(place, len(one)) for place in range(len(task.target(one)))])
+            model(task.source_batch([string]), target)
+        expected = torch.tensor([task.aligned_source(t, len(string)) for t in range(len(task.target(string)))])
         for name in (name for name in readings if roles[name] == "cross"):
-            looked: Tensor = readings[name][0].argmax(-1)  # (H, T)
-            for head, row in enumerate(looked):
-                for later in (0, 1):
-                    hits = row[later : later + len(wanted)] == wanted
-                    shares.setdefault((name, head, later), []).extend(hits.tolist())
+            peaks: Tensor = readings[name][0].argmax(-1)  # (H, T)
+            for head, row in enumerate(peaks):
+                for shift in (0, 1):
+                    hits = row[shift : shift + len(expected)] == expected
+                    shares.setdefault((name, head, shift), []).extend(hits.tolist())
     return max((sum(hits) / len(hits) for hits in shares.values()), default=0.0)

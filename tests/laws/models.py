@@ -1,4 +1,4 @@
-"""Small models of every kind that is registered, with weights that make them say different things, and data for them."""
+"""Small models of every registered kind, with weights that make their outputs differ, and data for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from regard.models.timm_encoder import TimmEncoderSettings
 from regard.models.vision import ResNetEncoderSettings, ViTEncoderSettings
 from regard.settings import Settings
 
-SOURCE_PIECES, TARGET_PIECES = 23, 17
+SOURCE_VOCABULARY, TARGET_VOCABULARY = 23, 17
 SMALL: dict[str, Any] = {
     "size": 16,
     "heads": 2,
@@ -39,14 +39,15 @@ OF_KIND: dict[type[Settings], dict[str, Any]] = {
     ViTEncoderSettings: {"patch_size": (4,)},
 }
 GAIN = 2.0
-READERS = {reads: [kind for kind in ENCODERS if kind.reads == reads] for reads in ("text", "images")}
-READERS["images"].remove(TimmEncoderSettings)  # needs a package, or a stand-in: tests/models/test_timm_encoder.py
+ENCODERS_BY_INPUT = {reads: [kind for kind in ENCODERS if kind.reads == reads] for reads in ("text", "images")}
+# timm needs a package, or a stand-in: tests/models/test_timm_encoder.py
+ENCODERS_BY_INPUT["images"].remove(TimmEncoderSettings)
 
 
 def variants(kind: type[Settings], count: int = 4) -> list[Settings]:
-    """Small settings of one kind, different in layers and in every switch, the defaults first.
+    """Return small settings of one kind that differ in layers and in every switch, the defaults first.
 
-    Four show each pair of values of two switches of two; where a switch has more values there are as many as these.
+    Four variants contain each pair of values of two binary switches; a switch of more values adds variants.
     """
     small = {name: value for name, value in SMALL.items() if name in kind.model_fields}
     choices = {**CHOICES, **OF_KIND.get(kind, {})}
@@ -68,38 +69,43 @@ def _pick(values: Sequence[Any], i: int, j: int) -> Any:
 
 
 def label(settings: Settings) -> str:
-    """What is particular about some settings, for the name of a test."""
+    """Return the distinguishing values of settings, for the name of a test."""
     fields = {"kind", "layers", *(n for n, f in type(settings).model_fields.items() if n not in SMALL)}
     values = [(name, getattr(settings, name)) for name in type(settings).model_fields if name in fields]
-    told = (str(value) if not isinstance(value, bool) else name if value else f"no_{name}" for name, value in values)
-    return ".".join(told)
+    parts = (str(value) if not isinstance(value, bool) else name if value else f"no_{name}" for name, value in values)
+    return ".".join(parts)
 
 
 def pairs(count: int = 4, share: str = "none", reads: Sequence[str] = ("text", "images")) -> list[Any]:
-    """Every kind of encoder with every kind of decoder, and with each of them every variant of both at least once.
+    """Return every kind of encoder with every kind of decoder, and every variant of both at least once.
 
-    With those that read images only their own variants have turns: the decoders' have had theirs.
+    With image encoders only the encoder varies: text encoders cover the variants of the decoders.
     """
     chosen = []
-    kinds = [(kind, what) for what in reads for kind in READERS[what] if (what, share) != ("images", "all")]
-    for (i, (one, what)), (j, other) in itertools.product(enumerate(kinds), enumerate(DECODERS)):
-        encoders, decoders = variants(one, count), variants(other, count)
-        for k in range(max(len(encoders), len(decoders)) if what == "text" else len(encoders)):
+    kinds = [
+        (kind, modality)
+        for modality in reads
+        for kind in ENCODERS_BY_INPUT[modality]
+        if (modality, share) != ("images", "all")
+    ]
+    for (i, (encoder, modality)), (j, decoder) in itertools.product(enumerate(kinds), enumerate(DECODERS)):
+        encoders, decoders = variants(encoder, count), variants(decoder, count)
+        for k in range(max(len(encoders), len(decoders)) if modality == "text" else len(encoders)):
             chosen.append((encoders[(k + j) % len(encoders)], decoders[(k + i) % len(decoders)]))
     return [
         pytest.param(ModelSettings(encoder=e, decoder=d, share=share), id=f"{label(e)}+{label(d)}") for e, d in chosen
     ]
 
 
-def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, pieces: int = TARGET_PIECES) -> Model:
-    """A model with random weights, large enough that it does not say the same to all.
+def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, vocabulary: int = TARGET_VOCABULARY) -> Model:
+    """Return a model with random weights, large enough that its output depends on its input.
 
-    The end of sentence is the likeliest next piece at a share of `ends` of the places in random targets.
+    End of sentence is the likeliest next token at a share of `ends` of the positions of random targets.
     """
     torch.manual_seed(seed)
     joint = settings.share == "all"
-    source_pieces = pieces if joint else SOURCE_PIECES
-    model = build(settings, source_pieces, pieces, joint).eval()
+    source_vocabulary = vocabulary if joint else SOURCE_VOCABULARY
+    model = build(settings, source_vocabulary, vocabulary, joint).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:
@@ -107,110 +113,110 @@ def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, pieces: int 
             else:
                 inputs = parameter[0].numel() if parameter.dim() == 4 else parameter.shape[-1]
                 parameter.normal_(std=GAIN / math.sqrt(inputs))
-        batch = sources(settings, *range(1, 9), seed=seed, pieces=source_pieces)
-        logits = model.project(model(batch, targets(8, 8, seed=seed, pieces=pieces)))
-        others = logits.index_fill(-1, torch.tensor([EOS]), -torch.inf).amax(-1)
-        model.decoder.output.bias[EOS] += (others - logits[..., EOS]).quantile(ends)
+        batch = sources(settings, *range(1, 9), seed=seed, vocabulary=source_vocabulary)
+        logits = model.project(model(batch, targets(8, 8, seed=seed, vocabulary=vocabulary)))
+        best_token = logits.index_fill(-1, torch.tensor([EOS]), -torch.inf).amax(-1)
+        model.decoder.output.bias[EOS] += (best_token - logits[..., EOS]).quantile(ends)
     return model
 
 
-def sentences(*lengths: int, seed: int = 1, pieces: int = SOURCE_PIECES) -> Batch:
-    """Random sources of these lengths, ends of sentence included, padded to the longest."""
+def sentences(*lengths: int, seed: int = 1, vocabulary: int = SOURCE_VOCABULARY) -> Batch:
+    """Return random sources of these lengths, end of sentence included, padded to the longest."""
     generator = torch.Generator().manual_seed(seed)
-    rows = [torch.randint(EOS + 1, pieces, (n - 1,), generator=generator).tolist() + [EOS] for n in lengths]
+    rows = [torch.randint(EOS + 1, vocabulary, (n - 1,), generator=generator).tolist() + [EOS] for n in lengths]
     return Batch(*pad(rows))
 
 
-def targets(rows: int, length: int, seed: int = 2, pieces: int = TARGET_PIECES) -> Tensor:
-    """Random targets as teacher forcing reads them: beginning of sentence first."""
+def targets(rows: int, length: int, seed: int = 2, vocabulary: int = TARGET_VOCABULARY) -> Tensor:
+    """Return random targets as inputs of teacher forcing: beginning of sentence first."""
     generator = torch.Generator().manual_seed(seed)
-    ids = torch.randint(EOS + 1, pieces, (rows, length), generator=generator)
+    ids = torch.randint(EOS + 1, vocabulary, (rows, length), generator=generator)
     ids[:, 0] = BOS
     return ids
 
 
 def images(*lengths: int, seed: int = 1) -> Batch:
-    """Random images of as many sizes as there are lengths, side by side."""
+    """Return a padded batch of random images, of as many sizes as there are lengths."""
     generator = torch.Generator().manual_seed(seed)
     sizes = [(n + 2, 1 + 3 * n % 11) for n in lengths]
     return Batch(*pad_images([torch.rand(3, Y, X, generator=generator) for Y, X in sizes]))
 
 
-def sources(settings: ModelSettings, *lengths: int, seed: int = 1, pieces: int = SOURCE_PIECES) -> Batch:
-    """What this model's encoder reads: sentences of these lengths, or images."""
+def sources(settings: ModelSettings, *lengths: int, seed: int = 1, vocabulary: int = SOURCE_VOCABULARY) -> Batch:
+    """Return inputs of this model's encoder: sentences of these lengths, or images."""
     if settings.encoder.reads == "images":
         return images(*lengths, seed=seed)
-    return sentences(*lengths, seed=seed, pieces=pieces)
+    return sentences(*lengths, seed=seed, vocabulary=vocabulary)
 
 
 def batched(settings: ModelSettings, examples: Sequence[Example]) -> TrainingBatch:
-    """Examples as a batch for this model: where it reads images, a image in place of each source."""
+    """Return examples as a batch for this model: if it reads images, with an image in place of each source."""
     batch = collate(examples)
     if settings.encoder.reads == "text":
         return batch
-    pixels = [images(len(one.source), seed=sum(one.source)).data[0] for one in examples]
+    pixels = [images(len(example.source), seed=sum(example.source)).data[0] for example in examples]
     source, keep = pad_images(pixels)
     return replace(batch, source=source, source_keep=keep)
 
 
 def entry_keep(model: Model, batch: Batch) -> Tensor:
-    """Which entries of each source may be read: (B, S)."""
+    """Return the keep mask of the encoder outputs: (B, S)."""
     with torch.no_grad():
         encoded = model.encoder(batch)
     return torch.ones(encoded.outputs.shape[:2], dtype=torch.bool) if encoded.keep is None else encoded.keep
 
 
 def entries(batch: Batch) -> list[int]:
-    """How many entries each sentence has."""
+    """Return the number of entries of each sentence."""
     B, S = batch.data.shape[:2]
     return [S] * B if batch.keep is None else batch.keep.sum(1).tolist()
 
 
 def data_keep(batch: Batch) -> Tensor:
-    """What of the data is real, in its own shape: (B, S) or (B, 1, Y, X)."""
+    """Return the keep mask in the shape of the data: (B, S) or (B, 1, Y, X)."""
     B, shape = len(batch.data), (batch.data.shape[1:2] if batch.data.dim() == 2 else (1, *batch.data.shape[2:]))
     return torch.ones(B, *shape, dtype=torch.bool) if batch.keep is None else batch.keep.view(B, *shape)
 
 
 def alone(batch: Batch, row: int) -> Batch:
-    """One source of a batch, without its padding."""
-    kept = data_keep(batch)[row]
+    """Return one source of a batch, without its padding."""
+    keep = data_keep(batch)[row]
     if batch.data.dim() == 2:
-        return Batch(batch.data[row : row + 1, : int(kept.sum())])
-    return Batch(batch.data[row : row + 1, :, : int(kept[0].any(1).sum()), : int(kept[0].any(0).sum())])
+        return Batch(batch.data[row : row + 1, : int(keep.sum())])
+    return Batch(batch.data[row : row + 1, :, : int(keep[0].any(1).sum()), : int(keep[0].any(0).sum())])
 
 
 def select_rows(batch: Batch, rows: Sequence[int]) -> Batch:
-    """Some sources of a batch, with no more padding than they need."""
-    ones = [alone(batch, row).data[0] for row in rows]
-    return Batch(*(pad([one.tolist() for one in ones]) if batch.data.dim() == 2 else pad_images(ones)))
+    """Return these sources of a batch, with no more padding than they need."""
+    unpadded = [alone(batch, row).data[0] for row in rows]
+    return Batch(*(pad([data.tolist() for data in unpadded]) if batch.data.dim() == 2 else pad_images(unpadded)))
 
 
 def padded(batch: Batch, more: int) -> Batch:
-    """The same sources with more padding."""
+    """Return the same sources with more padding."""
     sides = (0, more) if batch.data.dim() == 2 else (0, more, 0, more)
     return Batch(F.pad(batch.data, sides), F.pad(data_keep(batch), sides, value=False).flatten(1))
 
 
 def with_noise_in_padding(batch: Batch) -> Batch:
-    """The same sources with something else where nothing may be read."""
+    """Return the same sources with random values in the padding."""
     text = batch.data.dim() == 2
-    other = torch.randint(0, EOS + 9, batch.data.shape) if text else torch.rand(batch.data.shape)
-    return Batch(torch.where(data_keep(batch), batch.data, other), batch.keep)
+    noise = torch.randint(0, EOS + 9, batch.data.shape) if text else torch.rand(batch.data.shape)
+    return Batch(torch.where(data_keep(batch), batch.data, noise), batch.keep)
 
 
 def repeated(batch: Batch, times: int) -> Batch:
-    """One source so many times."""
+    """Return one source, repeated."""
     return Batch(batch.data.expand(times, *batch.data.shape[1:]))
 
 
 def beam_rows(rows: int, beams: int) -> Tensor:
-    """The rows that give each sentence so many hypotheses."""
+    """Return the row indices that give each sentence `beams` hypotheses."""
     return torch.arange(rows).repeat_interleave(beams)
 
 
 def tensors_of(value: State | Source) -> list[Tensor]:
-    """Every tensor in a state or a source."""
+    """Return every tensor of a state or a source."""
     memories: Iterable[Any] = value.memories.values() if isinstance(value, State) else value.memories
     own = [value.position, *value.tensors.values()] if isinstance(value, State) else [value.summary]
     parts = [part for memory in memories for part in (memory.keys, memory.values, memory.keep)]

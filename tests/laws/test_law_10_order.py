@@ -15,16 +15,16 @@ BATCH = sentences(7, 3, 5)
 
 
 def orders() -> torch.Tensor:
-    """A random order of each sentence's own entries; padding stays behind."""
+    """Return a random order of each sentence's own entries; padding stays at the end."""
     assert BATCH.keep is not None
-    chance = torch.rand(BATCH.data.shape).masked_fill(~BATCH.keep, 2)
-    return chance.argsort(dim=1, stable=True)
+    sort_keys = torch.rand(BATCH.data.shape).masked_fill(~BATCH.keep, 2)
+    return sort_keys.argsort(dim=1, stable=True)
 
 
 def encoders(positions: bool) -> list[Settings]:
-    some = variants(TransformerEncoderSettings)
+    settings = variants(TransformerEncoderSettings)
     kinds = ("sinusoidal", "learned") if positions else ("none",)
-    return [s.with_values(positions=kinds[i % len(kinds)], window=None) for i, s in enumerate(some)]
+    return [s.with_values(positions=kinds[i % len(kinds)], window=None) for i, s in enumerate(settings)]
 
 
 @torch.no_grad()
@@ -38,15 +38,15 @@ def test_reordered_input_gives_the_same_outputs_reordered_unless_there_are_posit
     for encoder in encoders(positions):
         model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
         shuffled = Batch(BATCH.data.gather(1, order), BATCH.keep)
-        plain, moved = model.encoder(BATCH), model.encoder(shuffled)
+        plain, reordered = model.encoder(BATCH), model.encoder(shuffled)
         assert BATCH.keep is not None
-        wanted = plain.outputs.gather(1, order[:, :, None].expand_as(plain.outputs))[BATCH.keep]
-        found = moved.outputs[BATCH.keep]
-        assert torch.allclose(found, wanted, rtol=0, atol=1e-4) != positions
-        assert torch.allclose(moved.summary, plain.summary, rtol=0, atol=1e-4) != positions
+        expected = plain.outputs.gather(1, order[:, :, None].expand_as(plain.outputs))[BATCH.keep]
+        actual = reordered.outputs[BATCH.keep]
+        assert torch.allclose(actual, expected, rtol=0, atol=1e-4) != positions
+        assert torch.allclose(reordered.summary, plain.summary, rtol=0, atol=1e-4) != positions
         target = targets(3, 4)
         same = torch.allclose(model(shuffled, target), model(BATCH, target), rtol=0, atol=1e-4)
-        assert same != positions, "what is decoded does not depend on the order of what is read"
+        assert same != positions, "decoding does not depend on the order of the source"
 
 
 @torch.no_grad()
@@ -61,16 +61,16 @@ def test_reordered_patches_give_the_same_outputs_reordered_unless_there_are_posi
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
     patches, order = torch.rand(3, 6, 3, 4, 4), torch.stack([torch.randperm(6) for _ in range(3)])
 
-    def image(some: torch.Tensor) -> Batch:
-        """Six patches a image, in two rows of three."""
-        return Batch(some.view(3, 2, 3, 3, 4, 4).permute(0, 3, 1, 4, 2, 5).reshape(3, 3, 8, 12))
+    def image(patches: torch.Tensor) -> Batch:
+        """Return images of six patches each, in two rows of three."""
+        return Batch(patches.view(3, 2, 3, 3, 4, 4).permute(0, 3, 1, 4, 2, 5).reshape(3, 3, 8, 12))
 
     plain, shuffled = image(patches), image(patches.gather(1, order[:, :, None, None, None].expand_as(patches)))
-    one, other = model.encoder(plain), model.encoder(shuffled)
-    wanted = one.outputs.gather(1, order[:, :, None].expand_as(one.outputs))
-    assert one.grid == other.grid == (2, 3)
-    assert torch.allclose(other.outputs, wanted, rtol=0, atol=1e-4) == (positions == "none")
-    assert torch.allclose(other.summary, one.summary, rtol=0, atol=1e-4) == (positions == "none")
+    original, reordered = model.encoder(plain), model.encoder(shuffled)
+    expected = original.outputs.gather(1, order[:, :, None].expand_as(original.outputs))
+    assert original.grid == reordered.grid == (2, 3)
+    assert torch.allclose(reordered.outputs, expected, rtol=0, atol=1e-4) == (positions == "none")
+    assert torch.allclose(reordered.summary, original.summary, rtol=0, atol=1e-4) == (positions == "none")
     target = targets(3, 4)
     same = torch.allclose(model(shuffled, target), model(plain, target), rtol=0, atol=1e-4)
-    assert same == (positions == "none"), "what is decoded does not depend on the order of what is read"
+    assert same == (positions == "none"), "decoding does not depend on the order of the source"

@@ -1,4 +1,4 @@
-"""Law 2 for whole models: padding changes nothing, whatever it holds."""
+"""Law 2 for whole models: padding changes nothing, whatever values it holds."""
 
 import pytest
 import torch
@@ -9,34 +9,34 @@ from regard.models import ModelSettings
 
 
 @pytest.mark.parametrize("settings", pairs())
-def test_other_pieces_in_the_padding_change_nothing(settings: ModelSettings) -> None:
+def test_values_in_the_padding_change_nothing(settings: ModelSettings) -> None:
     model, batch, target = make(settings), sources(settings, 7, 2, 5, 1), targets(4, 5)
-    other = with_noise_in_padding(batch)
-    assert not torch.equal(other.data, batch.data)
-    one, same = model.encoder(batch), model.encoder(other)
-    torch.testing.assert_close(one.outputs[one.keep], same.outputs[one.keep], rtol=0, atol=1e-5)
-    torch.testing.assert_close(one.summary, same.summary, rtol=0, atol=1e-5)
-    torch.testing.assert_close(model(batch, target), model(other, target), rtol=0, atol=1e-5)
+    noisy = with_noise_in_padding(batch)
+    assert not torch.equal(noisy.data, batch.data)
+    encoded, noisy_encoded = model.encoder(batch), model.encoder(noisy)
+    torch.testing.assert_close(encoded.outputs[encoded.keep], noisy_encoded.outputs[encoded.keep], rtol=0, atol=1e-5)
+    torch.testing.assert_close(encoded.summary, noisy_encoded.summary, rtol=0, atol=1e-5)
+    torch.testing.assert_close(model(batch, target), model(noisy, target), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("settings", pairs(1))
-def test_hidden_encoder_outputs_change_nothing_even_if_they_are_no_numbers(settings: ModelSettings) -> None:
+def test_masked_encoder_outputs_change_nothing_even_if_they_are_nan(settings: ModelSettings) -> None:
     model, batch, target = make(settings), sources(settings, 7, 2, 5, 1), targets(4, 5)
     encoded = model.encoder(batch)
     assert not bool(encoded.keep.all())
-    wanted, _ = model.step(target, *reversed(_ready(model, encoded)))
+    expected, _ = model.step(target, *reversed(_begin(model, encoded)))
     encoded.outputs.data.masked_fill_(~encoded.keep[:, :, None], float("nan"))
-    found, _ = model.step(target, *reversed(_ready(model, encoded)))
-    assert torch.equal(found, wanted)
+    actual, _ = model.step(target, *reversed(_begin(model, encoded)))
+    assert torch.equal(actual, expected)
 
 
-def _ready(model, encoded):  # type: ignore[no-untyped-def]
+def _begin(model, encoded):  # type: ignore[no-untyped-def]
     source = model.decoder.prepare(encoded)
     return source, model.begin(source)
 
 
 @pytest.mark.parametrize("settings", pairs(reads=["text"]))
-def test_padding_gets_no_gradient_and_no_piece_but_the_padding_is_without(settings: ModelSettings) -> None:
+def test_padding_gets_no_gradient_and_every_token_does(settings: ModelSettings) -> None:
     model, target = make(settings), targets(3, 5)
     batch = sentences(6, 2, 4)
     features = model(batch, target)
@@ -45,12 +45,12 @@ def test_padding_gets_no_gradient_and_no_piece_but_the_padding_is_without(settin
     assert gradient is not None
     assert bool(gradient.isfinite().all())
     assert float(gradient[PAD].abs().max()) == 0
-    read = {piece for row in range(3) for piece in alone(batch, row).data[0].tolist()}
-    assert all(float(gradient[piece].abs().max()) > 0 for piece in read)
+    tokens = {token for row in range(3) for token in alone(batch, row).data[0].tolist()}
+    assert all(float(gradient[token].abs().max()) > 0 for token in tokens)
 
 
 @pytest.mark.parametrize("settings", pairs(reads=["images"]))
-def test_what_is_no_image_gets_no_gradient_and_no_image_is_without(settings: ModelSettings) -> None:
+def test_padding_gets_no_gradient_and_every_image_does(settings: ModelSettings) -> None:
     model, target, batch = make(settings), targets(3, 5), sources(settings, 6, 2, 4)
     pixels = batch.data.requires_grad_()
     features = model(batch, target)
@@ -61,13 +61,13 @@ def test_what_is_no_image_gets_no_gradient_and_no_image_is_without(settings: Mod
 
 
 @pytest.mark.parametrize("settings", pairs(1))
-def test_what_comes_later_in_the_target_changes_nothing_before(settings: ModelSettings) -> None:
+def test_later_target_tokens_change_no_earlier_output(settings: ModelSettings) -> None:
     model, batch = make(settings), sources(settings, 6, 2, 4)
-    one, other = targets(3, 6), targets(3, 6, seed=9)
-    other[:, :4] = one[:, :4]
-    torch.testing.assert_close(model(batch, one)[:, :4], model(batch, other)[:, :4], rtol=0, atol=1e-5)
-    assert not torch.allclose(model(batch, one)[:, 4:], model(batch, other)[:, 4:], atol=1e-2)
+    first, second = targets(3, 6), targets(3, 6, seed=9)
+    second[:, :4] = first[:, :4]
+    torch.testing.assert_close(model(batch, first)[:, :4], model(batch, second)[:, :4], rtol=0, atol=1e-5)
+    assert not torch.allclose(model(batch, first)[:, 4:], model(batch, second)[:, 4:], atol=1e-2)
 
 
-def test_lengths_are_what_was_asked_for() -> None:
+def test_sentences_have_the_given_lengths() -> None:
     assert entries(sentences(7, 2, 5, 1)) == [7, 2, 5, 1]

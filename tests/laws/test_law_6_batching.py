@@ -1,4 +1,4 @@
-"""Law 6: a sentence alone equals the same sentence in any batch, padding and order, when others join or leave."""
+"""Law 6: a sentence alone equals itself in any batch, padding and order, and while other sentences join or leave."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ def reordered(batch: Batch, order: list[int]) -> Batch:
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
-def test_teacher_forced_alone_in_a_batch_with_more_padding_and_in_another_order(settings: ModelSettings) -> None:
-    model, target, order, given = make(settings), targets(6, 5), [3, 0, 5, 2, 1, 4], sources(settings, *LENGTHS)
-    wanted = torch.cat([model(alone(given, row), target[row : row + 1]) for row in range(6)])
-    for batch in (given, padded(given, 4)):
-        torch.testing.assert_close(model(batch, target), wanted, rtol=0, atol=1e-4)
-        torch.testing.assert_close(model(reordered(batch, order), target[order]), wanted[order], rtol=0, atol=1e-4)
-    whole = padded(alone(given, 2), 0)
+def test_teacher_forcing_alone_equals_any_batch_padding_and_order(settings: ModelSettings) -> None:
+    model, target, order, original = make(settings), targets(6, 5), [3, 0, 5, 2, 1, 4], sources(settings, *LENGTHS)
+    expected = torch.cat([model(alone(original, row), target[row : row + 1]) for row in range(6)])
+    for batch in (original, padded(original, 4)):
+        torch.testing.assert_close(model(batch, target), expected, rtol=0, atol=1e-4)
+        torch.testing.assert_close(model(reordered(batch, order), target[order]), expected[order], rtol=0, atol=1e-4)
+    whole = padded(alone(original, 2), 0)
     assert whole.keep is not None
-    assert bool(whole.keep.all()), "a mask that hides nothing is as good as none"
-    torch.testing.assert_close(model(whole, target[2:3]), wanted[2:3], rtol=0, atol=1e-4)
+    assert bool(whole.keep.all()), "a mask that hides nothing equals no mask"
+    torch.testing.assert_close(model(whole, target[2:3]), expected[2:3], rtol=0, atol=1e-4)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
-def test_what_the_encoder_says_of_a_sentence_is_the_same_in_company(settings: ModelSettings) -> None:
+def test_encoder_outputs_alone_equal_those_in_a_batch(settings: ModelSettings) -> None:
     model, batch = make(settings), sources(settings, *LENGTHS)
     encoded = model.encoder(padded(batch, 3))
     assert encoded.outputs.shape == (*encoded.keep.shape, model.encoder.sizes.size)
     assert encoded.embedded.shape == (*encoded.keep.shape, model.encoder.sizes.embedding)
     assert encoded.summary.shape == (6, model.encoder.sizes.summary_rows, model.encoder.sizes.size)
-    for row, kept in enumerate(encoded.keep):
-        wanted = model.encoder(alone(batch, row))
-        torch.testing.assert_close(encoded.outputs[row, kept], wanted.outputs[0], rtol=0, atol=1e-4)
-        torch.testing.assert_close(encoded.embedded[row, kept], wanted.embedded[0], rtol=0, atol=1e-4)
-        torch.testing.assert_close(encoded.summary[row : row + 1], wanted.summary, rtol=0, atol=1e-4)
+    for row, keep in enumerate(encoded.keep):
+        expected = model.encoder(alone(batch, row))
+        torch.testing.assert_close(encoded.outputs[row, keep], expected.outputs[0], rtol=0, atol=1e-4)
+        torch.testing.assert_close(encoded.embedded[row, keep], expected.embedded[0], rtol=0, atol=1e-4)
+        torch.testing.assert_close(encoded.summary[row : row + 1], expected.summary, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("settings", pairs(2))
 @pytest.mark.parametrize("width", [1, 4])
-def test_searched_alone_in_a_batch_with_more_padding_and_in_another_order(settings: ModelSettings, width: int) -> None:
-    order, penalty, given = [3, 0, 5, 2, 1, 4], LengthPenalty(0.6), sources(settings, *LENGTHS)
+def test_search_alone_equals_any_batch_padding_and_order(settings: ModelSettings, width: int) -> None:
+    order, penalty, original = [3, 0, 5, 2, 1, 4], LengthPenalty(0.6), sources(settings, *LENGTHS)
 
-    def look(model: Model, batch: Batch, longest: torch.Tensor) -> list[list[Hypothesis]]:
+    def search(model: Model, batch: Batch, longest: torch.Tensor) -> list[list[Hypothesis]]:
         source = model.encode(batch)
         if width == 1:
             return [[h] for h in greedy(model, source, longest, penalty)]
@@ -64,57 +64,57 @@ def test_searched_alone_in_a_batch_with_more_padding_and_in_another_order(settin
 
     for seed, ends in enumerate((0.02, 0.2)):
         model = make(settings, seed, ends)
-        wanted = [look(model, alone(given, row), LONGEST[row : row + 1])[0] for row in range(6)]
-        same(look(model, given, LONGEST), wanted)
-        same(look(model, padded(given, 4), LONGEST), wanted)
-        same(look(model, reordered(given, order), LONGEST[order]), [wanted[row] for row in order])
+        expected = [search(model, alone(original, row), LONGEST[row : row + 1])[0] for row in range(6)]
+        assert_same(search(model, original, LONGEST), expected)
+        assert_same(search(model, padded(original, 4), LONGEST), expected)
+        assert_same(search(model, reordered(original, order), LONGEST[order]), [expected[row] for row in order])
 
 
-def same(found: list[list[Hypothesis]], wanted: list[list[Hypothesis]]) -> None:
-    assert [[h.ids for h in some] for some in found] == [[h.ids for h in some] for some in wanted]
-    for some, others in zip(found, wanted, strict=True):
-        assert [h.score for h in some] == pytest.approx([h.score for h in others], abs=1e-4)
+def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+    assert [[h.ids for h in row] for row in actual] == [[h.ids for h in row] for row in expected]
+    for hypotheses, references in zip(actual, expected, strict=True):
+        assert [h.score for h in hypotheses] == pytest.approx([h.score for h in references], abs=1e-4)
 
 
-# --- others join and leave
+# --- sentences join and leave
 
 
 T = 12
 
 
 @dataclass
-class Company:
-    """Sentences that are decoded together, each from its own beginning, and what each would be told alone."""
+class RunningBatch:
+    """Sentences that are decoded together, each begun at its own time, and the features of each alone."""
 
     model: Model
-    given: Batch
+    batch: Batch
     beams: int
-    target: torch.Tensor  # (6·K, T) what each hypothesis of each sentence writes
-    wanted: torch.Tensor  # (6·K, T, D) what it is told
+    target: torch.Tensor  # (6·K, T) targets of each hypothesis of each sentence
+    expected: torch.Tensor  # (6·K, T, D) their features, decoded alone
     members: list[int] = field(default_factory=list)
-    done: list[int] = field(default_factory=list)  # pieces each member has taken in
+    done: list[int] = field(default_factory=list)  # tokens that each member has decoded
     state: State | None = None
     source: Source | None = None
     checked: int = 0
     lengths: set[tuple[int, ...]] = field(default_factory=set)
 
     @classmethod
-    def of(cls, settings: ModelSettings, beams: int) -> Company:
-        model, given = make(settings), sources(settings, *LENGTHS)
-        target, told = targets(6 * beams, T), []
+    def of(cls, settings: ModelSettings, beams: int) -> RunningBatch:
+        model, batch = make(settings), sources(settings, *LENGTHS)
+        target, features = targets(6 * beams, T), []
         for row, own in enumerate(target.split(beams)):
-            told.append(model(repeated(alone(given, row), beams), own))
-        return cls(model, given, beams, target, torch.cat(told))
+            features.append(model(repeated(alone(batch, row), beams), own))
+        return cls(model, batch, beams, target, torch.cat(features))
 
     def join(self, sentences: list[int]) -> None:
-        source = self.model.encode(select_rows(self.given, sentences))
+        source = self.model.encode(select_rows(self.batch, sentences))
         state = self.model.begin(source).select(beam_rows(len(sentences), self.beams))
         self.source = source if self.source is None else self.source.join(source)
         self.state = state if self.state is None else self.state.join(state)
         self.members, self.done = self.members + sentences, self.done + [0] * len(sentences)
 
-    def merge(self, other: Company) -> None:
-        """Two companies in the middle of their work become one."""
+    def merge(self, other: RunningBatch) -> None:
+        """Take over the sentences of another running batch."""
         assert self.state is not None
         assert self.source is not None
         assert other.state is not None
@@ -122,24 +122,24 @@ class Company:
         self.state, self.source = self.state.join(other.state), self.source.join(other.source)
         self.members, self.done = self.members + other.members, self.done + other.done
 
-    def select(self, places: list[int]) -> None:
-        """Who stays, and in which order."""
+    def select(self, indices: list[int]) -> None:
+        """Keep these members, in this order."""
         assert self.state is not None
         assert self.source is not None
-        self.state = self.state.select(self._rows(places))
-        self.source = self.source.select(torch.tensor(places))
-        self.members, self.done = [self.members[i] for i in places], [self.done[i] for i in places]
+        self.state = self.state.select(self._rows(indices))
+        self.source = self.source.select(torch.tensor(indices))
+        self.members, self.done = [self.members[i] for i in indices], [self.done[i] for i in indices]
 
     def step(self, portion: int) -> None:
         assert self.state is not None
         assert self.source is not None
         rows = self._rows(self.members)
-        places = torch.tensor(self.done).repeat_interleave(self.beams)[:, None] + torch.arange(portion)  # (N, T)
-        assert self.state.position.tolist() == places[:, 0].tolist()
-        found, self.state = self.model.step(self.target[rows[:, None], places], self.state, self.source)
-        torch.testing.assert_close(found, self.wanted[rows[:, None], places], rtol=0, atol=1e-4)
+        positions = torch.tensor(self.done).repeat_interleave(self.beams)[:, None] + torch.arange(portion)  # (N, T)
+        assert self.state.position.tolist() == positions[:, 0].tolist()
+        features, self.state = self.model.step(self.target[rows[:, None], positions], self.state, self.source)
+        torch.testing.assert_close(features, self.expected[rows[:, None], positions], rtol=0, atol=1e-4)
         self.done = [n + portion for n in self.done]
-        self.checked += found.shape[0] * portion
+        self.checked += features.shape[0] * portion
         self.lengths.add(tuple(self.done))
 
     def _rows(self, sentences: list[int]) -> torch.Tensor:
@@ -150,62 +150,62 @@ class Company:
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
 @pytest.mark.parametrize("beams", [1, 3])
-def test_others_join_and_leave_in_the_middle(settings: ModelSettings, beams: int) -> None:
-    company = Company.of(settings, beams)
-    company.join([0])
-    company.step(3)
-    company.join([1, 2])  # a longer source and a shorter one, with less behind them
-    company.step(1)
-    company.step(2)
-    company.select([2, 0])  # one leaves, two change places
-    company.step(1)
-    company.join([3])
-    company.join([1])  # the one who left comes again
-    company.step(2)
-    company.step(1)
-    company.select([3, 2])  # the two with the longest past leave
-    company.step(4)
-    assert company.checked == beams * (3 + 3 + 6 + 2 + 8 + 4 + 8)
+def test_sentences_join_and_leave_a_running_batch(settings: ModelSettings, beams: int) -> None:
+    running = RunningBatch.of(settings, beams)
+    running.join([0])
+    running.step(3)
+    running.join([1, 2])  # a longer source and a shorter one, which begin later
+    running.step(1)
+    running.step(2)
+    running.select([2, 0])  # one leaves, two swap positions
+    running.step(1)
+    running.join([3])
+    running.join([1])  # the one that left joins again
+    running.step(2)
+    running.step(1)
+    running.select([3, 2])  # the two with the longest prefixes leave
+    running.step(4)
+    assert running.checked == beams * (3 + 3 + 6 + 2 + 8 + 4 + 8)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs(2))
-def test_two_companies_become_one_in_the_middle(settings: ModelSettings) -> None:
-    alone_told = Company.of(settings, 2)
+def test_two_running_batches_merge(settings: ModelSettings) -> None:
+    initial = RunningBatch.of(settings, 2)
     for sizes in ((1, 5), (5, 1), (3, 3)):
-        one, other = (replace(alone_told, lengths=set()) for _ in range(2))
-        one.join([2, 1])
-        one.step(sizes[0])
-        other.join([4, 0, 3])
-        other.step(sizes[1])
-        one.merge(other)
-        one.step(1)
-        one.step(3)
-        one.select([4, 1, 2])
-        one.step(2)
+        first, second = (replace(initial, lengths=set()) for _ in range(2))
+        first.join([2, 1])
+        first.step(sizes[0])
+        second.join([4, 0, 3])
+        second.step(sizes[1])
+        first.merge(second)
+        first.step(1)
+        first.step(3)
+        first.select([4, 1, 2])
+        first.step(2)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs(1))
 @pytest.mark.parametrize("beams", [1, 2])
-def test_any_order_of_joining_and_leaving(settings: ModelSettings, beams: int) -> None:
-    company, chance = Company.of(settings, beams), random.Random(3)
+def test_sentences_join_and_leave_in_any_order(settings: ModelSettings, beams: int) -> None:
+    running, rng = RunningBatch.of(settings, beams), random.Random(3)
     for _ in range(60):
-        free = [row for row in range(6) if row not in company.members]
-        staying = [i for i, done in enumerate(company.done) if done < T]
-        if free and (not staying or chance.random() < 0.4):
-            company.join(chance.sample(free, chance.randint(1, len(free))))
-        elif staying and (len(staying) < len(company.members) or chance.random() < 0.3):
-            company.select(chance.sample(staying, chance.randint(1, len(staying))))
-        elif company.members:
-            company.step(chance.randint(1, T - max(company.done)))
-    assert any(len(set(done)) > 2 for done in company.lengths), "many pasts of different lengths at once"
-    assert company.checked > 50
+        free = [row for row in range(6) if row not in running.members]
+        staying = [i for i, done in enumerate(running.done) if done < T]
+        if free and (not staying or rng.random() < 0.4):
+            running.join(rng.sample(free, rng.randint(1, len(free))))
+        elif staying and (len(staying) < len(running.members) or rng.random() < 0.3):
+            running.select(rng.sample(staying, rng.randint(1, len(staying))))
+        elif running.members:
+            running.step(rng.randint(1, T - max(running.done)))
+    assert any(len(set(done)) > 2 for done in running.lengths), "prefixes of more than two lengths at once"
+    assert running.checked > 50
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs(1))
-def test_joining_and_leaving_change_nothing_that_was_there(settings: ModelSettings) -> None:
+def test_joining_and_leaving_change_no_existing_tensor(settings: ModelSettings) -> None:
     model, batch, parts = make(settings), sources(settings, *LENGTHS), []
     for row in (0, 3):
         source = model.encode(alone(batch, row))
@@ -217,7 +217,7 @@ def test_joining_and_leaving_change_nothing_that_was_there(settings: ModelSettin
     model.step(targets(2, 2), joined, joined_source)
     joined.select(torch.tensor([1]))
     after = [tensor for value in values for tensor in tensors_of(value)]
-    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+    assert all(torch.equal(copy, tensor) for copy, tensor in zip(before, after, strict=True))
     back = [tensor for value in (source, other_source) for tensor in (value.summary,)]
     assert torch.equal(joined_source.summary, torch.cat(back))
     assert joined.position.tolist() == [3, 6]

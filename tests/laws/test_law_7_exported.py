@@ -1,4 +1,4 @@
-"""Law 7, its last part: what was exported says what the model says."""
+"""Law 7, last part: an exported model gives the outputs of the model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from laws.models import SOURCE_PIECES, TARGET_PIECES, label, make, sentences, targets, variants
+from laws.models import SOURCE_VOCABULARY, TARGET_VOCABULARY, label, make, sentences, targets, variants
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from regard.model_folder import FolderSettings, ModelFolder
@@ -21,7 +21,7 @@ pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 from regard.engine.ctranslate2 import NOTES, CTranslate2
 from regard.interchange.ctranslate2 import POSITIONS, write
 
-KNOWN: list[dict[str, Any]] = [  # of what a Transformer can be, what CTranslate2 knows
+SUPPORTED: list[dict[str, Any]] = [  # Transformer settings that CTranslate2 supports
     {},
     {"layers": 1, "norm": "post", "activation": "relu"},
     {"positions": "none", "scale_embedding": False},
@@ -31,9 +31,9 @@ KNOWN: list[dict[str, Any]] = [  # of what a Transformer can be, what CTranslate
 ]
 SIDES = [
     tuple(
-        variants(kind, 1)[0].with_values(**known) for kind in (TransformerEncoderSettings, TransformerDecoderSettings)
+        variants(kind, 1)[0].with_values(**values) for kind in (TransformerEncoderSettings, TransformerDecoderSettings)
     )
-    for known in KNOWN
+    for values in SUPPORTED
 ]
 MODELS = [
     pytest.param(ModelSettings(encoder=e, decoder=d, share=share), id=f"{label(e)}+{label(d)}+{share}")
@@ -43,7 +43,7 @@ MODELS = [
 
 
 class Numbered(Vocabulary):
-    """As many tokens as a model wants, with nothing in them."""
+    """Vocabulary of any size, with numbers as tokens."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -62,17 +62,17 @@ class Unsaved(Tokenizer):
 
 
 def exported(
-    settings: ModelSettings, path: Path, ends: float = 0.1, forbidden: float = 1e4
+    settings: ModelSettings, path: Path, ends: float = 0.1, penalty: float = 1e4
 ) -> tuple[ModelFolder, CTranslate2]:
-    """A random model and its export. What is never written is so unlikely that forbidding it changes nothing."""
+    """Return a random model and its export; suppressed tokens are so unlikely that suppressing them changes nothing."""
     model = make(settings, seed=3)
     with torch.no_grad():
-        model.decoder.output.bias[[PAD, UNK, BOS]] -= forbidden
-        batch = sentences(*range(1, 9), pieces=TARGET_PIECES)
+        model.decoder.output.bias[[PAD, UNK, BOS]] -= penalty
+        batch = sentences(*range(1, 9), vocabulary=TARGET_VOCABULARY)
         logits = model.project(model(batch, targets(8, 8)))[..., EOS:]
         model.decoder.output.bias[EOS] += (logits[..., 1:].amax(-1) - logits[..., 0]).quantile(ends)
     joint = settings.share == "all"
-    source, target = Numbered(TARGET_PIECES if joint else SOURCE_PIECES), Numbered(TARGET_PIECES)
+    source, target = Numbered(TARGET_VOCABULARY if joint else SOURCE_VOCABULARY), Numbered(TARGET_VOCABULARY)
     tokenizer = Unsaved(target if joint else source, target, TokenizerSettings(joint=joint))
     folder = ModelFolder(
         FolderSettings(model=settings, tokenizer=tokenizer.settings, search=SearchSettings()), tokenizer, model
@@ -87,87 +87,87 @@ def exported(
 
 
 def both(
-    folder: ModelFolder, other: CTranslate2, batch: Batch, settings: SearchSettings
+    folder: ModelFolder, engine: CTranslate2, batch: Batch, settings: SearchSettings
 ) -> list[tuple[list[Hypothesis], list[Hypothesis]]]:
-    """What our search and the other engine find for each sentence."""
+    """Return the hypotheses of our search and of CTranslate2 for each sentence."""
     B, S = batch.data.shape
     lengths = [S] * B if batch.keep is None else batch.keep.sum(1).tolist()
     with torch.inference_mode():
         source = folder.model.encode(batch)
     ours = search(folder.model, source, lengths, settings)
-    theirs = other.search([row[:n] for row, n in zip(batch.data.tolist(), lengths, strict=True)], settings)
+    theirs = engine.search([row[:n] for row, n in zip(batch.data.tolist(), lengths, strict=True)], settings)
     return list(zip(ours, theirs, strict=True))
 
 
 @pytest.mark.parametrize("settings", MODELS)
-def test_ctranslate2_finds_what_our_search_finds(settings: ModelSettings, tmp_path: Path) -> None:
+def test_ctranslate2_equals_our_search(settings: ModelSettings, tmp_path: Path) -> None:
     assert ctranslate2_obstacles(settings) == []
-    seen = set()
+    winners = set()
     for ends in (0.0, 0.2):
-        folder, other = exported(settings, tmp_path, ends=ends)
-        batch = sentences(*range(2, 14), seed=4, pieces=len(folder.tokenizer.source))
-        for beam, penalty in ((1, 1.0), (4, 1.0), (4, 0.0), (3, 0.6)):
-            wanted = SearchSettings(beam=beam, length_penalty=penalty, max_ratio=1.0, max_extra=6)
-            found = both(folder, other, batch, wanted)
-            seen |= {ours[0].ids for ours, _ in found}
-            same = [ours[0].ids == theirs[0].ids for ours, theirs in found]
-            assert sum(same) >= len(same) - (beam > 1), "at most one is pruned otherwise, by a beam"
-            for (ours, theirs), equal in zip(found, same, strict=True):
+        folder, engine = exported(settings, tmp_path, ends=ends)
+        batch = sentences(*range(2, 14), seed=4, vocabulary=len(folder.tokenizer.source))
+        for beam, length_penalty in ((1, 1.0), (4, 1.0), (4, 0.0), (3, 0.6)):
+            search_settings = SearchSettings(beam=beam, length_penalty=length_penalty, max_ratio=1.0, max_extra=6)
+            results = both(folder, engine, batch, search_settings)
+            winners |= {ours[0].ids for ours, _ in results}
+            same = [ours[0].ids == theirs[0].ids for ours, theirs in results]
+            assert sum(same) >= len(same) - (beam > 1), "at most one differs, by the pruning of a beam"
+            for (ours, theirs), equal in zip(results, same, strict=True):
                 assert 1 <= len(theirs) <= beam
                 assert theirs == sorted(theirs, key=lambda h: -h.score)
                 if equal:  # without AVX-512 the activations of CTranslate2 are a little less exact
                     assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=2e-4)
                     assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-4, rel=2e-4)
-    assert len(seen) > 6, "the winners differ"
-    assert len({len(ids) for ids in seen}) > 2, "some leave early"
+    assert len(winners) > 6, "the winners differ"
+    assert len({len(ids) for ids in winners}) > 2, "the lengths differ"
 
 
 def test_each_sentence_ends_at_its_own_longest(tmp_path: Path) -> None:
-    folder, other = exported(MODELS[1].values[0], tmp_path)
+    folder, engine = exported(MODELS[1].values[0], tmp_path)
     with torch.no_grad():
-        folder.model.decoder.output.bias[EOS] = -30.0  # nothing ends of itself
+        folder.model.decoder.output.bias[EOS] = -30.0  # no hypothesis ends by itself
     write(folder, tmp_path, "float32")
-    other = CTranslate2(tmp_path, threads=1)
+    engine = CTranslate2(tmp_path, threads=1)
     batch = sentences(2, 9, 5, seed=4)
     for beam in (1, 3):
         settings = SearchSettings(beam=beam, max_ratio=1.0, max_extra=3)
-        for n, (ours, theirs) in zip((2, 9, 5), both(folder, other, batch, settings), strict=True):
+        for n, (ours, theirs) in zip((2, 9, 5), both(folder, engine, batch, settings), strict=True):
             assert len(ours[0].ids) == len(theirs[0].ids) == n + 2
             assert ours[0].ids == theirs[0].ids
             assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=1e-4)
 
 
-def test_what_is_never_written_is_not_written_and_probabilities_stay_those_of_the_whole_vocabulary(
+def test_suppressed_tokens_are_not_generated_and_probabilities_are_over_the_whole_vocabulary(
     tmp_path: Path,
 ) -> None:
-    folder, other = exported(MODELS[0].values[0], tmp_path, forbidden=-2.0)
+    folder, engine = exported(MODELS[0].values[0], tmp_path, penalty=-2.0)
     batch = sentences(*range(2, 14), seed=4)
-    for ours, theirs in both(folder, other, batch, SearchSettings(beam=1, max_ratio=1.0, max_extra=6)):
+    for ours, theirs in both(folder, engine, batch, SearchSettings(beam=1, max_ratio=1.0, max_extra=6)):
         assert not {PAD, UNK, BOS} & {*theirs[0].ids}
         assert ours[0].ids == theirs[0].ids
         assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=1e-4)
 
 
-def test_whoever_opens_an_export_keeps_the_threads_of_pytorch(tmp_path: Path) -> None:
+def test_opening_an_export_keeps_the_threads_of_pytorch(tmp_path: Path) -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        folder, other = exported(MODELS[0].values[0], tmp_path)
+        folder, engine = exported(MODELS[0].values[0], tmp_path)
         assert torch.get_num_threads() == 2
-        both(folder, other, sentences(3, 4), SearchSettings(beam=1))
+        both(folder, engine, sentences(3, 4), SearchSettings(beam=1))
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
 
 
 @pytest.mark.slow
-def test_a_base_model_too(tmp_path: Path) -> None:
+def test_ctranslate2_equals_our_search_for_a_base_model(tmp_path: Path) -> None:
     side = {"kind": "transformer", "layers": 6, "size": 512, "heads": 8, "feedforward": 2048, "dropout": 0.0}
     settings = ModelSettings.parse({"encoder": side, "decoder": side, "share": "target"}, "test")
-    folder, other = exported(settings, tmp_path)
+    folder, engine = exported(settings, tmp_path)
     batch = sentences(*range(2, 14), seed=4)
     for beam in (1, 5):
-        found = both(folder, other, batch, SearchSettings(beam=beam, max_ratio=1.0, max_extra=6))
-        for ours, theirs in found:
+        results = both(folder, engine, batch, SearchSettings(beam=beam, max_ratio=1.0, max_extra=6))
+        for ours, theirs in results:
             assert ours[0].ids == theirs[0].ids
             assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-3)

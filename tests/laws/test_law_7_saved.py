@@ -1,4 +1,4 @@
-"""Law 7, its second part: what was saved is what is loaded, to the last bit."""
+"""Law 7, second part: loaded weights equal the saved ones, to the last bit."""
 
 from pathlib import Path
 
@@ -14,27 +14,27 @@ SHARES = [p for share in ("none", "target", "all") for p in pairs(2, share)]
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", SHARES)
-def test_saved_is_loaded_to_the_last_bit(settings: ModelSettings, tmp_path: Path) -> None:
-    model, other, path = make(settings, seed=1), make(settings, seed=2), tmp_path / "model.safetensors"
-    batch, target = sources(settings, 5, 2, 7, pieces=17), targets(3, 6)
-    wanted = model.project(model(batch, target))
+def test_loaded_weights_equal_the_saved_ones_to_the_last_bit(settings: ModelSettings, tmp_path: Path) -> None:
+    model, loaded, path = make(settings, seed=1), make(settings, seed=2), tmp_path / "model.safetensors"
+    batch, target = sources(settings, 5, 2, 7, vocabulary=17), targets(3, 6)
+    expected = model.project(model(batch, target))
     save_tensors(path, named_weights(model), {"update": "7"})
-    assert not torch.allclose(other.project(other(batch, target)), wanted, atol=0.1)
-    load_weights(other, load_tensors(path), path)
-    assert torch.equal(other.project(other(batch, target)), wanted)
+    assert not torch.allclose(loaded.project(loaded(batch, target)), expected, atol=0.1)
+    load_weights(loaded, load_tensors(path), path)
+    assert torch.equal(loaded.project(loaded(batch, target)), expected)
     assert [p.name for p in tmp_path.iterdir()] == ["model.safetensors"]
     shared = settings.share != "none"
-    assert (other.decoder.output.weight is other.decoder.embedding.weight) == shared
+    assert (loaded.decoder.output.weight is loaded.decoder.embedding.weight) == shared
     if settings.encoder.reads == "text":
-        assert (other.encoder.embedding.weight is other.decoder.embedding.weight) == (settings.share == "all")
-    save_tensors(tmp_path / "again", named_weights(other), {"update": "7"})
+        assert (loaded.encoder.embedding.weight is loaded.decoder.embedding.weight) == (settings.share == "all")
+    save_tensors(tmp_path / "again", named_weights(loaded), {"update": "7"})
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
-def test_everything_that_is_learnt_is_saved_and_shared_weights_once() -> None:
+def test_all_parameters_are_saved_and_shared_weights_once() -> None:
     for parameter in SHARES:
         model = make(parameter.values[0])
         saved = named_weights(model)
         assert {tensor.data_ptr() for tensor in saved.values()} == {p.data_ptr() for p in model.parameters()}
         assert len({tensor.data_ptr() for tensor in saved.values()}) == len(saved)
-        assert not list(model.buffers()), "what is not a parameter is not saved"
+        assert not list(model.buffers()), "buffers would not be saved"

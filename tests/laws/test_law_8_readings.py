@@ -18,9 +18,8 @@ BATCHES = [(5,), (6, 1, 4, 8, 3)]
 
 
 @torch.no_grad()
-def calm(settings: ModelSettings) -> Model:
-    """A model whose weights are half as large as in other laws: recurrent ones are not chaotic then, so that rounding
-    stays rounding."""
+def with_small_weights(settings: ModelSettings) -> Model:
+    """Return a model with half the weights of other laws, so that recurrent models do not amplify rounding errors."""
     model = make(settings, ends=0.01)
     for parameter in model.parameters():
         parameter.mul_(0.5)
@@ -31,41 +30,43 @@ def calm(settings: ModelSettings) -> Model:
 @pytest.mark.parametrize("batch", BATCHES, ids=["one", "many"])
 @pytest.mark.parametrize("width", [1, 5], ids=["greedy", "beam5"])
 @pytest.mark.parametrize("settings", pairs())
-def test_readings_of_winners_are_those_of_teacher_forcing_each_alone(
+def test_readings_of_winners_equal_teacher_forcing_each_alone(
     settings: ModelSettings, width: int, batch: tuple[int, ...]
 ) -> None:
-    model, data = calm(settings), sources(settings, *batch)
+    model, data = with_small_weights(settings), sources(settings, *batch)
     tasks = [Task(row, n + 3) for row, n in enumerate(batch)]
-    found = decode(model, model.encode(data), tasks, SearchSettings(beam=width, min_length=2))
-    winners = [hypotheses[0].ids for hypotheses in found]
+    beams = decode(model, model.encode(data), tasks, SearchSettings(beam=width, min_length=2))
+    winners = [hypotheses[0].ids for hypotheses in beams]
     rows = [alone(data, row) for row in range(len(batch))]
-    read = force_decode(model, [row.data[0] if row.data.dim() == 4 else row.data[0].tolist() for row in rows], winners)
+    results = force_decode(
+        model, [row.data[0] if row.data.dim() == 4 else row.data[0].tolist() for row in rows], winners
+    )
     assert min(map(len, winners)) >= 2
-    for own, ids, S, seen in zip(rows, winners, entry_keep(model, data).sum(1).tolist(), read, strict=True):
-        with watch(model) as wanted:
-            features = model(own, torch.tensor([[BOS, *ids]]))
-        assert set(seen.weights) == set(seen.roles) == set(wanted)
-        assert seen.grid == model.encode(own).grid
-        T, total = len(ids) + 1, model.project(features)[0].log_softmax(-1)[: len(ids)]
-        likely = total.gather(1, torch.tensor([*ids])[:, None])[:, 0].numpy() if ids else np.zeros(0)
-        np.testing.assert_allclose(seen.log_probs[:-1], likely, rtol=0, atol=1e-4)
-        for name, weights in seen.weights.items():
-            size = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}[seen.roles[name]]
-            assert weights.shape[1:] == size, "nothing of the padding is left"
-            np.testing.assert_allclose(weights, wanted[name][0].numpy(), rtol=0, atol=EXACT)
+    for sentence, ids, S, forced in zip(rows, winners, entry_keep(model, data).sum(1).tolist(), results, strict=True):
+        with watch(model) as expected:
+            features = model(sentence, torch.tensor([[BOS, *ids]]))
+        assert set(forced.weights) == set(forced.roles) == set(expected)
+        assert forced.grid == model.encode(sentence).grid
+        T, log_probs = len(ids) + 1, model.project(features)[0].log_softmax(-1)[: len(ids)]
+        expected_log_probs = log_probs.gather(1, torch.tensor([*ids])[:, None])[:, 0].numpy() if ids else np.zeros(0)
+        np.testing.assert_allclose(forced.log_probs[:-1], expected_log_probs, rtol=0, atol=1e-4)
+        for name, weights in forced.weights.items():
+            size = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}[forced.roles[name]]
+            assert weights.shape[1:] == size, "the padding is removed"
+            np.testing.assert_allclose(weights, expected[name][0].numpy(), rtol=0, atol=EXACT)
             np.testing.assert_allclose(weights.sum(-1), 1, rtol=0, atol=EXACT)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs(1))
-def test_padding_gets_exactly_nothing(settings: ModelSettings) -> None:
+def test_padding_gets_weights_of_exactly_zero(settings: ModelSettings) -> None:
     model, data = make(settings), sources(settings, 6, 1, 4)
     targets = torch.tensor([[BOS, 5, 6, 7], [BOS, 6, 5, 4], [BOS, 7, 7, 5]])
-    with watch(model) as heard:
+    with watch(model) as readings:
         model(data, targets)
     roles = {name: module.role for name, module in model.named_modules() if isinstance(module, Attention)}
-    for name, weights in heard.items():
-        for row, kept in enumerate(entry_keep(model, data)):
+    for name, weights in readings.items():
+        for row, keep in enumerate(entry_keep(model, data)):
             if roles[name] != "decoder":
-                queries = kept if roles[name] == "encoder" else torch.ones(4, dtype=torch.bool)
-                assert float(weights[row][:, queries][..., ~kept].abs().sum()) == 0
+                queries = keep if roles[name] == "encoder" else torch.ones(4, dtype=torch.bool)
+                assert float(weights[row][:, queries][..., ~keep].abs().sum()) == 0

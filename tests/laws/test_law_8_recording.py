@@ -1,4 +1,4 @@
-"""Law 8: watching changes no output, to the bit; what is read while searching is what teacher forcing alone reads."""
+"""Law 8: watching changes no output, to the bit; readings of a search are those of teacher forcing alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = 7
 
 
 def roles(model: Model) -> dict[str, str]:
-    """The name of each layer that reads → what it reads."""
+    """Return the role of each attention by its name."""
     return {name: module.role for name, module in model.named_modules() if isinstance(module, Attention)}
 
 
@@ -36,14 +36,14 @@ def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
     plain = [model(batch, target), greedy(model, source, longest, penalty), beam(model, source, longest, 3, penalty)]
     with watch(model) as readings:
         assert torch.equal(model(batch, target), plain[0])
-    assert set(readings) == set(roles(model)), "every layer that reads is heard"
+    assert set(readings) == set(roles(model)), "every attention is recorded"
     with watch(model):
         assert greedy(model, source, longest, penalty) == plain[1]
     with watch(model):
         assert beam(model, source, longest, 3, penalty) == plain[2]
-    heard = {name: weights.clone() for name, weights in readings.items()}
+    recorded = {name: weights.clone() for name, weights in readings.items()}
     assert torch.equal(model(batch, target), plain[0])
-    assert all(torch.equal(weights, heard[name]) for name, weights in readings.items()), "nobody listens any more"
+    assert all(torch.equal(weights, recorded[name]) for name, weights in readings.items()), "recording has ended"
 
 
 @pytest.mark.parametrize("settings", pairs(1))
@@ -52,44 +52,48 @@ def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> Non
 
     def gradients() -> list[Tensor | None]:
         features = model(batch, target)
-        learnt = [
+        trainable = [
             p for name, p in model.named_parameters() if p.requires_grad and not name.startswith("decoder.output")
         ]
-        return list(torch.autograd.grad(features.square().sum(), learnt))
+        return list(torch.autograd.grad(features.square().sum(), trainable))
 
     plain = gradients()
     with watch(model):
         watched = gradients()
-    assert all(torch.equal(one, other) for one, other in zip(plain, watched, strict=True))
+    assert all(torch.equal(expected, actual) for expected, actual in zip(plain, watched, strict=True))
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
-def test_readings_of_a_batch_are_those_of_each_sentence_alone(settings: ModelSettings) -> None:
+def test_readings_of_a_batch_equal_those_of_each_sentence_alone(settings: ModelSettings) -> None:
     model, lengths, batch = make(settings), [5, T, 3, 6], sources(settings, *LENGTHS)
     rows = targets(4, T).tolist()
     target, _ = pad([row[:n] for row, n in zip(rows, lengths, strict=True)])
     with watch(model) as together:
         model(batch, target)
-    for row, (kept, n) in enumerate(zip(entry_keep(model, batch), lengths, strict=True)):
+    for row, (source_keep, n) in enumerate(zip(entry_keep(model, batch), lengths, strict=True)):
         with watch(model) as own:
             model(alone(batch, row), target[row : row + 1, :n])
-        written = torch.arange(T) < n
+        target_keep = torch.arange(T) < n
         for name, role in roles(model).items():
-            queries, read = {"encoder": (kept, kept), "decoder": (written, written), "cross": (written, kept)}[role]
-            found, wanted = together[name][row][:, queries], own[name][0]
-            assert wanted.shape[1:] == (queries.sum(), read.sum())
-            torch.testing.assert_close(found[:, :, read], wanted, rtol=0, atol=1e-4)
-            assert float(found[:, :, ~read].abs().sum()) == 0, "what it has not gets exactly nothing"
-            ones = torch.ones(wanted.shape[:2])
-            torch.testing.assert_close(wanted.sum(-1), ones, rtol=0, atol=1e-5)
-            torch.testing.assert_close(found.sum(-1), ones, rtol=0, atol=1e-5)
-            assert bool((found >= 0).all())
+            queries, keys = {
+                "encoder": (source_keep, source_keep),
+                "decoder": (target_keep, target_keep),
+                "cross": (target_keep, source_keep),
+            }[role]
+            actual, expected = together[name][row][:, queries], own[name][0]
+            assert expected.shape[1:] == (queries.sum(), keys.sum())
+            torch.testing.assert_close(actual[:, :, keys], expected, rtol=0, atol=1e-4)
+            assert float(actual[:, :, ~keys].abs().sum()) == 0, "padding gets weights of exactly zero"
+            ones = torch.ones(expected.shape[:2])
+            torch.testing.assert_close(expected.sum(-1), ones, rtol=0, atol=1e-5)
+            torch.testing.assert_close(actual.sum(-1), ones, rtol=0, atol=1e-5)
+            assert bool((actual >= 0).all())
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs())
-def test_readings_step_by_step_are_those_of_all_at_once(settings: ModelSettings) -> None:
+def test_readings_step_by_step_equal_those_of_all_at_once(settings: ModelSettings) -> None:
     model, target = make(settings), targets(4, T)
     source = model.encode(sources(settings, *LENGTHS))
     with watch(model) as whole:
@@ -104,12 +108,12 @@ def test_readings_step_by_step_are_those_of_all_at_once(settings: ModelSettings)
         torch.testing.assert_close(stepwise[name], whole[name], rtol=0, atol=1e-4)
     for name, role in roles(model).items():
         if role == "decoder":
-            assert float(whole[name].triu(1).abs().max()) == 0, "nobody reads what is not yet written"
+            assert float(whole[name].triu(1).abs().max()) == 0, "no attention to later tokens"
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", pairs(1))
-def test_readings_of_a_greedy_search_are_those_of_teacher_forcing_its_own_output(settings: ModelSettings) -> None:
+def test_readings_of_a_greedy_search_equal_teacher_forcing_its_output(settings: ModelSettings) -> None:
     model, sentence = make(settings, ends=0.05), alone(sources(settings, *LENGTHS), 3)
     model.decoder.output.bias[EOS] -= 5
     source = model.encode(sentence)
@@ -119,15 +123,15 @@ def test_readings_of_a_greedy_search_are_those_of_teacher_forcing_its_own_output
         model(sentence, torch.tensor([[BOS, *best.ids]]))
     assert len(best.ids) >= 1
     for name in searched:
-        assert searched[name].shape[2] == len(best.ids) + 1, "a row for each piece, end of sentence last"
+        assert searched[name].shape[2] == len(best.ids) + 1, "a row for each token, end of sentence last"
         torch.testing.assert_close(searched[name], forced[name], rtol=0, atol=1e-4)
 
 
-def test_another_model_is_not_collected() -> None:
+def test_another_model_is_not_recorded() -> None:
     for parameter in pairs(1):
-        model, other = make(parameter.values[0], 1), make(parameter.values[0], 2)
+        model, unwatched = make(parameter.values[0], 1), make(parameter.values[0], 2)
         with watch(model) as readings:
-            other(sources(parameter.values[0], *LENGTHS), targets(4, T))
+            unwatched(sources(parameter.values[0], *LENGTHS), targets(4, T))
         assert len(readings) == 0
 
 
@@ -139,10 +143,10 @@ def test_beams_that_share_a_source_have_readings_of_their_own() -> None:
         rows = torch.arange(4).repeat_interleave(2)
         with watch(model) as shared:
             model.step(target, model.begin(source).select(rows), source)
-        with watch(model) as own:
+        with watch(model) as separate:
             model.step(target, model.begin(source.select(rows)), source.select(rows))
         for name in shared:
-            torch.testing.assert_close(shared[name], own[name], rtol=0, atol=1e-4)
+            torch.testing.assert_close(shared[name], separate[name], rtol=0, atol=1e-4)
 
 
 # --- by hand
@@ -158,8 +162,8 @@ def normed(x: Tensor, weights: dict[str, Tensor], name: str) -> Tensor:
     return deviation / scale * weights[f"{name}.weight"] + weights[f"{name}.bias"]
 
 
-def by_hand(query: Tensor, keys: Tensor, weights: dict[str, Tensor], name: str, heads: int) -> Tensor:
-    """The weights (H, T, S) of one scaled dot product attention of one sentence."""
+def attention_weights(query: Tensor, keys: Tensor, weights: dict[str, Tensor], name: str, heads: int) -> Tensor:
+    """Return the weights (H, T, S) of one scaled dot-product attention of one sentence."""
     q, k = linear(query, weights, f"{name}.query"), linear(keys, weights, f"{name}.key")
     size = q.shape[-1] // heads
     parts = [slice(h * size, (h + 1) * size) for h in range(heads)]
@@ -167,17 +171,17 @@ def by_hand(query: Tensor, keys: Tensor, weights: dict[str, Tensor], name: str, 
 
 
 def positions(length: int, size: int) -> Tensor:
-    """Section 3.5 of the paper, sines first, then cosines."""
+    """Return sinusoidal positions by section 3.5 of Vaswani et al. (2017), but all sines before all cosines."""
     table = torch.zeros(length, size)
-    for place in range(length):
+    for position in range(length):
         for i in range(size // 2):
-            angle = place / 10000 ** (2 * i / size)
-            table[place, i], table[place, size // 2 + i] = math.sin(angle), math.cos(angle)
+            angle = position / 10000 ** (2 * i / size)
+            table[position, i], table[position, size // 2 + i] = math.sin(angle), math.cos(angle)
     return table
 
 
 @torch.no_grad()
-def test_readings_of_a_transformer_are_those_computed_by_hand() -> None:
+def test_readings_of_a_transformer_equal_those_computed_by_hand() -> None:
     encoder = TransformerEncoderSettings(layers=1, size=16, heads=2, feedforward=24, dropout=0.0, norm="pre")
     decoder = TransformerDecoderSettings(layers=1, size=16, heads=2, feedforward=24, dropout=0.0, norm="pre")
     model = make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
@@ -188,9 +192,9 @@ def test_readings_of_a_transformer_are_those_computed_by_hand() -> None:
     for row, S in enumerate(entries(BATCH)):
         x = w["encoder.input_embedding.embedding.weight"][BATCH.data[row, :S]] * 4 + positions(S, 16)
         y = normed(x, w, "encoder.layers.0.self_attention_residual.norm")
-        wanted = by_hand(y, y, w, "encoder.layers.0.self_attention", 2)
+        expected = attention_weights(y, y, w, "encoder.layers.0.self_attention", 2)
         torch.testing.assert_close(
-            readings["encoder.layers.0.self_attention"][row, :, :S, :S], wanted, rtol=0, atol=1e-4
+            readings["encoder.layers.0.self_attention"][row, :, :S, :S], expected, rtol=0, atol=1e-4
         )
 
         name = "decoder.layers.0"
@@ -198,12 +202,12 @@ def test_readings_of_a_transformer_are_those_computed_by_hand() -> None:
         y = normed(x, w, f"{name}.self_attention_residual.norm")
         past = torch.zeros(2, T, T)
         for t in range(T):
-            past[:, t, : t + 1] = by_hand(y[t : t + 1], y[: t + 1], w, f"{name}.self_attention", 2)[:, 0]
+            past[:, t, : t + 1] = attention_weights(y[t : t + 1], y[: t + 1], w, f"{name}.self_attention", 2)[:, 0]
         torch.testing.assert_close(readings[f"{name}.self_attention"][row], past, rtol=0, atol=1e-4)
 
         values = linear(y, w, f"{name}.self_attention.value")
-        answer = torch.cat([past[h] @ values[:, h * 8 : h * 8 + 8] for h in range(2)], -1)
-        x = x + linear(answer, w, f"{name}.self_attention.output")
+        attended = torch.cat([past[h] @ values[:, h * 8 : h * 8 + 8] for h in range(2)], -1)
+        x = x + linear(attended, w, f"{name}.self_attention.output")
         y = normed(x, w, f"{name}.cross_attention_residual.norm")
-        wanted = by_hand(y, outputs[row, :S], w, f"{name}.cross_attention", 2)
-        torch.testing.assert_close(readings[f"{name}.cross_attention"][row, :, :, :S], wanted, rtol=0, atol=1e-4)
+        expected = attention_weights(y, outputs[row, :S], w, f"{name}.cross_attention", 2)
+        torch.testing.assert_close(readings[f"{name}.cross_attention"][row, :, :, :S], expected, rtol=0, atol=1e-4)

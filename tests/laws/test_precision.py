@@ -1,4 +1,4 @@
-"""In bfloat16 the products are short, what is carried from step to step is not, and the laws still hold loosely."""
+"""In bfloat16 products are rounded and recurrent states are not, and the laws still hold approximately."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LENGTHS = (6, 1, 4)
 @pytest.mark.parametrize("settings", pairs(2))
 def test_bfloat16_is_close_and_recurrent_states_stay_float32(settings: ModelSettings) -> None:
     model, target, batch = make(settings), targets(3, 6), sources(settings, *LENGTHS)
-    wanted = model.project(model(batch, target)).log_softmax(-1)
+    expected = model.project(model(batch, target)).log_softmax(-1)
     with torch.autocast("cpu", torch.bfloat16):
         source = model.encode(batch)
         features, state = model.step(target, model.begin(source), source)
-        found = model.project(features).float().log_softmax(-1)
-    assert float((found - wanted).norm() / wanted.norm()) < 0.1
+        actual = model.project(features).float().log_softmax(-1)
+    assert float((actual - expected).norm() / expected.norm()) < 0.1
     assert all(tensor.dtype == torch.float32 for tensor in state.tensors.values())
     assert all(bool(tensor.isfinite().all()) for tensor in tensors_of(state))
 
@@ -38,17 +38,17 @@ def test_watching_changes_nothing_in_bfloat16_either(settings: ModelSettings) ->
             assert torch.equal(model(batch, target), plain)
     for name, weights in readings.items():
         sums = weights.float().sum(-1)
-        assert float((sums - sums.round()).abs().max()) < 0.02, "ones, and zeros where there is nothing to read"
+        assert float((sums - sums.round()).abs().max()) < 0.02, "ones, and zeros in rows that attend to nothing"
         assert float((weights.float() - exact[name]).abs().mean()) < 0.05
 
 
 @pytest.mark.parametrize("settings", pairs(1))
 def test_gradients_in_bfloat16_are_close(settings: ModelSettings) -> None:
     model, target, batch = make(settings), targets(3, 6), sources(settings, *LENGTHS)
-    learnt = [p for name, p in model.named_parameters() if p.requires_grad and not name.startswith("decoder.output")]
-    wanted = torch.autograd.grad(model(batch, target).square().sum(), learnt)
+    trainable = [p for name, p in model.named_parameters() if p.requires_grad and not name.startswith("decoder.output")]
+    expected = torch.autograd.grad(model(batch, target).square().sum(), trainable)
     with torch.autocast("cpu", torch.bfloat16):
         loss = model(batch, target).float().square().sum()
-    found = torch.autograd.grad(loss, learnt)
-    together = [torch.cat([gradient.flatten().float() for gradient in some]) for some in (found, wanted)]
-    assert float((together[0] - together[1]).norm() / together[1].norm()) < 0.3
+    actual = torch.autograd.grad(loss, trainable)
+    flat = [torch.cat([gradient.flatten().float() for gradient in gradients]) for gradients in (actual, expected)]
+    assert float((flat[0] - flat[1]).norm() / flat[1].norm()) < 0.3

@@ -1,0 +1,84 @@
+"""Laws 5 and 6 for search options and constraints, with every encoder and decoder, and with an ensemble."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from laws.models import alone, make, pairs, sources, targets
+from laws.test_law_5_scores import recomputed
+from regard.models import Batch, Ensemble, Model, ModelSettings
+from regard.search import Hypothesis, SearchSettings, Task, Term, decode
+
+LENGTHS = (8, 1, 5, 3, 7, 2)
+LONGEST = (9, 5, 8, 9, 7, 8)
+OPTIONS: dict[str, dict[str, Any]] = {
+    "sample": {"beam": 3, "sample": True, "temperature": 1.3},
+    "few likeliest": {"beam": 3, "sample": True, "top_k": 4, "top_p": 0.8},
+    "groups": {"beam": 4, "groups": 2, "diversity": 1.0},
+    "no repeats": {"beam": 3, "no_repeat_ngram": 2, "min_length": 3},
+}
+
+
+def tasks(constrained: bool) -> list[Task]:
+    requests = [Task(n, longest, sampling_key=7 * n) for n, longest in enumerate(LONGEST)]
+    if constrained:
+        requests[0] = Task(0, LONGEST[0], prefix=(6, 7))
+        requests[3] = Task(3, LONGEST[3], terms=(Term(((9, 5),)), Term(((8,),))))
+        requests[5] = Task(5, LONGEST[5], prefix=(8,), terms=(Term(((4,),)),))
+    return requests
+
+
+def check(model: Model, batch: Batch, settings: SearchSettings, requests: list[Task]) -> list[list[Hypothesis]]:
+    beams = decode(model, model.encode(batch), requests, settings)
+    for row, (hypotheses, task) in enumerate(zip(beams, requests, strict=True)):
+        sentence = alone(batch, row)
+        (own_hypotheses,) = decode(model, model.encode(sentence), [task], settings)
+        assert [h.ids for h in own_hypotheses] == [h.ids for h in hypotheses]
+        totals = recomputed(model, sentence, [h.ids for h in hypotheses])
+        for h, total in zip(hypotheses, totals, strict=True):
+            assert len(h.ids) + 1 <= task.max_steps
+            assert h.log_prob == pytest.approx(total, abs=1e-4, rel=1e-5)
+            assert h.score == pytest.approx(
+                total / ((6 + len(h.ids)) / 6) ** settings.length_penalty, abs=1e-4, rel=1e-5
+            )
+    assert len({h.ids for hypotheses in beams for h in hypotheses}) > 6
+    return beams
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("settings", pairs(1))
+def test_options_give_the_same_alone_and_in_a_batch_with_true_scores(settings: ModelSettings, options: str) -> None:
+    batch = sources(settings, *LENGTHS)
+    check(make(settings, seed=1, ends=0.1), batch, SearchSettings(length_penalty=0.6, **OPTIONS[options]), tasks(False))
+
+
+@pytest.mark.parametrize("settings", pairs(1))
+def test_constraints_give_the_same_alone_and_in_a_batch_with_true_scores(settings: ModelSettings) -> None:
+    beams = check(make(settings, ends=0.1), sources(settings, *LENGTHS), SearchSettings(beam=5), tasks(True))
+    assert all(h.ids[:2] == (6, 7) for h in beams[0])
+    assert "(9, 5" in str(beams[3][0].ids) or ", 9, 5" in str(beams[3][0].ids)
+    assert 8 in beams[3][0].ids
+    assert beams[5][0].ids[0] == 8
+    assert 4 in beams[5][0].ids
+
+
+def test_an_ensemble_gives_the_same_alone_and_in_a_batch_with_true_scores() -> None:
+    text = [parameter.values[0] for parameter in pairs(1, reads=["text"])]
+    first, last, batch = text[0], text[-1], sources(text[0], *LENGTHS)
+    first_model, last_model = make(first, 1, 0.1), make(last, 2, 0.1)
+    ensemble: Any = Ensemble([first_model, last_model])
+    beams = check(ensemble, batch, SearchSettings(beam=3), tasks(True))
+    assert beams != [decode(m, m.encode(batch), tasks(True), SearchSettings(beam=3)) for m in (first_model, last_model)]
+    target = targets(6, 5)
+    with torch.no_grad():
+        mean = torch.stack([m.project(m(batch, target)).softmax(-1) for m in (first_model, last_model)]).mean(0)
+        torch.testing.assert_close(ensemble.project(ensemble(batch, target)).exp(), mean, rtol=0, atol=1e-6)
+        source, state = ensemble.encode(batch), ensemble.begin(ensemble.encode(batch))
+        steps = []
+        for portion in target.split([2, 3], 1):
+            features, state = ensemble.step(portion, state, source)
+            steps.append(ensemble.project(features))
+        torch.testing.assert_close(torch.cat(steps, 1).exp(), mean, rtol=0, atol=1e-5)

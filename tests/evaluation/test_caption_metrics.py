@@ -31,17 +31,17 @@ REFERENCES = [
 
 
 def _cider_d(outputs: list[list[str]], references: list[list[list[str]]]) -> list[float]:
-    """CIDEr-D straight from the paper's equations with coco-caption's constants, without optimisation."""
+    """Compute CIDEr-D straight from the paper's equations with coco-caption's constants, without optimisation."""
 
     def grams(text: list[str], n: int) -> list[tuple[str, ...]]:
         return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
 
     def weights(text: list[str], n: int) -> dict[tuple[str, ...], float]:
-        found = {}
+        vector = {}
         for gram, count in Counter(grams(text, n)).items():
-            holding = sum(any(gram in grams(r, n) for r in own) for own in references)
-            found[gram] = count * (math.log(len(references)) - math.log(max(1, holding)))
-        return found
+            document_frequency = sum(any(gram in grams(r, n) for r in own) for own in references)
+            vector[gram] = count * (math.log(len(references)) - math.log(max(1, document_frequency)))
+        return vector
 
     scores = []
     for text, own in zip(outputs, references, strict=True):
@@ -51,21 +51,21 @@ def _cider_d(outputs: list[list[str]], references: list[list[list[str]]]) -> lis
                 g, r = weights(text, n), weights(reference, n)
                 lengths = math.sqrt(sum(v * v for v in g.values())) * math.sqrt(sum(v * v for v in r.values()))
                 if lengths:
-                    apart = len(grams(text, 2)) - len(grams(reference, 2))
+                    difference = len(grams(text, 2)) - len(grams(reference, 2))
                     dot = sum(min(v, r.get(k, 0.0)) * r.get(k, 0.0) for k, v in g.items())
-                    total += math.exp(-(apart**2) / 72) * dot / lengths
+                    total += math.exp(-(difference**2) / 72) * dot / lengths
         scores.append(100 * 10 * total / 4 / len(own))
     return scores
 
 
 def test_cider_by_hand() -> None:
-    # Two images; "a" is in the references of both and weighs nothing, "b" and "c" weigh log 2 each. Runs of one word: the
-    # caption "a b" has the vector (b: log 2), its reference "a b" the same: cosine 1. Of two: "a b" is in the references
-    # of one image, cosine 1. There are no longer runs: (1 + 1 + 0 + 0) / 4 = 0.5, times 10, in percent.
+    # Two images; "a" is in the references of both and has weight 0, "b" and "c" have log 2 each. Unigrams: the caption
+    # "a b" has the vector (b: log 2), its reference "a b" the same: cosine 1. Bigrams: "a b" is in the references of
+    # one image, cosine 1. There are no longer n-grams: (1 + 1 + 0 + 0) / 4 = 0.5, times 10, in percent.
     assert cider_d([["a", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]]) == pytest.approx([500.0, 0.0])
-    # "a b b": b comes twice and counts once: 1 · 1 / (2 · 1). The pair "a b" is 1 of the two: 1 / √2 · exp(−1/72).
-    wanted = 1000 / 4 * math.exp(-1 / 72) * (1 / 2 + 1 / math.sqrt(2))
-    assert cider_d([["a", "b", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]])[0] == pytest.approx(wanted)
+    # "a b b": b occurs twice and counts once: 1 · 1 / (2 · 1). The bigram "a b" is 1 of the two: 1 / √2 · exp(−1/72).
+    expected = 1000 / 4 * math.exp(-1 / 72) * (1 / 2 + 1 / math.sqrt(2))
+    assert cider_d([["a", "b", "b"], ["x"]], [[["a", "b"]], [["a", "c"]]])[0] == pytest.approx(expected)
 
 
 def test_cider_equals_the_equations() -> None:
@@ -114,22 +114,22 @@ def test_words_and_tokens() -> None:
 
 def test_scores_and_their_signatures() -> None:
     outputs = ["a dog runs on grass", "two men", "a box beside a ball"]
-    found = {score.name: score for score in caption_scores(outputs, REFERENCES)}
-    assert list(found) == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "chrF", "CIDEr-D", "exact"]
+    by_name = {score.name: score for score in caption_scores(outputs, REFERENCES)}
+    assert list(by_name) == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "chrF", "CIDEr-D", "exact"]
     streams = [[own[k] for own in REFERENCES] for k in (0, 1)]
     four = BLEU(tokenize="none", smooth_method="none").corpus_score(outputs, streams)
-    assert found["BLEU-4"].value == pytest.approx(four.score)
+    assert by_name["BLEU-4"].value == pytest.approx(four.score)
     # By hand: of 12 words 12 are in a reference; the lengths nearest to 5, 2 and 5 are 5, 2 and 5.
-    assert found["BLEU-1"].value == pytest.approx(100)
-    assert found["exact"].value == pytest.approx(100 / 3)
-    assert found["CIDEr-D"].value == pytest.approx(np.mean(cider_scores(outputs, REFERENCES)))
-    assert found["BLEU-2"].signature.startswith("nrefs:2|images:3|smooth:none|tok:words|regard:")
-    assert found["CIDEr-D"].signature.startswith("nrefs:2|images:3|n:4|sigma:6|idf:references|tok:words|")
+    assert by_name["BLEU-1"].value == pytest.approx(100)
+    assert by_name["exact"].value == pytest.approx(100 / 3)
+    assert by_name["CIDEr-D"].value == pytest.approx(np.mean(cider_scores(outputs, REFERENCES)))
+    assert by_name["BLEU-2"].signature.startswith("nrefs:2|images:3|smooth:none|tok:words|regard:")
+    assert by_name["CIDEr-D"].signature.startswith("nrefs:2|images:3|n:4|sigma:6|idf:references|tok:words|")
     uneven = caption_scores(outputs, [REFERENCES[0], REFERENCES[1][:1], REFERENCES[2]])
     assert uneven[0].signature.startswith("nrefs:var|")
     validation = validation_scores(outputs, REFERENCES)
     assert validation == pytest.approx(
-        {"chrf": found["chrF"].value, "bleu": four.score, "cider": found["CIDEr-D"].value}
+        {"chrf": by_name["chrF"].value, "bleu": four.score, "cider": by_name["CIDEr-D"].value}
     )
 
 
@@ -138,21 +138,21 @@ def test_images_may_have_different_numbers_of_references() -> None:
     outputs = ["two dogs", "a man"]
     uneven = [["two brown dogs run on the grass"], ["a man", "a tall man in a hat"]]
     even = [uneven[0] * 2, uneven[1]]
-    for score, wanted in zip(caption_scores(outputs, uneven), caption_scores(outputs, even), strict=True):
-        assert score.name == "CIDEr-D" or score.value == pytest.approx(wanted.value)
+    for score, expected in zip(caption_scores(outputs, uneven), caption_scores(outputs, even), strict=True):
+        assert score.name == "CIDEr-D" or score.value == pytest.approx(expected.value)
     assert validation_scores(outputs, uneven)["bleu"] == validation_scores(outputs, even)["bleu"]
 
 
 def test_a_reference_without_a_word() -> None:
-    found = {score.name: score.value for score in caption_scores(["a dog", "!"], [["a dog"], ["…"]])}
-    assert found["BLEU-1"] == pytest.approx(100 * math.exp(1 - 3 / 2))
+    by_name = {score.name: score.value for score in caption_scores(["a dog", "!"], [["a dog"], ["…"]])}
+    assert by_name["BLEU-1"] == pytest.approx(100 * math.exp(1 - 3 / 2))
 
 
 def test_scores_of_formulas() -> None:
     outputs, references = [r"x ^ { 2 }", "a + b"], [[r"x ^ { 2 }"], ["a - b"]]
-    found = {score.name: score.value for score in caption_scores(outputs, references, tokens)}
-    assert found["exact"] == 50
-    assert found["BLEU-1"] == pytest.approx(100 * 7 / 8)
+    by_name = {score.name: score.value for score in caption_scores(outputs, references, tokens)}
+    assert by_name["exact"] == 50
+    assert by_name["BLEU-1"] == pytest.approx(100 * 7 / 8)
 
 
 def test_a_paired_bootstrap_finds_a_true_difference() -> None:
@@ -160,18 +160,18 @@ def test_a_paired_bootstrap_finds_a_true_difference() -> None:
     images = rng.normal(50, 20, 400)
     first = (images + rng.normal(0, 5, 400)).tolist()
     second = (images + 2 + rng.normal(0, 5, 400)).tolist()
-    found = paired_bootstrap(first, second, draws=2000)
-    assert found.low < found.difference < found.high
-    assert found.difference == pytest.approx(np.mean(second) - np.mean(first))
-    assert found.low > 0
-    assert found.p < 0.01
+    result = paired_bootstrap(first, second, draws=2000)
+    assert result.low < result.difference < result.high
+    assert result.difference == pytest.approx(np.mean(second) - np.mean(first))
+    assert result.low > 0
+    assert result.p < 0.01
     # The interval is that of the normal distribution: 1.96 standard errors.
     error = np.std(np.array(second) - first) / 20
-    assert (found.high - found.low) / 2 == pytest.approx(1.96 * error, rel=0.1)
-    assert paired_bootstrap(first, second, draws=2000) == found, "the draws are the same each time"
+    assert (result.high - result.low) / 2 == pytest.approx(1.96 * error, rel=0.1)
+    assert paired_bootstrap(first, second, draws=2000) == result, "the draws are the same each time"
     swapped = paired_bootstrap(second, first, draws=2000)
-    assert swapped.p == found.p
-    assert (swapped.low, swapped.high) == pytest.approx((-found.high, -found.low))
+    assert swapped.p == result.p
+    assert (swapped.low, swapped.high) == pytest.approx((-result.high, -result.low))
 
 
 def test_a_paired_bootstrap_finds_no_difference_between_equals() -> None:

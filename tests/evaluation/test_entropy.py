@@ -18,7 +18,7 @@ EXAMPLES = [Example([5, 6, 7, EOS], [8, 9, 4, EOS]), Example([4, EOS], [6, EOS])
 
 
 @pytest.mark.parametrize("settings", pairs(2, reads=["text"]))
-def test_it_is_the_mean_over_the_tokens_of_each_sentence_alone(settings: ModelSettings) -> None:
+def test_entropy_is_the_mean_over_the_tokens_of_each_sentence_alone(settings: ModelSettings) -> None:
     model = make(settings)
     entropy = attention_entropy(model, collate(EXAMPLES))
     sums: dict[str, list[float]] = {}

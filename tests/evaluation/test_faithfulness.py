@@ -79,10 +79,10 @@ def test_erasure_is_scored_by_teacher_forcing_without_the_word(tmp_path: Path) -
     source = translator.encode(LINE)
     losses = erasure(translator.model, source, target, readings)  # type: ignore[arg-type]
     assert losses.shape == (len(readings.target_text), len(words))
-    found = measure_faithfulness(translator, LINE, target, readings, last_layer(readings))
-    np.testing.assert_array_equal(found.erasure, losses)
+    faithfulness = measure_faithfulness(translator, LINE, target, readings, last_layer(readings))
+    np.testing.assert_array_equal(faithfulness.erasure, losses)
     assert math.isfinite(translator.score(LINE, translator.tokenizer.target.decode(target)))
-    assert "rank correlation of attention with gradient × input" in str(found)
+    assert "rank correlation of attention with gradient × input" in str(faithfulness)
 
 
 @pytest.mark.parametrize("beam", [1, 3])

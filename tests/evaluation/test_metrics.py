@@ -13,18 +13,18 @@ REFERENCES = ["I go home", "I was eating bread", "a cat sat down"]
 
 
 def test_scores_are_sacrebleus() -> None:
-    found = {score.name: score for score in scores(OUTPUTS, [REFERENCES])}
-    assert found["BLEU"].value == pytest.approx(sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES]).score)
-    assert found["chrF"].value == pytest.approx(sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score)
-    assert found["TER"].value == pytest.approx(sacrebleu.corpus_ter(OUTPUTS, [REFERENCES]).score)
-    assert "tok:13a" in found["BLEU"].signature
-    assert all("version:" in score.signature for score in found.values())
+    by_name = {score.name: score for score in scores(OUTPUTS, [REFERENCES])}
+    assert by_name["BLEU"].value == pytest.approx(sacrebleu.corpus_bleu(OUTPUTS, [REFERENCES]).score)
+    assert by_name["chrF"].value == pytest.approx(sacrebleu.corpus_chrf(OUTPUTS, [REFERENCES]).score)
+    assert by_name["TER"].value == pytest.approx(sacrebleu.corpus_ter(OUTPUTS, [REFERENCES]).score)
+    assert "tok:13a" in by_name["BLEU"].signature
+    assert all("version:" in score.signature for score in by_name.values())
 
 
 def test_validation_scores_are_the_same() -> None:
     validation = chrf_and_bleu(OUTPUTS, REFERENCES)
-    found = {score.name: score.value for score in scores(OUTPUTS, [REFERENCES])}
-    assert validation == {"chrf": pytest.approx(found["chrF"]), "bleu": pytest.approx(found["BLEU"])}
+    by_name = {score.name: score.value for score in scores(OUTPUTS, [REFERENCES])}
+    assert validation == {"chrf": pytest.approx(by_name["chrF"]), "bleu": pytest.approx(by_name["BLEU"])}
 
 
 def test_more_references_help() -> None:

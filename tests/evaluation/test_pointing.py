@@ -15,9 +15,9 @@ def test_the_peak_is_converted_to_pixels() -> None:
     assert not points_at(weights, region)
     region[75, 15] = True
     assert points_at(weights, region), "row 1.5 of 2 is pixel 75 of 100, column 0.5 of 2 pixel 15 of 60"
-    other = np.zeros((100, 60), bool)
-    other[:50] = True
-    assert pointing_accuracy([weights, weights], [region, other]) == 0.5
+    upper_half = np.zeros((100, 60), bool)
+    upper_half[:50] = True
+    assert pointing_accuracy([weights, weights], [region, upper_half]) == 0.5
     assert pointing_accuracy([], []) == 0
 
 
@@ -52,9 +52,9 @@ def test_the_game_has_baselines_that_ignore_the_image() -> None:
     corner[:10, :20] = True  # an eighth of the image
     centre[15:25, 15:25] = True  # a sixteenth
     attention = np.array([[0.7, 0.1], [0.1, 0.1]])  # peaks at pixel 10, 10
-    found = pointing_game([attention, attention], [corner, centre])
-    assert found == Pointing(2, 0.0, 3 / 32, 0.5)
+    game = pointing_game([attention, attention], [corner, centre])
+    assert game == Pointing(2, 0.0, 3 / 32, 0.5)
     corner[:11] = True
     assert pointing_game([attention, attention], [corner, centre]).accuracy == 0.5
-    assert str(found) == "0.0 % of 2 words (chance 9.4 %, centre of the image 50.0 %)"
+    assert str(game) == "0.0 % of 2 words (chance 9.4 %, centre of the image 50.0 %)"
     assert pointing_game([], []) == Pointing(0, 0.0, 0.0, 0.0)

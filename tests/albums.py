@@ -11,12 +11,12 @@ COLOURS = {"red": (220, 30, 30), "green": (20, 180, 40), "blue": (30, 40, 220), 
 
 
 def noise(size: tuple[int, int] = (12, 20), seed: int = 0) -> Image.Image:
-    """An image of Y × X pixels, no two alike."""
+    """Return an image of Y × X random pixels."""
     return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8))
 
 
 def folder(path: Path, count: int = 12, size: tuple[int, int] = (12, 16), captions: int = 2) -> Path:
-    """A folder of `count` plain images, `captions.tsv` with as many captions of each, and `valid.tsv` of the last."""
+    """Write a folder of `count` plain images, `captions.tsv` with `captions` of each, and `valid.tsv` of the last."""
     (path / "images").mkdir(parents=True)
     rows = []
     for number in range(count):
@@ -31,7 +31,7 @@ def folder(path: Path, count: int = 12, size: tuple[int, int] = (12, 16), captio
     return path
 
 
-def named(path: Path, **others: object) -> dict[str, object]:
-    """The settings of such a folder."""
+def named(path: Path, **options: object) -> dict[str, object]:
+    """Return data settings for such a folder."""
     files = {"folder": str(path / "images"), "captions": str(path / "captions.tsv")}
-    return {**files, "valid_captions": str(path / "valid.tsv"), "height": 8, "width": 8, "cell": 4, **others}
+    return {**files, "valid_captions": str(path / "valid.tsv"), "height": 8, "width": 8, "cell": 4, **options}

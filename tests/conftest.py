@@ -1,4 +1,4 @@
-"""Before anything imports `regard`: every annotated shape is checked in every test."""
+"""Set-up of all tests, before `regard` is imported: every annotated shape is checked in every test."""
 
 import signal
 import sys
@@ -12,15 +12,15 @@ from jaxtyping import install_import_hook
 assert "regard" not in sys.modules, "regard was imported before its annotations could be checked"
 install_import_hook("regard", f"{laws.checking.__name__}.{laws.checking.checked.__name__}")
 pytest.register_assert_rewrite("laws.models", "laws.learning")
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # begun in the background: the commands we start are to hear it
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: commands under test need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(1)
-torch.set_warn_always(True)  # a warning fails the test that meets it, not only the first of a run
+torch.set_warn_always(True)  # a warning fails every test that raises it, not only the first
 
 
 @pytest.fixture(autouse=True)
-def _same_chance_for_every_test() -> Iterator[None]:
-    """Each test draws the same random numbers, alone or in company."""
+def _seed_every_test() -> Iterator[None]:
+    """Seed every test, so that it draws the same random numbers alone and among other tests."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield

@@ -1,4 +1,4 @@
-"""Model folders with random weights, for tests that need one and not its quality."""
+"""Model folders with random weights, for tests that do not depend on its quality."""
 
 from __future__ import annotations
 

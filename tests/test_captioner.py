@@ -1,4 +1,4 @@
-"""Captioner: image inputs, n-best, ensembles, regions; readings are those of teacher forcing the output."""
+"""Captioner: image inputs, n-best, ensembles, regions; readings equal teacher forcing the output."""
 
 from __future__ import annotations
 
@@ -38,57 +38,57 @@ def captioner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    place = tmp_path_factory.mktemp("images")
+    images = tmp_path_factory.mktemp("images")
     for number in range(5):
-        noise(number).save(place / f"{number}.png")
-    return sorted(place.iterdir())
+        noise(number).save(images / f"{number}.png")
+    return sorted(images.iterdir())
 
 
 def test_captions_keep_the_order_and_do_not_depend_on_the_batch(captioner: Captioner, files: list[Path]) -> None:
     together = captioner.caption(files)
-    assert [each.text for each in together] == [captioner.caption(path)[0].text for path in files]
-    assert len({each.text for each in together}) > 1
-    assert all(each.readings is None and each.regions == () for each in together)
+    assert [caption.text for caption in together] == [captioner.caption(path)[0].text for path in files]
+    assert len({caption.text for caption in together}) > 1
+    assert all(caption.readings is None and caption.regions == () for caption in together)
 
 
 def test_every_kind_of_image_input_is_accepted(captioner: Captioner, files: list[Path]) -> None:
     pixels = source_pixels(load_pixels(files[0], FRAME), FRAME)
-    ways = [files[0], str(files[0]), files[0].read_bytes(), Image.open(files[0]), pixels]
-    assert len({found.text for found in captioner.caption(ways)}) == 1
+    inputs = [files[0], str(files[0]), files[0].read_bytes(), Image.open(files[0]), pixels]
+    assert len({caption.text for caption in captioner.caption(inputs)}) == 1
     assert captioner.model_view(files[0]).shape == (12, 20, 3)
     np.testing.assert_array_equal(captioner.model_view(files[0]), pixels.pixels)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_readings_are_those_of_teacher_forcing_the_output_alone(
-    captioner: Captioner, files: list[Path], beam: int
-) -> None:
-    for path, found in zip(files, captioner.caption(files, beam=beam, readings=True), strict=True):
-        ids = [captioner.tokenizer.target._processor.piece_to_id(token) for token in found.tokens]
+def test_readings_equal_teacher_forcing_the_output_alone(captioner: Captioner, files: list[Path], beam: int) -> None:
+    for path, caption in zip(files, captioner.caption(files, beam=beam, readings=True), strict=True):
+        ids = [captioner.tokenizer.target._processor.piece_to_id(token) for token in caption.tokens]
         pixels = torch.from_numpy(captioner.model_view(path).astype(np.float32) / 255).permute(2, 0, 1)[None]
         with torch.inference_mode(), watch(captioner.model) as watched:
             captioner.model(Batch(pixels), torch.tensor([[BOS, *ids]]))
-        readings = found.readings
+        readings = caption.readings
         assert readings is not None
         assert readings.grid == (3, 5)
         assert readings.source[6] == "2·2"
         for layer in readings.layers("cross"):
             np.testing.assert_allclose(readings.weights[layer], watched[layer][0].numpy(), atol=1e-5)
-            maps = np.stack([readings.image_map(word, layer) for word in range(len(found.text.split()))])
+            maps = np.stack([readings.image_map(word, layer) for word in range(len(caption.text.split()))])
             np.testing.assert_allclose(maps.reshape(len(maps), -1), readings.words(layer).weights, atol=1e-6)
             np.testing.assert_allclose(maps.sum((1, 2)), 1, atol=1e-5)
-        assert len(found.regions) == len(found.text.split())
+        assert len(caption.regions) == len(caption.text.split())
 
 
 def test_scores_equal_teacher_forcing(captioner: Captioner, files: list[Path]) -> None:
-    found = captioner.caption(files[0], beam=2, nbest=2)[0]
-    assert [each.score for each in found.nbest] == sorted((each.score for each in found.nbest), reverse=True)
-    assert found.text == found.nbest[0].text
+    best = captioner.caption(files[0], beam=2, nbest=2)[0]
+    assert [caption.score for caption in best.nbest] == sorted((caption.score for caption in best.nbest), reverse=True)
+    assert best.text == best.nbest[0].text
     captions = captioner.caption(files, length_penalty=0.0)
     pixels = [source_pixels(load_pixels(path, FRAME), FRAME).tensor() for path in files]
-    ids = [[captioner.tokenizer.target._processor.piece_to_id(token) for token in each.tokens] for each in captions]
-    again = [float(each.log_probs.sum()) for each in force_decode(captioner.model, pixels, ids)]
-    np.testing.assert_allclose([each.score for each in captions], again, atol=1e-3)
+    ids = [
+        [captioner.tokenizer.target._processor.piece_to_id(token) for token in caption.tokens] for caption in captions
+    ]
+    forced = [float(caption.log_probs.sum()) for caption in force_decode(captioner.model, pixels, ids)]
+    np.testing.assert_allclose([caption.score for caption in captions], forced, atol=1e-3)
     assert captioner.score(files[0], "I go home") < 0
 
 
@@ -109,9 +109,9 @@ def test_constraints_hold(captioner: Captioner, files: list[Path]) -> None:
 def test_unusable_images_are_refused_with_all_causes(captioner: Captioner, tmp_path: Path) -> None:
     (tmp_path / "text.jpg").write_text("not a picture", encoding="utf-8")
     (tmp_path / "empty.png").write_bytes(b"")
-    with pytest.raises(DataError) as problem:
+    with pytest.raises(DataError) as refused:
         captioner.caption([tmp_path / "text.jpg", noise(0), tmp_path / "empty.png", tmp_path / "none.png"])
-    assert len(problem.value.causes) == 3
+    assert len(refused.value.causes) == 3
     with pytest.raises(DataError, match="image 2"):
         captioner.caption([noise(0), b"no picture"])
 
@@ -134,8 +134,8 @@ def test_an_ensemble_of_captioners_averages_probabilities(tmp_path: Path, files:
     captioner_folder(tmp_path / "one")
     both = load([tmp_path / "one", tmp_path / "one"])
     alone = load_captioner(tmp_path / "one").caption(files[0], beam=1)[0]
-    found = both.caption(files[0], beam=1, readings=True)[0]
-    assert (found.text, found.readings.grid) == (alone.text, (3, 5))
+    caption = both.caption(files[0], beam=1, readings=True)[0]
+    assert (caption.text, caption.readings.grid) == (alone.text, (3, 5))
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     config = json.loads((tmp_path / "two" / "config.json").read_text())
     config["images"]["height"] += 8
@@ -161,10 +161,10 @@ def test_the_chosen_head_gives_the_regions(tmp_path: Path, files: list[Path]) ->
     path = captioner_folder(tmp_path / "run", "transformer")
     layer = load_captioner(path).caption(files[0], readings=True)[0].readings.layers()[0]  # type: ignore[union-attr]
     save_alignment(path, {"layer": layer, "head": 1, "shifted": False, "symmetry": None})
-    found = load_captioner(path).caption(files[0], readings=True)[0]
-    assert found.chosen is not None
-    assert (found.chosen.layer, found.chosen.head) == (layer, 1)
-    peak = np.unravel_index(int(found.readings.image_map(0, layer, 1).argmax()), (3, 5))  # type: ignore[union-attr]
-    left, top, right, bottom = found.regions[0]
+    caption = load_captioner(path).caption(files[0], readings=True)[0]
+    assert caption.chosen is not None
+    assert (caption.chosen.layer, caption.chosen.head) == (layer, 1)
+    peak = np.unravel_index(int(caption.readings.image_map(0, layer, 1).argmax()), (3, 5))  # type: ignore[union-attr]
+    left, top, right, bottom = caption.regions[0]
     assert left <= (peak[1] + 0.5) / 5 <= right
     assert top <= (peak[0] + 0.5) / 3 <= bottom

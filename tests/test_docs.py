@@ -32,5 +32,5 @@ def test_the_doctests_of_the_soft_dictionary_pass() -> None:
     assert result.failed == 0
 
 
-def test_pages_with_doctests_are_found() -> None:
+def test_pages_with_doctests_include_the_main_ones() -> None:
     assert {"README.md", "attention.md"} <= {page.name for page in PAGES}

@@ -1,4 +1,4 @@
-"""The house stands on its floors: a module imports only from floors below its own, rooms of one floor not from each other."""
+"""Floors: a module imports only from floors below its own, and rooms of one floor do not import each other."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ FLOORS: dict[str, int] = {
     "demo": 8,
     "cli": 9,
 }
-# errors stands below everything; settings raises its errors, model_folder writes down how a folder is searched, and
-# an engine finds what a search finds, in a model folder's exports.
+# errors is below everything: settings and atomic raise its errors; model_folder stores the search settings; and engine
+# runs the same search on the exports of a model folder.
 LEVEL_DOORS = {
     ("settings", "errors"),
     ("atomic", "errors"),
@@ -55,15 +55,15 @@ def _room(dotted: str) -> str | None:
 
 def _imports(path: Path, modules: Collection[str] = ()) -> set[str]:
     """Return the modules that a module imports; `from package import name` is package.name if that is in `modules`."""
-    found = set()
+    imported = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-            found.update(name if node.module == "regard" or name in modules else node.module for name in names)
+            imported.update(name if node.module == "regard" or name in modules else node.module for name in names)
         elif isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            imported.update(alias.name for alias in node.names)
         assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path}: relative imports hide the floors"
-    return found
+    return imported
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -71,10 +71,10 @@ def test_imports_go_down(path: Path) -> None:
     room = path.relative_to(ROOT).parts[0].removesuffix(".py")
     assert room in FLOORS, f"{room} stands on no floor: give it one here and in the map"
     for name in _imports(path):
-        other = _room(name)
-        if other is None or other == room or other not in FLOORS or (room, other) in LEVEL_DOORS:
+        target = _room(name)
+        if target is None or target == room or target not in FLOORS or (room, target) in LEVEL_DOORS:
             continue
-        assert FLOORS[other] < FLOORS[room], f"{path.relative_to(ROOT)} (floor {FLOORS[room]}) imports {name}"
+        assert FLOORS[target] < FLOORS[room], f"{path.relative_to(ROOT)} (floor {FLOORS[room]}) imports {name}"
 
 
 # Circles inside a room that are known, each with its reason.
@@ -95,17 +95,17 @@ def _circle(imports: dict[str, set[str]]) -> list[str]:
             return [*trail[trail.index(module) :], module]
         if module in done:
             return []
-        circles = (visit(other, [*trail, module]) for other in sorted(imports[module] & imports.keys()))
-        found = next(filter(None, circles), [])
+        circles = (visit(dependency, [*trail, module]) for dependency in sorted(imports[module] & imports.keys()))
+        circle = next(filter(None, circles), [])
         done.add(module)
-        return found
+        return circle
 
     return next(filter(None, (visit(module, []) for module in sorted(imports))), [])
 
 
 @pytest.mark.parametrize("room", sorted(path.name for path in ROOT.iterdir() if path.is_dir() and path.name in FLOORS))
 def test_no_circle_inside_a_room(room: str) -> None:
-    """Imports for type checking count, and so do late ones; a submodule counts, not the package that it is named with."""
+    """Imports for type checking and inside functions count; a submodule counts, not the package it is named with."""
     paths = {_module(path): path for path in sorted((ROOT / room).rglob("*.py"))}
     imports = {name: _imports(path, set(paths)) for name, path in paths.items()}
     circle = _circle(imports)

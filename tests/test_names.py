@@ -1,4 +1,4 @@
-"""The package speaks the field's language: its terms can be found, and docstrings begin as those of a textbook do."""
+"""Names and docstrings of the package: terms of the field occur, and docstrings begin with a verb or a noun."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VAGUE = {"found", "some", "told", "said", "heard"}
 
 
 def nodes(path: Path) -> Iterator[tuple[str, str]]:
-    """The name and the first docstring line of a module and of its classes and functions."""
+    """Yield the name and the first docstring line of a module and of its classes and functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, NODES):
             name = path.stem if isinstance(node, ast.Module) else node.name
@@ -49,7 +49,7 @@ def test_docstrings_begin_with_a_verb_or_a_noun(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_variables_are_called_what_they_hold(path: Path) -> None:
+def test_no_variable_has_a_vague_name(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     names = {
         (node.id, node.lineno)

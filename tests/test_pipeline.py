@@ -1,4 +1,4 @@
-"""Translator: options, n-best, constraints, streaming, ensembles; readings are those of teacher forcing the output."""
+"""Translator: options, n-best, constraints, streaming, ensembles; readings equal teacher forcing the output."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ def translator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 def test_translations_keep_the_order_and_empty_lines_stay_empty(translator: Translator) -> None:
     lines = [SENTENCES[1], "", SENTENCES[0], "   ", SENTENCES[4]]
-    together = [found.text for found in translator.translate(lines)]
+    together = [translation.text for translation in translator.translate(lines)]
     assert together == [translator.translate(line)[0].text if line.strip() else "" for line in lines]
     assert len(set(together)) > 2
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_readings_are_those_of_teacher_forcing_the_output_alone(translator: Translator, beam: int) -> None:
-    for line, found in zip(SENTENCES, translator.translate(SENTENCES, beam=beam, readings=True), strict=True):
+def test_readings_equal_teacher_forcing_the_output_alone(translator: Translator, beam: int) -> None:
+    for line, translation in zip(SENTENCES, translator.translate(SENTENCES, beam=beam, readings=True), strict=True):
         source = translator.encode(line)
-        ids = [translator.tokenizer.target._processor.piece_to_id(token) for token in found.tokens]
+        ids = [translator.tokenizer.target._processor.piece_to_id(token) for token in translation.tokens]
         with torch.inference_mode(), watch(translator.model) as watched:
             translator.model(Batch(torch.tensor([source])), torch.tensor([[BOS, *ids]]))
-        assert found.readings is not None
-        assert set(found.readings.weights) == set(watched)
-        for name, weights in found.readings.weights.items():
+        assert translation.readings is not None
+        assert set(translation.readings.weights) == set(watched)
+        for name, weights in translation.readings.weights.items():
             np.testing.assert_allclose(weights, watched[name][0].numpy(), rtol=0, atol=1e-5)
-        for layer in found.readings.layers("cross"):
-            assert found.readings.weights[layer].shape[1:] == (len(ids) + 1, len(source))
-            words = found.readings.words(layer)
+        for layer in translation.readings.layers("cross"):
+            assert translation.readings.weights[layer].shape[1:] == (len(ids) + 1, len(source))
+            words = translation.readings.words(layer)
             np.testing.assert_allclose(words.weights.sum(1) + words.special_weights, 1, atol=1e-5)
-            assert words.weights.shape == (len(found.text.split()), len(line.split()))
+            assert words.weights.shape == (len(translation.text.split()), len(line.split()))
 
 
 def test_readings_change_no_output(translator: Translator) -> None:
-    plain, watched = (translator.translate(SENTENCES, readings=asked) for asked in (False, True))
+    plain, watched = (translator.translate(SENTENCES, readings=readings) for readings in (False, True))
     assert [(p.text, p.score, p.tokens) for p in plain] == [(w.text, w.score, w.tokens) for w in watched]
-    assert all(found.readings is None and found.alignments is None for found in plain)
+    assert all(translation.readings is None and translation.alignments is None for translation in plain)
 
 
 @pytest.mark.parametrize("search", [{"beam": 1}, {"beam": 3}, {"sample": True, "seed": 2}])
@@ -86,17 +86,19 @@ def test_search_options_are_the_fields_of_the_search_settings() -> None:
 
 
 def test_scores_equal_teacher_forcing(translator: Translator) -> None:
-    for line, found in zip(SENTENCES, translator.translate(SENTENCES, nbest=3), strict=True):
-        assert found.nbest[0].score == found.score
-        assert [each.score for each in found.nbest] == sorted((each.score for each in found.nbest), reverse=True)
-        for each in found.nbest:
-            ids = [translator.tokenizer.target._processor.piece_to_id(token) for token in each.tokens]
+    for line, translation in zip(SENTENCES, translator.translate(SENTENCES, nbest=3), strict=True):
+        assert translation.nbest[0].score == translation.score
+        assert [hypothesis.score for hypothesis in translation.nbest] == sorted(
+            (hypothesis.score for hypothesis in translation.nbest), reverse=True
+        )
+        for hypothesis in translation.nbest:
+            ids = [translator.tokenizer.target._processor.piece_to_id(token) for token in hypothesis.tokens]
             penalty = LengthPenalty(translator.settings.search.length_penalty)(len(ids) + 1)
             # The text of a random model need not be tokenised as it was decoded: these are the decoded tokens.
             forced = translator.score(line, ids)
-            assert each.score == pytest.approx(forced / penalty, abs=1e-4)
-    written = translator.tokenizer.target.encode(SENTENCES[2])
-    assert translator.score(SENTENCES[0], SENTENCES[2]) == translator.score(SENTENCES[0], written)
+            assert hypothesis.score == pytest.approx(forced / penalty, abs=1e-4)
+    tokens = translator.tokenizer.target.encode(SENTENCES[2])
+    assert translator.score(SENTENCES[0], SENTENCES[2]) == translator.score(SENTENCES[0], tokens)
 
 
 def test_nbest_larger_than_the_beam_is_refused(translator: Translator) -> None:
@@ -109,17 +111,17 @@ def test_alignments_link_existing_words_and_need_attention(translator: Translato
         with pytest.raises(UsageError, match="this model has no attention"):
             translator.translate(SENTENCES, alignments=True)
         return
-    for line, found in zip(SENTENCES, translator.translate(SENTENCES, alignments=True), strict=True):
-        assert found.alignments is not None
-        assert [target for _, target in found.alignments] == list(range(len(found.text.split())))
-        assert all(0 <= source < len(line.split()) for source, _ in found.alignments)
+    for line, translation in zip(SENTENCES, translator.translate(SENTENCES, alignments=True), strict=True):
+        assert translation.alignments is not None
+        assert [target for _, target in translation.alignments] == list(range(len(translation.text.split())))
+        assert all(0 <= source < len(line.split()) for source, _ in translation.alignments)
 
 
 def test_saved_equals_loaded(translator: Translator, tmp_path: Path) -> None:
     save_folder(tmp_path, translator.settings, translator.tokenizer)
     save_tensors(tmp_path / WEIGHTS, named_weights(translator.model))
-    again = load(tmp_path)
-    assert [t.score for t in again.translate(SENTENCES)] == [t.score for t in translator.translate(SENTENCES)]
+    loaded = load(tmp_path)
+    assert [t.score for t in loaded.translate(SENTENCES)] == [t.score for t in translator.translate(SENTENCES)]
 
 
 @pytest.mark.parametrize("version", [None, 0, 2])
@@ -159,48 +161,50 @@ SEARCHES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("asked", SEARCHES)
-def test_a_joined_stream_is_the_translation(translator: Translator, asked: str) -> None:
-    long = " ".join(SENTENCES[:2] * 8)  # longer than in training: it is cut
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_joined_stream_is_the_translation(translator: Translator, search: str) -> None:
+    long = " ".join(SENTENCES[:2] * 8)  # longer than in training: it is truncated
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LineWarning)
         for line in (*SENTENCES, long, "", "   "):
-            (whole,) = translator.translate(line, **{"beam": 1, **SEARCHES[asked]})
-            increments = list(translator.stream(line, **SEARCHES[asked]))
-            assert "".join(increments) == whole.text
+            (translation,) = translator.translate(line, **{"beam": 1, **SEARCHES[search]})
+            increments = list(translator.stream(line, **SEARCHES[search]))
+            assert "".join(increments) == translation.text
             assert all(increments)
 
 
-def test_a_stream_comes_word_by_word_and_others_translate_meanwhile(writer: Translator) -> None:
-    found = {line: list(writer.stream(line, sample=True, temperature=2.0, min_length=8)) for line in SENTENCES}
-    assert max(map(len, found.values())) > 2
+def test_a_stream_comes_word_by_word_while_other_lines_are_translated(writer: Translator) -> None:
+    expected = {line: list(writer.stream(line, sample=True, temperature=2.0, min_length=8)) for line in SENTENCES}
+    assert max(map(len, expected.values())) > 2
     streams = {line: writer.stream(line, sample=True, temperature=2.0, min_length=8) for line in SENTENCES}
     increments = {line: [next(stream)] for line, stream in streams.items()}
     writer.translate(SENTENCES)
     for line, stream in streams.items():
         increments[line] += stream
-    assert increments == found
+    assert increments == expected
 
 
 def test_a_translation_obeys_prefix_terms_and_forbidden_words(writer: Translator) -> None:
     plain = writer.translate(SENTENCES)
     for line in SENTENCES:
         constraints = Constraints("I was", ("book", "집에 간다"), ("bread", "read"))
-        (found,) = writer.translate(line, beam=6, constraints=constraints)
-        assert found.text.startswith("I was")
-        assert " book" in found.text
-        assert "집에 간다" in found.text
-        assert found.score == pytest.approx(writer.score(line, found.text) / _penalty(writer, found), abs=1e-3) or (
-            list(found.tokens) != writer.tokenizer.target.tokens(writer.tokenizer.target.encode(found.text))
+        (translation,) = writer.translate(line, beam=6, constraints=constraints)
+        assert translation.text.startswith("I was")
+        assert " book" in translation.text
+        assert "집에 간다" in translation.text
+        assert translation.score == pytest.approx(
+            writer.score(line, translation.text) / _penalty(writer, translation), abs=1e-3
+        ) or (
+            list(translation.tokens) != writer.tokenizer.target.tokens(writer.tokenizer.target.encode(translation.text))
         )
     per_line = [Constraints(prefix="you") if n == 2 else Constraints() for n in range(len(SENTENCES))]
-    some = writer.translate(SENTENCES, constraints=per_line)
-    assert [s.text for n, s in enumerate(some) if n != 2] == [p.text for n, p in enumerate(plain) if n != 2]
-    assert some[2].text.startswith("you")
+    constrained = writer.translate(SENTENCES, constraints=per_line)
+    assert [c.text for n, c in enumerate(constrained) if n != 2] == [p.text for n, p in enumerate(plain) if n != 2]
+    assert constrained[2].text.startswith("you")
 
 
-def _penalty(translator: Translator, found: Translation) -> float:
-    return LengthPenalty(translator.settings.search.length_penalty)(len(found.tokens) + 1)
+def _penalty(translator: Translator, translation: Translation) -> float:
+    return LengthPenalty(translator.settings.search.length_penalty)(len(translation.tokens) + 1)
 
 
 def test_forbidden_words_do_not_occur(writer: Translator) -> None:
@@ -208,8 +212,8 @@ def test_forbidden_words_do_not_occur(writer: Translator) -> None:
     for line in SENTENCES:
         words = writer.translate(line, beam=1)[0].text.split(" ")
         for word in {word for word in words if word.isalpha()}:
-            (other,) = writer.translate(line, beam=1, constraints=Constraints(forbid=(word,)))
-            assert not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", other.text)
+            (translation,) = writer.translate(line, beam=1, constraints=Constraints(forbid=(word,)))
+            assert not re.search(rf"(?<!\w){re.escape(word)}(?!\w)", translation.text)
             changed += 1
     assert changed > 2
 
@@ -217,8 +221,8 @@ def test_forbidden_words_do_not_occur(writer: Translator) -> None:
 def test_contradictions_are_refused_with_all_causes(writer: Translator) -> None:
     with pytest.raises(UsageError) as refused:
         writer.translate(SENTENCES, beam=4, groups=3, temperature=0.5, min_length=9, max_length=3)
-    for part in ("temperature: used by sampling", "4 cannot be divided into 3 groups", "min_length 9 is more than"):
-        assert part in str(refused.value)
+    for message in ("temperature: used by sampling", "4 cannot be divided into 3 groups", "min_length 9 is more than"):
+        assert message in str(refused.value)
     with pytest.raises(UsageError) as refused:
         writer.translate(SENTENCES, constraints=Constraints("a book", ("", "my bread"), ("bread", " ")))
     assert [cause.split(":")[0] for cause in refused.value.causes] == ["term ''", "forbid ' '", "forbid 'bread'"]
@@ -242,42 +246,44 @@ def test_the_cache_of_the_constraint_encoder_is_bounded(writer: Translator, monk
     monkeypatch.setattr("regard.search.constraint_text.CACHE_SIZE", 5)
     encoder = ConstraintEncoder(writer.tokenizer.target)
     words = [f"{first}{second}" for first in "abcd" for second in "efgh"]
-    found = [encoder.encode_terms((word,))[0] for word in words]
+    terms = [encoder.encode_terms((word,))[0] for word in words]
     assert len(encoder._terms) <= 5
-    assert all(term.may_follow is found[0].may_follow for term in found), "V booleans are kept once"
+    assert all(term.may_follow is terms[0].may_follow for term in terms), "V booleans are stored once"
     encoder.encode_forbidden(tuple(words))
     assert len(encoder._phrases) <= 5
-    assert [encoder.encode_terms((word,))[0].forms for word in words] == [term.forms for term in found]
+    assert [encoder.encode_terms((word,))[0].forms for word in words] == [term.forms for term in terms]
 
 
 def test_sampling_draws_nbest_samples(writer: Translator) -> None:
-    for line, found in zip(SENTENCES, writer.translate(SENTENCES, nbest=4, sample=True, temperature=1.5), strict=True):
-        assert len(found.nbest) == 4
-        assert writer.translate(line, nbest=4, sample=True, temperature=1.5)[0] == found, "alone as in company"
+    for line, translation in zip(
+        SENTENCES, writer.translate(SENTENCES, nbest=4, sample=True, temperature=1.5), strict=True
+    ):
+        assert len(translation.nbest) == 4
+        assert writer.translate(line, nbest=4, sample=True, temperature=1.5)[0] == translation, "alone as in a batch"
     assert writer.translate(SENTENCES[0], sample=True)[0].nbest == ()
     assert writer.translate(SENTENCES, sample=True, seed=1) != writer.translate(SENTENCES, sample=True, seed=2)
 
 
 @pytest.mark.parametrize("search", [{"beam": 5}, {"beam": 6, "sample": True, "temperature": 1.5}])
-def test_mbr_ranks_by_likeness_to_the_other_hypotheses(writer: Translator, search: dict[str, Any]) -> None:
+def test_mbr_ranks_by_expected_chrf_against_the_other_hypotheses(writer: Translator, search: dict[str, Any]) -> None:
     different = 0
     for line in SENTENCES:
         (plain,) = writer.translate(line, nbest=search["beam"], **search)
         (best,) = writer.translate(line, nbest=search["beam"], mbr=True, **search)
-        texts = [each.text for each in plain.nbest]
+        texts = [hypothesis.text for hypothesis in plain.nbest]
         shares = [1.0] * len(texts)
         if "sample" not in search:
-            totals = [each.score * _penalty(writer, each) for each in plain.nbest]
+            totals = [hypothesis.score * _penalty(writer, hypothesis) for hypothesis in plain.nbest]
             shares = [math.exp(total - max(totals)) for total in totals]
         utilities = {
             text: sum(
-                share * sentence_chrf(text, [other]).score
-                for j, (other, share) in enumerate(zip(texts, shares, strict=True))
+                share * sentence_chrf(text, [reference]).score
+                for j, (reference, share) in enumerate(zip(texts, shares, strict=True))
                 if i != j
             )
             for i, text in enumerate(texts)
         }
-        assert sorted(each.text for each in best.nbest) == sorted(texts)
+        assert sorted(hypothesis.text for hypothesis in best.nbest) == sorted(texts)
         assert utilities[best.text] == pytest.approx(max(utilities.values()))
         different += best.text != plain.text
     assert different
@@ -291,59 +297,61 @@ def test_the_coverage_penalty_is_that_of_gnmt_and_only_reorders(translator: Tran
         return
     for line in SENTENCES:
         (plain,) = translator.translate(line, beam=5, nbest=5)
-        (found,) = translator.translate(line, beam=5, nbest=5, coverage_penalty=beta)
-        assert {(each.text, each.tokens) for each in found.nbest} == {(each.text, each.tokens) for each in plain.nbest}
+        (reordered,) = translator.translate(line, beam=5, nbest=5, coverage_penalty=beta)
+        assert {(hypothesis.text, hypothesis.tokens) for hypothesis in reordered.nbest} == {
+            (hypothesis.text, hypothesis.tokens) for hypothesis in plain.nbest
+        }
         utilities = []
-        for each in found.nbest:
-            ids = [translator.tokenizer.target.id_of(token) for token in each.tokens]
+        for hypothesis in reordered.nbest:
+            ids = [translator.tokenizer.target.id_of(token) for token in hypothesis.tokens]
             readings = translator.read_all([line], [ids])[0]
-            reads = [readings.weights[name].mean(0) for name in readings.layers("cross")]
-            total = np.mean(reads, 0)[:, :-1].sum(0)  # (S,) without the end of sentence
-            utilities.append(each.score + beta * float(np.log(np.minimum(total, 1)).sum()))
+            layer_weights = [readings.weights[name].mean(0) for name in readings.layers("cross")]
+            coverage = np.mean(layer_weights, 0)[:, :-1].sum(0)  # (S,) without the end of sentence
+            utilities.append(hypothesis.score + beta * float(np.log(np.minimum(coverage, 1)).sum()))
         assert utilities == sorted(utilities, reverse=True)
 
 
 def test_an_ensemble_averages_probabilities(tmp_path: Path) -> None:
-    one = folder(tmp_path / "one")
-    same, alone = load([one, one]), load(one)
+    first = folder(tmp_path / "one")
+    same, alone = load([first, first]), load(first)
     assert [t.text for t in same.translate(SENTENCES)] == [t.text for t in alone.translate(SENTENCES)]
-    other = folder(tmp_path / "other", "recurrent", "recurrent", end=0.3)
-    both = load([one, other])
-    members = [load(one), load(other)]
+    second = folder(tmp_path / "other", "recurrent", "recurrent", end=0.3)
+    both = load([first, second])
+    members = [load(first), load(second)]
     together = both.translate(SENTENCES)
-    for line, found in zip(SENTENCES, together, strict=True):
-        (alone_found,) = both.translate(line)
-        assert alone_found.tokens == found.tokens
-        assert alone_found.score == pytest.approx(found.score, abs=1e-4)
-        assert all(abs(found.score - member.translate(line)[0].score) > 1e-3 for member in members)
-    for line, found in zip(SENTENCES, both.translate(SENTENCES, alignments=True, readings=True), strict=True):
-        ids = [both.tokenizer.target.id_of(token) for token in found.tokens]
+    for line, translation in zip(SENTENCES, together, strict=True):
+        (alone_translation,) = both.translate(line)
+        assert alone_translation.tokens == translation.tokens
+        assert alone_translation.score == pytest.approx(translation.score, abs=1e-4)
+        assert all(abs(translation.score - member.translate(line)[0].score) > 1e-3 for member in members)
+    for line, translation in zip(SENTENCES, both.translate(SENTENCES, alignments=True, readings=True), strict=True):
+        ids = [both.tokenizer.target.id_of(token) for token in translation.tokens]
         with torch.no_grad():
             source, target = torch.tensor([both.encode(line)]), torch.tensor([[BOS, *ids]])
             shares = [m.model.project(m.model(Batch(source), target))[0].softmax(-1) for m in members]
         mean = (sum(shares) / 2).log().gather(1, torch.tensor([*ids, EOS])[:, None]).sum()
-        assert found.score == pytest.approx(float(mean) / _penalty(both, found), abs=1e-4)
-        assert found.alignments is not None
-        assert found.readings is not None
-        assert {name.split(".")[1] for name in found.readings.layers("cross")} == {"0", "1"}
+        assert translation.score == pytest.approx(float(mean) / _penalty(both, translation), abs=1e-4)
+        assert translation.alignments is not None
+        assert translation.readings is not None
+        assert {name.split(".")[1] for name in translation.readings.layers("cross")} == {"0", "1"}
     assert "".join(both.stream(SENTENCES[0])) == both.translate(SENTENCES[0], beam=1)[0].text
 
 
 def test_an_ensemble_of_different_vocabularies_is_refused(tmp_path: Path) -> None:
-    one, other = folder(tmp_path / "one"), folder(tmp_path / "other")
+    first, second = folder(tmp_path / "one"), folder(tmp_path / "other")
     tokenizer = Tokenizer.train(["other words", "altogether"], ["other words", "altogether"], TokenizerSettings())
-    tokenizer.save(other)
+    tokenizer.save(second)
     with pytest.raises(RegardError, match="other"):
-        load([one, other])
+        load([first, second])
 
 
 def test_a_repetitive_translation_is_reported(writer: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = writer.tokenizer.target.encode("I go home")
     longer = Hypothesis(tuple(ids[:1] + ids[1:] * 20), -3.0, -1.0)
-    monkeypatch.setattr(writer.engine, "decode", lambda jobs, _: [[longer] for _ in jobs])
+    monkeypatch.setattr(writer.engine, "decode", lambda tasks, _: [[longer] for _ in tasks])
     with pytest.warns(LineWarning, match="repeats 'go home' 20 times") as warned:
-        found = writer.translate(SENTENCES[:1])
-    assert found[0].repetition == ("go home", 20)
+        translations = writer.translate(SENTENCES[:1])
+    assert translations[0].repetition == ("go home", 20)
     assert warned[0].message.index == 0  # type: ignore[union-attr]
 
 
@@ -355,5 +363,5 @@ def test_validation_during_training_does_not_warn_of_lines(tmp_path: Path, monke
     paths = [tmp_path / "valid.ko", tmp_path / "valid.en"]
     for path in paths:
         path.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
-    look = make_validator(read_corpus(PairFiles(*paths)), writer.tokenizer, writer.settings, len(SENTENCES))
-    assert look(writer.model)["loss"] > 0  # a warning would be an error here
+    validate = make_validator(read_corpus(PairFiles(*paths)), writer.tokenizer, writer.settings, len(SENTENCES))
+    assert validate(writer.model)["loss"] > 0  # a warning would be an error here

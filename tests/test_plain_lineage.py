@@ -1,4 +1,4 @@
-"""What Regard is timed beside computes the same: the models that benchmarks/ writes down with torch.nn alone."""
+"""The models of benchmarks/ in plain torch.nn, which Regard is timed against, compute the same."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ VOCABULARY, STEPS = 60, 9
 
 
 def plain_models() -> ModuleType:
-    """The file, which is in no package."""
-    described = importlib.util.spec_from_file_location("plain_models", PLAIN)
-    assert described is not None, f"{PLAIN} is a module"
-    assert described.loader is not None, f"{PLAIN} is a module"
-    module = importlib.util.module_from_spec(described)
-    described.loader.exec_module(module)
+    """Import the file, which is in no package."""
+    spec = importlib.util.spec_from_file_location("plain_models", PLAIN)
+    assert spec is not None, f"{PLAIN} is a module"
+    assert spec.loader is not None, f"{PLAIN} is a module"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 
 def both(name: str) -> tuple[ModuleType, Model, torch.nn.Module]:
-    """A preset with random weights, all of which vary, and the plain model with the same."""
+    """Return a preset with random weights, all of which vary, and the plain model with the same weights."""
     plain, ours = plain_models(), build(ModelSettings.parse(preset(name)["model"], name), VOCABULARY, VOCABULARY, True)
     with torch.no_grad():
         for parameter in ours.parameters():
@@ -40,37 +40,37 @@ def both(name: str) -> tuple[ModuleType, Model, torch.nn.Module]:
     return plain, ours.eval(), theirs.eval()
 
 
-def kept(batch: Batch) -> torch.Tensor:
-    assert batch.keep is not None, "sentences of different lengths are wanted"
+def keep_mask(batch: Batch) -> torch.Tensor:
+    assert batch.keep is not None, "sentences of different lengths have a mask"
     return batch.keep
 
 
 @pytest.mark.parametrize("name", ["rnn", "rnn-bahdanau", "rnn-luong", "conv"])
-def test_logits_and_gradients_are_those_of_regard(name: str) -> None:
+def test_logits_and_gradients_equal_those_of_regard(name: str) -> None:
     _, ours, theirs = both(name)
     assert count_parameters(ours) == sum(parameter.numel() for parameter in theirs.parameters())
     batch, target = sentences(7, 1, 4), targets(3, 6)
     logits = ours.project(ours(batch, target))
-    torch.testing.assert_close(theirs(batch.data, kept(batch), target), logits, rtol=0, atol=1e-4)
-    for found in (logits, theirs(batch.data, kept(batch), target)):
-        found.log_softmax(-1)[..., 5].sum().backward()
-    wanted = ours.decoder.embedding.weight.grad
-    torch.testing.assert_close(theirs.embedding.weight.grad, wanted, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(theirs(batch.data, keep_mask(batch), target), logits, rtol=0, atol=1e-4)
+    for outputs in (logits, theirs(batch.data, keep_mask(batch), target)):
+        outputs.log_softmax(-1)[..., 5].sum().backward()
+    expected = ours.decoder.embedding.weight.grad
+    torch.testing.assert_close(theirs.embedding.weight.grad, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["rnn", "rnn-bahdanau", "rnn-luong", "conv"])
-def test_it_writes_the_pieces_that_regard_writes(name: str) -> None:
+def test_greedy_tokens_equal_those_of_regard(name: str) -> None:
     plain, ours, theirs = both(name)
     batch = sentences(7, 1, 4)
-    found = plain.write(plain.for_decoding(theirs, "float32"), batch.data, kept(batch), STEPS)
+    written = plain.write(plain.for_decoding(theirs, "float32"), batch.data, keep_mask(batch), STEPS)
     tasks = [Task(row, STEPS) for row in range(3)]
     with torch.inference_mode():
-        searched = decode(
+        expected = decode(
             ours,
             ours.encode(batch),
             tasks,
             SearchSettings(beam=1, length_penalty=0.0),
             (SuppressTokens(tuple(range(4))),),
         )
-    assert found[:, :-1].tolist() == [list(hypotheses[0].ids) for hypotheses in searched]
-    assert len({tuple(row) for row in found.tolist()}) == 3, "each sentence says something else"
+    assert written[:, :-1].tolist() == [list(hypotheses[0].ids) for hypotheses in expected]
+    assert len({tuple(row) for row in written.tolist()}) == 3, "the outputs differ"

@@ -1,4 +1,4 @@
-"""regard.train: the run of the command line, from Python, without a word printed."""
+"""regard.train: training from Python as by the command line, without printing."""
 
 from __future__ import annotations
 
@@ -55,12 +55,14 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_tensors(folder / "model.safetensors")
 
 
-def equal(one: Path, other: Path) -> bool:
-    ours, theirs = weights(one), weights(other)
-    return ours.keys() == theirs.keys() and all(ours[name].equal(theirs[name]) for name in ours)
+def equal(first: Path, second: Path) -> bool:
+    first_weights, second_weights = weights(first), weights(second)
+    return first_weights.keys() == second_weights.keys() and all(
+        first_weights[name].equal(second_weights[name]) for name in first_weights
+    )
 
 
-def test_a_run_holds_what_came_of_it(run: regard.Run) -> None:
+def test_a_run_holds_its_recipe_outcome_and_model(run: regard.Run) -> None:
     assert run.outcome.reason == "all updates done"
     assert run.outcome.progress.update == 4
     assert run.recipe == Recipe.parse(read_toml(run.folder / "train.toml"), "the run")
@@ -118,7 +120,7 @@ def test_a_run_is_resumed_with_more_updates(run: regard.Run, data: Path, tmp_pat
     assert equal(run.folder, resumed.folder)
 
 
-def test_a_signal_stops_after_the_update_and_says_so(data: Path, tmp_path: Path) -> None:
+def test_a_signal_stops_after_the_update_and_is_reported(data: Path, tmp_path: Path) -> None:
     def interrupt(event: str, _: dict[str, Any]) -> None:
         if event == "valid":
             signal.raise_signal(signal.SIGINT)

@@ -79,8 +79,8 @@ def test_schedule_settings_of_a_preset_hold_for_its_kind_only(name: str) -> None
     before = preset(name)["schedule"]
     same = override(values, parse_assignments(["schedule.kind=inverse_square_root"]))["schedule"]
     assert same == before
-    other = ScheduleSettings.parse(override(values, parse_assignments(["schedule.kind=noam"]))["schedule"], "x")
-    assert other == ScheduleSettings(kind="noam", peak=1.0), "the peak of another kind does not carry over"
+    noam = ScheduleSettings.parse(override(values, parse_assignments(["schedule.kind=noam"]))["schedule"], "x")
+    assert noam == ScheduleSettings(kind="noam", peak=1.0), "the peak of another kind does not carry over"
 
 
 def test_a_written_recipe_is_read_back_the_same(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ BUDGET = {row["room"]: int(row["lines"].replace(",", "")) for row in ROW.findite
 
 
 def modules(room: str) -> list[Path]:
-    """The Python files of a room: those of a folder, or the one file of that name."""
+    """Return the Python files of a room: those of a folder, or the one file of that name."""
     return sorted((ROOT / room).rglob("*.py")) or [ROOT / f"{room}.py"]
 
 
@@ -35,8 +35,8 @@ def test_every_room_has_a_budget() -> None:
 def test_a_room_keeps_its_budget(room: str) -> None:
     lines = sum(map(lines_of, modules(room)))
     assert lines <= BUDGET[room], (
-        f"{room} has {lines:,} lines, {BUDGET[room]:,} were planned: take something out, or raise the number in "
-        "CONTRIBUTING.md and say there what it buys"
+        f"{room} has {lines:,} lines, {BUDGET[room]:,} were planned: remove code, or raise the number in "
+        "CONTRIBUTING.md and give the reason there"
     )
     assert lines > 0.9 * BUDGET[room] - 30, f"{room} has only {lines:,} lines: lower its budget in CONTRIBUTING.md"
 

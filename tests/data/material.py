@@ -1,4 +1,4 @@
-"""Small corpora with all peculiarities that the tests need."""
+"""Small corpora with duplicates, empty and long lines, and several scripts."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ WORDS = "ein Hund läuft über die grüne Wiese zwei Männer reden auf der Stra�
 
 
 def sentences(count: int, seed: int = 0, longest: int = 12) -> tuple[list[str], list[str]]:
-    """Return sources and targets of so many pairs; some pairs and some sides are repeated."""
+    """Return `count` sources and targets, with repeated pairs and repeated sides."""
     rng = random.Random(seed)
     sources = [" ".join(rng.choices(WORDS, k=rng.randint(1, longest))) for _ in range(count)]
     targets = [" ".join(rng.choices(WORDS, k=1 + source.count(" "))).upper() for source in sources]
-    for again in range(7, count, 23):
-        sources[again], targets[again] = sources[again - 5], targets[again - 5]
+    for index in range(7, count, 23):
+        sources[index], targets[index] = sources[index - 5], targets[index - 5]
     return sources, targets
 
 
-def dirty(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    """Like `sentences`, with lines that filters drop: empty, too long, of very unequal lengths."""
+def noisy_sentences(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    """Return sentences with lines that filters drop: empty, too long, or of very unequal lengths."""
     sources, targets = sentences(count, seed)
-    for place, text in ((3, ""), (11, "w " * 300), (12, "x" * 90), (count - 1, " \u00a0 ")):
-        sources[place % count] = text
+    for index, text in ((3, ""), (11, "w " * 300), (12, "x" * 90), (count - 1, " \u00a0 ")):
+        sources[index % count] = text
     return sources, targets
 
 
-def written(folder: Path, count: int, seed: int = 0, suffix: str = "", name: str = "a") -> dict[str, str]:
+def write_corpus(folder: Path, count: int, seed: int = 0, suffix: str = "", name: str = "a") -> dict[str, str]:
     """Write a training corpus of two files and return its settings."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = {side: str(folder / f"{name}.{side}{suffix}") for side in ("source", "target")}
-    for path, lines in zip(paths.values(), dirty(count, seed), strict=True):
+    for path, lines in zip(paths.values(), noisy_sentences(count, seed), strict=True):
         write_lines(path, lines)
     return paths
 

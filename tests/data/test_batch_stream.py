@@ -1,4 +1,4 @@
-"""Batches: every example once, within the budget, little padding, and the same stream from any position."""
+"""Batch stream: every example once, within the budget, with little padding, and the same from any position."""
 
 import itertools
 import json
@@ -17,31 +17,31 @@ from regard.errors import DataError
 
 
 def examples(count: int, seed: int = 0) -> list[Example]:
-    """Pairs of correlated lengths, as in translations."""
+    """Return pairs of correlated lengths, as in translations."""
     rng = np.random.default_rng(seed)
-    lengths = rng.gamma(6, 2.5, count).astype(int) + 1
-    others = np.maximum(1, lengths + rng.normal(0, 2, count).astype(int))
+    source_lengths = rng.gamma(6, 2.5, count).astype(int) + 1
+    target_lengths = np.maximum(1, source_lengths + rng.normal(0, 2, count).astype(int))
     return [
         Example([*rng.integers(4, 99, a).tolist(), EOS], [*rng.integers(4, 99, b).tolist(), EOS])
-        for a, b in zip(lengths, others, strict=True)
+        for a, b in zip(source_lengths, target_lengths, strict=True)
     ]
 
 
 SMALL = BatchingSettings(tokens=200, micro_batches=1, buffer_size=150)
 
 
-def same(a: TrainingBatch, b: TrainingBatch) -> bool:
+def equal_batches(a: TrainingBatch, b: TrainingBatch) -> bool:
     tensors = [(a.source, b.source), (a.target_in, b.target_in), (a.target_out, b.target_out)]
-    keeps = (a.source_keep is None) == (b.source_keep is None)
+    same_masks = (a.source_keep is None) == (b.source_keep is None)
     if a.source_keep is not None and b.source_keep is not None:
         tensors.append((a.source_keep, b.source_keep))
-    return keeps and a.indices == b.indices and a.tokens == b.tokens and all(torch.equal(x, y) for x, y in tensors)
+    return same_masks and a.indices == b.indices and a.tokens == b.tokens and all(torch.equal(x, y) for x, y in tensors)
 
 
 # --- tensors
 
 
-def test_pad() -> None:
+def test_pad_adds_pad_ids_and_a_mask() -> None:
     ids, keep = pad([[5, 6, 7], [8], []])
     assert ids.tolist() == [[5, 6, 7], [8, PAD, PAD], [PAD, PAD, PAD]]
     assert keep is not None
@@ -49,14 +49,14 @@ def test_pad() -> None:
     assert (ids.dtype, keep.dtype) == (torch.int64, torch.bool)
 
 
-def test_nothing_padded_has_no_mask() -> None:
+def test_sequences_of_equal_length_have_no_mask() -> None:
     ids, keep = pad([[5, 6], [7, 8]])
     assert ids.tolist() == [[5, 6], [7, 8]]
     assert keep is None
     assert pad([[]])[0].shape == (1, 0)
 
 
-def test_collate() -> None:
+def test_collate_shifts_and_pads_the_targets() -> None:
     batch = collate([Example([4, 5, EOS], [6, EOS]), Example([7, EOS], [8, 9, EOS])])
     assert batch.source.tolist() == [[4, 5, EOS], [7, EOS, PAD]]
     assert batch.source_keep is not None
@@ -65,10 +65,10 @@ def test_collate() -> None:
     assert batch.target_out.tolist() == [[6, EOS, PAD], [8, 9, EOS]]
     assert batch.tokens == 5
     assert batch.indices == [0, 1]
-    assert same(batch.to("cpu"), batch)
+    assert equal_batches(batch.to("cpu"), batch)
 
 
-def test_one_sentence_is_not_padded() -> None:
+def test_a_single_sentence_is_not_padded() -> None:
     batch = collate([Example([EOS], [EOS])], indices=[7])
     assert batch.source_keep is None
     assert (batch.source.tolist(), batch.target_in.tolist(), batch.target_out.tolist()) == ([[EOS]], [[BOS]], [[EOS]])
@@ -80,7 +80,7 @@ def test_one_sentence_is_not_padded() -> None:
 
 @pytest.mark.parametrize("buffer", [1, 7, 150, 100_000])
 @pytest.mark.parametrize("tokens", [1, 64, 200, 100_000])
-def test_every_example_once_within_the_budget(buffer: int, tokens: int) -> None:
+def test_every_example_occurs_once_within_the_budget(buffer: int, tokens: int) -> None:
     data = examples(400)
     batches = BatchStream(data, BatchingSettings(tokens=tokens, micro_batches=1, buffer_size=buffer), seed=3)
     epoch = batches.epoch(2)
@@ -107,7 +107,7 @@ def test_auto_is_one_micro_batch_per_worker() -> None:
     assert BatchingSettings(micro_batches=2).resolved(3).micro_batches == 2
 
 
-def test_the_seed_and_the_epoch_decide() -> None:
+def test_seed_and_epoch_determine_the_batches() -> None:
     data = examples(400)
     assert BatchStream(data, SMALL, 1).epoch(5) == BatchStream(data, SMALL, 1).epoch(5)
     epochs = [str(BatchStream(data, SMALL, seed).epoch(n)) for seed in (0, 1) for n in (0, 1, 2)]
@@ -154,7 +154,9 @@ def test_a_buffer_is_resampled_in_chunks(monkeypatch: pytest.MonkeyPatch) -> Non
 
     stream = BatchStream(pairs, SMALL, 3, resample).plans(Position())
     next(stream)
-    assert sum(calls) - calls[-1] <= 150 + 10, "the first buffer, and what the first batch reads of the second"
+    assert sum(calls) - calls[-1] <= 150 + 10, (
+        "the first buffer, and the chunk of the second that the first batch needs"
+    )
     seeds = set()
     for position, plan in itertools.islice(stream, 100):
         calls.clear()
@@ -172,7 +174,7 @@ def test_a_buffer_is_resampled_in_chunks(monkeypatch: pytest.MonkeyPatch) -> Non
     assert whole == list(itertools.islice(BatchStream(pairs, SMALL, 3).plans(Position()), 50))
 
 
-def test_padding_is_that_of_the_tensors() -> None:
+def test_padding_share_equals_that_of_the_tensors() -> None:
     batches = BatchStream(examples(500), SMALL, 1)
     tensors = [plan.batch() for plan in batches.epoch(0)]
     sources = torch.cat([batch.source.flatten() for batch in tensors])
@@ -205,16 +207,16 @@ def test_blocks_and_the_sentences_of_a_buffer_are_shuffled(buffer: int) -> None:
         assert sorted(line for plan in epoch for line in plan.indices) == list(range(400))
     assert epochs[0] != epochs[1]
     assert batches.epoch(1) == epochs[1]
-    whole = [batches.buffer_indices(0, number)[0] for number in range(batches._buffers)]
-    blocks = [{line // 14 for line in lines} for lines in whole]  # 400 sentences in 29 blocks
+    buffers = [batches.buffer_indices(0, number)[0] for number in range(batches._buffers)]
+    blocks = [{line // 14 for line in lines} for lines in buffers]  # 400 sentences in 29 blocks
     assert sum(map(len, blocks)) == 29, "no block is in two buffers"
-    assert max(map(len, whole)) <= max(14, buffer + 13)
-    order = [block for some in blocks for block in some]
+    assert max(map(len, buffers)) <= max(14, buffer + 13)
+    order = [block for blocks_of_buffer in blocks for block in blocks_of_buffer]
     assert buffer > 1 or order != sorted(order)
 
 
 @pytest.mark.usefixtures("few_blocks")
-def test_long_corpora_resume_anywhere() -> None:
+def test_long_corpora_can_be_resumed_anywhere() -> None:
     settings = BatchingSettings(tokens=200, micro_batches=2, buffer_size=60)
     data = examples(400)
     stream = list(itertools.islice(BatchStream(data, settings, 4).updates(), 60))
@@ -230,13 +232,13 @@ def test_an_epoch_of_a_long_corpus_is_estimated(monkeypatch: pytest.MonkeyPatch)
     data, settings = examples(20_000), BatchingSettings(tokens=1000, micro_batches=1, buffer_size=4000)
     exact = BatchStream(data, settings, 1).epoch_stats
     monkeypatch.setattr(batch_stream, "BLOCKS", 5000)
-    guessed = BatchStream(data, settings, 1).epoch_stats
-    assert guessed.batches == pytest.approx(exact.batches, rel=0.03)
-    assert guessed.tokens == pytest.approx(exact.tokens, rel=0.03)
-    assert guessed.padding() == pytest.approx(exact.padding(), abs=0.01)
+    estimated = BatchStream(data, settings, 1).epoch_stats
+    assert estimated.batches == pytest.approx(exact.batches, rel=0.03)
+    assert estimated.tokens == pytest.approx(exact.tokens, rel=0.03)
+    assert estimated.padding() == pytest.approx(exact.padding(), abs=0.01)
 
 
-def test_epoch_stats_are_those_of_the_epoch() -> None:
+def test_epoch_stats_equal_those_of_the_epoch() -> None:
     batches = BatchStream(examples(500), SMALL, 1)
     epoch = batches.epoch(0)
     assert batches.epoch_stats.batches == len(epoch)
@@ -249,6 +251,6 @@ def test_a_position_survives_json() -> None:
         assert Position.from_json(json.loads(json.dumps(asdict(position)))) == position
 
 
-def test_no_examples() -> None:
+def test_a_stream_without_examples_is_refused() -> None:
     with pytest.raises(DataError, match="no sentence pair"):
         BatchStream([], BatchingSettings(), 1)

@@ -15,7 +15,7 @@ from regard.data.caption_files import CaptionSet, Problems, hold_out_images, men
 from regard.errors import DataError
 
 ROWS = [("b.png", "A red  ball ."), ("a.png", "빨간 공"), ("b.png", "one ball"), ("in/c.png", "c")]
-FOUND = [("b.png", ("A red ball .", "one ball")), ("a.png", ("빨간 공",)), ("in/c.png", ("c",))]
+CAPTIONS_BY_IMAGE = [("b.png", ("A red ball .", "one ball")), ("a.png", ("빨간 공",)), ("in/c.png", ("c",))]
 
 
 @pytest.fixture
@@ -30,8 +30,10 @@ def images(tmp_path: Path) -> Path:
 def _coco() -> str:
     names = list(dict.fromkeys(name for name, _ in ROWS))
     images = [{"id": 10 + i, "file_name": name, "width": 3} for i, name in enumerate(names)]
-    notes = [{"id": i, "image_id": 10 + names.index(name), "caption": text} for i, (name, text) in enumerate(ROWS)]
-    return json.dumps({"info": {}, "images": images, "annotations": notes}, indent=1)
+    annotations = [
+        {"id": i, "image_id": 10 + names.index(name), "caption": text} for i, (name, text) in enumerate(ROWS)
+    ]
+    return json.dumps({"info": {}, "images": images, "annotations": annotations}, indent=1)
 
 
 KINDS = {
@@ -41,7 +43,9 @@ KINDS = {
     "COCO JSON": _coco(),
     "JSON lines": "\n".join(json.dumps({"image": name, "caption": text, "id": 3}) for name, text in ROWS),
     "other JSON lines": "\n".join(json.dumps({"file_name": name, "text": text}) for name, text in ROWS),
-    "lists in JSON lines": "\n".join(json.dumps({"image": name, "captions": list(texts)}) for name, texts in FOUND),
+    "lists in JSON lines": "\n".join(
+        json.dumps({"image": name, "captions": list(texts)}) for name, texts in CAPTIONS_BY_IMAGE
+    ),
 }
 
 
@@ -49,29 +53,29 @@ KINDS = {
 def test_every_format_gives_the_same_captions(tmp_path: Path, images: Path, kind: str) -> None:
     path = tmp_path / "captions.txt"
     path.write_text(KINDS[kind], encoding="utf-8")
-    complaints = Problems()
-    album = read_captions(path, images, complaints)
-    assert [(image.file, image.captions) for image in album.images] == FOUND
-    assert complaints.by_kind == {}
-    assert album.captions == [text for _, texts in FOUND for text in texts]
-    assert album.kind in kind or album.kind in ("file, tab, caption", "JSON lines")
-    assert "3 images" in album.lines()[0]
-    assert "4 captions, 1 to 2 each" in album.lines()[0]
+    problems = Problems()
+    caption_set = read_captions(path, images, problems)
+    assert [(image.file, image.captions) for image in caption_set.images] == CAPTIONS_BY_IMAGE
+    assert problems.by_kind == {}
+    assert caption_set.captions == [text for _, texts in CAPTIONS_BY_IMAGE for text in texts]
+    assert caption_set.kind in kind or caption_set.kind in ("file, tab, caption", "JSON lines")
+    assert "3 images" in caption_set.lines()[0]
+    assert "4 captions, 1 to 2 each" in caption_set.lines()[0]
 
 
-def _read(path: Path, images: Path, text: str, skip: bool = False) -> tuple[CaptionSet, Problems]:
+def _read_text(path: Path, images: Path, text: str, skip: bool = False) -> tuple[CaptionSet, Problems]:
     path.write_text(text, encoding="utf-8")
-    complaints = Problems(skip)
-    return read_captions(path, images, complaints), complaints
+    problems = Problems(skip)
+    return read_captions(path, images, problems), problems
 
 
 def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) -> None:
     text = "a.png\tfine\nB.png\tno\n\nb.png\t  \n../images/a.png\tno\n/etc/a.png\tno\nin/d.png\tno\n"
     path = tmp_path / "c.tsv"
-    _, complaints = _read(path, images, text)
+    _, problems = _read_text(path, images, text)
     with pytest.raises(DataError) as refused:
-        complaints.check()
-    wanted = [
+        problems.check()
+    expected = [
         f"{path}: line 2: there is no image B.png in {images}; did you mean b.png?",
         f"{path}: line 5: '../images/a.png' is not a file name in {images}",
         f"{path}: line 6: '/etc/a.png' is not a file name",
@@ -79,26 +83,26 @@ def test_problems_are_reported_with_their_lines(tmp_path: Path, images: Path) ->
         f"{path}: line 4: the caption of b.png has no text",
         "data.images.skip_bad = true",
     ]
-    assert len(refused.value.causes) == len(wanted)
-    for cause, start in zip(refused.value.causes, wanted, strict=True):
+    assert len(refused.value.causes) == len(expected)
+    for cause, start in zip(refused.value.causes, expected, strict=True):
         assert cause.startswith(start)
 
 
 def test_problems_can_be_skipped_and_are_counted(tmp_path: Path, images: Path) -> None:
     text = "a.png\tfine\n" + "".join(f"no{i}.png\tno\n" for i in range(9)) + "b.png\t \n"
-    album, complaints = _read(tmp_path / "c.tsv", images, text, skip=True)
-    complaints.check()
-    assert [image.file for image in album.images] == ["a.png"]
-    lines = complaints.lines()
+    caption_set, problems = _read_text(tmp_path / "c.tsv", images, text, skip=True)
+    problems.check()
+    assert [image.file for image in caption_set.images] == ["a.png"]
+    lines = problems.lines()
     assert lines[0] == "  skipped: 9 captions of images that do not exist"
     assert lines[6] == "    … and 4 more"
     assert lines[7] == "  skipped: 1 captions with no text"
 
 
-def test_many_causes_of_a_kind_are_counted(tmp_path: Path, images: Path) -> None:
-    _, complaints = _read(tmp_path / "c.tsv", images, "".join(f"no{i}.png\tno\n" for i in range(30)))
+def test_many_problems_of_one_kind_are_counted(tmp_path: Path, images: Path) -> None:
+    _, problems = _read_text(tmp_path / "c.tsv", images, "".join(f"no{i}.png\tno\n" for i in range(30)))
     with pytest.raises(DataError) as refused:
-        complaints.check()
+        problems.check()
     assert len(refused.value.causes) == 22
     assert refused.value.causes[20] == "… and 10 more of this kind"
 
@@ -123,7 +127,7 @@ def test_many_causes_of_a_kind_are_counted(tmp_path: Path, images: Path) -> None
 )
 def test_malformed_files_are_refused(tmp_path: Path, images: Path, text: str, causes: list[str]) -> None:
     with pytest.raises(DataError) as refused:
-        _read(tmp_path / "c.tsv", images, text)
+        _read_text(tmp_path / "c.tsv", images, text)
     assert len(refused.value.causes) == len(causes)
     for cause, part in zip(refused.value.causes, causes, strict=True):
         assert cause.startswith(f"{tmp_path / 'c.tsv'}: {part}")
@@ -132,14 +136,17 @@ def test_malformed_files_are_refused(tmp_path: Path, images: Path, text: str, ca
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("name", ["café.png", "사진 하나.png", "깊이/사진.png"])
 def test_names_are_compared_after_normalisation(tmp_path: Path, name: str, form: Literal["NFC", "NFD"]) -> None:
-    there, told = unicodedata.normalize(form, name), unicodedata.normalize("NFD" if form == "NFC" else "NFC", name)
-    image = tmp_path / "images" / there
+    stored_name, listed_name = (
+        unicodedata.normalize(form, name),
+        unicodedata.normalize("NFD" if form == "NFC" else "NFC", name),
+    )
+    image = tmp_path / "images" / stored_name
     image.parent.mkdir(parents=True)
     image.touch()
-    album, complaints = _read(tmp_path / "c.tsv", tmp_path / "images", f"{told}\tx\n{there}\ty\n")
-    assert complaints.by_kind == {}
-    assert album.paths == [image]
-    assert album.references == [["x", "y"]]
+    caption_set, problems = _read_text(tmp_path / "c.tsv", tmp_path / "images", f"{listed_name}\tx\n{stored_name}\ty\n")
+    assert problems.by_kind == {}
+    assert caption_set.paths == [image]
+    assert caption_set.references == [["x", "y"]]
 
 
 def test_an_image_may_be_called_like_json(tmp_path: Path) -> None:
@@ -147,22 +154,22 @@ def test_an_image_may_be_called_like_json(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).touch()
     for order in (names, names[::-1]):
-        album, _ = _read(tmp_path / "c.tsv", tmp_path, "".join(f"{name}\tx\n" for name in order))
-        assert [image.file for image in album.images] == order
-        assert album.kind == "file, tab, caption"
+        caption_set, _ = _read_text(tmp_path / "c.tsv", tmp_path, "".join(f"{name}\tx\n" for name in order))
+        assert [image.file for image in caption_set.images] == order
+        assert caption_set.kind == "file, tab, caption"
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder"):
-        _read(tmp_path / "c.tsv", tmp_path / "nowhere", "a.png\tx\n")
+        _read_text(tmp_path / "c.tsv", tmp_path / "nowhere", "a.png\tx\n")
 
 
 def test_long_captions_are_dropped_from_training(tmp_path: Path, images: Path) -> None:
     path = tmp_path / "c.tsv"
     path.write_text("a.png\tone two three\na.png\tone two\nb.png\tone two three four\n", encoding="utf-8")
-    album = read_captions(path, images, Problems(), max_words=2)
-    assert [(image.file, image.captions) for image in album.images] == [("a.png", ("one two",))]
-    assert album.notes == ("left out: 2 captions of more than 2 words, the first in line 1 (data.max_length)",)
+    caption_set = read_captions(path, images, Problems(), max_words=2)
+    assert [(image.file, image.captions) for image in caption_set.images] == [("a.png", ("one two",))]
+    assert caption_set.notes == ("left out: 2 captions of more than 2 words, the first in line 1 (data.max_length)",)
     with pytest.raises(DataError, match=r"left out: 3 captions of more than 1 words.*; set data.max_length higher"):
         read_captions(path, images, Problems(), max_words=1)
 
@@ -170,8 +177,10 @@ def test_long_captions_are_dropped_from_training(tmp_path: Path, images: Path) -
 def test_spellings_of_a_path_are_one_image(tmp_path: Path, images: Path) -> None:
     (images / "s").mkdir()
     shutil.copy(images / "a.png", images / "s" / "a.png")
-    album, _ = _read(tmp_path / "c.tsv", images, "./a.png\tx\na.png\ty\ns//a.png\tz\n./s/a.png\tu\ns/a.png\tv\n")
-    assert [(image.file, len(image.captions)) for image in album.images] == [("a.png", 2), ("s/a.png", 3)]
+    caption_set, _ = _read_text(
+        tmp_path / "c.tsv", images, "./a.png\tx\na.png\ty\ns//a.png\tz\n./s/a.png\tu\ns/a.png\tv\n"
+    )
+    assert [(image.file, len(image.captions)) for image in caption_set.images] == [("a.png", 2), ("s/a.png", 3)]
 
 
 @pytest.mark.parametrize(
@@ -190,15 +199,15 @@ def test_spellings_of_a_path_are_one_image(tmp_path: Path, images: Path) -> None
         ("copyright", False),
     ],
 )
-def test_left_and_right(caption: str, is_sided: bool) -> None:
+def test_left_and_right_in_captions_are_recognised(caption: str, is_sided: bool) -> None:
     assert mentions_side(["a ball", caption]) is is_sided
 
 
 def test_images_are_held_out(tmp_path: Path, images: Path) -> None:
-    album, _ = _read(tmp_path / "c.tsv", images, KINDS["file, tab, caption"])
-    train, valid = hold_out_images(album, seed=3)
+    caption_set, _ = _read_text(tmp_path / "c.tsv", images, KINDS["file, tab, caption"])
+    train, valid = hold_out_images(caption_set, seed=3)
     assert (len(train), len(valid)) == (2, 1)
-    assert {*train.paths, *valid.paths} == set(album.paths)
-    assert hold_out_images(album, seed=3) == (train, valid)
+    assert {*train.paths, *valid.paths} == set(caption_set.paths)
+    assert hold_out_images(caption_set, seed=3) == (train, valid)
     with pytest.raises(DataError, match="1 image only"):
         hold_out_images(valid, seed=3)

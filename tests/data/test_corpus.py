@@ -1,4 +1,4 @@
-"""Every format of sentence pairs is read alike; every broken file is reported in one sentence with its line."""
+"""Every format of sentence pairs gives the same pairs; every broken file is reported in one sentence with its line."""
 
 import gzip
 import json
@@ -56,7 +56,7 @@ def cause(call: Callable[[], object]) -> str:
         (" \n", ""),
     ],
 )
-def test_clean(raw: str, expected: str) -> None:
+def test_clean_normalises_spaces_and_characters(raw: str, expected: str) -> None:
     assert clean(raw) == expected
     assert clean(clean(raw)) == clean(raw)
 
@@ -81,15 +81,15 @@ def test_lines_end_at_line_feeds_only(tmp_path: Path, data: bytes, expected: lis
     assert read_lines(str(tmp_path / "zipped.gz")) == expected
 
 
-def test_removed_marks_are_reported(tmp_path: Path) -> None:
+def test_removed_byte_order_marks_and_carriage_returns_are_reported(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa\r\nb\r\nc\n")
-    mark, returns = read_file(tmp_path / "a").notes
-    assert "byte-order mark before line 1" in mark
-    assert "2 lines end in CR LF" in returns
+    byte_order_mark, carriage_returns = read_file(tmp_path / "a").notes
+    assert "byte-order mark before line 1" in byte_order_mark
+    assert "2 lines end in CR LF" in carriage_returns
 
 
 @pytest.mark.parametrize("name", ["out.txt", "out.gz"])
-def test_written_lines_read_back(tmp_path: Path, name: str) -> None:
+def test_written_lines_can_be_read_back(tmp_path: Path, name: str) -> None:
     write_lines(tmp_path / name, ["old"])
     write_lines(tmp_path / name, KOREAN)
     assert read_lines(tmp_path / name) == KOREAN
@@ -104,7 +104,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "said"),
+    ("name", "data", "expected"),
     [
         ("empty", b"", ["the file is empty"]),
         ("empty.gz", gzip.compress(b"", mtime=0), ["the file is empty"]),
@@ -119,15 +119,15 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
         ("bad.gz", gzip.compress(b"abcdefgh", mtime=0)[:12] + b"\xff" * 20, ["damaged, or not gzip"]),
     ],
 )
-def test_a_broken_file_is_explained(tmp_path: Path, name: str, data: bytes, said: list[str]) -> None:
+def test_a_broken_file_is_explained(tmp_path: Path, name: str, data: bytes, expected: list[str]) -> None:
     (tmp_path / name).write_bytes(data)
     message = cause(lambda: read_lines(tmp_path / name))
     assert message.startswith(str(tmp_path / name))
-    for words in said:
-        assert words in message
+    for part in expected:
+        assert part in message
 
 
-def test_gzip_without_its_name(tmp_path: Path) -> None:
+def test_gzip_without_the_suffix_is_recognised(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(gzip.compress(b"a\n", mtime=0).replace(b"\0", b"\1"))
     assert "let its name end in .gz" in cause(lambda: read_lines(tmp_path / "a"))
 
@@ -143,13 +143,13 @@ def test_a_missing_file_names_the_nearest(tmp_path: Path) -> None:
 # --- pairs
 
 
-def two_files(folder: Path, sources: list[str], targets: list[str]) -> tuple[str, str]:
+def write_two_files(folder: Path, sources: list[str], targets: list[str]) -> tuple[str, str]:
     write_lines(folder / "a", sources)
     write_lines(folder / "b", targets)
     return str(folder / "a"), str(folder / "b")
 
 
-def as_tsv(sources: list[str], targets: list[str]) -> list[str]:
+def tsv_lines(sources: list[str], targets: list[str]) -> list[str]:
     return [f"{source}\t{target}" for source, target in zip(sources, targets, strict=True)]
 
 
@@ -164,39 +164,42 @@ def read_pairs(
 
 
 def read_all(settings: CorpusSettings) -> dict[str, Corpus]:
-    train, others = read_corpora(settings, read_corpus)
-    return {**train, **others}
+    train, evaluation = read_corpora(settings, read_corpus)
+    return {**train, **evaluation}
 
 
-def as_jsonl(sources: list[str], targets: list[str]) -> list[str]:
+def jsonl_lines(sources: list[str], targets: list[str]) -> list[str]:
     rows = zip(sources, targets, strict=True)
     return [json.dumps({"source": source, "target": target, "id": 7}) for source, target in rows]
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-@pytest.mark.parametrize(("name", "form"), [("a.tsv", as_tsv), ("a.txt", as_tsv), ("a.jsonl", as_jsonl)])
-def test_one_file_reads_like_two(
+@pytest.mark.parametrize(("name", "form"), [("a.tsv", tsv_lines), ("a.txt", tsv_lines), ("a.jsonl", jsonl_lines)])
+def test_one_file_gives_the_same_pairs_as_two(
     tmp_path: Path, suffix: str, name: str, form: Callable[[list[str], list[str]], list[str]]
 ) -> None:
-    two = read_pairs(*two_files(tmp_path, GERMAN, KOREAN))
+    two = read_pairs(*write_two_files(tmp_path, GERMAN, KOREAN))
     write_lines(tmp_path / (name + suffix), form(GERMAN, KOREAN))
     assert read_pairs(pairs=tmp_path / (name + suffix)).pairs == two.pairs
     assert two.pairs == tuple(Pair(*sides, n + 1) for n, sides in enumerate(zip(GERMAN, KOREAN, strict=True)))
     assert (two.sources, two.targets) == (GERMAN, KOREAN)
 
 
-def test_dirty_files_give_the_same_pairs(tmp_path: Path) -> None:
-    pure = read_pairs(*two_files(tmp_path, GERMAN, KOREAN))
+def test_marks_spaces_and_decomposed_characters_change_no_pair(tmp_path: Path) -> None:
+    expected = read_pairs(*write_two_files(tmp_path, GERMAN, KOREAN))
     text = "".join(line.replace(" ", "\u00a0 ") + " \r\n" for line in KOREAN)
     (tmp_path / "b").write_bytes(b"\xef\xbb\xbf" + unicodedata.normalize("NFD", text).encode())
-    dirty = read_pairs(tmp_path / "a", tmp_path / "b")
-    assert dirty.pairs == pure.pairs
-    assert [note.split(": ")[1][:20] for note in dirty.report.notes] == ["the byte-order mark ", "3 lines end in CR LF"]
-    assert texts_sha256(dirty.targets) == texts_sha256(pure.targets) != texts_sha256(pure.sources)
+    actual = read_pairs(tmp_path / "a", tmp_path / "b")
+    assert actual.pairs == expected.pairs
+    assert [note.split(": ")[1][:20] for note in actual.report.notes] == [
+        "the byte-order mark ",
+        "3 lines end in CR LF",
+    ]
+    assert texts_sha256(actual.targets) == texts_sha256(expected.targets) != texts_sha256(expected.sources)
 
 
-def test_unequal_line_counts(tmp_path: Path) -> None:
-    source, target = two_files(tmp_path, GERMAN, KOREAN[:2])
+def test_unequal_line_counts_are_refused(tmp_path: Path) -> None:
+    source, target = write_two_files(tmp_path, GERMAN, KOREAN[:2])
     message = cause(lambda: read_pairs(source, target))
     assert f"{source} has 3 lines but {target} has 2" in message
     assert "check for a stray line break" in message
@@ -210,7 +213,7 @@ def test_both_broken_files_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "lines", "said"),
+    ("name", "lines", "expected"),
     [
         ("a.tsv", ["a\tb", "a b", "a\tb\tc"], "2 lines do not hold exactly one tab between source and target"),
         ("a.tsv", ["a"] * 21, ", 18, 19, 20 …)"),
@@ -224,16 +227,16 @@ def test_both_broken_files_are_reported(tmp_path: Path) -> None:
         ("a.jsonl", ['{"source": "a", "target": "\\u0000"}'], "hold a NUL character; remove it (line 1)"),
     ],
 )
-def test_a_broken_pair_is_explained(tmp_path: Path, name: str, lines: list[str], said: str) -> None:
+def test_a_broken_pair_is_explained(tmp_path: Path, name: str, lines: list[str], expected: str) -> None:
     write_lines(tmp_path / name, lines)
-    assert said in cause(lambda: read_pairs(pairs=tmp_path / name))
+    assert expected in cause(lambda: read_pairs(pairs=tmp_path / name))
 
 
 def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
     long = "x" * 100_000
     sources = ["Ein Hund.", "", "a", "w " * 201, long, "Ein Hund.", "Ein Hund.", "  "]
     targets = ["A dog.", "b", "c" * 40, "w " * 201, long, "A dog.", "The dog.", ""]
-    corpus = read_pairs(*two_files(tmp_path, sources, targets), filters=Filters())
+    corpus = read_pairs(*write_two_files(tmp_path, sources, targets), filters=Filters())
     assert [pair.line for pair in corpus.pairs] == [1, 6, 7]
     report = corpus.report
     assert (report.read, report.kept, report.duplicates) == (8, 3, 1)
@@ -251,39 +254,39 @@ def test_unusable_pairs_are_dropped_and_reported(tmp_path: Path) -> None:
     assert any("duplicates kept: 1" in line for line in printed)
 
 
-def test_filters_are_only_for_training(tmp_path: Path) -> None:
+def test_filters_apply_to_training_only(tmp_path: Path) -> None:
     sources, targets = ["w " * 300, "a", ""], ["w", "c" * 40, "b"]
-    corpus = read_pairs(*two_files(tmp_path, sources, targets), name="valid")
+    corpus = read_pairs(*write_two_files(tmp_path, sources, targets), name="valid")
     assert [pair.line for pair in corpus.pairs] == [1, 2]
     assert list(corpus.report.dropped) == ["empty"]
 
 
 def test_duplicates_can_be_dropped(tmp_path: Path) -> None:
-    files = two_files(tmp_path, ["a", "a", "a"], ["b", "c", "b"])
+    files = write_two_files(tmp_path, ["a", "a", "a"], ["b", "c", "b"])
     corpus = read_pairs(*files, filters=Filters(drop_duplicates=True))
     assert [pair.line for pair in corpus.pairs] == [1, 2]
     assert corpus.report.dropped["duplicate"].count == 1
     assert corpus.report.duplicates == 0
 
 
-def test_nothing_left_is_an_error(tmp_path: Path) -> None:
-    message = cause(lambda: read_pairs(*two_files(tmp_path, ["", "a"], ["a", ""])))
+def test_a_corpus_without_usable_pairs_is_refused(tmp_path: Path) -> None:
+    message = cause(lambda: read_pairs(*write_two_files(tmp_path, ["", "a"], ["a", ""])))
     assert "none of the 2 pairs can be used (2 empty)" in message
 
 
-def test_pairs_need_files() -> None:
+def test_a_source_without_target_is_refused() -> None:
     with pytest.raises(UsageError):
         read_pairs(source="a")
 
 
-def overlap(train: Corpus, other: Corpus, name: str) -> list[str]:
-    shared = Overlap(other)
+def overlap(train: Corpus, corpus: Corpus, name: str) -> list[str]:
+    shared = Overlap(corpus)
     shared.update(train.pairs)
     return shared.lines(name)
 
 
 def corpus_of(folder: Path, sources: list[str], targets: list[str]) -> Corpus:
-    return read_pairs(*two_files(folder, sources, targets))
+    return read_pairs(*write_two_files(folder, sources, targets))
 
 
 def test_overlap_counts_pairs_sources_and_targets(tmp_path: Path) -> None:
@@ -294,23 +297,23 @@ def test_overlap_counts_pairs_sources_and_targets(tmp_path: Path) -> None:
         "valid: 2 of 3 sources are also in train (lines 2, 3)",
         "valid: 1 of 3 targets are also in train (line 2)",
     ]
-    apart = corpus_of(tmp_path, ["x"], ["X"])
-    assert overlap(train, apart, "test") == ["test: none of its 1 pairs shares a side with train"]
+    disjoint = corpus_of(tmp_path, ["x"], ["X"])
+    assert overlap(train, disjoint, "test") == ["test: none of its 1 pairs shares a side with train"]
 
 
 # --- settings
 
 
 def test_all_parts_of_a_corpus_are_read(tmp_path: Path) -> None:
-    source, target = two_files(tmp_path, GERMAN, KOREAN)
-    write_lines(tmp_path / "valid.tsv", as_tsv(GERMAN[:1], KOREAN[:1]))
+    source, target = write_two_files(tmp_path, GERMAN, KOREAN)
+    write_lines(tmp_path / "valid.tsv", tsv_lines(GERMAN[:1], KOREAN[:1]))
     settings = CorpusSettings(source=source, target=target, valid_pairs=str(tmp_path / "valid.tsv"))
     corpora = read_all(settings)
     assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "valid": 1}
     assert "valid: 1 of 1 pairs are also in train (line 1)" in corpora_report(corpora)
 
 
-def test_causes_of_all_parts_come_at_once(tmp_path: Path) -> None:
+def test_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
     settings = CorpusSettings(pairs=str(tmp_path / "a.tsv"), test_source="b", test_target="c", valid_pairs="d")
     with pytest.raises(DataError) as caught:
         read_all(settings)
@@ -318,7 +321,7 @@ def test_causes_of_all_parts_come_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "expected"),
     [
         ({}, "no training pairs; give source and target, or pairs"),
         ({"source": "a"}, "source is given without target; give source and target"),
@@ -337,24 +340,24 @@ def test_causes_of_all_parts_come_at_once(tmp_path: Path) -> None:
         ({"pairs": "c", "max_lenght": 3}, "did you mean 'max_length'?"),
     ],
 )
-def test_contradicting_settings(values: dict[str, object], said: str) -> None:
+def test_contradicting_settings_are_refused(values: dict[str, object], expected: str) -> None:
     with pytest.raises(ConfigurationError, match=r".*") as caught:
         CorpusSettings.parse(values, "train.toml")
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_all_problems_of_a_mix_are_reported() -> None:
     parts: list[dict[str, object]] = [{"weight": -1.0, "name": "a"}, {"pairs": "x", "weight": float("nan")}]
     with pytest.raises(ConfigurationError) as caught:
         CorpusSettings.parse({"mix": parts, "valid_source": "v"}, "train.toml")
-    said = str(caught.value)
-    for words in (
+    message = str(caught.value)
+    for expected in (
         "mix 1 (a): no training pairs",
         "mix 1 (a): weight -1 is",
         "mix 2: weight nan is",
         "valid_source is given",
     ):
-        assert words in said
+        assert expected in message
 
 
 def test_a_mix_is_read_from_toml_and_written_back() -> None:
@@ -370,10 +373,10 @@ def test_a_mix_is_read_from_toml_and_written_back() -> None:
     assert CorpusSettings.parse(tomllib.loads(back), "train.toml") == settings
 
 
-def test_a_mix_is_read_like_the_rest(tmp_path: Path) -> None:
-    source, target = two_files(tmp_path, GERMAN, KOREAN)
-    write_lines(tmp_path / "b.tsv", as_tsv(GERMAN[:2], KOREAN[:2]))
-    write_lines(tmp_path / "t.tsv", as_tsv(GERMAN[1:], KOREAN[1:]))
+def test_corpora_of_a_mix_are_read_like_the_main_corpus(tmp_path: Path) -> None:
+    source, target = write_two_files(tmp_path, GERMAN, KOREAN)
+    write_lines(tmp_path / "b.tsv", tsv_lines(GERMAN[:2], KOREAN[:2]))
+    write_lines(tmp_path / "t.tsv", tsv_lines(GERMAN[1:], KOREAN[1:]))
     mix = {"mix": [{"pairs": str(tmp_path / "b.tsv"), "name": "news"}], "test_pairs": str(tmp_path / "t.tsv")}
     corpora = read_all(CorpusSettings.parse({"source": source, "target": target, **mix}, "the test"))
     assert {name: len(corpus.pairs) for name, corpus in corpora.items()} == {"train": 3, "news": 2, "test": 2}

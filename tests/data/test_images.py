@@ -15,55 +15,55 @@ from PIL import Image, ImageOps
 from regard.data.images import ImageSizeSettings, load_pixels, source_pixels
 from regard.errors import DataError
 
-WHOLE = ImageSizeSettings(height=0, width=0)
+ORIGINAL_SIZE = ImageSizeSettings(height=0, width=0)
 
 
-def test_kinds_without_loss_give_the_same_pixels(tmp_path: Path) -> None:
+def test_lossless_formats_give_the_same_pixels(tmp_path: Path) -> None:
     image = noise()
     for name, options in (("a.png", {}), ("a.webp", {"lossless": True}), ("a.bmp", {})):
         image.save(tmp_path / name, **options)
-        np.testing.assert_array_equal(load_pixels(tmp_path / name, WHOLE), np.asarray(image))
+        np.testing.assert_array_equal(load_pixels(tmp_path / name, ORIGINAL_SIZE), np.asarray(image))
     image.save(tmp_path / "named.jpg", format="PNG")
-    np.testing.assert_array_equal(load_pixels(tmp_path / "named.jpg", WHOLE), np.asarray(image))
+    np.testing.assert_array_equal(load_pixels(tmp_path / "named.jpg", ORIGINAL_SIZE), np.asarray(image))
 
 
-def test_an_image_with_a_jpeg_is_nearly_the_same(tmp_path: Path) -> None:
+def test_a_jpeg_is_nearly_the_same_image(tmp_path: Path) -> None:
     smooth = Image.fromarray(np.linspace(0, 255, 20 * 30 * 3).reshape(20, 30, 3).astype(np.uint8))
     smooth.save(tmp_path / "a.jpg", quality=95)
-    assert np.abs(load_pixels(tmp_path / "a.jpg", WHOLE).astype(int) - np.asarray(smooth)).mean() < 3
+    assert np.abs(load_pixels(tmp_path / "a.jpg", ORIGINAL_SIZE).astype(int) - np.asarray(smooth)).mean() < 3
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_exif_orientation_is_applied(tmp_path: Path, orientation: int) -> None:
-    about = Image.Exif()
-    about[0x0112] = orientation
-    noise().save(tmp_path / "a.png", exif=about)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    noise().save(tmp_path / "a.png", exif=exif)
     with Image.open(tmp_path / "a.png") as image:
         upright = np.asarray(ImageOps.exif_transpose(image))
-    np.testing.assert_array_equal(load_pixels(tmp_path / "a.png", WHOLE), upright)
+    np.testing.assert_array_equal(load_pixels(tmp_path / "a.png", ORIGINAL_SIZE), upright)
 
 
 def test_pillow_images_are_loaded(tmp_path: Path) -> None:
-    about = Image.Exif()
-    about[0x0112] = 6
-    noise().save(tmp_path / "a.png", exif=about)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    noise().save(tmp_path / "a.png", exif=exif)
     with Image.open(tmp_path / "a.png") as image:
-        np.testing.assert_array_equal(load_pixels(image, WHOLE), load_pixels(tmp_path / "a.png", WHOLE))
+        np.testing.assert_array_equal(load_pixels(image, ORIGINAL_SIZE), load_pixels(tmp_path / "a.png", ORIGINAL_SIZE))
     np.testing.assert_array_equal(
-        load_pixels((tmp_path / "a.png").read_bytes(), WHOLE), load_pixels(tmp_path / "a.png", WHOLE)
+        load_pixels((tmp_path / "a.png").read_bytes(), ORIGINAL_SIZE), load_pixels(tmp_path / "a.png", ORIGINAL_SIZE)
     )
-    _cut(tmp_path / "b.jpg", "JPEG", 0.7)
+    _truncate(tmp_path / "b.jpg", "JPEG", 0.7)
     with Image.open(tmp_path / "b.jpg") as image, pytest.raises(DataError, match="the image: a damaged JPEG image"):
-        load_pixels(image, WHOLE)
+        load_pixels(image, ORIGINAL_SIZE)
     with pytest.raises(DataError, match="has no pixels"):
-        load_pixels(Image.new("RGB", (0, 3)), WHOLE)
+        load_pixels(Image.new("RGB", (0, 3)), ORIGINAL_SIZE)
 
 
-def test_grey_palette_and_black_and_white(tmp_path: Path) -> None:
+def test_grey_palette_and_black_and_white_become_rgb(tmp_path: Path) -> None:
     for mode in ("L", "P", "1"):
         image = noise().convert(mode)
         image.save(tmp_path / "a.png")
-        np.testing.assert_array_equal(load_pixels(tmp_path / "a.png", WHOLE), np.asarray(image.convert("RGB")))
+        np.testing.assert_array_equal(load_pixels(tmp_path / "a.png", ORIGINAL_SIZE), np.asarray(image.convert("RGB")))
 
 
 def test_transparency_is_blended_with_white(tmp_path: Path) -> None:
@@ -71,68 +71,68 @@ def test_transparency_is_blended_with_white(tmp_path: Path) -> None:
         image = noise().convert(mode)
         image.putalpha(Image.fromarray(np.repeat(np.array([[0], [255]], dtype=np.uint8), [6, 6], 0).repeat(20, 1)))
         image.save(tmp_path / "a.png")
-        found = load_pixels(tmp_path / "a.png", WHOLE)
-        assert (found[:6] == 255).all()
-        np.testing.assert_array_equal(found[6:], np.asarray(image.convert("RGB"))[6:])
+        pixels = load_pixels(tmp_path / "a.png", ORIGINAL_SIZE)
+        assert (pixels[:6] == 255).all()
+        np.testing.assert_array_equal(pixels[6:], np.asarray(image.convert("RGB"))[6:])
     palette = noise().convert("P")
     palette.save(tmp_path / "p.png", transparency=palette.getpixel((0, 0)))
-    assert (load_pixels(tmp_path / "p.png", WHOLE)[0, 0] == 255).all()
+    assert (load_pixels(tmp_path / "p.png", ORIGINAL_SIZE)[0, 0] == 255).all()
 
 
 def test_sixteen_bits_become_eight(tmp_path: Path) -> None:
     values = np.linspace(0, 65535, 240).reshape(12, 20).astype(np.uint16)
     Image.fromarray(values).save(tmp_path / "a.png")
-    np.testing.assert_allclose(load_pixels(tmp_path / "a.png", WHOLE)[..., 0], values / 257, atol=1)
+    np.testing.assert_allclose(load_pixels(tmp_path / "a.png", ORIGINAL_SIZE)[..., 0], values / 257, atol=1)
 
 
-def test_cmyk(tmp_path: Path) -> None:
+def test_cmyk_becomes_rgb(tmp_path: Path) -> None:
     plain = Image.new("RGB", (16, 16), (250, 10, 10))
     plain.convert("CMYK").save(tmp_path / "a.jpg", quality=95)
-    np.testing.assert_allclose(load_pixels(tmp_path / "a.jpg", WHOLE)[8, 8], [250, 10, 10], atol=8)
+    np.testing.assert_allclose(load_pixels(tmp_path / "a.jpg", ORIGINAL_SIZE)[8, 8], [250, 10, 10], atol=8)
 
 
-def _header(width: int, height: int) -> bytes:
-    """Return a PNG whose header says its size, with hardly any data."""
+def _png_header(width: int, height: int) -> bytes:
+    """Return a PNG with a header that states this size, and hardly any data."""
     size = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunks = [(b"IHDR", size), (b"IDAT", zlib.compress(b"\0" * 99))]
     parts = [struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks]
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
-def _animated(path: Path, kind: str) -> None:
+def _write_animation(path: Path, kind: str) -> None:
     noise().save(path, format=kind, save_all=True, append_images=[noise(seed=1)])
 
 
-def _cut(path: Path, kind: str, share: float) -> None:
+def _truncate(path: Path, kind: str, share: float) -> None:
     noise((40, 40)).save(path, format=kind)
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
 
 
 BAD = {
-    "truncated JPEG": (lambda p: _cut(p, "JPEG", 0.7), "a damaged JPEG image"),
-    "truncated PNG": (lambda p: _cut(p, "PNG", 0.7), "a damaged PNG image"),
-    "truncated WebP": (lambda p: _cut(p, "WEBP", 0.7), "a damaged WebP image"),
+    "truncated JPEG": (lambda p: _truncate(p, "JPEG", 0.7), "a damaged JPEG image"),
+    "truncated PNG": (lambda p: _truncate(p, "PNG", 0.7), "a damaged PNG image"),
+    "truncated WebP": (lambda p: _truncate(p, "WEBP", 0.7), "a damaged WebP image"),
     "a JPEG's first bytes": (lambda p: p.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"), "its header is broken"),
-    "bomb": (lambda p: p.write_bytes(_header(30_000, 30_000)), "30,000 × 30,000 are 900,000,000 pixels"),
+    "bomb": (lambda p: p.write_bytes(_png_header(30_000, 30_000)), "30,000 × 30,000 are 900,000,000 pixels"),
     "text": (lambda p: p.write_text("Not an image\nat all"), "text ('Not an image'), not a JPEG, PNG or WebP"),
     "nothing": (lambda p: p.write_bytes(b""), "the file is empty (0 bytes)"),
     "noise": (lambda p: p.write_bytes(b"\x01\x02\x03\x04" * 9), "begins with the bytes 01 02 03 04"),
     "PDF": (lambda p: p.write_bytes(b"%PDF-1.7 ."), "a PDF document"),
     "HEIC": (lambda p: p.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0"), "HEIC"),
-    "animated GIF": (lambda p: _animated(p, "GIF"), "an animated GIF of 2 frames"),
-    "animated PNG": (lambda p: _animated(p, "PNG"), "an animated PNG of 2 frames"),
-    "animated WebP": (lambda p: _animated(p, "WEBP"), "an animated WebP of 2 frames"),
+    "animated GIF": (lambda p: _write_animation(p, "GIF"), "an animated GIF of 2 frames"),
+    "animated PNG": (lambda p: _write_animation(p, "PNG"), "an animated PNG of 2 frames"),
+    "animated WebP": (lambda p: _write_animation(p, "WEBP"), "an animated WebP of 2 frames"),
     "folder": (lambda p: p.mkdir(), "is a folder"),
     "not there": (lambda p: p.with_name("a.jpeg").touch(), "no such file; did you mean"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_other_files_are_refused(tmp_path: Path, name: str) -> None:
+def test_unusable_files_are_refused(tmp_path: Path, name: str) -> None:
     make, because = BAD[name]
     make(tmp_path / "a.jpg")
     with pytest.raises(DataError) as refused:
-        load_pixels(tmp_path / "a.jpg", WHOLE)
+        load_pixels(tmp_path / "a.jpg", ORIGINAL_SIZE)
     (cause,) = refused.value.causes
     assert cause.startswith(f"{tmp_path / 'a.jpg'}: ")
     assert because in cause
@@ -140,17 +140,17 @@ def test_other_files_are_refused(tmp_path: Path, name: str) -> None:
 
 def test_too_many_pixels_are_refused(tmp_path: Path) -> None:
     noise((20, 30)).save(tmp_path / "a.png")
-    assert load_pixels(tmp_path / "a.png", WHOLE.with_values(max_pixels=600)).shape == (20, 30, 3)
+    assert load_pixels(tmp_path / "a.png", ORIGINAL_SIZE.with_values(max_pixels=600)).shape == (20, 30, 3)
     with pytest.raises(DataError, match=r"600 pixels, more than the 599 that data.images.max_pixels allows"):
-        load_pixels(tmp_path / "a.png", WHOLE.with_values(max_pixels=599))
+        load_pixels(tmp_path / "a.png", ORIGINAL_SIZE.with_values(max_pixels=599))
     noise((1, 9000)).save(tmp_path / "thin.png")
-    frame = WHOLE.with_values(height=160, width=160, fit="crop")
+    size_settings = ORIGINAL_SIZE.with_values(height=160, width=160, fit="crop")
     with pytest.raises(DataError, match="9,000 × 1 is so thin that it would be resized to 1,440,000 × 160 before"):
-        load_pixels(tmp_path / "thin.png", frame)
+        load_pixels(tmp_path / "thin.png", size_settings)
 
 
 @pytest.mark.parametrize(
-    ("settings", "kept", "seen"),
+    ("settings", "stored_size", "tensor_size"),
     [
         ({"height": 10, "width": 10}, (10, 10), (10, 10)),
         ({"height": 10, "width": 10, "fit": "crop"}, (10, 20), (10, 10)),
@@ -162,27 +162,29 @@ def test_too_many_pixels_are_refused(tmp_path: Path) -> None:
         ({"height": 40, "width": 0, "max_side": 60}, (30, 60), (30, 60)),
     ],
 )
-def test_sizes(settings: dict[str, object], kept: tuple[int, int], seen: tuple[int, int]) -> None:
-    frame = ImageSizeSettings.parse({**settings, "cell": 4}, "test")
-    image = source_pixels(load_pixels(noise((20, 40)), frame), frame)
-    assert image.pixels.shape == (*kept, 3)
-    assert image.tensor().shape == (3, *seen)
-    assert image.grid == (-(-seen[0] // 4), -(-seen[1] // 4))
+def test_images_are_resized_as_configured(
+    settings: dict[str, object], stored_size: tuple[int, int], tensor_size: tuple[int, int]
+) -> None:
+    size_settings = ImageSizeSettings.parse({**settings, "cell": 4}, "test")
+    image = source_pixels(load_pixels(noise((20, 40)), size_settings), size_settings)
+    assert image.pixels.shape == (*stored_size, 3)
+    assert image.tensor().shape == (3, *tensor_size)
+    assert image.grid == (-(-tensor_size[0] // 4), -(-tensor_size[1] // 4))
     assert len(image) == image.grid[0] * image.grid[1]
 
 
-def test_tensors_are_from_zero_to_one() -> None:
+def test_tensors_are_scaled_to_zero_to_one() -> None:
     image = noise()
-    seen = source_pixels(load_pixels(image, WHOLE), WHOLE).tensor()
-    assert seen.dtype == torch.float32
-    np.testing.assert_allclose(seen.permute(1, 2, 0) * 255, np.asarray(image), atol=1e-4)
+    tensor = source_pixels(load_pixels(image, ORIGINAL_SIZE), ORIGINAL_SIZE).tensor()
+    assert tensor.dtype == torch.float32
+    np.testing.assert_allclose(tensor.permute(1, 2, 0) * 255, np.asarray(image), atol=1e-4)
 
 
 def test_crop_takes_the_centre() -> None:
-    frame = ImageSizeSettings(height=20, width=20, fit="crop")
+    size_settings = ImageSizeSettings(height=20, width=20, fit="crop")
     image = noise((20, 40))
     np.testing.assert_allclose(
-        source_pixels(load_pixels(image, frame), frame).tensor().permute(1, 2, 0) * 255,
+        source_pixels(load_pixels(image, size_settings), size_settings).tensor().permute(1, 2, 0) * 255,
         np.asarray(image)[:, 10:30],
         atol=1e-4,
     )
@@ -191,7 +193,7 @@ def test_crop_takes_the_centre() -> None:
 def test_blank_images_are_grey_and_keep_their_size(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     Image.fromarray(np.arange(40 * 30 * 3, dtype=np.uint8).reshape(40, 30, 3)).save(path)
-    seeing, blind = (load_pixels(path, ImageSizeSettings(height=20, width=0, blank=blind)) for blind in (False, True))
-    assert seeing.shape == blind.shape == (20, 15, 3)
-    assert len(np.unique(seeing)) > 1
-    assert np.unique(blind).tolist() == [128]
+    pixels, blank = (load_pixels(path, ImageSizeSettings(height=20, width=0, blank=blank)) for blank in (False, True))
+    assert pixels.shape == blank.shape == (20, 15, 3)
+    assert len(np.unique(pixels)) > 1
+    assert np.unique(blank).tolist() == [128]

@@ -39,7 +39,7 @@ def shards(request: pytest.FixtureRequest, tmp_path: Path, text: Corpus, tokeniz
     return write_shards(tmp_path / "train", text.pairs, tokenizer, {"of": "text"}, request.param)
 
 
-def test_shards_are_the_examples(shards: Shards, text: Corpus, tokenizer: Tokenizer) -> None:
+def test_shards_equal_the_examples(shards: Shards, text: Corpus, tokenizer: Tokenizer) -> None:
     lists = encode_pairs(text.sources, text.targets, tokenizer)
     assert list(shards) == lists
     assert (len(shards), shards[-1], shards[3:9:2]) == (len(lists), lists[-1], lists[3:9:2])
@@ -50,21 +50,21 @@ def test_shards_are_the_examples(shards: Shards, text: Corpus, tokenizer: Tokeni
     assert shards.longest_source == max(len(pair.source) for pair in lists)
     with pytest.raises(IndexError):
         shards[250]
-    again = Shards.open(shards.folder)
-    assert (list(again), again.cache_key) == (lists, {"of": "text"})
+    reopened = Shards.open(shards.folder)
+    assert (list(reopened), reopened.cache_key) == (lists, {"of": "text"})
 
 
-def test_the_same_batches(shards: Shards, text: Corpus, tokenizer: Tokenizer) -> None:
-    """And the same tensors, from the beginning and from the middle."""
+def test_shards_give_the_same_batches(shards: Shards, text: Corpus, tokenizer: Tokenizer) -> None:
+    """Compare batches and tensors, from the beginning and from the middle."""
     lists = BatchStream(encode_pairs(text.sources, text.targets, tokenizer), SETTINGS, 3)
     stored = BatchStream(shards, SETTINGS, 3)
     assert stored.epoch_stats == lists.epoch_stats
     count = int(lists.epoch_stats.batches)
     for start in (Position(), Position(1, 2, 1)):
-        both = zip(lists.updates(start), stored.updates(start), strict=True)
-        for one, other in itertools.islice(both, count // 3):
-            assert one == other
-            for left, right in zip(one.plans, other.plans, strict=True):
+        updates = zip(lists.updates(start), stored.updates(start), strict=True)
+        for expected, actual in itertools.islice(updates, count // 3):
+            assert expected == actual
+            for left, right in zip(expected.plans, actual.plans, strict=True):
                 assert torch.equal(left.batch().source, right.batch().source)
                 assert torch.equal(left.batch().target_out, right.batch().target_out)
 
@@ -72,7 +72,7 @@ def test_the_same_batches(shards: Shards, text: Corpus, tokenizer: Tokenizer) ->
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize("fallback", [True, False])
 def test_resampling_from_ids_equals_resampling_from_text(tmp_path: Path, kind: str, fallback: bool) -> None:
-    """For any line, unknown characters included: detokenising and encoding again gives the same ids and samples."""
+    """Detokenise and encode any line again, unknown characters included: ids and samples stay the same."""
     settings = TokenizerSettings.parse({"kind": kind, "byte_fallback": fallback}, "the test")
     learnt = Tokenizer.train(*sentences(120), settings)
     extra = ["漢字 Hund 漢 字", "⁇ a ⁇", "a\u2581 b ▁", "<s> </s> <unk>", "ሰላም", "x" * 500, "<0x41>", "e\u0301"]
@@ -81,24 +81,27 @@ def test_resampling_from_ids_equals_resampling_from_text(tmp_path: Path, kind: s
     shards = write_shards(tmp_path / "train", text.pairs, learnt, rows=16)
     lists = encode_pairs(text.sources, text.targets, learnt)
     assert any(UNK in pair.source for pair in lists) is not fallback
-    back = learnt.source.detokenised([pair.source for pair in lists])
-    assert [[*ids, EOS] for ids in learnt.source.encode_all(back)] == [pair.source for pair in lists]
+    detokenised = learnt.source.detokenised([pair.source for pair in lists])
+    assert [[*ids, EOS] for ids in learnt.source.encode_all(detokenised)] == [pair.source for pair in lists]
     dropout = 0.3 if kind == "bpe" else 0.95
     lines = [5, 66, 60, 61, 62, 63, 64, 65, 67, 0]
-    text_again, ids_again = corpus_resampler(text, learnt, dropout), stored_resampler(shards, learnt, dropout)
-    assert text_again(lines, 7) == ids_again(lines, 7)
-    assert ids_again(lines, 7) != [lists[line] for line in lines]
-    one, other = (BatchStream(some, SETTINGS, 3, again) for some, again in ((lists, text_again), (shards, ids_again)))
-    assert one.epoch(1) == other.epoch(1)
-    assert one.epoch_stats == other.epoch_stats
+    resample_text, resample_ids = corpus_resampler(text, learnt, dropout), stored_resampler(shards, learnt, dropout)
+    assert resample_text(lines, 7) == resample_ids(lines, 7)
+    assert resample_ids(lines, 7) != [lists[line] for line in lines]
+    from_text, from_ids = (
+        BatchStream(examples, SETTINGS, 3, resample)
+        for examples, resample in ((lists, resample_text), (shards, resample_ids))
+    )
+    assert from_text.epoch(1) == from_ids.epoch(1)
+    assert from_text.epoch_stats == from_ids.epoch_stats
 
 
-def test_one_line(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_a_corpus_of_one_line_can_be_stored(tmp_path: Path, tokenizer: Tokenizer) -> None:
     shards = write_shards(tmp_path / "one", corpus(1).pairs, tokenizer)
     assert BatchStream(shards, SETTINGS, 1).epoch(0)[0].examples == (shards[0],)
 
 
-def test_nothing_to_write(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_an_empty_corpus_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
     with pytest.raises(DataError, match="no sentence pair to write"):
         write_shards(tmp_path / "none", [], tokenizer)
     assert not (tmp_path / "none").exists()
@@ -112,10 +115,10 @@ def test_tokens_take_no_more_bytes_than_they_need(tmp_path: Path, size: int, dty
     assert np.load(tmp_path / "train" / "00000.target_tokens.npy").dtype == dtype
 
 
-# --- what can go wrong
+# --- failures
 
 
-def _killed(pairs: tuple[Pair, ...]) -> Iterator[Pair]:
+def _interrupted(pairs: tuple[Pair, ...]) -> Iterator[Pair]:
     yield from pairs
     raise KeyboardInterrupt
 
@@ -123,7 +126,7 @@ def _killed(pairs: tuple[Pair, ...]) -> Iterator[Pair]:
 def test_an_interrupted_write_leaves_nothing(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:
     folder = tmp_path / "train"
     with pytest.raises(KeyboardInterrupt):
-        write_shards(folder, _killed(text.pairs), tokenizer, rows=64)
+        write_shards(folder, _interrupted(text.pairs), tokenizer, rows=64)
     assert not any(tmp_path.iterdir())
     (tmp_path / "train.partial").mkdir()
     (tmp_path / "train.partial" / "00000.source_tokens.npy").write_bytes(b"left by a process that was killed")
@@ -132,12 +135,12 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, text: Corpus, token
     whole = write_shards(folder, text.pairs, tokenizer, rows=64)
     assert [entry.name for entry in tmp_path.iterdir()] == ["train"]
     with pytest.raises(KeyboardInterrupt):
-        write_shards(folder, _killed(text.pairs[:100]), tokenizer, rows=64)
-    assert list(Shards.open(folder)) == list(whole), "what was whole before still is"
+        write_shards(folder, _interrupted(text.pairs[:100]), tokenizer, rows=64)
+    assert list(Shards.open(folder)) == list(whole), "the earlier shards are intact"
 
 
 @pytest.mark.parametrize("harm", ["cut", "grown", "flipped", "gone", "index cut", "other version", "index gone"])
-def test_damaged_files_are_found(tmp_path: Path, text: Corpus, tokenizer: Tokenizer, harm: str) -> None:
+def test_damaged_files_are_detected(tmp_path: Path, text: Corpus, tokenizer: Tokenizer, harm: str) -> None:
     folder = write_shards(tmp_path / "train", text.pairs, tokenizer, rows=64).folder
     shard, index = folder / "00002.target_tokens.npy", folder / "index.json"
     data, values = shard.read_bytes(), json.loads(index.read_text())
@@ -155,13 +158,13 @@ def test_damaged_files_are_found(tmp_path: Path, text: Corpus, tokenizer: Tokeni
     assert ("00002.target_tokens.npy" in str(caught.value)) == (harm in ("cut", "grown", "flipped", "gone"))
 
 
-def test_a_full_disk_is_explained(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:
+def test_an_unwritable_folder_is_explained(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DataError, match="cannot be written"):
         write_shards(tmp_path / "file" / "train", text.pairs, tokenizer)
 
 
-def test_chunks_do_not_matter(
+def test_chunks_do_not_change_the_files(
     tmp_path: Path, text: Corpus, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = write_shards(tmp_path / "a", text.pairs, tokenizer, rows=100)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from material import dirty, written
+from material import noisy_sentences, write_corpus
 
 from regard.data import pairs as pairs_module
 from regard.data.corpus import Filters, Pair, PairFiles, read_corpus
@@ -24,11 +24,11 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairs_module, "CHUNK", 16)
 
 
-def _files(folder: Path, form: str, suffix: str) -> PairFiles:
+def _write_files(folder: Path, form: str, suffix: str) -> PairFiles:
     if form == "two":
-        return PairFiles(**written(folder, 200, suffix=suffix))
+        return PairFiles(**write_corpus(folder, 200, suffix=suffix))
     path = folder / f"a.{form}{suffix}"
-    rows = zip(*dirty(200), strict=True)
+    rows = zip(*noisy_sentences(200), strict=True)
     if form == "tsv":
         write_lines(path, (f"{source}\t{target}" for source, target in rows))
     else:
@@ -39,37 +39,39 @@ def _files(folder: Path, form: str, suffix: str) -> PairFiles:
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize("form", ["two", "tsv", "jsonl"])
 @pytest.mark.parametrize("filters", [None, Filters(), Filters(max_length=5, drop_duplicates=True)])
-def test_a_stream_is_the_corpus(tmp_path: Path, form: str, suffix: str, filters: Filters | None) -> None:
-    files = _files(tmp_path, form, suffix)
-    whole, kept = read_corpus(files, filters), scan(files, filters)
-    assert tuple(kept) == whole.pairs
-    assert (kept.report, len(kept)) == (whole.report, len(whole))
-    assert kept.report.kept < kept.report.read == 200
-    places = {0, 5, len(whole) - 1}
-    assert kept.select(places) == whole.select(places)
+def test_a_stream_equals_the_corpus_in_memory(tmp_path: Path, form: str, suffix: str, filters: Filters | None) -> None:
+    files = _write_files(tmp_path, form, suffix)
+    in_memory, streamed = read_corpus(files, filters), scan(files, filters)
+    assert tuple(streamed) == in_memory.pairs
+    assert (streamed.report, len(streamed)) == (in_memory.report, len(in_memory))
+    assert streamed.report.kept < streamed.report.read == 200
+    indices = {0, 5, len(in_memory) - 1}
+    assert streamed.select(indices) == in_memory.select(indices)
 
 
 def test_pairs_with_a_shared_side_are_removed(tmp_path: Path) -> None:
-    files = PairFiles(**written(tmp_path, 200))
-    whole, kept = read_corpus(files, Filters()), scan(files, Filters())
-    away = {pair.source for pair in whole.pairs[:9]}, {pair.target for pair in whole.pairs[50:60]}
-    assert tuple(kept.without(*away)) == whole.without(*away).pairs
-    assert 0 < len(kept.without(*away)) < len(kept)
-    assert tuple(kept) == whole.pairs, "the mask it came from is as it was"
+    files = PairFiles(**write_corpus(tmp_path, 200))
+    in_memory, streamed = read_corpus(files, Filters()), scan(files, Filters())
+    removed = {pair.source for pair in in_memory.pairs[:9]}, {pair.target for pair in in_memory.pairs[50:60]}
+    assert tuple(streamed.without(*removed)) == in_memory.without(*removed).pairs
+    assert 0 < len(streamed.without(*removed)) < len(streamed)
+    assert tuple(streamed) == in_memory.pairs, "the original mask is unchanged"
 
 
 @pytest.mark.parametrize("count", [3, 60, 200])
-def test_the_same_pairs_are_held_out(tmp_path: Path, count: int) -> None:
-    files = {str(seed): PairFiles(**written(tmp_path / str(seed), count + seed, seed)) for seed in (1, 2)}
-    for only in (["1"], ["1", "2"]):
-        lists, valid = hold_out({name: read_corpus(files[name], Filters()) for name in only}, 5)
-        kept, held_out = hold_out({name: scan(files[name], Filters()) for name in only}, 5)
+def test_a_stream_holds_out_the_same_pairs(tmp_path: Path, count: int) -> None:
+    files = {str(seed): PairFiles(**write_corpus(tmp_path / str(seed), count + seed, seed)) for seed in (1, 2)}
+    for names in (["1"], ["1", "2"]):
+        lists, valid = hold_out({name: read_corpus(files[name], Filters()) for name in names}, 5)
+        streamed, held_out = hold_out({name: scan(files[name], Filters()) for name in names}, 5)
         assert held_out == valid
-        assert {name: tuple(some) for name, some in kept.items()} == {name: some.pairs for name, some in lists.items()}
-        assert [some.report for some in kept.values()] == [some.report for some in lists.values()]
-        left = [pair for some in lists.values() for pair in some.pairs]
-        assert not {pair.source for pair in left} & {*valid.sources}
-        assert not {pair.target for pair in left} & {*valid.targets}
+        assert {name: tuple(corpus) for name, corpus in streamed.items()} == {
+            name: corpus.pairs for name, corpus in lists.items()
+        }
+        assert [corpus.report for corpus in streamed.values()] == [corpus.report for corpus in lists.values()]
+        remaining = [pair for corpus in lists.values() for pair in corpus.pairs]
+        assert not {pair.source for pair in remaining} & {*valid.sources}
+        assert not {pair.target for pair in remaining} & {*valid.targets}
 
 
 @pytest.mark.parametrize(
@@ -84,13 +86,13 @@ def test_the_same_pairs_are_held_out(tmp_path: Path, count: int) -> None:
     ],
     ids=["counts", "many more", "broken both", "empty", "nothing left", "two causes"],
 )
-def test_the_causes_are_the_same(tmp_path: Path, source: bytes, target: bytes) -> None:
+def test_a_stream_reports_the_same_problems(tmp_path: Path, source: bytes, target: bytes) -> None:
     (tmp_path / "a").write_bytes(source)
     (tmp_path / "b").write_bytes(target)
     causes = []
-    for read in (read_corpus, scan):
+    for reader in (read_corpus, scan):
         with pytest.raises(DataError) as caught:
-            read(PairFiles(tmp_path / "a", tmp_path / "b"))
+            reader(PairFiles(tmp_path / "a", tmp_path / "b"))
         causes.append(caught.value.causes)
     assert causes[0] == causes[1]
 
@@ -105,13 +107,13 @@ def test_all_problems_of_both_files_are_reported(tmp_path: Path) -> None:
     assert "no such file" in third
 
 
-def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
-    paths = written(tmp_path, 40)
-    kept = scan(PairFiles(**paths))
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    paths = write_corpus(tmp_path, 40)
+    streamed = scan(PairFiles(**paths))
     for path in paths.values():
         write_lines(path, ["more"] * 60)
     with pytest.raises(DataError, match=r"had 40 lines a moment ago and 60 now"):
-        list(kept)
+        list(streamed)
 
 
 def test_seen_pairs_equal_a_set() -> None:

@@ -46,19 +46,19 @@ SPECIAL = [2**32 - 1, -1]
 
 
 @EVERY
-def test_the_seed_decides(tokenizer: Tokenizer) -> None:
-    found = [tokenizer.sample(GERMAN, KOREAN, 0.9, seed) for seed in range(8)]
-    assert [tokenizer.sample(GERMAN, KOREAN, 0.9, seed) for seed in reversed(range(8))] == found[::-1]
-    for side in zip(*found, strict=True):
+def test_the_seed_determines_the_segmentation(tokenizer: Tokenizer) -> None:
+    samples = [tokenizer.sample(GERMAN, KOREAN, 0.9, seed) for seed in range(8)]
+    assert [tokenizer.sample(GERMAN, KOREAN, 0.9, seed) for seed in reversed(range(8))] == samples[::-1]
+    for side in zip(*samples, strict=True):
         assert len({str(ids) for ids in side}) > 1
 
 
 @EVERY
 def test_earlier_samples_change_nothing(tokenizer: Tokenizer) -> None:
-    wanted = tokenizer.sample(GERMAN, KOREAN, 0.3, 5)
+    expected = tokenizer.sample(GERMAN, KOREAN, 0.3, 5)
     tokenizer.sample(KOREAN, GERMAN, 0.5, 9)
     tokenizer.source.encode_all(GERMAN)
-    assert tokenizer.sample(GERMAN, KOREAN, 0.3, 5) == wanted
+    assert tokenizer.sample(GERMAN, KOREAN, 0.3, 5) == expected
 
 
 @EVERY
@@ -73,7 +73,7 @@ def test_decoding_restores_the_text(tokenizer: Tokenizer, dropout: float) -> Non
 
 
 @BPE
-def test_bpe_dropout_of_zero_is_encoding(tokenizer: Tokenizer) -> None:
+def test_bpe_dropout_of_zero_equals_encoding(tokenizer: Tokenizer) -> None:
     left, right = tokenizer.sample([*GERMAN, *STRANGE], KOREAN, 0.0, 3)
     assert left == tokenizer.source.encode_all([*GERMAN, *STRANGE])
     assert right == tokenizer.target.encode_all(KOREAN)
@@ -119,10 +119,10 @@ def test_an_empty_line_has_no_tokens(tokenizer: Tokenizer) -> None:
 @pytest.mark.parametrize("seed", [0, 2**31, 2**32, 2**63, *SPECIAL])
 def test_any_seed_is_accepted(tokenizer: Tokenizer, seed: int) -> None:
     tokenizer.sample(GERMAN, KOREAN, 0.9, 11)
-    found = tokenizer.sample(GERMAN, KOREAN, 0.9, seed)
+    sample = tokenizer.sample(GERMAN, KOREAN, 0.9, seed)
     tokenizer.sample(GERMAN, KOREAN, 0.9, 12)
-    assert tokenizer.sample(GERMAN, KOREAN, 0.9, seed) == found
-    assert [tokenizer.source.decode(ids) for ids in found[0]] == GERMAN
+    assert tokenizer.sample(GERMAN, KOREAN, 0.9, seed) == sample
+    assert [tokenizer.source.decode(ids) for ids in sample[0]] == GERMAN
 
 
 @EVERY
@@ -135,9 +135,11 @@ def test_another_process_samples_the_same(tokenizer: Tokenizer, tmp_path: Path) 
         "made = Tokenizer.load(folder, TokenizerSettings.parse(settings, 'a test'))\n"
         "print(json.dumps(made.sample(texts, texts, 0.3, 5)))"
     )
-    told = json.dumps([tokenizer.settings.model_dump(), str(tmp_path), [*GERMAN, *STRANGE]])
-    said = subprocess.run([sys.executable, "-c", program, told], capture_output=True, text=True, check=True).stdout
-    assert json.loads(said) == list(tokenizer.sample([*GERMAN, *STRANGE], [*GERMAN, *STRANGE], 0.3, 5))
+    arguments = json.dumps([tokenizer.settings.model_dump(), str(tmp_path), [*GERMAN, *STRANGE]])
+    output = subprocess.run(
+        [sys.executable, "-c", program, arguments], capture_output=True, text=True, check=True
+    ).stdout
+    assert json.loads(output) == list(tokenizer.sample([*GERMAN, *STRANGE], [*GERMAN, *STRANGE], 0.3, 5))
 
 
 def test_unigram_sampling_follows_the_probabilities() -> None:
@@ -145,15 +147,15 @@ def test_unigram_sampling_follows_the_probabilities() -> None:
     weights = {"a b a": -4.0, "ab a": -3.5, "a ba": -4.0, "aba": -4.0}
     for sharpness in (1.0, 0.3):
         total = sum(math.exp(sharpness * weight) for weight in weights.values())
-        rng, cut = random.Random(3), unigram_sampling(scores, sharpness)
-        found = Counter(" ".join(cut("aba", rng)) for _ in range(20_000))
-        assert found.keys() == weights.keys()
-        for way, weight in weights.items():
-            assert found[way] / 20_000 == pytest.approx(math.exp(sharpness * weight) / total, abs=0.02)
+        rng, segment = random.Random(3), unigram_sampling(scores, sharpness)
+        counts = Counter(" ".join(segment("aba", rng)) for _ in range(20_000))
+        assert counts.keys() == weights.keys()
+        for segmentation, weight in weights.items():
+            assert counts[segmentation] / 20_000 == pytest.approx(math.exp(sharpness * weight) / total, abs=0.02)
 
 
 @EVERY
 def test_sampling_does_not_change_encoding(tokenizer: Tokenizer) -> None:
-    wanted = tokenizer.source.encode_all(GERMAN)
+    expected = tokenizer.source.encode_all(GERMAN)
     tokenizer.sample(GERMAN, KOREAN, 0.5, 7)
-    assert tokenizer.source.encode_all(GERMAN) == wanted
+    assert tokenizer.source.encode_all(GERMAN) == expected

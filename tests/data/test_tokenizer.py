@@ -64,7 +64,7 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     return Tokenizer.train(GERMAN, KOREAN, request.param)
 
 
-def shown(text: str) -> str:
+def normalised(text: str) -> str:
     """Return a text as it is after encoding and decoding."""
     return clean(text).replace("▁", "_")
 
@@ -73,11 +73,11 @@ def test_decoding_restores_the_text(tokenizer: Tokenizer) -> None:
     for vocabulary, known in ((tokenizer.source, GERMAN), (tokenizer.target, KOREAN)):
         for text in TEXTS if tokenizer.settings.byte_fallback else known:
             ids = vocabulary.encode(text)
-            assert vocabulary.decode(ids) == shown(text)
-            assert vocabulary.decode([BOS, *ids, EOS, PAD]) == shown(text)
+            assert vocabulary.decode(ids) == normalised(text)
+            assert vocabulary.decode([BOS, *ids, EOS, PAD]) == normalised(text)
 
 
-def test_one_word_per_word_of_the_line(tokenizer: Tokenizer) -> None:
+def test_word_indices_cover_the_words_of_the_line(tokenizer: Tokenizer) -> None:
     for vocabulary in (tokenizer.source, tokenizer.target):
         for text in TEXTS:
             tokens = vocabulary.tokens([BOS, *vocabulary.encode(text), EOS, PAD])
@@ -93,11 +93,11 @@ def test_each_word_consists_of_its_tokens(tokenizer: Tokenizer) -> None:
         tokens = tokenizer.source.tokens(tokenizer.source.encode(text))
         words = tokenizer.source.word_indices(tokens)
         for number, word in enumerate(text.split(" ")):
-            parts = [token for token, index in zip(tokens, words, strict=True) if index == number]
-            assert "".join(parts) == "▁" + word
+            tokens_of_word = [token for token, index in zip(tokens, words, strict=True) if index == number]
+            assert "".join(tokens_of_word) == "▁" + word
 
 
-def test_word_indices_of_unusual_tokens() -> None:
+def test_unusual_tokens_have_word_indices() -> None:
     vocabulary = Tokenizer.train(GERMAN, GERMAN, TokenizerSettings()).source
     assert vocabulary.word_indices(["a", "▁", "▁b", "</s>"]) == [0, 1, 1, -1]
     assert vocabulary.word_indices(["▁a", "▁", "</s>"]) == [0, -1, -1]
@@ -106,7 +106,7 @@ def test_word_indices_of_unusual_tokens() -> None:
     assert vocabulary.word_indices([]) == []
 
 
-def test_normal_forms_agree(tokenizer: Tokenizer) -> None:
+def test_unicode_normal_forms_have_the_same_ids(tokenizer: Tokenizer) -> None:
     for vocabulary, text in ((tokenizer.source, GERMAN[0]), (tokenizer.target, KOREAN[0])):
         assert vocabulary.encode(unicodedata.normalize("NFD", text)) == vocabulary.encode(text)
 
@@ -116,7 +116,7 @@ def test_encode_all_equals_encode(tokenizer: Tokenizer) -> None:
     assert tokenizer.source.encode_all([]) == []
 
 
-def test_special_ids(tokenizer: Tokenizer) -> None:
+def test_special_tokens_have_fixed_ids(tokenizer: Tokenizer) -> None:
     assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
     assert tokenizer.target.tokens(range(4)) == ["<pad>", "<unk>", "<s>", "</s>"]
     assert not {PAD, BOS, EOS} & set(tokenizer.target.encode("<s> </s> <unk> <pad>"))
@@ -124,7 +124,7 @@ def test_special_ids(tokenizer: Tokenizer) -> None:
     assert tokenizer.target.decode([]) == ""
 
 
-def test_unknown_is_the_share_of_characters(tokenizer: Tokenizer) -> None:
+def test_unknown_share_counts_characters(tokenizer: Tokenizer) -> None:
     vocabulary = tokenizer.source
     assert vocabulary.unknown_share(GERMAN[0]) == 0
     assert vocabulary.unknown_share("") == 0
@@ -132,14 +132,14 @@ def test_unknown_is_the_share_of_characters(tokenizer: Tokenizer) -> None:
     assert vocabulary.unknown_share("Hund 漢字😀 ሰ") == pytest.approx(4 / 8)
 
 
-def test_training_repeats_itself(tokenizer: Tokenizer) -> None:
-    again = Tokenizer.train(GERMAN, KOREAN, tokenizer.settings)
-    assert again.source.model == tokenizer.source.model
-    assert again.target.model == tokenizer.target.model
-    assert (again.source is again.target) == tokenizer.settings.joint
+def test_training_is_deterministic(tokenizer: Tokenizer) -> None:
+    retrained = Tokenizer.train(GERMAN, KOREAN, tokenizer.settings)
+    assert retrained.source.model == tokenizer.source.model
+    assert retrained.target.model == tokenizer.target.model
+    assert (retrained.source is retrained.target) == tokenizer.settings.joint
 
 
-def test_saved_is_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_saved_tokenizer_can_be_loaded(tokenizer: Tokenizer, tmp_path: Path) -> None:
     tokenizer.save(tmp_path)
     names = {"joint.model"} if tokenizer.settings.joint else {"source.model", "target.model"}
     assert {entry.name for entry in tmp_path.iterdir()} == names
@@ -204,18 +204,18 @@ def test_a_size_below_the_alphabet_names_the_smallest(kind: str, size: int) -> N
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 @pytest.mark.parametrize("texts", [["a"], ["a"] * 50, ["ab " * 3, ""], ["x" * 30_000, "y z"]])
-def test_tiny_and_odd_corpora(kind: str, texts: list[str]) -> None:
+def test_tiny_and_odd_corpora_can_be_learnt_from(kind: str, texts: list[str]) -> None:
     tokenizer = Tokenizer.train(texts, texts, TokenizerSettings.parse({"kind": kind}, "test"))
     assert tokenizer.source.decode(tokenizer.source.encode(texts[0])) == texts[0].strip()
 
 
-def test_markup_in_training_text() -> None:
+def test_special_tokens_in_training_text_are_plain_text() -> None:
     texts = ["<unk> <s> </s> <pad> <0x41> a ▁ ▅ b"] * 50
     vocabulary = Tokenizer.train(texts, GERMAN, TokenizerSettings()).source
-    assert vocabulary.decode(vocabulary.encode(texts[0])) == shown(texts[0])
+    assert vocabulary.decode(vocabulary.encode(texts[0])) == normalised(texts[0])
 
 
-def test_no_text_is_an_error() -> None:
+def test_a_tokenizer_without_text_is_refused() -> None:
     with pytest.raises(DataError, match="there is no text to learn a vocabulary from"):
         Tokenizer.train(["", " "], [], TokenizerSettings())
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from material import written
+from material import write_corpus
 
 from regard.data.batch import Example, collate
 from regard.data.batch_stream import BatchingSettings, BatchStream
@@ -26,21 +26,21 @@ SIZES = TokenizerSettings(size=330)
 BATCHING = BatchingSettings(tokens=200, micro_batches=2, buffer_size=70)
 
 
-def aligned(folder: Path, count: int, seed: int = 0, name: str = "a") -> dict[str, str]:
-    """Write files of pairs, some of which are dropped, with distinct links for each line."""
-    files, path = written(folder, count, seed, name=name), folder / f"{name}.align"
-    write_lines(path, (line(*pair) for pair in zip(*map(read_lines, files.values()), strict=True)))
+def write_aligned_corpus(folder: Path, count: int, seed: int = 0, name: str = "a") -> dict[str, str]:
+    """Write files of pairs, of which filters drop a few, with distinct links for each line."""
+    files, path = write_corpus(folder, count, seed, name=name), folder / f"{name}.align"
+    write_lines(path, (format_links(*pair) for pair in zip(*map(read_lines, files.values()), strict=True)))
     return {**files, "alignments": str(path)}
 
 
-def line(source: str, target: str) -> str:
+def format_links(source: str, target: str) -> str:
     """Link each source word by a fixed hash of both sentences, some words to nothing."""
     S, T = len(source.split()), len(target.split())
     rng = random.Random(f"{clean(source)}\n{clean(target)}")
     return " ".join(f"{rng.randrange(S)}-{t}" for t in range(T) if S and rng.random() < 0.8)
 
 
-def words(tokenizer: Tokenizer, example: Example) -> tuple[str, str, set[tuple[int, int]]]:
+def linked_words(tokenizer: Tokenizer, example: Example) -> tuple[str, str, set[tuple[int, int]]]:
     """Return both sides of an example as text, and the words of its linked tokens."""
     sides = (tokenizer.source, example.source), (tokenizer.target, example.target)
     (source, left), (target, right) = ((side.decode(ids), side.word_indices(side.tokens(ids))) for side, ids in sides)
@@ -51,18 +51,18 @@ def words(tokenizer: Tokenizer, example: Example) -> tuple[str, str, set[tuple[i
 
 def assert_linked(tokenizer: Tokenizer, example: Example) -> None:
     """Assert that its links are those of its line, and that each token of a linked word has them."""
-    source, target, found = words(tokenizer, example)
-    wanted = {(int(s), int(t)) for s, t in (pair.split("-") for pair in line(source, target).split())}
-    assert found == wanted
+    source, target, actual = linked_words(tokenizer, example)
+    expected = {(int(s), int(t)) for s, t in (pair.split("-") for pair in format_links(source, target).split())}
+    assert actual == expected
     assert example.links is not None
     left, right = tokenizer.source.word_indices(tokenizer.source.tokens(example.source)), [*range(len(example.target))]
     tokens = tokenizer.target.word_indices(tokenizer.target.tokens(example.target))
-    all_of_them = {(i, j) for i, s in enumerate(left) for j in right if (s, tokens[j]) in wanted}
-    assert {*zip(example.links[::2], example.links[1::2], strict=True)} == all_of_them
+    expected_links = {(i, j) for i, s in enumerate(left) for j in right if (s, tokens[j]) in expected}
+    assert {*zip(example.links[::2], example.links[1::2], strict=True)} == expected_links
 
 
-def plain(found: PreparedData) -> list[Example]:
-    parts = found.batches.streams if isinstance(found.batches, Mixture) else (found.batches,)
+def training_examples(prepared: PreparedData) -> list[Example]:
+    parts = prepared.batches.streams if isinstance(prepared.batches, Mixture) else (prepared.batches,)
     assert all(isinstance(part, BatchStream) for part in parts)
     return [example for part in parts for example in part.examples]  # type: ignore[union-attr]
 
@@ -70,48 +70,48 @@ def plain(found: PreparedData) -> list[Example]:
 @pytest.mark.parametrize("valid", ["held out", "given"])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_links_stay_with_their_pairs(tmp_path: Path, dropout: float, valid: str) -> None:
-    """With filters, held-out pairs, and new segmentations in each epoch."""
-    files: dict[str, Any] = aligned(tmp_path, 150)
+    """Use filters, held-out pairs, and new segmentations in each epoch."""
+    files: dict[str, Any] = write_aligned_corpus(tmp_path, 150)
     if valid == "given":
-        files |= {f"valid_{side}": path for side, path in written(tmp_path, 20, 5, name="v").items()}
+        files |= {f"valid_{side}": path for side, path in write_corpus(tmp_path, 20, 5, name="v").items()}
     data = CorpusSettings.parse(files, "the test")
-    found = prepare_data(data, SIZES, BATCHING.with_values(subword_dropout=dropout), 3, tmp_path / "run")
-    assert any("word links read from" in told for told in found.report)
-    cuts = []
+    prepared = prepare_data(data, SIZES, BATCHING.with_values(subword_dropout=dropout), 3, tmp_path / "run")
+    assert any("word links read from" in entry for entry in prepared.report)
+    segmentations = []
     for epoch in (0, 1):
-        examples = [example for plan in found.batches.epoch(epoch) for example in plan.examples]
-        assert len(examples) == found.pairs < 150
+        examples = [example for plan in prepared.batches.epoch(epoch) for example in plan.examples]
+        assert len(examples) == prepared.pairs < 150
         assert sum(bool(example.links) for example in examples) > 100
         for example in examples:
-            assert_linked(found.tokenizer, example)
-        cuts.append(sorted(example.source for example in examples))
-    assert (cuts[0] == cuts[1]) is (dropout == 0)
+            assert_linked(prepared.tokenizer, example)
+        segmentations.append(sorted(example.source for example in examples))
+    assert (segmentations[0] == segmentations[1]) is (dropout == 0)
 
 
 def test_each_corpus_of_a_mix_has_its_own_links_or_none(tmp_path: Path) -> None:
-    second = {**aligned(tmp_path, 60, 2, "b"), "name": "second"}
-    data = CorpusSettings.parse({**written(tmp_path, 90), "mix": [second]}, "the test")
-    found = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
-    assert isinstance(found.batches, Mixture)
-    first, linked = (part.examples for part in found.batches.streams)
+    second = {**write_aligned_corpus(tmp_path, 60, 2, "b"), "name": "second"}
+    data = CorpusSettings.parse({**write_corpus(tmp_path, 90), "mix": [second]}, "the test")
+    prepared = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
+    assert isinstance(prepared.batches, Mixture)
+    first, linked = (part.examples for part in prepared.batches.streams)
     assert all(example.links is None for example in first)
     assert collate(first[:3]).links is None
     assert linked
     for example in linked:
-        assert_linked(found.tokenizer, example)
-    only = CorpusSettings.parse({"mix": [second]}, "the test")
-    assert only.alignment_files == {"second": second["alignments"]}
-    assert only.without_alignments().alignment_files == {}
+        assert_linked(prepared.tokenizer, example)
+    second_alone = CorpusSettings.parse({"mix": [second]}, "the test")
+    assert second_alone.alignment_files == {"second": second["alignments"]}
+    assert second_alone.without_alignments().alignment_files == {}
 
 
 def test_alignment_weights_are_spread_over_the_tokens_of_linked_words() -> None:
-    one = Example([5, 6, 7, EOS], [8, 9, EOS], links=array("i", [0, 0, 1, 0, 2, 0, 2, 1]))
-    two = Example([5, EOS], [8, EOS], links=array("i"))
-    links = collate([one, two]).links
+    first = Example([5, 6, 7, EOS], [8, 9, EOS], links=array("i", [0, 0, 1, 0, 2, 0, 2, 1]))
+    second = Example([5, EOS], [8, EOS], links=array("i"))
+    links = collate([first, second]).links
     assert links is not None
-    wanted = [[[1 / 3, 1 / 3, 1 / 3, 0], [0, 0, 1, 0], [0] * 4], [[0] * 4] * 3]
-    assert links.tolist() == [[pytest.approx(row) for row in rows] for rows in wanted]
-    whole = collate([one, two])
+    expected = [[[1 / 3, 1 / 3, 1 / 3, 0], [0, 0, 1, 0], [0] * 4], [[0] * 4] * 3]
+    assert links.tolist() == [[pytest.approx(row) for row in rows] for rows in expected]
+    whole = collate([first, second])
     for batch, part in zip((0, 1), whole.split(2), strict=True):
         assert part.links is not None
         assert part.links.tolist() == links[batch : batch + 1].tolist()
@@ -124,14 +124,14 @@ def test_a_word_with_sure_links_has_no_merely_possible_ones(tmp_path: Path) -> N
     assert [*links[0]] == [0, 0, 0, 1, 1, 1]
 
 
-def test_links_of_words_with_many_tokens_and_unknown_letters() -> None:
+def test_every_token_of_a_word_is_linked() -> None:
     sources, targets = ["안녕하세요 세계 😀"], ["Donaudampfschiff Größe 😀"]
     tokenizer = Tokenizer.train(["안녕 세계"] * 4, ["Donau Größe"] * 4, TokenizerSettings(size=290))
     sides = [[*side.encode(text), EOS] for side, (text,) in ((tokenizer.source, sources), (tokenizer.target, targets))]
     links = WordLinks((_flat((0, 0), (2, 2)),), "")
     (tokens,) = token_links(links.rows, [sides[0]], [sides[1]], tokenizer)
-    _, _, found = words(tokenizer, Example(*sides, links=tokens))
-    assert found == {(0, 0), (2, 2)}
+    _, _, word_links = linked_words(tokenizer, Example(*sides, links=tokens))
+    assert word_links == {(0, 0), (2, 2)}
     assert len(tokens) // 2 > 8, "each token with each token"
 
 
@@ -139,17 +139,17 @@ def _flat(*links: tuple[int, int]) -> Any:
     return array("i", (word for link in links for word in link))
 
 
-# --- what is wrong
+# --- invalid links
 
 
 def test_all_problems_of_the_links_are_reported_at_once(tmp_path: Path) -> None:
-    files = aligned(tmp_path, 40)
+    files = write_aligned_corpus(tmp_path, 40)
     lines = read_lines(files["alignments"])
     source = read_lines(files["source"])[5]
     lines[4], lines[5] = "0:0", f"0-0 {len(source.split())}-0"
     lines.append("0-0")
     write_lines(files["alignments"], lines)
-    second = {**aligned(tmp_path, 30, 1, "b"), "name": "b"}
+    second = {**write_aligned_corpus(tmp_path, 30, 1, "b"), "name": "b"}
     second["alignments"] = str(tmp_path / "none")
     data = CorpusSettings.parse({**files, "mix": [second]}, "the test")
     with pytest.raises(DataError) as caught:
@@ -179,8 +179,8 @@ def test_links_of_dropped_pairs_are_checked(tmp_path: Path) -> None:
     assert [cause.partition(": ")[2][:30] for cause in caught.value.causes] == ["wanted pairs such as 0-0, or 0"]
 
 
-def test_shards_refuse_links(tmp_path: Path) -> None:
-    data = CorpusSettings.parse({**aligned(tmp_path, 40), "shards": True}, "the test")
+def test_links_in_shards_are_refused(tmp_path: Path) -> None:
+    data = CorpusSettings.parse({**write_aligned_corpus(tmp_path, 40), "shards": True}, "the test")
     with pytest.raises(DataError, match="in shards have no word links; set data"):
         prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
     assert prepare_data(data.without_alignments(), SIZES, BATCHING, 3, tmp_path / "run").pairs > 10
@@ -188,17 +188,17 @@ def test_shards_refuse_links(tmp_path: Path) -> None:
 
 def test_links_without_pairs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="alignments link the words of source and target"):
-        CorpusSettings.parse({"mix": [written(tmp_path, 9)], "alignments": "x"}, "the test")
+        CorpusSettings.parse({"mix": [write_corpus(tmp_path, 9)], "alignments": "x"}, "the test")
 
 
 def test_changed_links_are_reported(tmp_path: Path) -> None:
-    files = aligned(tmp_path, 60)
+    files = write_aligned_corpus(tmp_path, 60)
     data = CorpusSettings.parse(files, "the test")
-    begun = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
+    original = prepare_data(data, SIZES, BATCHING, 3, tmp_path / "run")
     assert describe_changes(data, tmp_path / "run") == ()
     write_lines(files["alignments"], ["0-0" if text else "" for text in read_lines(files["alignments"])])
-    again = prepare_data(data, begun.tokenizer, BATCHING, 3, tmp_path / "run")
-    (said,) = again.changes
-    assert said.startswith(f"train.alignments: {files['alignments']} has changed since the run began")
+    resumed = prepare_data(data, original.tokenizer, BATCHING, 3, tmp_path / "run")
+    (change,) = resumed.changes
+    assert change.startswith(f"train.alignments: {files['alignments']} has changed since the run began")
     assert "was there when the run began" in describe_changes(data.without_alignments(), tmp_path / "run")[0]
-    assert any(example.links for example in plain(again))
+    assert any(example.links for example in training_examples(resumed))

@@ -31,7 +31,7 @@ def test_the_commands_run(line: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_the_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(code, "bulk.md", "exec"), {})
     assert len(capsys.readouterr().out.splitlines()) == len(SENTENCES)

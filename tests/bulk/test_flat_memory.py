@@ -19,7 +19,7 @@ from regard.pipeline import Translation, Translator
 
 
 class Echo(Translator):
-    """Returns each line as its own translation."""
+    """Translator that returns each line unchanged."""
 
     def __init__(self, weights: int = 0) -> None:
         self.weights = torch.ones(weights)
@@ -30,18 +30,18 @@ class Echo(Translator):
         return [Translation(text, tuple(text.split()), 0.0) for text in texts]
 
 
-def _peak(folder: Path, count: int) -> int:
+def _peak_memory(folder: Path, count: int) -> int:
     """Return the peak memory of Python objects while `count` lines are translated."""
     with (folder / "in").open("w") as file:
         file.writelines(f"this is line number {number}\n" for number in range(count))
-    work = ChunkTranslator("in", OutputFormat(jsonl=True), {})
+    translate_chunk = ChunkTranslator("in", OutputFormat(jsonl=True), {})
     tracemalloc.start()
     lines = Lines(str(folder / "in"))
     assert lines.checked() == count
-    with ResumableOutput(folder / "out", {}).open(False) as part, InProcess(work, Echo) as alone:
-        for chunk, done in alone.results(chunks(lines, 200)):
-            part.add(done.text, part.mark.after(chunk.end, chunk.digest, done.known, done.unknown))
-        part.finish()
+    with ResumableOutput(folder / "out", {}).open(False) as output, InProcess(translate_chunk, Echo) as process:
+        for chunk, result in process.results(chunks(lines, 200)):
+            output.add(result.text, output.mark.after(chunk.end, chunk.digest, result.known, result.unknown))
+        output.finish()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (folder / "out").read_bytes().count(b"\n") == count
@@ -49,27 +49,27 @@ def _peak(folder: Path, count: int) -> int:
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    _peak(tmp_path, 200)
-    short, long = _peak(tmp_path, 800), _peak(tmp_path, 12_000)
+    _peak_memory(tmp_path, 200)
+    short, long = _peak_memory(tmp_path, 800), _peak_memory(tmp_path, 12_000)
     assert (tmp_path / "out").stat().st_size > 1_000_000
     assert long < short + 100_000
 
 
-class Weigh(ChunkTranslator):
-    """Reads all weights, and returns the private memory of its process in kB."""
+class MeasureMemory(ChunkTranslator):
+    """Chunk translator that reads all weights and returns the private memory of its process in kB."""
 
     def __call__(self, translator: Translator, chunk: Chunk) -> ChunkResult:  # noqa: ARG002
         assert isinstance(translator, Echo)
         assert float(translator.weights.sum(dtype=torch.float64)) == translator.weights.numel()
-        told = Path("/proc/self/smaps_rollup").read_text()
-        return ChunkResult(f"{sum(map(int, re.findall(r'Private_.*: +([0-9]+) kB', told)))}", (), 1, 0)
+        report = Path("/proc/self/smaps_rollup").read_text()
+        return ChunkResult(f"{sum(map(int, re.findall(r'Private_.*: +([0-9]+) kB', report)))}", (), 1, 0)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied, and weighed, on Linux only")
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked, and measured, on Linux only")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_workers_share_the_weights() -> None:
     megabytes = 200
-    with Workers(Weigh("in", OutputFormat(), {}), lambda: Echo(megabytes * 250_000), 2, 1) as workers:
-        told = [int(done.text) / 1000 for _, done in workers.results(chunks(["a"] * 8, 1))]
-    assert len(told) == 8
-    assert max(told) < megabytes / 2, "megabytes of each process's own"
+    with Workers(MeasureMemory("in", OutputFormat(), {}), lambda: Echo(megabytes * 250_000), 2, 1) as workers:
+        private_megabytes = [int(result.text) / 1000 for _, result in workers.results(chunks(["a"] * 8, 1))]
+    assert len(private_megabytes) == 8
+    assert max(private_megabytes) < megabytes / 2, "private megabytes of each process"

@@ -19,8 +19,8 @@ LINES = [f"line {number}" for number in range(5)]
 WHOLE = "".join(f"{line.upper()}\n" for line in LINES).encode()
 
 
-def worked(path: Path, resume: bool = True) -> int:
-    """Do the remaining work; return the number of its chunks."""
+def finish_work(path: Path, resume: bool = True) -> int:
+    """Finish the remaining work and return its number of chunks."""
     count = 0
     with ResumableOutput(path, {"option": {"--chunk": 3}}).open(resume) as part:
         for chunk in remaining(chunks(LINES, 3), part.mark, "lines"):
@@ -32,33 +32,33 @@ def worked(path: Path, resume: bool = True) -> int:
     return count
 
 
-def killed(path: Path, step: int, resume: bool) -> bool:
-    """Work in a process that is killed after `step` lines of the module; return whether it was killed."""
+def run_and_kill(path: Path, step: int, resume: bool) -> bool:
+    """Work in a process that is killed after `step` executed lines of the module; return whether it was killed."""
     process = os.fork()
     if process == 0:
         try:
-            left = iter(range(step))
-            sys.settrace(lambda *_: _watched(left, *_))
-            worked(path, resume)
+            steps_left = iter(range(step))
+            sys.settrace(lambda *_: _kill_after(steps_left, *_))
+            finish_work(path, resume)
             sys.settrace(None)
         finally:
             os._exit(0)
     return os.WIFSIGNALED(os.waitpid(process, 0)[1])
 
 
-def _watched(left: Iterator[int], frame: FrameType, event: str, value: Any) -> Any:
+def _kill_after(steps_left: Iterator[int], frame: FrameType, event: str, value: Any) -> Any:
     if frame.f_code.co_filename != output.__file__:
         return None
-    if event == "line" and next(left, None) is None:
+    if event == "line" and next(steps_left, None) is None:
         os.kill(os.getpid(), signal.SIGKILL)
-    return lambda *_: _watched(left, *_)
+    return lambda *_: _kill_after(steps_left, *_)
 
 
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # of a copy made beside idle threads
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # fork beside idle threads
 @pytest.mark.parametrize(
     ("resume", "before"), [(False, "nothing"), (True, "an earlier result"), (False, "a journal without a part")]
 )
-def test_killed_between_any_two_steps_nothing_is_lost(tmp_path: Path, before: str, resume: bool) -> None:
+def test_a_kill_between_any_two_steps_loses_nothing(tmp_path: Path, before: str, resume: bool) -> None:
     step, repeated = 0, []
     while True:
         folder = tmp_path / f"{step}"
@@ -67,21 +67,23 @@ def test_killed_between_any_two_steps_nothing_is_lost(tmp_path: Path, before: st
         if before == "an earlier result":
             path.write_bytes(b"earlier")
         elif before == "a journal without a part":
-            _journal_only(path)
-        if not killed(path, step, resume):
+            _leave_finished_part(path)
+        if not run_and_kill(path, step, resume):
             break
         if path.exists() and path.read_bytes() != WHOLE:
-            assert (before, path.read_bytes()) == ("an earlier result", b"earlier"), "half a result has the name"
-        repeated.append(worked(path))
+            assert (before, path.read_bytes()) == ("an earlier result", b"earlier"), (
+                "an incomplete result took the final name"
+            )
+        repeated.append(finish_work(path))
         assert path.read_bytes() == WHOLE
         assert os.listdir(folder) == ["out"]
         step += 1
-    assert step > 50, "nearly every line of the module was the last"
-    assert set(repeated) == {0, 1, 2}, "what was done is not done again"
+    assert step > 50, "killed at nearly every line of the module"
+    assert set(repeated) == {0, 1, 2}, "finished chunks are not repeated"
 
 
-def _journal_only(path: Path) -> None:
-    """Leave what a process leaves that was killed before its last step."""
+def _leave_finished_part(path: Path) -> None:
+    """Leave the files of a process that was killed before its last step."""
     with ResumableOutput(path, {"option": {"--chunk": 3}}).open(False) as part:
         for chunk in chunks(LINES, 3):
             part.add(
@@ -91,10 +93,10 @@ def _journal_only(path: Path) -> None:
     assert part.journal.exists()
 
 
-def test_only_the_last_step_was_missing(tmp_path: Path) -> None:
+def test_a_run_killed_before_its_last_step_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    _journal_only(path)
-    assert worked(path) == 0
+    _leave_finished_part(path)
+    assert finish_work(path) == 0
     assert path.read_bytes() == WHOLE
     assert os.listdir(tmp_path) == ["out"]
 
@@ -106,17 +108,17 @@ def test_results_that_the_journal_does_not_cover_are_truncated(tmp_path: Path) -
         part.add("".join(f"{line.upper()}\n" for line in chunk.lines), part.mark.after(chunk.end, chunk.digest, 0, 0))
     with part.path.open("ab") as file:
         file.write(b"half a li")
-    assert worked(path) == 1
+    assert finish_work(path) == 1
     assert path.read_bytes() == WHOLE
 
 
-def test_work_that_still_runs_is_not_called_interrupted(tmp_path: Path) -> None:
+def test_running_work_is_not_reported_as_interrupted(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with ResumableOutput(path, {}).open(False) as part:
         part.add("1\n", part.mark.after(1, "", 0, 0))
         for resume in (False, True):
             process = os.fork()
-            if process == 0:  # locks are those of a process
+            if process == 0:  # locks belong to processes
                 try:
                     ResumableOutput(path, {}).open(resume)
                 except UsageError as problem:

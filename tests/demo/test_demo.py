@@ -11,19 +11,19 @@ import pytest
 
 
 @pytest.mark.slow
-def test_the_demonstration_is_right_in_both_directions(tmp_path: Path) -> None:
+def test_the_demonstration_reaches_its_scores_in_both_directions(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "regard", "demo", "--out", str(tmp_path / "demo"), "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
-    assert done.returncode == 0, done.stderr
-    output = done.stdout
-    patterns, new = (
+    process = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert process.returncode == 0, process.stderr
+    output = process.stdout
+    test_scores, recombination_scores = (
         [float(n) for n in re.findall(rf"{split} +chrF +([\d.]+)", output)] for split in ("test", "recombination")
     )
-    shares = [float(n) for n in re.findall(r"alignment +([\d.]+)%", output)]
-    assert len(patterns) == len(new) == len(shares) == 2
-    assert min(patterns) >= 95
-    assert min(new) >= 85
-    assert min(shares) >= 80
+    alignment_shares = [float(n) for n in re.findall(r"alignment +([\d.]+)%", output)]
+    assert len(test_scores) == len(recombination_scores) == len(alignment_shares) == 2
+    assert min(test_scores) >= 95
+    assert min(recombination_scores) >= 85
+    assert min(alignment_shares) >= 80
     for pair in ("나는 집에 간다 → I go home", "I was eating bread → 나는 빵을 먹고 있었다"):
         assert f"{pair}   right\n" in output
     for page in re.findall(r"attention +(\S+)", output):

@@ -1,4 +1,4 @@
-"""The demonstration on images: its judgement of captions is right, and its model good and fast enough."""
+"""The demonstration on images: captions are judged correctly, and the model is good and fast enough."""
 
 from __future__ import annotations
 
@@ -17,78 +17,79 @@ from regard.samples.images import CaptionedScene, image_sample
 from regard.samples.images.scene import SIDE
 
 GRID = (9, 9)
-READ = AlignmentChoice("read", 0, False)
+CHOICE = AlignmentChoice("attention", 0, False)
 
 
-def _caption(text: str, looked: dict[int, tuple[int, int]]) -> Caption:
-    """A caption each of whose words attends to one cell: that in `looked`, or the first."""
+def _caption(text: str, attended: dict[int, tuple[int, int]]) -> Caption:
+    """Return a caption with words that attend to one cell each: that in `attended`, or the first."""
     words = tuple(text.split())
     weights = np.zeros((1, len(words) + 1, GRID[0] * GRID[1]), np.float32)
     for word in range(len(words)):
-        row, column = looked.get(word, (0, 0))
+        row, column = attended.get(word, (0, 0))
         weights[0, word, row * GRID[1] + column] = 1
     cells = tuple(str(cell) for cell in range(GRID[0] * GRID[1]))
-    pieces = (*words, "</s>")
-    read = Readings(
+    tokens = (*words, "</s>")
+    readings = Readings(
         cells,
-        pieces,
+        tokens,
         tuple(range(len(cells))),
         (*range(len(words)), -1),
-        {"read": weights},
-        {"read": "cross"},
+        {"attention": weights},
+        {"attention": "cross"},
         cells,
         words,
         GRID,
     )
-    return Caption(text, words, -1.0, read)
+    return Caption(text, words, -1.0, readings)
 
 
-def _looking_right(scene: CaptionedScene, number: int, language: str) -> Caption:
-    """A gold caption whose nouns attend to the centres of what they name."""
-    caption, looked = scene.captions[language][number], {}
-    for word, thing in caption.nouns:
-        box = scene.scene.boxes[thing][0]
-        middle = (box.top + box.bottom) / 2, (box.left + box.right) / 2
-        looked[word] = (int(middle[0] / SIDE * GRID[0]), int(middle[1] / SIDE * GRID[1]))
-    return _caption(caption.text, looked)
+def _attending_caption(scene: CaptionedScene, number: int, language: str) -> Caption:
+    """Return a gold caption with nouns that attend to the centres of their objects."""
+    caption, attended = scene.captions[language][number], {}
+    for word, index in caption.nouns:
+        box = scene.scene.boxes[index][0]
+        centre = (box.top + box.bottom) / 2, (box.left + box.right) / 2
+        attended[word] = (int(centre[0] / SIDE * GRID[0]), int(centre[1] / SIDE * GRID[1]))
+    return _caption(caption.text, attended)
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
-def test_gold_captions_are_true_and_point_where_they_look(language: str) -> None:
+def test_gold_captions_are_true_and_attend_to_their_objects(language: str) -> None:
     scenes = image_sample(0, 0, 40, seed=2).splits["test"]
-    apart = [scene for scene in scenes if scene.scene.meaning.relation != "inside"]  # there a middle is not the frame
-    judgement = judge([_looking_right(scene, 1, language) for scene in apart], apart, language, READ)
+    # without objects inside others: the centre of an outer object is not in its region
+    separate = [scene for scene in scenes if scene.scene.meaning.relation != "inside"]
+    judgement = judge([_attending_caption(scene, 1, language) for scene in separate], separate, language, CHOICE)
     assert judgement.share == 1
-    assert judgement.pointing.words == sum(len(scene.captions[language][1].nouns) for scene in apart)
-    assert judgement.pointing.accuracy > 0.9, "the middle of a cell may lie outside a small thing"
+    assert judgement.pointing.words == sum(len(scene.captions[language][1].nouns) for scene in separate)
+    assert judgement.pointing.accuracy > 0.9, "the centre of a cell may lie outside a small object"
     assert judgement.pointing.chance < 0.1
 
 
-def test_captions_of_other_images_are_neither_true_nor_pointing() -> None:
+def test_false_captions_are_not_true_and_a_fixed_cell_does_not_point() -> None:
     scenes = image_sample(0, 0, 30, seed=2).splits["test"]
-    wrong = judge([_caption("three green cows", {}) for _ in scenes], scenes, "en", READ)
-    assert (wrong.share, wrong.pointing.words) == (0, 0)
-    blind = judge([_caption(scene.captions["en"][0].text, {}) for scene in scenes], scenes, "en", READ)
-    assert blind.share == 1
-    assert blind.pointing.accuracy < 0.2
+    false_captions = judge([_caption("three green cows", {}) for _ in scenes], scenes, "en", CHOICE)
+    assert (false_captions.share, false_captions.pointing.words) == (0, 0)
+    at_first_cell = judge([_caption(scene.captions["en"][0].text, {}) for scene in scenes], scenes, "en", CHOICE)
+    assert at_first_cell.share == 1
+    assert at_first_cell.pointing.accuracy < 0.2
 
 
 def test_the_recipe_is_valid(tmp_path: Path) -> None:
-    made = demo_recipe(tmp_path, "ko", 3)
-    assert made.data.images is not None
-    assert made.data.images.captions == str(tmp_path / "train.ko.tsv")
-    assert made.training.seed == 3
+    recipe = demo_recipe(tmp_path, "ko", 3)
+    assert recipe.data.images is not None
+    assert recipe.data.images.captions == str(tmp_path / "train.ko.tsv")
+    assert recipe.training.seed == 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "ko"])
-def test_the_demonstration_on_images(tmp_path: Path, language: str) -> None:
-    began = time.monotonic()
+def test_the_demonstration_on_images_reaches_its_scores(tmp_path: Path, language: str) -> None:
+    start = time.monotonic()
     command = [sys.executable, "-m", "regard", "demo", "--images", "--out", str(tmp_path / "demo"), "--quiet"]
-    done = subprocess.run(command + ["--korean"] * (language == "ko"), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    *_, true, pointing = done.stdout.splitlines()
-    assert float(true.removeprefix("true ").removesuffix(" %")) >= 90
+    process = subprocess.run(command + ["--korean"] * (language == "ko"), capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    *_, truth, pointing = process.stdout.splitlines()
+    assert float(truth.removeprefix("true ").removesuffix(" %")) >= 90
     assert float(pointing.removeprefix("pointing ").removesuffix(" %")) >= 80
     assert (tmp_path / "demo" / "test-00000.html").is_file()
-    assert time.monotonic() - began < 1200, "ten minutes on two cores, twice that on a machine that is busy"
+    assert time.monotonic() - start < 1200, "ten minutes on two cores, twice as long on a busy machine"

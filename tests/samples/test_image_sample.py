@@ -47,13 +47,13 @@ def test_every_wording_is_parsed_to_the_exact_meaning(scenes: list[CaptionedScen
             mentions = wordings.mentions(caption.text)
             assert [mention.word for mention in mentions] == [word for word, _ in caption.nouns], caption
             assert [mention.thing for mention in mentions] == [
-                image.scene.meaning.things[thing] for _, thing in caption.nouns
+                image.scene.meaning.things[index] for _, index in caption.nouns
             ]
 
 
-def test_captions_in_english() -> None:
-    def captions(*things: Thing, relation: str | None = None, place: str | None = None) -> list[str]:
-        return [caption.text for caption in LANGUAGES["en"].captions(Meaning(things, relation, place))]
+def test_english_captions_agree_with_hand_written_ones() -> None:
+    def captions(*objects: Thing, relation: str | None = None, place: str | None = None) -> list[str]:
+        return [caption.text for caption in LANGUAGES["en"].captions(Meaning(objects, relation, place))]
 
     assert captions(CIRCLE, STARS, relation="left") == [
         "a small red circle to the left of three orange stars",
@@ -75,8 +75,8 @@ def test_captions_in_english() -> None:
 
 
 def test_captions_in_korean_have_the_right_particles_and_counters() -> None:
-    def captions(*things: Thing, relation: str | None = None, place: str | None = None) -> list[str]:
-        return [caption.text for caption in LANGUAGES["ko"].captions(Meaning(things, relation, place))]
+    def captions(*objects: Thing, relation: str | None = None, place: str | None = None) -> list[str]:
+        return [caption.text for caption in LANGUAGES["ko"].captions(Meaning(objects, relation, place))]
 
     assert captions(CIRCLE, STAR, relation="left") == [
         "큰 파란 별 왼쪽에 작은 빨간 동그라미가 있다",
@@ -106,7 +106,7 @@ def test_captions_in_korean_have_the_right_particles_and_counters() -> None:
         ("ko", "작은 동그라미가 큰 파란 별 왼쪽에 있다"),
     ],
 )
-def test_other_wordings_have_no_meaning(language: str, text: str) -> None:
+def test_ungrammatical_captions_have_no_meaning(language: str, text: str) -> None:
     assert LANGUAGES[language].meaning(text) is None
     assert not LANGUAGES[language].states_exactly(text, Meaning((CIRCLE, STAR), "left"))
 
@@ -124,24 +124,24 @@ def test_other_wordings_have_no_meaning(language: str, text: str) -> None:
         ("ko", "작은 빨간 동그라미가 있다"),
     ],
 )
-def test_a_missing_extra_or_other_fact_is_detected(language: str, text: str) -> None:
+def test_a_missing_extra_or_wrong_fact_is_detected(language: str, text: str) -> None:
     wordings = LANGUAGES[language]
     assert wordings.meaning(text) is not None
     assert not wordings.states_exactly(text, Meaning((CIRCLE, STAR), "left"))
 
 
 def test_the_test_split_has_unseen_combinations(sample: ImageSample) -> None:
-    shown = {name: [set(image.scene.combinations()) for image in split] for name, split in sample.splits.items()}
-    assert all(UNSEEN.isdisjoint(found) for name in ("train", "valid") for found in shown[name])
-    assert all(found & UNSEEN for found in shown["test"])
-    parts = {part for found in shown["train"] for combination in found for part in combination}
+    splits = {name: [set(image.scene.combinations()) for image in split] for name, split in sample.splits.items()}
+    assert all(UNSEEN.isdisjoint(combinations) for name in ("train", "valid") for combinations in splits[name])
+    assert all(combinations & UNSEEN for combinations in splits["test"])
+    parts = {part for combinations in splits["train"] for combination in combinations for part in combination}
     assert {part for combination in UNSEEN for part in combination} <= parts
     assert parts >= {*SHAPES, *COLOURS, *PLACES, 2, 3, 4}
-    pairs = {combination[1:] for found in shown["train"] for combination in found}
-    assert pairs == {(colour, shape) for colour in COLOURS for shape in SHAPES}, "image colour of image shape is seen"
+    pairs = {combination[1:] for combinations in splits["train"] for combination in combinations}
+    assert pairs == {(colour, shape) for colour in COLOURS for shape in SHAPES}, "each colour of each shape is seen"
     assert {image.scene.meaning.place for image in sample.splits["train"]} >= set(PLACES)
-    kinds = {combination[0] for found in shown["test"] for combination in found & UNSEEN}
-    assert kinds >= {"first left", "second above", "first inside", 2, 3, "top"}, "single things and relations are new"
+    kinds = {combination[0] for combinations in splits["test"] for combination in combinations & UNSEEN}
+    assert kinds >= {"first left", "second above", "first inside", 2, 3, "top"}, "single objects and relations are new"
     texts = {
         name: {c.text for scene in split for cs in scene.captions.values() for c in cs}
         for name, split in sample.splits.items()
@@ -149,19 +149,19 @@ def test_the_test_split_has_unseen_combinations(sample: ImageSample) -> None:
     assert texts["train"].isdisjoint(texts["test"])
 
 
-def test_regions_contain_their_things(scenes: list[CaptionedScene]) -> None:
+def test_regions_contain_their_objects(scenes: list[CaptionedScene]) -> None:
     shares = []
     for image in scenes:
         pixels = np.asarray(draw(image.scene)).astype(int)
-        for number, thing in enumerate(image.scene.meaning.things):
-            region = image.scene.mask(number)
+        for index, item in enumerate(image.scene.meaning.things):
+            region = image.scene.mask(index)
             shares.append(region.mean())
-            coloured = (np.abs(pixels - INKS[thing.colour]) < 24).all(-1)
-            assert coloured[region].mean() > 0.2, (image, thing)
-            same_colour = [other for other in image.scene.meaning.things if other.colour == thing.colour]
+            coloured = (np.abs(pixels - INKS[item.colour]) < 24).all(-1)
+            assert coloured[region].mean() > 0.2, (image, item)
+            same_colour = [candidate for candidate in image.scene.meaning.things if candidate.colour == item.colour]
             if len(same_colour) == 1:
-                outside = ~mask(image.scene.boxes[number])
-                assert coloured[outside].sum() <= 2, (image, thing)  # an edge of two colours may look like a third
+                outside = ~mask(image.scene.boxes[index])
+                assert coloured[outside].sum() <= 2, (image, item)  # an edge of two colours may look like a third
     assert np.mean(shares) <= 0.10
 
 
@@ -203,11 +203,11 @@ def test_the_folder_can_be_read_back(tmp_path: Path) -> None:
     first = small.splits["test"][0]
     nouns = [r for r in regions if (r["file"], r["language"], r["caption"]) == (first.file, "en", 0)]
     assert [(noun["word"], noun["boxes"]) for noun in nouns] == [
-        (word, [list(box) for box in first.scene.region(thing)]) for word, thing in first.captions["en"][0].nouns
+        (word, [list(box) for box in first.scene.region(index)]) for word, index in first.captions["en"][0].nouns
     ]
 
 
-def test_the_region_of_an_outer_thing_is_a_frame() -> None:
+def test_the_region_of_an_outer_object_is_a_frame() -> None:
     scenes = [image.scene for image in image_sample(40, 0, 0).splits["train"]]
     scene = next(scene for scene in scenes if scene.meaning.relation == "inside")
     inner, outer = scene.mask(0), scene.mask(1)

@@ -1,7 +1,7 @@
 """The Korean–English corpus is correct in both languages, each side determines the other, its splits are disjoint.
 
-Run as a script, this file draws the large samples: without the type checks of every call, and with another
-PYTHONHASHSEED, on which nothing may depend.
+Run as a script, this file writes the large samples: without annotation checks, and with another PYTHONHASHSEED, on
+which nothing may depend.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ GROUPS = {
 SMALL = {"train": 300, "valid": 20, "test": 20, "recombination": 20, "length": 40}
 
 
-def draw(folder: Path) -> None:
-    """Write the data of the tests to a folder: the corpus, a small one, and sentences drawn without selection."""
+def write_samples(folder: Path) -> None:
+    """Write the data of the tests to a folder: the corpus, a small one, and sentences sampled without selection."""
     korean_english(3, SMALL).write(folder / "small", "ko", "en")
     korean_english().write(folder / "corpus", "ko", "en")
     grammars = [Grammar(random.Random(seed)) for seed in range(25)]
@@ -155,7 +155,7 @@ def draw(folder: Path) -> None:
     (folder / "pairs").write_text("".join(f"{pair.source}\t{pair.target}\n" for pair in pairs), encoding="utf-8")
 
 
-def read(folder: Path) -> Sample:
+def read_sample(folder: Path) -> Sample:
     """Read a sample from its files."""
     splits = {}
     for name in SIZES:
@@ -167,16 +167,16 @@ def read(folder: Path) -> Sample:
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("drawn")
+def sample_folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("samples")
     environment = {**os.environ, "PYTHONHASHSEED": "17", "PYTHONPATH": str(Path(regard.__file__).parents[1])}
     subprocess.run([sys.executable, __file__, str(folder)], env=environment, check=True)
     return folder
 
 
 @pytest.fixture(scope="module")
-def corpus(drawn: Path) -> Sample:
-    return read(drawn / "corpus")
+def corpus(sample_folder: Path) -> Sample:
+    return read_sample(sample_folder / "corpus")
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,7 @@ def test_the_conjugation_table_has_every_verb() -> None:
         ("흐르", "르", "다", True, "흘렀다"),
     ],
 )
-def test_conjugation_beyond_the_lexicon(text: str, kind: str, ending: str, past: bool, expected: str) -> None:
+def test_stems_beyond_the_lexicon_are_conjugated(text: str, kind: str, ending: str, past: bool, expected: str) -> None:
     assert conjugate(Stem(text, kind), ending, past) == expected
 
 
@@ -239,7 +239,7 @@ def test_english_verbs_agree_with_the_table() -> None:
 
 
 @pytest.mark.parametrize("frame", GROUPS)
-def test_verb_groups(frame: Frame) -> None:
+def test_verb_groups_agree_with_the_table(frame: Frame) -> None:
     def text(words) -> str:
         return " ".join(word.text for word in words)
 
@@ -292,13 +292,13 @@ def test_pronouns_change_before_ga_and_in_polite_speech() -> None:
 # --- Whole sentences, written by hand ---
 
 
-def test_the_first_two_sentences_with_their_links(corpus: Sample) -> None:
+def test_the_first_two_sentences_are_fixed_with_their_links(corpus: Sample) -> None:
     home, bread = corpus.splits["train"][:2]
     assert home == AlignedPair("나는 집에 간다", "I go home", ((0, 0), (1, 2), (2, 1)))
     assert bread == AlignedPair("나는 빵을 먹고 있었다", "I was eating bread", ((0, 0), (1, 3), (2, 2), (3, 1)))
 
 
-def test_a_subordinate_clause_in_polite_speech() -> None:
+def test_a_subordinate_clause_in_polite_speech_is_realised() -> None:
     when = next(connective for connective in SUBORDINATING if connective.english == "when")
     came = Clause(Frame("past"), lexeme("come"), (noun("student"), noun("I")), place=noun("school"), means=VEHICLES[3])
     was = Clause(Frame("past", True, True), lexeme("wait"), (noun("we"),), objects=(noun("Sujin"),), time=TIMES[0])
@@ -325,7 +325,7 @@ def test_a_subordinate_clause_in_polite_speech() -> None:
     ]
 
 
-def test_coordinate_clauses_with_all_parts() -> None:
+def test_coordinate_clauses_with_all_parts_are_realised() -> None:
     gave = Clause(
         Frame("past"),
         lexeme("give"),
@@ -366,7 +366,9 @@ def test_coordinate_clauses_with_all_parts() -> None:
         ("but", True, "나는 웃고 있었지만 그는 운다", "I was laughing, but he cries"),
     ],
 )
-def test_connectives(connective: str, progressive: bool, source: str, target: str) -> None:
+def test_connectives_agree_with_hand_written_sentences(
+    connective: str, progressive: bool, source: str, target: str
+) -> None:
     link = next(entry for entry in COORDINATING + SUBORDINATING if entry.english == connective)
     first = Clause(Frame("past", progressive), lexeme("laugh"), (noun("I"),))
     pair = realise(Sentence((first, Clause(Frame("present"), lexeme("cry"), (noun("he"),))), (link,)))
@@ -376,8 +378,8 @@ def test_connectives(connective: str, progressive: bool, source: str, target: st
 # --- The language as a whole ---
 
 
-def test_each_side_determines_the_other(drawn: Path) -> None:
-    pairs = [line.split("\t") for line in (drawn / "pairs").read_text(encoding="utf-8").splitlines()]
+def test_each_side_determines_the_other(sample_folder: Path) -> None:
+    pairs = [line.split("\t") for line in (sample_folder / "pairs").read_text(encoding="utf-8").splitlines()]
     assert len(pairs) == 100_000
     forth, back = dict(pairs), {target: source for source, target in pairs}
     assert len(forth) > 40_000
@@ -401,7 +403,7 @@ def test_no_two_verbs_share_a_stem_and_an_object() -> None:
 # --- The corpus ---
 
 
-def test_sizes_and_lengths(corpus: Sample) -> None:
+def test_splits_have_their_sizes_and_lengths(corpus: Sample) -> None:
     assert {name: len(pairs) for name, pairs in corpus.splits.items()} == SIZES
     lengths = [len(pair.target.split()) for pair in corpus.splits["train"]]
     assert (min(lengths), max(lengths)) == (2, 80)
@@ -431,7 +433,12 @@ def combinations(pair: AlignedPair, forms: dict[str, set[str]], objects: dict[st
         if word in objects and word[-1] in "을를":
             verb = words[i + 2] if words[i + 1] in adverbs else words[i + 1]
             pair_of_objects = [word, words[i - 1]] if words[i - 1][-1] in "와과" else [word]
-            pairs |= {(stem, objects[it]) for it in pair_of_objects if it in objects for stem in forms[verb]}
+            pairs |= {
+                (stem, objects[noun_form])
+                for noun_form in pair_of_objects
+                if noun_form in objects
+                for stem in forms[verb]
+            }
     return pairs
 
 
@@ -442,18 +449,18 @@ def test_recombinations_do_not_occur_in_training(corpus: Sample) -> None:
             forms.setdefault(form, set()).add(row.split()[0])
     objects = {}
     for verb, polite in itertools.product(VERBS, (False, True)):
-        for thing in verb.objects:
+        for entry in verb.objects:
             for role in ("with", "object"):
-                objects[korean.phrase((thing,), "object", role, polite)[0].text] = thing.korean
-    held = {(verb.stem.text, noun.korean) for verb, noun in held_out()}
-    assert len(held) > 20
+                objects[korean.phrase((entry,), "object", role, polite)[0].text] = entry.korean
+    held_out_pairs = {(verb.stem.text, noun.korean) for verb, noun in held_out()}
+    assert len(held_out_pairs) > 20
     occurring = {name: [combinations(pair, forms, objects) for pair in pairs] for name, pairs in corpus.splits.items()}
     for name in ("train", "valid", "test", "length"):
-        assert not held & set().union(*occurring[name]), name
-    assert all(held & pairs for pairs in occurring["recombination"])
+        assert not held_out_pairs & set().union(*occurring[name]), name
+    assert all(held_out_pairs & pairs for pairs in occurring["recombination"])
     known = set().union(*occurring["train"])
-    assert {noun for _, noun in held} <= {noun for _, noun in known}
-    assert {stem for stem, _ in held} <= {stem for stem, _ in known}
+    assert {noun for _, noun in held_out_pairs} <= {noun for _, noun in known}
+    assert {stem for stem, _ in held_out_pairs} <= {stem for stem, _ in known}
 
 
 def test_recombinations_have_only_words_of_training(corpus: Sample) -> None:
@@ -472,8 +479,8 @@ def test_politeness_follows_the_address(corpus: Sample) -> None:
         assert pair.target[-1].isalpha()
 
 
-def test_the_seed_fixes_everything(drawn: Path, small: Sample) -> None:
-    assert read(drawn / "small") == small
+def test_the_seed_determines_the_sample(sample_folder: Path, small: Sample) -> None:
+    assert read_sample(sample_folder / "small") == small
     assert korean_english(4, {**SMALL, "train": 50}).splits["train"][2:] != small.splits["train"][2:50]
     assert held_out(3) == held_out(3) != held_out(4)
 
@@ -487,7 +494,7 @@ def test_lengths_can_be_set() -> None:
     assert all(len(pair.target.split()) > 12 for pair in long.splits["train"][2:])
 
 
-def test_reversed_is_the_other_direction(small: Sample) -> None:
+def test_reversed_swaps_source_and_target(small: Sample) -> None:
     pair, back = small.splits["test"][0], small.reversed().splits["test"][0]
     assert (back.source, back.target) == (pair.target, pair.source)
     assert set(back.links) == {(j, i) for i, j in pair.links}
@@ -498,11 +505,11 @@ def test_written_files_hold_the_corpus(tmp_path: Path, small: Sample) -> None:
     small.write(tmp_path / "new" / "folder", "ko", "en")
     names = {f"{split}.{ending}" for split in SIZES for ending in ("ko", "en", "align")}
     assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == names
-    assert read(tmp_path / "new" / "folder") == small
+    assert read_sample(tmp_path / "new" / "folder") == small
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "expected"),
     [
         ({"sizes": {"trian": 5, "test": -1}}, ["did you mean 'train'", "test wanted 0 or more, got -1"]),
         ({"sizes": {"length": 900}, "longest": 2}, ["length has 900 pairs", "ask for fewer"]),
@@ -510,11 +517,11 @@ def test_written_files_hold_the_corpus(tmp_path: Path, small: Sample) -> None:
         ({"longest": 1}, ["2 or more"]),
     ],
 )
-def test_impossible_samples_are_refused(arguments, words: list[str]) -> None:
+def test_impossible_samples_are_refused(arguments, expected: list[str]) -> None:
     with pytest.raises(UsageError) as refusal:
         korean_english(1, **arguments)
-    assert all(word in str(refusal.value) for word in words)
+    assert all(part in str(refusal.value) for part in expected)
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[1]))
+    write_samples(Path(sys.argv[1]))

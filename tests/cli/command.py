@@ -42,7 +42,7 @@ def sets(settings: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Done:
+class CommandResult:
     """Exit status, stdout and stderr of a command that has ended."""
 
     status: int
@@ -69,14 +69,16 @@ class Command:
     def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
         self.capture = capture
 
-    def __call__(self, *arguments: object, stdin: bytes | None = None) -> Done:
+    def __call__(self, *arguments: object, stdin: bytes | None = None) -> CommandResult:
         """Run a command that must succeed."""
         done = self.ended(*arguments, stdin=stdin)
         assert done.status == 0, done.err
         assert done.causes == [], done.err
         return done
 
-    def fails(self, *arguments: object, status: int, because: str | list[str], stdin: bytes | None = None) -> Done:
+    def fails(
+        self, *arguments: object, status: int, because: str | list[str], stdin: bytes | None = None
+    ) -> CommandResult:
         """Run a command that must fail, with one sentence per cause, and check that it changes no file."""
         before = files()
         done = self.ended(*arguments, stdin=stdin)
@@ -84,26 +86,26 @@ class Command:
         assert done.status == status, done
         assert len(done.causes) == len(expected), done.err
         for cause, part in zip(done.causes, expected, strict=True):
-            assert part in cause, f"wanted {part!r} in {cause!r}"
+            assert part in cause, f"expected {part!r} in {cause!r}"
         for text in ("Traceback", "internal error", "pydantic", "Error:", "Usage:"):
             assert text not in done.err, done.err
         after = files()
         assert after == before, f"changed files: {sorted(dict(after.items() ^ before.items()))}"
         return done
 
-    def ended(self, *arguments: object, stdin: bytes | None = None) -> Done:
-        """Run a command, however it ends."""
+    def ended(self, *arguments: object, stdin: bytes | None = None) -> CommandResult:
+        """Run a command that may succeed or fail."""
         self.capture.readouterr()
-        with _typed(stdin), pytest.raises(SystemExit) as ended, as_the_shell_does():
+        with _standard_input(stdin), pytest.raises(SystemExit) as ended, as_the_shell_does():
             main([str(argument) for argument in arguments])
         printed = self.capture.readouterr()
         assert isinstance(ended.value.code, int)
-        return Done(ended.value.code, printed.out, printed.err)
+        return CommandResult(ended.value.code, printed.out, printed.err)
 
 
 @contextmanager
 def as_the_shell_does() -> Iterator[None]:
-    """Print warnings, and restore at the end what a command sets up."""
+    """Print warnings, and restore the signal handler that a command replaces."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         with warnings.catch_warnings():
@@ -114,7 +116,7 @@ def as_the_shell_does() -> Iterator[None]:
 
 
 @contextmanager
-def _typed(stdin: bytes | None) -> Iterator[None]:
+def _standard_input(stdin: bytes | None) -> Iterator[None]:
     before = sys.stdin
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin or b""))
     try:

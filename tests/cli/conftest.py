@@ -14,14 +14,14 @@ from regard.samples import korean_english
 
 @pytest.fixture
 def regard(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command, in an empty folder."""
+    """Return the command, run in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return Command(capfd)
 
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Korean and English: train, valid and test."""
+    """Write Korean and English sentences for training, validation and test."""
     folder = tmp_path_factory.mktemp("data")
     sizes = {"train": 300, "valid": 10, "test": 12, "recombination": 0, "length": 0}
     korean_english(sizes=sizes, short=1.0).write(folder, "ko", "en")
@@ -30,7 +30,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def corpus(data: Path) -> list[str]:
-    """The options that name the training and validation files."""
+    """Return the options that name the training and validation files."""
     return [
         *("--source", str(data / "train.ko"), "--target", str(data / "train.en")),
         *("--valid-source", str(data / "valid.ko"), "--valid-target", str(data / "valid.en")),
@@ -39,46 +39,46 @@ def corpus(data: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def transformer(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder of a Transformer."""
+    """Train a Transformer and return its run folder."""
     return _trained(tmp_path_factory.mktemp("transformer") / "run", *corpus, *sets(TRANSFORMER))
 
 
 @pytest.fixture(scope="session")
 def recurrent(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder of a recurrent network with attention."""
+    """Train a recurrent network with attention and return its run folder."""
     return _trained(tmp_path_factory.mktemp("rnn") / "run", *corpus, "--preset", "rnn-bahdanau", *sets(RECURRENT))
 
 
 @pytest.fixture(params=["transformer", "recurrent"])
 def model(request: pytest.FixtureRequest) -> Path:
-    """Each of the run folders."""
+    """Return the run folder of each of the two models."""
     folder: Path = request.getfixturevalue(request.param)
     return folder
 
 
 @pytest.fixture(scope="session")
 def marian(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder of a small Marian model."""
+    """Train a small Marian model and return its run folder."""
     return _trained(tmp_path_factory.mktemp("marian") / "run", *corpus, "--preset", "marian", *sets(TRANSFORMER))
 
 
 @pytest.fixture(scope="session")
-def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of plain pictures in four colours, with captions that name them."""
-    return folder(tmp_path_factory.mktemp("album"), count=24)
+def image_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write plain images in four colours, with captions that name the colours."""
+    return folder(tmp_path_factory.mktemp("images"), count=24)
 
 
 @pytest.fixture(scope="session")
-def shown(album: Path) -> list[str]:
-    """The options that name its pictures and captions."""
+def caption_options(image_folder: Path) -> list[str]:
+    """Return the options that name the images and captions."""
     files = {"images": "images", "captions": "captions.tsv", "valid-captions": "valid.tsv"}
-    return [part for option, name in files.items() for part in (f"--{option}", str(album / name))]
+    return [part for option, name in files.items() for part in (f"--{option}", str(image_folder / name))]
 
 
 @pytest.fixture(scope="session")
-def captioner(shown: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder of a model that captions pictures."""
-    return _trained(tmp_path_factory.mktemp("captioner") / "run", *shown, *sets(CAPTIONER))
+def captioner(caption_options: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Train a model that captions images and return its run folder."""
+    return _trained(tmp_path_factory.mktemp("captioner") / "run", *caption_options, *sets(CAPTIONER))
 
 
 def _trained(folder: Path, *options: str) -> Path:

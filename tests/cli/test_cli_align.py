@@ -16,7 +16,7 @@ from regard.attention.alignment import SYMMETRIES
 
 @pytest.fixture
 def run(model: Path, tmp_path: Path) -> Path:
-    """A copy of a model folder: --choose writes into it."""
+    """Copy a model folder, since --choose writes into it."""
     return Path(shutil.copytree(model, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints")))
 
 
@@ -25,19 +25,19 @@ def pairs(data: Path) -> list[object]:
     return ["--source", data / "test.ko", "--target", data / "test.en"]
 
 
-def test_links_come_line_by_line(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
+def test_links_are_printed_line_by_line(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
     lines = [(data / f"test.{side}").read_text(encoding="utf-8").splitlines() for side in ("ko", "en")]
     links = regard("align", run, *pairs, "--quiet").lines
     assert len(links) == len(lines[0])
     for korean, english, line in zip(*lines, links, strict=True):
-        links_found = [tuple(map(int, pair.split("-"))) for pair in line.split()]
-        assert sorted(t for _, t in links_found) == list(range(len(english.split()))), "each target word has one link"
-        assert all(0 <= s < len(korean.split()) for s, _ in links_found)
+        word_links = [tuple(map(int, pair.split("-"))) for pair in line.split()]
+        assert sorted(t for _, t in word_links) == list(range(len(english.split()))), "each target word has one link"
+        assert all(0 <= s < len(korean.split()) for s, _ in word_links)
     assert regard("align", run, *pairs, "--output", "links").out == ""
     assert Path("links").read_text(encoding="utf-8").splitlines() == links
 
 
-def test_pairs_are_read_in_parts(
+def test_splitting_the_pairs_into_chunks_changes_nothing(
     regard: Command, run: Path, data: Path, pairs: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ["align", run, *pairs, "--reverse", run]
@@ -55,10 +55,14 @@ def test_the_chosen_head_is_stored_and_used(regard: Command, run: Path, data: Pa
     assert float(best.split()[1].rstrip("%")) <= float(last.split()[1].rstrip("%"))
     stored = json.loads((run / "alignment.json").read_text(encoding="utf-8"))
     assert set(stored) == {"layer", "head", "shifted", "symmetry", "with_reverse"}
-    assert regard("align", run, *pairs, "--gold", data / "test.align").lines == chosen.lines, "it is used from now on"
+    assert regard("align", run, *pairs, "--gold", data / "test.align").lines == chosen.lines, (
+        "the stored choice is used"
+    )
 
 
-def test_without_gold_agreement_chooses(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
+def test_without_gold_links_agreement_chooses_the_head(
+    regard: Command, run: Path, data: Path, pairs: list[object]
+) -> None:
     assert "chosen by agreement of its links from source to target" in regard("align", run, *pairs, "--choose").err
     backwards = Path(shutil.copytree(run, "backwards"))
     (backwards / "alignment.json").unlink()
@@ -78,15 +82,17 @@ def test_two_models_are_chosen_together(regard: Command, run: Path, data: Path, 
     stored = [json.loads((model / "alignment.json").read_text(encoding="utf-8")) for model in (run, backwards)]
     assert stored[0]["with_reverse"] == stored[1]["with_reverse"]
     assert chosen.lines[0].endswith(f", {stored[0]['with_reverse']}")
-    assert regard(*arguments).lines == chosen.lines, "it is used from now on"
-    error = {how: _error(regard(*arguments, "--symmetry", how).lines[0]) for how in SYMMETRIES}
-    assert _error(chosen.lines[0]) == min(error.values()) == error[stored[0]["with_reverse"]]
+    assert regard(*arguments).lines == chosen.lines, "the stored choice is used"
+    error_rates = {
+        symmetry: _error_rate(regard(*arguments, "--symmetry", symmetry).lines[0]) for symmetry in SYMMETRIES
+    }
+    assert _error_rate(chosen.lines[0]) == min(error_rates.values()) == error_rates[stored[0]["with_reverse"]]
     assert regard(*arguments, "--symmetry", "union").lines[0].endswith(", union"), (
         "the printed name says what was computed"
     )
 
 
-def _error(line: str) -> float:
+def _error_rate(line: str) -> float:
     return float(line.split()[1].rstrip("%"))
 
 
@@ -96,12 +102,12 @@ def test_bad_files_are_refused(regard: Command, transformer: Path, data: Path) -
     Path("bad").write_text("0-0 1:1\n", encoding="utf-8")
     uneven = "test.en has 12 lines and short has 1; give files whose lines belong together"
     regard.fails("align", transformer, "--source", "short", "--target", data / "test.en", status=1, because=uneven)
-    both = ["--source", "short", "--target", "short"]
+    sides = ["--source", "short", "--target", "short"]
     regard.fails(
-        "align", transformer, *both, "--gold", "bad", status=1, because="bad, line 1: wanted pairs such as 0-0"
+        "align", transformer, *sides, "--gold", "bad", status=1, because="bad, line 1: wanted pairs such as 0-0"
     )
-    both = ["--source", "short", "--target", "empty"]
-    regard.fails("align", transformer, *both, status=1, because="line 1 is empty on one side; leave such pairs out")
+    sides = ["--source", "short", "--target", "empty"]
+    regard.fails("align", transformer, *sides, status=1, because="line 1 is empty on one side; leave such pairs out")
 
 
 def test_gold_links_between_missing_words_are_refused(
@@ -114,7 +120,7 @@ def test_gold_links_between_missing_words_are_refused(
     assert not (run / "alignment.json").exists()
 
 
-def test_a_symbolic_link_stays_one_and_a_pipe_is_written_to(regard: Command, run: Path, pairs: list[object]) -> None:
+def test_a_symbolic_link_is_kept_and_a_pipe_is_written_to(regard: Command, run: Path, pairs: list[object]) -> None:
     links = regard("align", run, *pairs, "--quiet").lines
     Path("real").write_text("before")
     Path("link").symlink_to("real")
@@ -123,7 +129,7 @@ def test_a_symbolic_link_stays_one_and_a_pipe_is_written_to(regard: Command, run
     assert Path("real").read_text(encoding="utf-8").splitlines() == links
     os.mkfifo("pipe")
     with ThreadPoolExecutor(1) as reader:
-        read = reader.submit(Path("pipe").read_text, encoding="utf-8")
+        received = reader.submit(Path("pipe").read_text, encoding="utf-8")
         regard("align", run, *pairs, "--output", "pipe")
-        assert read.result().splitlines() == links
+        assert received.result().splitlines() == links
     assert Path("pipe").is_fifo()

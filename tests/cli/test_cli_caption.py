@@ -26,17 +26,17 @@ def _colour(number: int) -> str:
     return list(COLOURS)[number % 4]
 
 
-def test_a_run_folder_records_its_data(captioner: Path, album: Path) -> None:
-    looks = [line for line in read(captioner / "journal.jsonl") if line["event"] == "valid"]
-    assert looks[-1]["cider"] > 0
-    assert {"loss", "chrf", "bleu", "cider", "attention"} <= looks[-1].keys()
+def test_a_run_folder_records_its_data(captioner: Path, image_folder: Path) -> None:
+    validations = [line for line in read(captioner / "journal.jsonl") if line["event"] == "valid"]
+    assert validations[-1]["cider"] > 0
+    assert {"loss", "chrf", "bleu", "cider", "attention"} <= validations[-1].keys()
     card = (captioner / "README.md").read_text()
     assert card.startswith("# A captioning model")
-    assert f"CIDEr-D {looks[-1]['cider']:.2f}" in card
+    assert f"CIDEr-D {validations[-1]['cider']:.2f}" in card
     assert "| train | 36 |" in card
     assert "regard caption run IMAGE" in card
     config = json.loads((captioner / "config.json").read_text())
-    frame = {
+    size_settings = {
         "height": 8,
         "width": 8,
         "max_side": 512,
@@ -45,30 +45,32 @@ def test_a_run_folder_records_its_data(captioner: Path, album: Path) -> None:
         "blank": False,
         "max_pixels": 50_000_000,
     }
-    assert config["images"] == frame
+    assert config["images"] == size_settings
     assert config["search"]["longest_source"] is None
     assert config["search"]["max_length"] > 3
-    stamps = json.loads((captioner / "data.json").read_text())["files"]
-    assert set(stamps) == {"train.captions", "valid.captions", "train.images", "valid.images"}
-    assert read_toml(captioner / "train.toml")["data"]["images"]["folder"] == str(album / "images")
+    fingerprints = json.loads((captioner / "data.json").read_text())["files"]
+    assert set(fingerprints) == {"train.captions", "valid.captions", "train.images", "valid.images"}
+    assert read_toml(captioner / "train.toml")["data"]["images"]["folder"] == str(image_folder / "images")
 
 
-def test_captions_of_files_and_folders(regard: Command, captioner: Path, album: Path, model: Captioner) -> None:
-    files = sorted((album / "images").iterdir())
-    done = regard("caption", captioner, album / "images", files[2], "--threads", 1)
-    rows_found = [line.split("\t") for line in done.lines]
-    assert [file for file, _ in rows_found] == [str(file) for file in [*files, files[2]]]
-    assert [text for _, text in rows_found[:24]] == [each.text for each in model.caption(files)]
-    right = sum(_colour(number) in text for number, (_, text) in enumerate(rows_found[:24]))
-    assert right > 18, "it has learnt to tell colours apart"
-    (album / "images" / "note.txt").write_text("not a picture, and not named like one")
-    assert regard("caption", captioner, album / "images", "--threads", 1).lines == done.lines[:24]
+def test_files_and_folders_are_captioned_in_order(
+    regard: Command, captioner: Path, image_folder: Path, model: Captioner
+) -> None:
+    files = sorted((image_folder / "images").iterdir())
+    done = regard("caption", captioner, image_folder / "images", files[2], "--threads", 1)
+    rows = [line.split("\t") for line in done.lines]
+    assert [file for file, _ in rows] == [str(file) for file in [*files, files[2]]]
+    assert [text for _, text in rows[:24]] == [caption.text for caption in model.caption(files)]
+    right = sum(_colour(number) in text for number, (_, text) in enumerate(rows[:24]))
+    assert right > 18, "it has learnt to distinguish colours"
+    (image_folder / "images" / "note.txt").write_text("not an image, and not named like one")
+    assert regard("caption", captioner, image_folder / "images", "--threads", 1).lines == done.lines[:24]
 
 
-def test_json_lines_with_regions_and_hypotheses(regard: Command, captioner: Path, album: Path) -> None:
+def test_json_lines_hold_regions_and_hypotheses(regard: Command, captioner: Path, image_folder: Path) -> None:
     options = ["--format", "jsonl", "--nbest", 2, "--regions", "--threads", 1]
-    line = json.loads(regard("caption", captioner, album / "images" / "00.png", *options).out)
-    assert line["file"] == str(album / "images" / "00.png")
+    line = json.loads(regard("caption", captioner, image_folder / "images" / "00.png", *options).out)
+    assert line["file"] == str(image_folder / "images" / "00.png")
     assert [line["text"], line["score"]] == [line["nbest"][0]["text"], line["nbest"][0]["score"]]
     assert len(line["nbest"]) == 2
     assert [region["word"] for region in line["regions"]] == line["text"].split()
@@ -76,26 +78,26 @@ def test_json_lines_with_regions_and_hypotheses(regard: Command, captioner: Path
         left, top, right, bottom = region["box"]
         assert 0 <= left < right <= 1
         assert 0 <= top < bottom <= 1
-    plain = regard("caption", captioner, album / "images" / "00.png", "--nbest", 2, "--threads", 1).lines
-    assert [row.split("\t")[2] for row in plain] == [each["text"] for each in line["nbest"]]
+    plain = regard("caption", captioner, image_folder / "images" / "00.png", "--nbest", 2, "--threads", 1).lines
+    assert [row.split("\t")[2] for row in plain] == [hypothesis["text"] for hypothesis in line["nbest"]]
 
 
-def test_search_options_are_those_of_translation(regard: Command, captioner: Path, album: Path) -> None:
-    file = album / "images" / "01.png"
+def test_search_options_are_those_of_translation(regard: Command, captioner: Path, image_folder: Path) -> None:
+    file = image_folder / "images" / "01.png"
     assert regard("caption", captioner, file, "--prefix", "a blue").lines[0].split("\t")[1].startswith("a blue")
     assert "green" not in regard("caption", captioner, file, "--forbid", "green").out
-    drawn = [regard("caption", captioner, file, "--sample", "--temperature", 3.0, "--seed", s).out for s in (1, 1, 2)]
-    assert drawn[0] == drawn[1] != drawn[2]
-    with_itself = regard("caption", captioner, file, "--with", captioner, "--beam", 2).out
-    assert with_itself == regard("caption", captioner, file, "--beam", 2).out
+    sampled = [regard("caption", captioner, file, "--sample", "--temperature", 3.0, "--seed", s).out for s in (1, 1, 2)]
+    assert sampled[0] == sampled[1] != sampled[2]
+    ensemble = regard("caption", captioner, file, "--with", captioner, "--beam", 2).out
+    assert ensemble == regard("caption", captioner, file, "--beam", 2).out
 
 
-def test_a_name_may_hold_any_bytes(regard: Command, captioner: Path, album: Path, tmp_path: Path) -> None:
+def test_file_names_may_hold_any_bytes(regard: Command, captioner: Path, image_folder: Path, tmp_path: Path) -> None:
     folder = tmp_path / "named"
     folder.mkdir()
     for name in (b"caf\xe9.png", b"dog.png"):
         try:
-            shutil.copy(album / "images" / "00.png", os.fsencode(folder) + b"/" + name)
+            shutil.copy(image_folder / "images" / "00.png", os.fsencode(folder) + b"/" + name)
         except OSError as problem:
             pytest.skip(f"this file system wants names in UTF-8: {problem}")
     done = regard.ended("caption", captioner, folder, "--format", "jsonl", "--threads", 1)
@@ -103,9 +105,9 @@ def test_a_name_may_hold_any_bytes(regard: Command, captioner: Path, album: Path
 
 
 def test_images_that_cannot_be_used_are_reported_last(
-    regard: Command, captioner: Path, album: Path, tmp_path: Path
+    regard: Command, captioner: Path, image_folder: Path, tmp_path: Path
 ) -> None:
-    good = album / "images" / "00.png"
+    good = image_folder / "images" / "00.png"
     (tmp_path / "empty.jpg").touch()
     (tmp_path / "text.jpg").write_text("text")
     causes = ["empty.jpg: the file is empty", "text.jpg: text ('text')"]
@@ -114,26 +116,26 @@ def test_images_that_cannot_be_used_are_reported_last(
     assert len(done.lines) == 1
 
 
-def test_missing_files_and_empty_folders(regard: Command, captioner: Path, tmp_path: Path) -> None:
+def test_missing_files_and_empty_folders_are_named(regard: Command, captioner: Path, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     (tmp_path / "a.png").touch()
     causes = ["none: no image in this folder", "b.png: no such file; did you mean a.png?"]
     regard.fails("caption", captioner, "none", "b.png", status=1, because=causes)
 
 
-def test_a_captioner_does_not_translate_nor_the_other_way_round(
-    regard: Command, captioner: Path, recurrent: Path, album: Path, data: Path
+def test_captioners_refuse_text_and_translators_refuse_images(
+    regard: Command, captioner: Path, recurrent: Path, image_folder: Path, data: Path
 ) -> None:
-    picture, text = album / "images" / "00.png", data / "test.ko"
-    regard.fails("caption", recurrent, picture, status=2, because="reads text, not images; translate with it")
+    image, text = image_folder / "images" / "00.png", data / "test.ko"
+    regard.fails("caption", recurrent, image, status=2, because="reads text, not images; translate with it")
     regard.fails("translate", captioner, text, status=2, because="reads images, not text; caption with it")
     arguments = ["--source", text, "--reference", data / "test.en"]
     regard.fails("evaluate", captioner, *arguments, status=2, because="reads images, not text")
-    arguments = ["--images", album / "images", "--captions", album / "valid.tsv"]
+    arguments = ["--images", image_folder / "images", "--captions", image_folder / "valid.tsv"]
     regard.fails("evaluate", recurrent, *arguments, status=2, because="reads text, not images")
 
 
-def test_the_example_of_the_page_runs(captioner: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_example_of_the_docs_runs(captioner: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = Path(__file__).parents[2] / "docs" / "captions.md"
     code = page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
     (tmp_path / "runs").mkdir()
@@ -145,7 +147,7 @@ def test_the_example_of_the_page_runs(captioner: Path, tmp_path: Path, monkeypat
     assert str(names["caption"])
 
 
-def test_the_other_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_other_examples_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = Path(__file__).parents[2] / "docs" / "captions.md"
     monkeypatch.chdir(tmp_path)
     for code in page.read_text(encoding="utf-8").split("```python\n")[2:]:
@@ -153,28 +155,30 @@ def test_the_other_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.
     assert len(list((tmp_path / "shapes" / "images").iterdir())) == 35
 
 
-def test_scores_against_all_references(regard: Command, captioner: Path, album: Path, model: Captioner) -> None:
-    arguments = ["--images", album / "images", "--captions", album / "valid.tsv", "--threads", 1]
+def test_captions_are_scored_against_all_references(
+    regard: Command, captioner: Path, image_folder: Path, model: Captioner
+) -> None:
+    arguments = ["--images", image_folder / "images", "--captions", image_folder / "valid.tsv", "--threads", 1]
     lines = regard("evaluate", captioner, *arguments).lines
     names = [line.split()[0] for line in lines]
     assert names == ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "chrF", "CIDEr-D", "exact"]
     assert all("nrefs:2|" in line and line.endswith("|beam:2") for line in lines)
     report = json.loads(regard("evaluate", captioner, *arguments, "--format", "json").out)
-    rows = [line.split("\t") for line in (album / "valid.tsv").read_text().splitlines()]
+    rows = [line.split("\t") for line in (image_folder / "valid.tsv").read_text().splitlines()]
     files = list(dict.fromkeys(file for file, _ in rows))
     references = [[text for name, text in rows if name == file] for file in files]
-    outputs = [each.text for each in model.caption([album / "images" / file for file in files])]
+    outputs = [caption.text for caption in model.caption([image_folder / "images" / file for file in files])]
     ciders = cider_scores(outputs, references)
     assert report["CIDEr-D"]["score"] == pytest.approx(sum(ciders) / len(ciders))
     assert lines[5].split()[1] == f"{report['CIDEr-D']['score']:.2f}"
 
 
-def test_two_captioners_are_compared(regard: Command, captioner: Path, album: Path) -> None:
+def test_two_captioners_are_compared(regard: Command, captioner: Path, image_folder: Path) -> None:
     arguments = [
         "--images",
-        album / "images",
+        image_folder / "images",
         "--captions",
-        album / "valid.tsv",
+        image_folder / "valid.tsv",
         "--against",
         captioner,
         "--threads",
@@ -190,11 +194,11 @@ def test_two_captioners_are_compared(regard: Command, captioner: Path, album: Pa
 
 
 def test_captioners_with_different_tokenizers_are_not_compared(
-    regard: Command, captioner: Path, album: Path, monkeypatch: pytest.MonkeyPatch
+    regard: Command, captioner: Path, image_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cuts = iter([tokens, words])
-    monkeypatch.setattr("regard.evaluation.caption_metrics.tokenizer_for", lambda _: next(cuts))
-    arguments = ["--images", album / "images", "--captions", album / "valid.tsv", "--against", captioner]
+    tokenizers = iter([tokens, words])
+    monkeypatch.setattr("regard.evaluation.caption_metrics.tokenizer_for", lambda _: next(tokenizers))
+    arguments = ["--images", image_folder / "images", "--captions", image_folder / "valid.tsv", "--against", captioner]
     done = regard.ended("evaluate", captioner, *arguments)
     assert done.status == 2
     assert "are compared by tokens and those of" in done.causes[0]
@@ -211,26 +215,26 @@ def test_captioners_with_different_tokenizers_are_not_compared(
         (["--images", "a", "--captions", "b", "--by-length"], ["--by-length: only with --source"]),
     ],
 )
-def test_options_that_do_not_say_what_to_score(
+def test_incomplete_scoring_options_are_refused(
     regard: Command, captioner: Path, options: list[str], causes: list[str]
 ) -> None:
     regard.fails("evaluate", captioner, *options, status=2, because=causes)
 
 
-def test_options_of_zero_count(regard: Command, captioner: Path, album: Path) -> None:
-    picture = sorted((album / "images").iterdir())[0]
-    command = ["caption", captioner, picture, "--nbest", 2, "--beam", 2, "--format", "jsonl", "--threads", 1]
+def test_options_of_zero_are_respected(regard: Command, captioner: Path, image_folder: Path) -> None:
+    image = sorted((image_folder / "images").iterdir())[0]
+    command = ["caption", captioner, image, "--nbest", 2, "--beam", 2, "--format", "jsonl", "--threads", 1]
     scores = [json.loads(regard(*command, "--length-penalty", value).out)["score"] for value in ("0", "0.0000001", "1")]
     assert scores[0] == pytest.approx(scores[1], abs=1e-4)
     assert scores[0] != pytest.approx(scores[2], abs=1e-4)
     assert regard.ended(*command, "--temperature", "0").status == 2
 
 
-def test_a_resumed_run_equals_an_uninterrupted_one(regard: Command, shown: list[str], tmp_path: Path) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(regard: Command, caption_options: list[str], tmp_path: Path) -> None:
     settings = sets(
         [*CAPTIONER, "data.images.random_crop=0.2", "data.images.colour_jitter=0.1", "training.validate_every=4"]
     )
-    base = [*shown, *settings, "--threads", 1]
+    base = [*caption_options, *settings, "--threads", 1]
     regard("train", *base, "--set", "training.updates=8", "--out", "whole")
     regard("train", *base, "--set", "training.updates=4", "--out", "parts")
     regard("train", *base, "--set", "training.updates=8", "--out", "parts", "--resume")
@@ -238,19 +242,21 @@ def test_a_resumed_run_equals_an_uninterrupted_one(regard: Command, shown: list[
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
-def test_a_resumed_run_keeps_its_image_size(regard: Command, shown: list[str], tmp_path: Path) -> None:
-    base = [*shown, *sets(CAPTIONER), "--threads", 1, "--out", "run"]
+def test_a_resumed_run_keeps_its_image_size(regard: Command, caption_options: list[str], tmp_path: Path) -> None:
+    base = [*caption_options, *sets(CAPTIONER), "--threads", 1, "--out", "run"]
     regard("train", *base, "--set", "training.updates=2")
     more = ["--set", "data.images.height=16", "--set", "training.updates=3"]
     done = regard("train", *base, *more, "--resume")
     assert "data.images.height was 8 and is 16 now: 8 holds, the model reads images of that size" in done.err
-    tuned = regard("train", *shown, "--from", "run", "--set", "training.updates=2", "--out", "tuned", "--threads", 1)
+    tuned = regard(
+        "train", *caption_options, "--from", "run", "--set", "training.updates=2", "--out", "tuned", "--threads", 1
+    )
     assert "vocabulary: 280 tokens of run" in tuned.err
     assert json.loads((tmp_path / "tuned" / "config.json").read_text())["images"]["height"] == 8
 
 
-def test_a_dry_run(regard: Command, shown: list[str], tmp_path: Path) -> None:
-    done = regard("train", *shown, *sets(CAPTIONER), "--dry-run", "--threads", 1)
+def test_a_dry_run_writes_nothing(regard: Command, caption_options: list[str], tmp_path: Path) -> None:
+    done = regard("train", *caption_options, *sets(CAPTIONER), "--dry-run", "--threads", 1)
     assert "model: " in done.lines[0]
     assert "resnet encoder, transformer decoder" in done.lines[0]
     assert any(line.startswith("speed: ") for line in done.lines)
@@ -283,12 +289,12 @@ def test_bad_data_is_refused_or_skipped(regard: Command, tmp_path: Path) -> None
     assert "train: 2 images of images with 3 captions" in done.err
 
 
-def test_data_and_model_must_fit(regard: Command, shown: list[str], corpus: list[str]) -> None:
-    text = ["train", *shown, "--preset", "transformer-tiny", "--out", "run"]
-    regard.fails(*text, status=2, because="'transformer' reads text, and the data are images; take resnet")
-    pictures = ["train", *corpus, "--preset", "caption-rnn", "--out", "run"]
-    regard.fails(*pictures, status=2, because="'resnet' reads images, and the data are sentences; give --images")
-    regard.fails("train", *shown, *corpus, "--out", "run", status=2, because="images exclude source, target")
-    by = ["train", *corpus, "--set", "training.best_by=cider", "--out", "run"]
-    regard.fails(*by, status=2, because="'cider' compares captions of images")
-    regard.fails("train", *shown[:2], "--out", "run", status=2, because="folder is given without captions")
+def test_data_and_model_must_fit(regard: Command, caption_options: list[str], corpus: list[str]) -> None:
+    text_model = ["train", *caption_options, "--preset", "transformer-tiny", "--out", "run"]
+    regard.fails(*text_model, status=2, because="'transformer' reads text, and the data are images; take resnet")
+    image_model = ["train", *corpus, "--preset", "caption-rnn", "--out", "run"]
+    regard.fails(*image_model, status=2, because="'resnet' reads images, and the data are sentences; give --images")
+    regard.fails("train", *caption_options, *corpus, "--out", "run", status=2, because="images exclude source, target")
+    validation = ["train", *corpus, "--set", "training.best_by=cider", "--out", "run"]
+    regard.fails(*validation, status=2, because="'cider' compares captions of images")
+    regard.fails("train", *caption_options[:2], "--out", "run", status=2, because="folder is given without captions")

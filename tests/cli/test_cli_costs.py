@@ -1,4 +1,4 @@
-"""`regard costs`: the paper's table, counted and measured, as text, JSON and pictures."""
+"""`regard costs`: the paper's table, counted and measured, as text, JSON and figures."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NAMES = ["self-attention", "self-attention, weights kept", "recurrent", "convolu
 
 
 @pytest.fixture(autouse=True)
-def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     from regard.lessons import costs
 
     monkeypatch.setattr(costs, "MULTIPLES", (0.5, 0.75, 1))
 
 
-def test_the_table(regard: Command) -> None:
+def test_the_table_names_counts_and_formulas(regard: Command) -> None:
     done = regard("costs", "--n", 128, "--d", 16)
     assert done.lines[0].startswith("one layer over n = 128 positions of d = 16 numbers; k = 3")
     counted = [line for line in done.lines if "nd²" in line or "n²d" in line or "rnd" in line]
@@ -33,20 +33,20 @@ def test_the_table(regard: Command) -> None:
     assert done.lines[-1] == "attention is counted between its projections, which take 4.00 nd² more"
 
 
-def test_for_programs_and_as_pictures(regard: Command) -> None:
+def test_costs_are_written_as_json_and_as_a_figure(regard: Command) -> None:
     done = regard("costs", "--n", 64, "--d", 18, "--format", "json", "--out", "costs.svg")
     assert "d is 16: attention has four heads, which must divide it" in done.err
-    told = json.loads(done.out)
-    assert told["sizes"]["d"] == 16
-    assert [layer["name"] for layer in told["layers"]] == NAMES
-    assert told["layers"][0]["operations"] == 2 * 64 * 64 * 16
+    report = json.loads(done.out)
+    assert report["sizes"]["d"] == 16
+    assert [layer["name"] for layer in report["layers"]] == NAMES
+    assert report["layers"][0]["operations"] == 2 * 64 * 64 * 16
     svg = xml.dom.minidom.parse("costs.svg")
     lines = [line for line in svg.getElementsByTagName("polyline") if len(line.getAttribute("points").split()) == 3]
     assert len(lines) == 4 * len(NAMES)
 
 
 @pytest.mark.parametrize("name", ["costs.png", "costs.html"])
-def test_other_pictures(regard: Command, name: str) -> None:
+def test_figures_can_be_png_or_html(regard: Command, name: str) -> None:
     regard("costs", "--n", 64, "--d", 16, "--out", name, "--quiet")
     if name.endswith("png"):
         with Image.open(name) as image:
@@ -55,6 +55,6 @@ def test_other_pictures(regard: Command, name: str) -> None:
         assert "longest path" in Path(name).read_text(encoding="utf-8")
 
 
-def test_what_cannot_be_drawn_is_refused_before_counting(regard: Command) -> None:
+def test_invalid_options_are_refused_before_counting(regard: Command) -> None:
     regard.fails("costs", "--out", "costs.gif", status=2, because="a figure is written as .svg, .png, .html")
     regard.fails("costs", "--n", 3, status=2, because="64")

@@ -16,7 +16,7 @@ def files(data: Path) -> list[str]:
     return ["--source", str(data / "test.ko"), "--reference", str(data / "test.en")]
 
 
-def test_scores_are_those_of_the_translations(regard: Command, model: Path, data: Path, files: list[str]) -> None:
+def test_scores_equal_those_of_the_translations(regard: Command, model: Path, data: Path, files: list[str]) -> None:
     outputs = regard("translate", model, data / "test.ko").lines
     reference = (data / "test.en").read_text(encoding="utf-8").splitlines()
     Path("second").write_text("\n".join(outputs[:6] + reference[6:]), encoding="utf-8")
@@ -34,7 +34,7 @@ def test_scores_are_those_of_the_translations(regard: Command, model: Path, data
         assert line == f"{name:5} {score['score']:6.2f}   {score['signature']}|beam:3"
 
 
-def test_beam_and_quiet(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:
+def test_beam_and_quiet_are_respected(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:
     done = regard("evaluate", transformer, *files, "--beam", 1)
     assert done.err == f"translating 12 lines of {data / 'test.ko'}\n"
     assert all(line.endswith("|beam:1") for line in done.lines)
@@ -43,7 +43,9 @@ def test_beam_and_quiet(regard: Command, transformer: Path, data: Path, files: l
     )
 
 
-def test_the_form_of_a_text_changes_nothing(regard: Command, transformer: Path, data: Path, files: list[str]) -> None:
+def test_byte_order_mark_and_cr_lf_change_nothing(
+    regard: Command, transformer: Path, data: Path, files: list[str]
+) -> None:
     for side in ("ko", "en"):
         text = (data / f"test.{side}").read_bytes()
         Path(f"windows.{side}").write_bytes(b"\xef\xbb\xbf" + text.replace(b"\n", b"\r\n"))
@@ -58,12 +60,12 @@ def test_references_are_compared_in_unicode_nfc(
     regard: Command, transformer: Path, data: Path, files: list[str]
 ) -> None:
     korean = data / "test.ko"
-    turned = ["--source", data / "test.en", "--reference"]
+    swapped = ["--source", data / "test.en", "--reference"]
     Path("nfd").write_text(unicodedata.normalize("NFD", korean.read_text(encoding="utf-8")), encoding="utf-8")
-    plain = regard("evaluate", transformer, *turned, korean, "--beam", 1)
-    other = regard("evaluate", transformer, *turned, "nfd", "--beam", 1)
-    assert other.out == plain.out
-    assert "nfd: 12 lines are not in Unicode's form NFC; they are compared as if they were" in other.err
+    plain = regard("evaluate", transformer, *swapped, korean, "--beam", 1)
+    decomposed = regard("evaluate", transformer, *swapped, "nfd", "--beam", 1)
+    assert decomposed.out == plain.out
+    assert "nfd: 12 lines are not in Unicode's form NFC; they are compared as if they were" in decomposed.err
     assert "NFC" not in plain.err
 
 
@@ -107,4 +109,6 @@ def test_bad_options_are_refused(regard: Command, transformer: Path, options: li
 def test_an_unseen_script_is_warned_of(regard: Command, transformer: Path) -> None:
     Path("mixed").write_text("나는 집에 간다\n我们今天去公园吧\n", encoding="utf-8")
     done = regard("evaluate", transformer, "--source", "mixed", "--reference", "mixed", "--beam", 1)
-    assert any(each.startswith("mixed, line 2: most characters were never seen in training") for each in done.warnings)
+    assert any(
+        warning.startswith("mixed, line 2: most characters were never seen in training") for warning in done.warnings
+    )

@@ -20,13 +20,13 @@ from regard.model_folder import load_tensors
 COMMANDS = ["align", "caption", "costs", "demo", "doctor", "evaluate", "export", "import", "show", "train", "translate"]
 
 
-def process(*arguments: object, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the command in its own process."""
+def run_process(*arguments: object, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the command in a separate process."""
     command = [sys.executable, "-m", "regard", *map(str, arguments)]
     return subprocess.run(command, input=stdin, capture_output=True, env=_environment(**environment), check=False)
 
 
-def started(*arguments: object) -> subprocess.Popen[str]:
+def start_process(*arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "regard", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
 
@@ -39,7 +39,7 @@ def _environment(**more: str) -> dict[str, str]:
 
 
 def test_help_lists_the_commands() -> None:
-    done = process("--help")
+    done = run_process("--help")
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().splitlines()
     listed = [
@@ -53,13 +53,13 @@ def test_no_arguments_print_the_help(regard: Command) -> None:
     assert regard() == regard("--help")
 
 
-def test_the_version(regard: Command) -> None:
+def test_the_version_is_printed(regard: Command) -> None:
     assert regard("--version").out == f"regard {package.__version__}\n"
-    assert process("--version").stdout.decode() == f"regard {package.__version__}{os.linesep}"
+    assert run_process("--version").stdout.decode() == f"regard {package.__version__}{os.linesep}"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_has_help(regard: Command, command: str) -> None:
+def test_every_command_has_help(regard: Command, command: str) -> None:
     done = regard(command, "--help")
     assert done.err == ""
     options = {word for line in done.lines for word in line.split()[:1] if word.startswith("--")}
@@ -117,7 +117,7 @@ def test_debug_adds_the_traceback_and_changes_nothing_else(regard: Command) -> N
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_statuses_and_messages_of_exceptions(
+def test_exceptions_become_statuses_and_messages(
     regard: Command, monkeypatch: pytest.MonkeyPatch, problem: BaseException, status: int, causes: list[str]
 ) -> None:
     def fail(*_: object) -> None:
@@ -135,14 +135,14 @@ def test_statuses_and_messages_of_exceptions(
 def test_lines_flow_through_a_pipe_in_utf8(regard: Command, transformer: Path, data: Path) -> None:
     text = (data / "test.ko").read_bytes()
     options = ["--format", "jsonl", "--threads", 1]
-    done = process("translate", transformer, *options, stdin=text, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    done = run_process("translate", transformer, *options, stdin=text, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode() == regard("translate", transformer, *options, stdin=text).out
     assert not done.stdout.isascii()
 
 
 def test_a_closed_pipe_ends_the_command_quietly(transformer: Path, data: Path) -> None:
-    with started("translate", transformer, data / "test.ko", "--beam", 1, "--threads", 1) as command:
+    with start_process("translate", transformer, data / "test.ko", "--beam", 1, "--threads", 1) as command:
         assert command.stdout is not None
         assert command.stderr is not None
         command.stdout.close()
@@ -158,7 +158,7 @@ def test_an_interrupted_training_is_saved_and_resumes(
     regard: Command, corpus: list[str], number: signal.Signals, status: int
 ) -> None:
     endless = [*TRANSFORMER, "training.updates=1000000", "training.log_every=1", "training.validate_every=1000000"]
-    with started("train", *corpus, *sets(endless), "--out", "run", "--threads", 1) as command:
+    with start_process("train", *corpus, *sets(endless), "--out", "run", "--threads", 1) as command:
         assert command.stderr is not None
         stderr = next(line for line in command.stderr if line.startswith("update 3/"))
         command.send_signal(number)

@@ -1,4 +1,4 @@
-"""regard export: models for other toolkits, written only if they translate alike."""
+"""regard export: models for other toolkits, written only if they translate like the original."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from regard.interchange import ctranslate2
 
 
 def _has_vnni() -> bool:
-    """Whether the processor multiplies int8 exactly: without VNNI, CTranslate2's int8 products saturate at 16 bits."""
+    """Return whether int8 products are exact: without VNNI, CTranslate2's int8 products saturate at 16 bits."""
     path = Path("/proc/cpuinfo")
     return not path.exists() or "vnni" in path.read_text(encoding="utf-8")
 
@@ -34,7 +34,7 @@ INT8: ctranslate2.Precision = "int8" if _has_vnni() else "float32"
 LINES = ["나는 집에 간다", "나는 빵을 먹고 있었다", "너는 책을 읽는다"]
 
 
-def test_an_export_translates_as_the_run_does(regard: Command, transformer: Path, data: Path) -> None:
+def test_an_export_translates_like_the_run(regard: Command, transformer: Path, data: Path) -> None:
     done = regard("export", transformer, "there", "--to", "ctranslate2", "--threads", "1")
     assert "compared on 10 sentences of" in done.err
     assert "different: 0 by greedy search, " in done.err
@@ -59,7 +59,7 @@ def test_an_export_translates_as_the_run_does(regard: Command, transformer: Path
 def test_the_default_folder_is_in_the_run_and_follows_its_weights(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     before = (Path("run") / WEIGHTS).read_bytes()
-    regard("export", "run", "--precision", INT8, "--source", _written("lines.ko"))
+    regard("export", "run", "--precision", INT8, "--source", _write_lines("lines.ko"))
     folder = Path("run/exports/ctranslate2-" + INT8)
     assert export_folder(Path("run"), INT8) == folder
     assert (Path("run") / WEIGHTS).read_bytes() == before
@@ -83,7 +83,7 @@ def test_export_does_not_depend_on_search_settings(transformer: Path, tmp_path: 
 def test_a_seed_changes_nothing_without_sampling(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     regard("export", "run", "--to", "ctranslate2", "--threads", "1")
-    arguments = ["translate", "run", _written("lines"), "--engine", "ctranslate2", "--threads", "1"]
+    arguments = ["translate", "run", _write_lines("lines"), "--engine", "ctranslate2", "--threads", "1"]
     assert regard(*arguments, "--seed", 7).out == regard(*arguments).out
 
 
@@ -126,7 +126,7 @@ def test_an_export_that_translates_differently_is_removed(
     assert files(tmp_path) == {}
 
 
-def test_what_cannot_be_exported_is_refused_with_all_reasons(regard: Command, recurrent: Path) -> None:
+def test_unsupported_models_are_refused_with_all_reasons(regard: Command, recurrent: Path) -> None:
     because = [
         "model.encoder.kind is 'recurrent': CTranslate2 supports",
         "model.decoder.kind is 'recurrent': CTranslate2",
@@ -134,7 +134,7 @@ def test_what_cannot_be_exported_is_refused_with_all_reasons(regard: Command, re
     regard.fails("export", recurrent, "there", status=1, because=because)
 
 
-def test_missing_files(regard: Command, transformer: Path) -> None:
+def test_missing_and_empty_files_are_named(regard: Command, transformer: Path) -> None:
     regard.fails("export", "nowhere", "there", status=1, because="nowhere: no such folder")
     regard.fails("export", transformer, "there", "--source", "no.ko", status=1, because="no.ko")
     Path("empty.ko").write_text("\n\n")
@@ -149,16 +149,18 @@ def test_without_the_extra_the_install_command_is_printed(
 
 
 def _export(run: Path, precision: ctranslate2.Precision) -> None:
-    """Write the model folder's own export."""
+    """Export a model folder to its default export folder."""
     ctranslate2.export(run, export_folder(run, precision), precision)
 
 
-def _written(name: str) -> str:
+def _write_lines(name: str) -> str:
     Path(name).write_text("".join(line + "\n" for line in LINES), encoding="utf-8")
     return name
 
 
-def test_translation_by_the_export(regard: Command, transformer: Path, tmp_path: Path) -> None:
+def test_the_ctranslate2_engine_translates_like_the_native_one(
+    regard: Command, transformer: Path, tmp_path: Path
+) -> None:
     run = tmp_path / "run"
     shutil.copytree(transformer, run)
     lines = tmp_path / "lines"
@@ -170,9 +172,9 @@ def test_translation_by_the_export(regard: Command, transformer: Path, tmp_path:
         "translate", run, lines, "--engine", "native", "--threads", "1", "--alignments", "--format", "jsonl"
     )
     result = regard(*arguments, "--alignments", "--format", "jsonl")
-    for mine, theirs in zip(map(json.loads, native.lines), map(json.loads, result.lines), strict=True):
-        assert mine.pop("score") == pytest.approx(theirs.pop("score"), abs=1e-4)
-        assert mine == theirs
+    for native_row, exported_row in zip(map(json.loads, native.lines), map(json.loads, result.lines), strict=True):
+        assert native_row.pop("score") == pytest.approx(exported_row.pop("score"), abs=1e-4)
+        assert native_row == exported_row
     regard.fails(*arguments, "--sample", status=2, because="search.sample")
     regard.fails(*arguments, "--forbid", "house", status=2, because="forbidden words")
     report = regard(
@@ -191,15 +193,15 @@ def test_auto_uses_the_export_if_it_is_faster(
     shutil.copytree(transformer, run)
     _export(run, "float32")
     lines = LINES * engine.CT2_BATCH
-    wanted = [translation.text for translation in load(run, engine="native").translate(lines)]
+    expected = [translation.text for translation in load(run, engine="native").translate(lines)]
     called: list[bool] = []
     original = engine._decode_by_ct2
-    monkeypatch.setattr(engine, "_decode_by_ct2", lambda *given: called.append(True) or original(*given))
-    for quicker in (False, True):
-        monkeypatch.setattr(engine, "cached", lambda *_, quicker=quicker: quicker)
+    monkeypatch.setattr(engine, "_decode_by_ct2", lambda *arguments: called.append(True) or original(*arguments))
+    for faster in (False, True):
+        monkeypatch.setattr(engine, "cached", lambda *_, faster=faster: faster)
         called.clear()
-        assert [translation.text for translation in load(run).translate(lines)] == wanted
-        assert bool(called) == quicker
+        assert [translation.text for translation in load(run).translate(lines)] == expected
+        assert bool(called) == faster
     monkeypatch.setattr(engine, "why_not_packed", lambda _: "this is a test")
     assert load(run).engine.describe() == "CTranslate2, float32"
     if INT8 != "int8":

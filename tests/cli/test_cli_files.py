@@ -29,16 +29,16 @@ CHUNK = 5
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model folder with random weights, whose translations are long and meaningless."""
+    """Write a model folder with random weights; its translations are long and meaningless."""
     return folder(tmp_path_factory.mktemp("random") / "run", end=3.0)
 
 
 @pytest.fixture(scope="session")
 def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of many chunks, the last one incomplete."""
-    chance = random.Random(3)
+    """Write a file of many chunks, the last one incomplete."""
+    rng = random.Random(3)
     words = " ".join(SENTENCES).split()
-    lines = (" ".join(chance.choices(words, k=chance.randint(0, 5))) for _ in range(40 * CHUNK + 2))
+    lines = (" ".join(rng.choices(words, k=rng.randint(0, 5))) for _ in range(40 * CHUNK + 2))
     path = tmp_path_factory.mktemp("long") / "long.ko"
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
@@ -46,9 +46,9 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def whole(run: Path, long: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The output of an uninterrupted run."""
+    """Return the output of an uninterrupted run."""
     out = tmp_path_factory.mktemp("whole") / "out"
-    _finished(*_arguments(run, long, out))
+    _run_to_end(*_arguments(run, long, out))
     assert len({json.loads(line)["text"] for line in out.read_bytes().splitlines()}) > 30, (
         "a test of order needs lines that differ"
     )
@@ -60,14 +60,14 @@ def _arguments(run: Path, file: object, output: object, *more: object) -> list[s
     return list(map(str, arguments))
 
 
-def _process(*arguments: str, before: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+def _start_process(*arguments: str, before: Callable[[], None] | None = None) -> subprocess.Popen[str]:
     line = [sys.executable, "-m", "regard", *arguments]
     return subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, preexec_fn=before)
 
 
-def _finished(*arguments: str) -> str:
-    """Return the stderr of a run that must succeed; a process of its own is faster, since it checks no annotations."""
-    with _process(*arguments) as command:
+def _run_to_end(*arguments: str) -> str:
+    """Return the stderr of a run that must succeed; a separate process is faster, since it checks no annotations."""
+    with _start_process(*arguments) as command:
         _, stderr = command.communicate()
     assert command.returncode == 0, stderr
     return stderr
@@ -80,14 +80,14 @@ def _mark(output: Path) -> OutputMark:
     return OutputMark()
 
 
-def _until(command: subprocess.Popen[str], output: Path, chunks: int) -> None:
-    """Wait until this many chunks are done, and a random moment more."""
+def _wait_for_chunks(command: subprocess.Popen[str], output: Path, chunks: int) -> None:
+    """Wait until `chunks` chunks are done, and a random moment more."""
     while command.poll() is None and _mark(output).chunks < chunks:
         time.sleep(0.001)
     time.sleep(random.uniform(0, 0.01))
 
 
-def _left() -> list[str]:
+def _file_names() -> list[str]:
     return sorted(path.name for path in Path.cwd().iterdir())
 
 
@@ -100,30 +100,30 @@ def test_a_run_killed_at_any_instant_resumes_to_the_same_result(
 ) -> None:
     output = Path("out")
     for chunks in kills:
-        with _process(*_arguments(run, long, output, "--workers", workers, "--resume")) as command:
-            _until(command, output, chunks)
+        with _start_process(*_arguments(run, long, output, "--workers", workers, "--resume")) as command:
+            _wait_for_chunks(command, output, chunks)
             command.kill()
         assert command.returncode == -signal.SIGKILL, "the work was done before it could be killed"
         assert not output.exists()
-    stderr = _finished(*_arguments(run, long, output, "--resume"))
-    assert f"continuing after line {_at_least(30, stderr) * CHUNK:,}\n" in stderr
+    stderr = _run_to_end(*_arguments(run, long, output, "--resume"))
+    assert f"continuing after line {_resumed_chunk(30, stderr) * CHUNK:,}\n" in stderr
     assert output.read_bytes() == whole
-    assert _left() == ["out"]
+    assert _file_names() == ["out"]
 
 
-def _at_least(chunks: int, stderr: str) -> int:
+def _resumed_chunk(chunks: int, stderr: str) -> int:
     chunks_done = int(stderr.split("continuing after line ")[1].split("\n")[0].replace(",", "")) // CHUNK
     assert chunks_done >= chunks
     return chunks_done
 
 
 @pytest.mark.parametrize(("number", "status", "workers"), [(signal.SIGINT, 130, 1), (signal.SIGTERM, 143, 2)])
-def test_a_run_stopped_by_a_signal_says_how_to_resume(
+def test_a_run_stopped_by_a_signal_prints_how_to_resume(
     regard: Command, run: Path, long: Path, whole: bytes, number: signal.Signals, status: int, workers: int
 ) -> None:
     output = Path("out")
-    with _process(*_arguments(run, long, output, "--workers", workers)) as command:
-        _until(command, output, 5)
+    with _start_process(*_arguments(run, long, output, "--workers", workers)) as command:
+        _wait_for_chunks(command, output, 5)
         command.send_signal(number)
         assert command.stderr is not None
         stderr = command.stderr.read()
@@ -131,14 +131,14 @@ def test_a_run_stopped_by_a_signal_says_how_to_resume(
     done = _mark(output).lines
     assert f"out.part holds lines 1 to {done}; the same command with --resume continues after them\n" in stderr
     assert "Traceback" not in stderr
-    assert _left() == ["out.part", "out.part.json"]
-    assert f"continuing after line {done}\n" in _finished(*_arguments(run, long, output, "--resume"))
+    assert _file_names() == ["out.part", "out.part.json"]
+    assert f"continuing after line {done}\n" in _run_to_end(*_arguments(run, long, output, "--resume"))
     assert output.read_bytes() == whole
 
 
 @pytest.fixture
 def stopped(regard: Command, run: Path, long: Path) -> Path:
-    """An output of which three chunks are done."""
+    """Leave an output with three finished chunks."""
     output = Path("out")
     lines = long.read_bytes().splitlines(keepends=True)[: 3 * CHUNK]
     Path("long.ko").write_bytes(long.read_bytes())
@@ -159,8 +159,8 @@ def test_a_bad_line_is_named_and_earlier_results_are_kept(
     assert f"out.part holds lines 1 to {4 * CHUNK}; the same command" in done.err
     Path("bad.ko").write_bytes(bad)
     because = f"bad.ko: line {4 * CHUNK + 1} is not UTF-8"
-    regard.fails(*_arguments(run, "bad.ko", "other"), status=1, because=because)  # and nothing is done in vain
-    _finished(*_arguments(run, long, stopped, "--resume"))
+    regard.fails(*_arguments(run, "bad.ko", "other"), status=1, because=because)  # before any line is translated
+    _run_to_end(*_arguments(run, long, stopped, "--resume"))
     assert stopped.read_bytes() == whole
 
 
@@ -168,12 +168,12 @@ def test_a_resumed_file_may_be_longer_and_compressed(
     regard: Command, run: Path, long: Path, whole: bytes, stopped: Path
 ) -> None:
     Path("long.ko.gz").write_bytes(gzip.compress(long.read_bytes().replace(b"\n", b"\r\n")))
-    _finished(*_arguments(run, "long.ko.gz", stopped, "--resume"))
+    _run_to_end(*_arguments(run, "long.ko.gz", stopped, "--resume"))
     assert stopped.read_bytes() == whole
 
 
 def test_resume_without_an_earlier_run_starts_one(regard: Command, run: Path, long: Path, whole: bytes) -> None:
-    stderr = _finished(*_arguments(run, long, "out", "--resume"))
+    stderr = _run_to_end(*_arguments(run, long, "out", "--resume"))
     assert stderr == "nothing to resume: starting at line 1\n"
     assert Path("out").read_bytes() == whole
 
@@ -182,7 +182,7 @@ def test_an_earlier_result_stays_until_the_next_is_complete(
     regard: Command, run: Path, stopped: Path, whole: bytes
 ) -> None:
     stopped.write_bytes(b"earlier")
-    _finished(*_arguments(run, "long.ko", stopped, "--resume"))
+    _run_to_end(*_arguments(run, "long.ko", stopped, "--resume"))
     assert stopped.read_bytes() == whole
 
 
@@ -192,15 +192,15 @@ def test_interrupted_work_is_not_overwritten_without_resume(
     because = f"--output out: out.part holds lines 1 to {3 * CHUNK} of interrupted work; add --resume"
     regard.fails(*_arguments(run, "long.ko", stopped), status=2, because=because)
     Path("out.part").unlink()
-    assert _finished(*_arguments(run, "long.ko", stopped)) == ""
-    assert (stopped.read_bytes(), _left()) == (whole, ["long.ko", "out"])
+    assert _run_to_end(*_arguments(run, "long.ko", stopped)) == ""
+    assert (stopped.read_bytes(), _file_names()) == (whole, ["long.ko", "out"])
 
 
 # Changed options, models and lines are refused
 
 
-def test_other_options_are_refused_all_at_once(regard: Command, run: Path, stopped: Path) -> None:
-    other = ["--resume", "--beam", 2, "--nbest", 2, "--format", "text", "--alignments", "--chunk", CHUNK + 1]
+def test_changed_options_are_refused_all_at_once(regard: Command, run: Path, stopped: Path) -> None:
+    changed = ["--resume", "--beam", 2, "--nbest", 2, "--format", "text", "--alignments", "--chunk", CHUNK + 1]
     causes = [
         "--resume: option --nbest: was 1, is 2",
         "--resume: option --alignments: was False, is True",
@@ -209,19 +209,19 @@ def test_other_options_are_refused_all_at_once(regard: Command, run: Path, stopp
         f"--resume: option --chunk: was {CHUNK}, is {CHUNK + 1}",
         "out.part was written with other options, models or files: give the same again, or another --output",
     ]
-    regard.fails(*_arguments(run, "long.ko", stopped, *other), status=2, because=causes)
+    regard.fails(*_arguments(run, "long.ko", stopped, *changed), status=2, because=causes)
 
 
 def test_another_model_is_refused(regard: Command, run: Path, stopped: Path, tmp_path: Path) -> None:
-    other = folder(tmp_path / "other", decoder="recurrent")
-    done = regard.ended(*_arguments(other, "long.ko", stopped, "--resume"))
+    other_model = folder(tmp_path / "other", decoder="recurrent")
+    done = regard.ended(*_arguments(other_model, "long.ko", stopped, "--resume"))
     assert done.status == 2
     assert [cause.split(":")[:2] for cause in done.causes[:-1]] == [
         ["--resume", f" file {name}"] for name in ("config.json", "model.safetensors")
     ]
     same = Path(shutil.copytree(run, "same"))
-    (same / "README.md").write_text("what is said of a model changes nothing")
-    _finished(*_arguments(same, "long.ko", stopped, "--resume"))
+    (same / "README.md").write_text("a description of the model changes nothing")
+    _run_to_end(*_arguments(same, "long.ko", stopped, "--resume"))
 
 
 CHANGES: dict[str, Callable[[list[bytes]], list[bytes]]] = {
@@ -233,7 +233,7 @@ CHANGES: dict[str, Callable[[list[bytes]], list[bytes]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_other_lines_are_refused(regard: Command, run: Path, long: Path, stopped: Path, change: str) -> None:
+def test_changed_lines_are_refused(regard: Command, run: Path, long: Path, stopped: Path, change: str) -> None:
     Path("long.ko").write_bytes(b"".join(CHANGES[change](long.read_bytes().splitlines(keepends=True))))
     because = f"long.ko: lines 1 to {3 * CHUNK} are translated already, and have changed since; give the file"
     regard.fails(*_arguments(run, "long.ko", stopped, "--resume"), status=1, because=because)
@@ -269,16 +269,16 @@ def test_only_a_regular_file_can_be_resumed(regard: Command, run: Path) -> None:
 
 def test_two_processes_do_not_write_one_file(regard: Command, run: Path, long: Path, whole: bytes) -> None:
     output = Path("out")
-    with _process(*_arguments(run, long, output)) as command:
-        _until(command, output, 1)
+    with _start_process(*_arguments(run, long, output)) as command:
+        _wait_for_chunks(command, output, 1)
         command.send_signal(signal.SIGSTOP)
-        before = _left()
+        before = _file_names()
         done = regard.ended(*_arguments(run, long, output, "--resume"))
         assert (done.status, done.causes) == (
             2,
             ["--output out: another process is writing it; wait for it, or choose another file"],
         )
-        assert _left() == before
+        assert _file_names() == before
         command.send_signal(signal.SIGCONT)
         assert command.wait() == 0
     assert output.read_bytes() == whole
@@ -288,11 +288,11 @@ def test_two_processes_do_not_write_one_file(regard: Command, run: Path, long: P
 
 
 def test_a_full_disk_keeps_finished_chunks(regard: Command, run: Path, long: Path, whole: bytes) -> None:
-    def small() -> None:
+    def limit_file_size() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000))
 
     output = Path("out")
-    with _process(*_arguments(run, long, output), before=small) as command:
+    with _start_process(*_arguments(run, long, output), before=limit_file_size) as command:
         assert command.stderr is not None
         stderr = command.stderr.read()
         assert command.wait() == 1
@@ -300,13 +300,13 @@ def test_a_full_disk_keeps_finished_chunks(regard: Command, run: Path, long: Pat
     assert 0 < mark.written == Path("out.part").stat().st_size <= 5_000
     assert "regard: out.part: cannot be written (File too large); make room on the disk, or" in stderr
     assert f"out.part holds lines 1 to {mark.lines}; the same command with --resume" in stderr
-    assert _left() == ["out.part", "out.part.json"]
-    _finished(*_arguments(run, long, output, "--resume"))
+    assert _file_names() == ["out.part", "out.part.json"]
+    _run_to_end(*_arguments(run, long, output, "--resume"))
     assert output.read_bytes() == whole
 
 
 def test_an_output_can_be_compressed(regard: Command, run: Path, long: Path, whole: bytes) -> None:
-    _finished(*_arguments(run, long, "out.gz"))
+    _run_to_end(*_arguments(run, long, "out.gz"))
     assert gzip.decompress(Path("out.gz").read_bytes()) == whole
 
 
@@ -319,17 +319,17 @@ def test_an_output_can_be_compressed(regard: Command, run: Path, long: Path, who
 def test_workers_change_nothing(regard: Command, run: Path, long: Path, options: list[object]) -> None:
     Path("some").write_bytes(b"".join(long.read_bytes().splitlines(keepends=True)[: 6 * CHUNK + 1]))
     arguments = ["translate", run, "some", "--beam", 1, "--chunk", CHUNK, *options]
-    alone = regard(*arguments)
-    assert regard(*arguments, "--workers", 3) == alone
-    assert regard(*arguments[:2], "-", *arguments[3:], "--workers", 2, stdin=Path("some").read_bytes()) == alone
+    one_process = regard(*arguments)
+    assert regard(*arguments, "--workers", 3) == one_process
+    assert regard(*arguments[:2], "-", *arguments[3:], "--workers", 2, stdin=Path("some").read_bytes()) == one_process
 
 
 def test_a_worker_that_dies_is_reported_and_nothing_is_lost(
     regard: Command, run: Path, long: Path, whole: bytes
 ) -> None:
     output = Path("out")
-    with _process(*_arguments(run, long, output, "--workers", 2)) as command:
-        _until(command, output, 5)
+    with _start_process(*_arguments(run, long, output, "--workers", 2)) as command:
+        _wait_for_chunks(command, output, 5)
         os.kill(_children(command.pid)[0], signal.SIGKILL)
         assert command.stderr is not None
         stderr = command.stderr.read()
@@ -337,20 +337,20 @@ def test_a_worker_that_dies_is_reported_and_nothing_is_lost(
     assert "was ended by SIGKILL at lines " in stderr
     assert "; unless somebody killed it, memory ran out: use fewer workers\n" in stderr
     assert f"out.part holds lines 1 to {_mark(output).lines}; the same command with --resume" in stderr
-    _finished(*_arguments(run, long, output, "--workers", 2, "--resume"))
+    _run_to_end(*_arguments(run, long, output, "--workers", 2, "--resume"))
     assert output.read_bytes() == whole
 
 
 def test_workers_end_with_the_first_process(run: Path, long: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
-    with _process(*_arguments(run, long, output, "--workers", 3)) as command:
-        _until(command, output, 5)
+    with _start_process(*_arguments(run, long, output, "--workers", 3)) as command:
+        _wait_for_chunks(command, output, 5)
         children = _children(command.pid)
         command.kill()
     assert len(children) == 3
-    until = time.monotonic() + 60
-    while any(map(_runs, children)):
-        assert time.monotonic() < until, "a worker lives on"
+    deadline = time.monotonic() + 60
+    while any(map(_is_running, children)):
+        assert time.monotonic() < deadline, "a worker still runs"
         time.sleep(0.01)
 
 
@@ -358,21 +358,21 @@ def _children(process: int) -> list[int]:
     return [int(number) for number in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
-def _runs(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
 
 
-def test_errors_in_a_worker_read_as_in_one_process(regard: Command, run: Path, long: Path) -> None:
+def test_errors_in_a_worker_equal_those_in_one_process(regard: Command, run: Path, long: Path) -> None:
     because = "nbest: wanted 1 to 3 (the beam), got 4; lower it, or widen the beam"
     regard.fails("translate", run, long, "--nbest", 4, "--workers", 2, "--output", "out", status=2, because=because)
     lines = long.read_bytes().splitlines(keepends=True)[: 2 * CHUNK]
     done = regard.ended(
         "translate", run, "--chunk", CHUNK, "--beam", 1, "--workers", 2, stdin=b"".join(lines) + b"\xff\n"
     )
-    assert (done.status, len(done.lines)) == (1, 2 * CHUNK), "what came before a bad line is done first"
+    assert (done.status, len(done.lines)) == (1, 2 * CHUNK), "the lines before a bad line are translated first"
 
 
 # Warnings
@@ -398,27 +398,27 @@ def test_unknown_lines_before_the_interruption_count(regard: Command, run: Path)
     assert (_mark(Path("out")).known, _mark(Path("out")).unknown) == (0, 4)
     done = regard.ended(*_arguments(run, "-", "out", "--chunk", 2, "--resume"), stdin=foreign.encode())
     assert done.causes[0].startswith("standard input: no line is in a script")
-    assert _left() == []
+    assert _file_names() == []
 
 
 # Streams
 
 
 @pytest.fixture
-def endless(tmp_path: Path) -> Path:
-    """A named pipe, as a shell makes one for <(…)."""
+def named_pipe(tmp_path: Path) -> Path:
+    """Make a named pipe, as a shell does for <(…)."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     return path
 
 
-def test_a_pipe_is_read_as_it_comes(regard: Command, run: Path, endless: Path) -> None:
+def test_a_pipe_is_read_as_it_comes(regard: Command, run: Path, named_pipe: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-m", "regard", "translate", str(run), str(endless), "--chunk", "2"],
+        [sys.executable, "-m", "regard", "translate", str(run), str(named_pipe), "--chunk", "2"],
         stdout=subprocess.PIPE,
         env=ENVIRONMENT,
     ) as command:
-        with endless.open("wb", buffering=0) as pipe:
+        with named_pipe.open("wb", buffering=0) as pipe:
             assert command.stdout is not None
             for _ in range(3):
                 pipe.write(b"I go\nI go\n")
@@ -431,21 +431,25 @@ def test_json_lines_are_checked_before_work_begins(regard: Command, run: Path) -
     because = 'in.jsonl, line 8: wanted a JSON object with the key text, such as {"text": …}'
     arguments = _arguments(run, "in.jsonl", "out", "--input", "jsonl")
     regard.fails(*arguments, status=1, because=because)
-    wishes = ['"terms": ["", "go"]', '"forbid": ["go"], "prefix": "we go"', '"terms": ["go"]']
-    Path("in.jsonl").write_text('{"text": "I go"}\n' * 7 + "".join(f'{{"text": "I", {w}}}\n' for w in wishes))
+    constraints = ['"terms": ["", "go"]', '"forbid": ["go"], "prefix": "we go"', '"terms": ["go"]']
+    Path("in.jsonl").write_text(
+        '{"text": "I go"}\n' * 7 + "".join(f'{{"text": "I", {constraint}}}\n' for constraint in constraints)
+    )
     causes = ["in.jsonl, line 8: term '': is empty; give a word", "in.jsonl, line 9: forbid 'go': is also required"]
     regard.fails(*arguments, status=1, because=causes)
 
 
 @pytest.mark.slow
-def test_workers_by_another_engine(run: Path, long: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_of_another_engine_change_nothing(
+    run: Path, long: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("ctranslate2", reason="the extra `fast` is not installed")
     monkeypatch.chdir(tmp_path)
     folder = shutil.copytree(run, "exported")
-    _finished("export", str(folder), "--to", "ctranslate2")
+    _run_to_end("export", str(folder), "--to", "ctranslate2")
     Path("some").write_bytes(b"".join(long.read_bytes().splitlines(keepends=True)[: 8 * CHUNK]))
     arguments = _arguments(folder, "some", "out", "--engine", "ctranslate2")
-    _finished(*arguments)
-    alone = Path("out").read_bytes()
-    _finished(*arguments, "--workers", "2")
-    assert Path("out").read_bytes() == alone
+    _run_to_end(*arguments)
+    one_process = Path("out").read_bytes()
+    _run_to_end(*arguments, "--workers", "2")
+    assert Path("out").read_bytes() == one_process

@@ -1,4 +1,4 @@
-"""Model folders that are not whole: every command says which file, what is wrong with it, and what to do."""
+"""Damaged model folders: every command names the file, the damage and the remedy."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from command import Command
 Spoil = Callable[[Path], None]
 
 
-def gone(path: Path) -> None:
+def delete(path: Path) -> None:
     path.unlink()
 
 
-def half(path: Path) -> None:
+def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def noise(path: Path) -> None:
+def fill_with_noise(path: Path) -> None:
     path.write_bytes(bytes(range(251)) * 9)
 
 
@@ -30,39 +30,39 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def folder(path: Path) -> None:
+def replace_by_folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
 
 
 DAMAGE: list[tuple[str, Spoil, str]] = [
-    ("config.json", gone, "missing, so run is not a model folder"),
-    ("config.json", half, "damaged, not JSON"),
-    ("config.json", noise, "damaged, not JSON"),
+    ("config.json", delete, "missing, so run is not a model folder"),
+    ("config.json", truncate, "damaged, not JSON"),
+    ("config.json", fill_with_noise, "damaged, not JSON"),
     ("config.json", empty, "damaged, not JSON"),
-    ("config.json", folder, "missing, so run is not a model folder"),
-    ("joint.model", gone, "cannot be read (No such file or directory)"),
-    ("joint.model", half, "damaged, not a SentencePiece model"),
-    ("joint.model", noise, "damaged, not a SentencePiece model"),
+    ("config.json", replace_by_folder, "missing, so run is not a model folder"),
+    ("joint.model", delete, "cannot be read (No such file or directory)"),
+    ("joint.model", truncate, "damaged, not a SentencePiece model"),
+    ("joint.model", fill_with_noise, "damaged, not a SentencePiece model"),
     ("joint.model", empty, "damaged"),
-    ("joint.model", folder, "cannot be read (Is a directory)"),
-    ("model.safetensors", gone, "missing"),
-    ("model.safetensors", half, "damaged"),
-    ("model.safetensors", noise, "damaged"),
+    ("joint.model", replace_by_folder, "cannot be read (Is a directory)"),
+    ("model.safetensors", delete, "missing"),
+    ("model.safetensors", truncate, "damaged"),
+    ("model.safetensors", fill_with_noise, "damaged"),
     ("model.safetensors", empty, "damaged"),
-    ("model.safetensors", folder, "missing"),
+    ("model.safetensors", replace_by_folder, "missing"),
 ]
 
 
 @pytest.fixture
 def run(transformer: Path, regard: Command) -> Path:
-    """A copy to spoil."""
+    """Copy a model folder, to damage it."""
     shutil.copytree(transformer, "run")
     return Path("run")
 
 
 @pytest.mark.parametrize(("name", "spoil", "because"), DAMAGE, ids=lambda value: getattr(value, "__name__", None))
-def test_a_file_missing_or_damaged(regard: Command, run: Path, name: str, spoil: Spoil, because: str) -> None:
+def test_a_missing_or_damaged_file_is_named(regard: Command, run: Path, name: str, spoil: Spoil, because: str) -> None:
     spoil(run / name)
     done = regard.fails(
         "translate", run, "--output", "out.txt", stdin=b"a\n", status=1, because=f"run/{name}: {because}"
@@ -71,16 +71,16 @@ def test_a_file_missing_or_damaged(regard: Command, run: Path, name: str, spoil:
 
 
 @pytest.mark.parametrize("name", ["config.json", "joint.model", "model.safetensors"])
-def test_other_commands_say_the_same(regard: Command, run: Path, data: Path, name: str) -> None:
-    gone(run / name)
-    said = regard.fails("translate", run, stdin=b"a\n", status=1, because=f"run/{name}: ")
+def test_other_commands_report_the_same(regard: Command, run: Path, data: Path, name: str) -> None:
+    delete(run / name)
+    expected = regard.fails("translate", run, stdin=b"a\n", status=1, because=f"run/{name}: ")
     files = ["--source", data / "test.ko", "--reference", data / "test.en"]
-    assert regard.fails("evaluate", run, *files, status=1, because="").causes == said.causes
-    assert regard.fails("show", run, "나는 집에 간다", status=1, because="").causes == said.causes
+    assert regard.fails("evaluate", run, *files, status=1, because="").causes == expected.causes
+    assert regard.fails("show", run, "나는 집에 간다", status=1, because="").causes == expected.causes
 
 
 @pytest.mark.parametrize("name", ["no", "folder", "file"])
-def test_folders_that_are_no_models(regard: Command, data: Path, name: str) -> None:
+def test_folders_without_a_model_are_refused(regard: Command, data: Path, name: str) -> None:
     Path("folder").mkdir()
     Path("file").touch()
     because = (
@@ -108,7 +108,9 @@ def test_folders_that_are_no_models(regard: Command, data: Path, name: str) -> N
         ({"tokenizer": {"joint": False}, "model": {"share": "target"}}, "run/source.model: cannot be read"),
     ],
 )
-def test_a_configuration_of_another_model(regard: Command, run: Path, change: dict[str, Any], because: str) -> None:
+def test_a_configuration_of_another_model_is_refused(
+    regard: Command, run: Path, change: dict[str, Any], because: str
+) -> None:
     values = json.loads((run / "config.json").read_text())
     _change(values, change)
     (run / "config.json").write_text(json.dumps(values))
@@ -118,7 +120,7 @@ def test_a_configuration_of_another_model(regard: Command, run: Path, change: di
     assert done.out == ""
 
 
-def test_weights_of_another_model(regard: Command, run: Path, recurrent: Path) -> None:
+def test_weights_of_another_model_are_refused(regard: Command, run: Path, recurrent: Path) -> None:
     shutil.copy(recurrent / "model.safetensors", run)
     done = regard.ended("translate", run, stdin=b"a\n")
     assert (done.status, done.out) == (1, "")
@@ -156,18 +158,18 @@ def test_a_damaged_alignment_is_reported_and_not_used(regard: Command, run: Path
 
 
 def test_a_good_alignment_is_used(regard: Command, run: Path, data: Path) -> None:
-    found = set()
+    outputs = set()
     for head in (0, 1):
         (run / "alignment.json").write_text(
             json.dumps({"layer": "decoder.layers.0.cross_attention", "head": head, "shifted": True})
         )
         done = regard("translate", run, data / "test.ko", "--alignments")
         assert done.err == ""
-        found.add(done.out)
-    assert len(found) == 2
+        outputs.add(done.out)
+    assert len(outputs) == 2
 
 
-def test_a_model_folder_is_enough(regard: Command, run: Path, data: Path) -> None:
+def test_a_model_folder_translates_without_its_training_files(regard: Command, run: Path, data: Path) -> None:
     whole = regard("translate", run, data / "test.ko").out
     for name in ("checkpoints", "journal.jsonl", "train.toml", "README.md"):
         shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()

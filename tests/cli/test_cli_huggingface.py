@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from regard.errors import ExportError
 from regard.interchange import huggingface
-from regard.interchange import marian as published
+from regard.interchange import marian as marian_format
 from regard.model_folder import load_folder
 from regard.pipeline import Translator
 
@@ -26,7 +26,7 @@ def run(marian: Path) -> Path:
     return marian
 
 
-def test_export_and_import_round_trip(regard: Command, run: Path, data: Path) -> None:
+def test_export_and_import_restore_the_model(regard: Command, run: Path, data: Path) -> None:
     done = regard("export", run, "there", "--to", "huggingface", "--threads", "1")
     assert f"compared on 10 sentences of {data / 'valid.ko'}: largest difference of logits" in done.err
     assert "different: 0 by tokenisation, 0 by greedy search" in done.err
@@ -37,28 +37,28 @@ def test_export_and_import_round_trip(regard: Command, run: Path, data: Path) ->
     done = regard("import", "huggingface", "there", "back")
     assert "a Marian model with" in done.err
     assert (Path("back") / "joint.model").read_bytes() == (run / "joint.model").read_bytes()
-    ours, theirs = load_file(run / "model.safetensors"), load_file("back/model.safetensors")
-    assert ours.keys() == theirs.keys()
-    assert all(bool((tensor == theirs[name]).all()) for name, tensor in ours.items())
+    original, imported = load_file(run / "model.safetensors"), load_file("back/model.safetensors")
+    assert original.keys() == imported.keys()
+    assert all(bool((tensor == imported[name]).all()) for name, tensor in original.items())
     lines = (data / "test.ko").read_text(encoding="utf-8").splitlines()
     Path("lines").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    here = regard("translate", run, "lines", "--length-penalty", "0").lines
+    expected = regard("translate", run, "lines", "--length-penalty", "0").lines
     folder = load_folder(run)
     translator = Translator(folder.model, folder.tokenizer, folder.settings)
-    found = translator.translate(lines, length_penalty=0.0)
-    assert [translation.text for translation in found] == here
-    # Where all there is room for is written, an end is forced: Hugging Face counts it as certain, and chooses otherwise.
-    room = [len(folder.tokenizer.source.encode(line)) + 1 + 5 for line in lines]
-    ended = [i for i, translation in enumerate(found) if len(translation.tokens) + 3 < room[i]]
-    assert _written(Path("there"), [lines[i] for i in ended]) == [here[i] for i in ended]
-    assert len(ended) > 2
+    translations = translator.translate(lines, length_penalty=0.0)
+    assert [translation.text for translation in translations] == expected
+    # At the length limit an end is forced: Hugging Face counts it as certain, and may choose another hypothesis.
+    max_lengths = [len(folder.tokenizer.source.encode(line)) + 1 + 5 for line in lines]
+    finished = [i for i, translation in enumerate(translations) if len(translation.tokens) + 3 < max_lengths[i]]
+    assert _translate(Path("there"), [lines[i] for i in finished]) == [expected[i] for i in finished]
+    assert len(finished) > 2
 
 
 def test_an_imported_model_is_fine_tuned_and_exported_again(
     regard: Command, run: Path, corpus: list[str], tmp_path: Path
 ) -> None:
     regard("export", run, "there", "--to", "huggingface")
-    _begin_with_padding(Path("there"))
+    _reorder_vocabulary(Path("there"))
     regard("import", "huggingface", "there", "back")
     settings = load_folder("back").settings
     assert settings.tokenizer.numbering == "marian"
@@ -80,7 +80,7 @@ def test_an_imported_model_is_fine_tuned_and_exported_again(
     before, after = load_file("there/model.safetensors"), load_file("again/model.safetensors")
     assert before.keys() == after.keys()
     assert any(bool((tensor != after[name]).any()) for name, tensor in before.items())
-    assert after["final_logits_bias"].abs().max() < 100, "what is ours alone has not gone along"
+    assert after["final_logits_bias"].abs().max() < 100, "the bias that suppresses our padding token is not exported"
 
 
 def test_other_models_than_marian_are_refused_with_all_reasons(
@@ -92,22 +92,22 @@ def test_other_models_than_marian_are_refused_with_all_reasons(
     regard.fails("export", recurrent, "there", "--to", "huggingface", status=1, because=because)
 
 
-def test_an_export_that_computes_otherwise_is_removed(
+def test_an_export_that_computes_differently_is_removed(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theirs = published.to_marian
+    convert = marian_format.to_marian
 
-    def spoilt(*given: object) -> object:
-        found = theirs(*given)  # type: ignore[arg-type]
-        return {**found, "final_logits_bias": found["final_logits_bias"] + 1e-3}
+    def spoilt(*arguments: object) -> object:
+        tensors = convert(*arguments)  # type: ignore[arg-type]
+        return {**tensors, "final_logits_bias": tensors["final_logits_bias"] + 1e-3}
 
-    monkeypatch.setattr(published, "to_marian", spoilt)
+    monkeypatch.setattr(marian_format, "to_marian", spoilt)
     with pytest.raises(ExportError, match="the export does not behave as the model does"):
         huggingface.export(run, tmp_path / "there")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_existing_and_missing_files(regard: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_and_missing_files_are_refused(regard: Command, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("there").mkdir()
     Path("there/file").write_text("mine")
     regard.fails("export", run, "there", "--to", "huggingface", status=1, because="there is something already")
@@ -118,27 +118,27 @@ def test_existing_and_missing_files(regard: Command, run: Path, monkeypatch: pyt
     regard.fails("export", run, "new", "--to", "huggingface", status=1, because="pip install 'regard[hf]'")
 
 
-def _written(there: Path, lines: list[str]) -> list[str]:
+def _translate(folder: Path, lines: list[str]) -> list[str]:
     """Translate with Hugging Face, by the search settings in the folder."""
     huggingface.import_transformers()
-    model = transformers.MarianMTModel.from_pretrained(there).eval()
-    cutter = transformers.MarianTokenizer.from_pretrained(there)
-    found = []
+    model = transformers.MarianMTModel.from_pretrained(folder).eval()
+    tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
+    outputs = []
     for line in lines:
-        numbers = cutter(line, return_tensors="pt").input_ids
-        longest = numbers.shape[1] + 5  # SMALL's search.max_ratio and search.max_extra
-        written = model.generate(numbers, length_penalty=0.0, max_length=longest + 1)
-        found.append(cutter.decode(written[0], skip_special_tokens=True))
-    return found
+        input_ids = tokenizer(line, return_tensors="pt").input_ids
+        max_length = input_ids.shape[1] + 5  # SMALL's search.max_ratio and search.max_extra
+        generated = model.generate(input_ids, length_penalty=0.0, max_length=max_length + 1)
+        outputs.append(tokenizer.decode(generated[0], skip_special_tokens=True))
+    return outputs
 
 
-def _begin_with_padding(folder: Path) -> None:
-    """Change the folder to the form of published models: tokens in another order, targets that begin with padding."""
-    listed = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
-    rest = [piece for piece, number in listed.items() if number > 3]
-    order = [listed[piece] for piece in ("</s>", "<unk>", *reversed(rest))] + [listed["<s>"]]
+def _reorder_vocabulary(folder: Path) -> None:
+    """Change the folder to the form of published models: reordered tokens, and targets that begin with padding."""
+    vocabulary = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    rest = [token for token, index in vocabulary.items() if index > 3]
+    order = [vocabulary[token] for token in ("</s>", "<unk>", *reversed(rest))] + [vocabulary["<s>"]]
     names = ["</s>", "<unk>", *reversed(rest), "<pad>"]
-    (folder / "vocab.json").write_text(json.dumps({piece: i for i, piece in enumerate(names)}), encoding="utf-8")
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(names)}), encoding="utf-8")
     tensors = load_file(folder / "model.safetensors")
     tensors["model.shared.weight"] = tensors["model.shared.weight"][order]
     tensors["final_logits_bias"] = tensors["final_logits_bias"][:, order]

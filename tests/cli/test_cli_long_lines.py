@@ -26,26 +26,26 @@ SENTENCES = [
 
 @pytest.fixture
 def translator(transformer: Path) -> Translator:
-    """A translator with short outputs, so that tests are fast, trained on at most twelve tokens at once."""
-    return brief(transformer)
+    """Load a translator with short outputs, for fast tests, as if trained on at most twelve tokens a line."""
+    return load_brief(transformer)
 
 
-def brief(folder: Path) -> Translator:
+def load_brief(folder: Path) -> Translator:
     result = load(folder)
     search = result.settings.search.with_values(max_ratio=0.4, max_extra=3, beam=2, longest_source=LONGEST)
     return Translator(result.model, result.tokenizer, result.settings.with_values(search=search.model_dump()))
 
 
-def cut(translator: Translator, line: str) -> tuple[list[str], list[str]]:
-    """Return the parts of a line, and the warnings."""
-    with warnings.catch_warnings(record=True) as notes:
+def split_line(translator: Translator, line: str) -> tuple[list[str], list[str]]:
+    """Return the parts of a split line, and the warnings."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         return [segment.text for segment in translator._segments(line, 0, NO_CONSTRAINTS)], [
-            str(each.message) for each in notes
+            str(warning.message) for warning in caught
         ]
 
 
-def translated(translator: Translator, line: str, **options: bool | int) -> Translation:
+def translate_line(translator: Translator, line: str, **options: bool | int) -> Translation:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return translator.translate(line, **options)[0]  # type: ignore[arg-type]
@@ -67,76 +67,76 @@ LINES = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_the_parts_are_the_line(translator: Translator, name: str) -> None:
-    parts, _ = cut(translator, LINES[name])
+def test_the_parts_joined_are_the_line(translator: Translator, name: str) -> None:
+    parts, _ = split_line(translator, LINES[name])
     assert "".join(parts) == clean(LINES[name])
     assert all(part.strip() for part in parts)
     assert all(len(translator.encode(part)) <= 2 * LONGEST for part in parts)
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_warnings_of_splits_inside_sentences(translator: Translator, name: str) -> None:
-    parts, notes = cut(translator, LINES[name])
+def test_splits_inside_sentences_cause_warnings(translator: Translator, name: str) -> None:
+    parts, messages = split_line(translator, LINES[name])
     long = [part for part in parts if len(translator.encode(part)) > LONGEST]
-    assert sum("is translated whole" in each for each in notes) == len(long)
+    assert sum("is translated whole" in message for message in messages) == len(long)
     if name in ("sentences", "sentences without spaces between", "quotes", "spaces", "brackets and spaces"):
-        assert [each for each in notes if "was split" in each] == []
+        assert [message for message in messages if "was split" in message] == []
     elif name != "short":
-        (note,) = (each for each in notes if "was split" in each)
-        cuts = "at spaces" if name == "one sentence" else "at spaces and inside words"
+        (note,) = (message for message in messages if "was split" in message)
+        boundaries = "at spaces" if name == "one sentence" else "at spaces and inside words"
         total = len(translator.encode(LINES[name]))
         assert note.startswith(
-            f"a sentence of {total} tokens is longer than any in training (12); it was split {cuts} into {len(parts)} parts, "
+            f"a sentence of {total} tokens is longer than any in training (12); it was split {boundaries} into {len(parts)} parts, "
         )
         assert note.endswith(f": {clean(LINES[name])[:40]}…")
 
 
 def test_words_are_split_only_if_necessary(translator: Translator) -> None:
-    parts, _ = cut(translator, LINES["one sentence"])
+    parts, _ = split_line(translator, LINES["one sentence"])
     assert all(part.endswith(" ") for part in parts[:-1])
     assert all(len(translator.encode(part)) <= LONGEST for part in parts)
     assert all(len(translator.encode(a + b.split(" ")[0])) > LONGEST for a, b in itertools.pairwise(parts)), (
-        "each is as long as it may be"
+        "each part is as long as possible"
     )
-    parts, _ = cut(translator, LINES["a long word among others"])
+    parts, _ = split_line(translator, LINES["a long word among others"])
     assert parts[0] == "나는 "
-    assert parts[-1].endswith("집에 간다"), "what is left of the word and the next words go together"
+    assert parts[-1].endswith("집에 간다"), "the rest of the word is joined with the next words"
 
 
 def test_a_sentence_up_to_twice_as_long_stays_whole(translator: Translator) -> None:
     line = "나는"
     while len(translator.encode(line)) <= 2 * LONGEST:
-        parts, notes = cut(translator, line)
+        parts, messages = split_line(translator, line)
         length = len(translator.encode(line))
         assert parts == [line]
-        assert len(notes) == (length > LONGEST)
+        assert len(messages) == (length > LONGEST)
         assert all(
-            f"a sentence of {length} tokens is longer than any in training (12); it is translated whole" in each
-            for each in notes
+            f"a sentence of {length} tokens is longer than any in training (12); it is translated whole" in message
+            for message in messages
         )
         line += " 집에"
-    assert len(cut(translator, line)[0]) > 1
+    assert len(split_line(translator, line)[0]) > 1
 
 
 @pytest.mark.parametrize(
     "name", ["sentences", "one sentence", "a long word among others", "brackets and spaces", "short"]
 )
-def test_a_split_line_is_its_parts_joined(model: Path, name: str) -> None:
-    line, translator = clean(LINES[name]), brief(model)
-    parts, _ = cut(translator, line)
-    whole = translated(translator, line, alignments=True, nbest=2, readings=True)
-    each = [translated(translator, part, alignments=True, nbest=2) for part in parts]
-    assert whole.text == " ".join(result.text for result in each if result.text)
-    assert whole.tokens == sum((result.tokens for result in each), ())
-    assert whole.score == pytest.approx(sum(result.score for result in each), rel=1e-4)
+def test_the_translation_of_a_split_line_joins_those_of_its_parts(model: Path, name: str) -> None:
+    line, translator = clean(LINES[name]), load_brief(model)
+    parts, _ = split_line(translator, line)
+    whole = translate_line(translator, line, alignments=True, nbest=2, readings=True)
+    results = [translate_line(translator, part, alignments=True, nbest=2) for part in parts]
+    assert whole.text == " ".join(result.text for result in results if result.text)
+    assert whole.tokens == sum((result.tokens for result in results), ())
+    assert whole.score == pytest.approx(sum(result.score for result in results), rel=1e-4)
     assert (whole.readings is None) == (len(parts) > 1)
     assert len(whole.nbest) == 2
     assert (whole.nbest[0].text, whole.nbest[0].score) == (whole.text, whole.score)
     assert whole.nbest[1].score <= whole.score
-    assert whole.nbest[1].tokens == sum((result.nbest[-1].tokens for result in each), ())
+    assert whole.nbest[1].tokens == sum((result.nbest[-1].tokens for result in results), ())
     starts = [len("".join(parts[:i])) for i in range(len(parts))]
     links, target = [], 0
-    for start, result in zip(starts, each, strict=True):
+    for start, result in zip(starts, results, strict=True):
         links += [(line[:start].count(" ") + s, target + t) for s, t in result.alignments or ()]
         target += len(result.text.split())
     assert whole.alignments == tuple(links)
@@ -148,10 +148,10 @@ def test_a_line_alone_equals_the_line_in_a_batch(translator: Translator) -> None
     lines = [*LINES.values(), ""]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        together = translator.translate(lines, alignments=True)
-    for line, result in zip(lines, together, strict=True):
-        alone = translated(translator, line, alignments=True)
-        assert (alone.text, alone.alignments) == (result.text, result.alignments)
+        batch = translator.translate(lines, alignments=True)
+    for line, result in zip(lines, batch, strict=True):
+        single = translate_line(translator, line, alignments=True)
+        assert (single.text, single.alignments) == (result.text, result.alignments)
 
 
 LONG = {
@@ -161,15 +161,15 @@ LONG = {
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_a_line_of_a_hundred_thousand_characters(regard: Command, recurrent: Path, name: str) -> None:
-    line, began = LONG[name], time.perf_counter()
+def test_a_line_of_a_hundred_thousand_characters_is_translated(regard: Command, recurrent: Path, name: str) -> None:
+    line, start = LONG[name], time.perf_counter()
     assert len(line) == 100_000
     Path("long").write_text(f"나는 집에 간다\n{line}\n나는 집에 간다\n", encoding="utf-8")
     done = regard("translate", recurrent, "long", "--beam", 1, "--format", "jsonl")
-    assert time.perf_counter() - began < 300, "a few seconds on a quiet machine"
+    assert time.perf_counter() - start < 300, "a few seconds on a quiet machine"
     rows = [json.loads(row) for row in done.lines]
     assert rows[0]["text"] == rows[2]["text"]
-    (note,) = (each for each in done.warnings if "was split" in each)
+    (note,) = (warning for warning in done.warnings if "was split" in warning)
     parts = int(note.split(" into ")[1].split(" ")[0])
     assert parts > 100
     assert len(rows[1]["tokens"]) > parts

@@ -17,13 +17,13 @@ DOCS = Path(__file__).parent.parent.parent / "docs" / "translation.md"
 
 @pytest.fixture
 def example_folder(transformer: Path, data: Path, regard: Command) -> Path:
-    """The folder of the documentation: two runs that share a vocabulary, a text, JSON lines with constraints."""
+    """Write the files of the documentation: two runs with one vocabulary, a text, JSON lines with constraints."""
     for name in ("first", "second"):
         shutil.copytree(transformer, Path("runs") / name)
     text = (data / "test.ko").read_text(encoding="utf-8").splitlines(keepends=True)
     Path("test.ko").write_text("".join(text[:3]), encoding="utf-8")
-    (wishes,) = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
-    Path("constraints.jsonl").write_text(wishes, encoding="utf-8")
+    (constraints,) = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    Path("constraints.jsonl").write_text(constraints, encoding="utf-8")
     return Path.cwd()
 
 
@@ -43,10 +43,10 @@ def test_the_commands_in_the_docs_work(regard: Command, example_folder: Path, co
     texts = [line.split("\t")[2] for line in done.lines] if nbest > 1 else done.lines
     assert count <= len(texts) <= count * nbest
     for option, present in (("--term", True), ("--forbid", False)):
-        for word in (after for name, after in itertools.pairwise(words) if name == option):
+        for word in (value for name, value in itertools.pairwise(words) if name == option):
             assert all(bool(re.search(rf"(?<!\w){word}(?!\w)", text)) == present for text in texts)
     assert all(text.startswith(options.get("--prefix", "")) for text in texts)
-    assert regard(*words) == done, "the same again"
+    assert regard(*words) == done, "the search is deterministic"
 
 
 def test_the_python_in_the_docs_runs(example_folder: Path, regard: Command) -> None:
@@ -69,10 +69,10 @@ def test_json_lines_have_constraints_of_their_own(regard: Command, transformer: 
     assert re.search(r"\bhome\b", outputs[2])
     assert outputs[3] == ""
     assert outputs[4] == plain[3]
-    every = regard("translate", transformer, "--input", "jsonl", "--prefix", "you", stdin=stdin).lines
-    assert every[0].startswith("you")
-    assert every[1].startswith("the bread"), "a line's own prefix counts"
-    assert every[4] == plain[3], "also where it asks for none"
+    prefixed = regard("translate", transformer, "--input", "jsonl", "--prefix", "you", stdin=stdin).lines
+    assert prefixed[0].startswith("you")
+    assert prefixed[1].startswith("the bread"), "a line's own prefix counts"
+    assert prefixed[4] == plain[3], "even an empty one"
 
 
 def test_bad_json_lines_are_named(regard: Command, transformer: Path) -> None:
@@ -115,9 +115,9 @@ def test_options_that_contradict_each_other_are_refused_with_all_reasons(regard:
 def test_streaming_equals_a_beam_of_one(regard: Command, model: Path, data: Path) -> None:
     greedy = regard("translate", model, data / "test.ko", "--beam", 1)
     assert regard("translate", model, data / "test.ko", "--stream").out == greedy.out
-    drawn = [*("--sample", "--seed", 5, "--temperature", 1.5)]
-    sampled = regard("translate", model, data / "test.ko", *drawn)
-    assert regard("translate", model, data / "test.ko", *drawn, "--stream").out == sampled.out
+    sampling = [*("--sample", "--seed", 5, "--temperature", 1.5)]
+    sampled = regard("translate", model, data / "test.ko", *sampling)
+    assert regard("translate", model, data / "test.ko", *sampling, "--stream").out == sampled.out
     assert sampled.out != greedy.out
 
 
@@ -127,7 +127,7 @@ def test_a_repetitive_translation_is_reported(regard: Command, transformer: Path
     done = regard("translate", transformer, *options, stdin=b"\n" + line + b"\n")
     empty, row = map(json.loads, done.lines)
     assert empty["repetition"] is None
-    assert row["repetition"]["times"] >= 5, "so small a model has nothing to say at such length"
+    assert row["repetition"]["times"] >= 5, "so small a model repeats itself at such length"
     assert row["repetition"]["text"] in row["text"]
     assert len(done.warnings) == 1
     assert done.warnings[0].startswith("standard input, line 2: the translation repeats ")
@@ -137,9 +137,9 @@ def test_a_repetitive_translation_is_reported(regard: Command, transformer: Path
 
 def test_models_with_one_vocabulary_form_an_ensemble(regard: Command, transformer: Path, recurrent: Path) -> None:
     text = "아이와 민지는 걷고\n".encode()
-    alone = regard("translate", transformer, "--format", "jsonl", stdin=text).lines
-    same = regard("translate", transformer, "--with", transformer, "--format", "jsonl", stdin=text).lines
-    assert json.loads(same[0])["tokens"] == json.loads(alone[0])["tokens"]
-    assert json.loads(same[0])["score"] == pytest.approx(json.loads(alone[0])["score"], abs=1e-4)
-    both = regard("translate", transformer, "--with", recurrent, "--format", "jsonl", stdin=text).lines
-    assert json.loads(both[0])["score"] != pytest.approx(json.loads(alone[0])["score"], abs=1e-4)
+    single = regard("translate", transformer, "--format", "jsonl", stdin=text).lines
+    doubled = regard("translate", transformer, "--with", transformer, "--format", "jsonl", stdin=text).lines
+    assert json.loads(doubled[0])["tokens"] == json.loads(single[0])["tokens"]
+    assert json.loads(doubled[0])["score"] == pytest.approx(json.loads(single[0])["score"], abs=1e-4)
+    ensemble = regard("translate", transformer, "--with", recurrent, "--format", "jsonl", stdin=text).lines
+    assert json.loads(ensemble[0])["score"] != pytest.approx(json.loads(single[0])["score"], abs=1e-4)

@@ -17,14 +17,14 @@ LINE = "나는 빵을 먹고 있었다"
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.svg", "a.png", "A.SVG"])
-def test_the_suffix_decides_the_format(regard: Command, model: Path, name: str) -> None:
+def test_the_suffix_determines_the_format(regard: Command, model: Path, name: str) -> None:
     done = regard("show", model, LINE, "--out", name)
     assert done.out == regard("translate", model, stdin=f"{LINE}\n".encode()).out
     assert done.err == f"wrote {name}\n"
     assert os.listdir() == [name]
     if name.endswith("png"):
-        with Image.open(name) as picture:
-            assert min(picture.size) > 50
+        with Image.open(name) as image:
+            assert min(image.size) > 50
         return
     text = Path(name).read_text(encoding="utf-8")
     for word in [*LINE.split(), *done.lines[0].split()]:
@@ -43,7 +43,7 @@ def test_a_page_is_written_by_default(regard: Command, transformer: Path) -> Non
 
 
 @pytest.mark.parametrize("arguments", [["a.gif"], ["a.svg", "--view", "player"], ["a.png", "--view", "heads"]])
-def test_the_player_and_all_heads(regard: Command, model: Path, arguments: list[str]) -> None:
+def test_player_and_all_heads_are_drawn(regard: Command, model: Path, arguments: list[str]) -> None:
     done = regard("show", model, LINE, "--beam", 2, "--out", *arguments)
     assert done.out == regard("translate", model, "--beam", 2, stdin=f"{LINE}\n".encode()).out
     assert os.listdir() == arguments[:1]
@@ -59,15 +59,15 @@ def test_faithfulness_is_reported_on_request(regard: Command, model: Path) -> No
 def test_every_head_shows_its_faithfulness(regard: Command, model: Path) -> None:
     regard("show", model, LINE, "--view", "heads", "--out", "plain.svg")
     regard("show", model, LINE, "--view", "heads", "--faithfulness", "--out", "a.svg")
-    plain, trusted = (Path(name).read_text(encoding="utf-8") for name in ("plain.svg", "a.svg"))
+    plain, faithful = (Path(name).read_text(encoding="utf-8") for name in ("plain.svg", "a.svg"))
     heads = len(re.findall(r">head \d<", plain))
     assert heads in (1, 2)
-    assert len(re.findall(r">head \d · (?:[+−][01]\.\d\d|unknown)<", trusted)) == heads
-    assert "rank correlation with gradient × input" in trusted
+    assert len(re.findall(r">head \d · (?:[+−][01]\.\d\d|unknown)<", faithful)) == heads
+    assert "rank correlation with gradient × input" in faithful
     assert "rank correlation" not in plain
 
 
-def test_a_journal_that_ends_in_the_middle_of_a_line(regard: Command, transformer: Path) -> None:
+def test_a_journal_that_ends_in_the_middle_of_a_line_is_drawn(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run", ignore=shutil.ignore_patterns("checkpoints"))
     regard("show", "run", "--view", "curve", "--out", "whole.svg")
     with open("run/journal.jsonl", "a") as file:
@@ -77,7 +77,7 @@ def test_a_journal_that_ends_in_the_middle_of_a_line(regard: Command, transforme
 
 
 @pytest.mark.parametrize("view", ["curve", "schedule", "positions"])
-def test_figures_of_a_run(regard: Command, transformer: Path, view: str) -> None:
+def test_curve_schedule_and_positions_of_a_run_are_drawn(regard: Command, transformer: Path, view: str) -> None:
     assert regard("show", transformer, "--view", view, "--out", "a.svg").err == "wrote a.svg\n"
     text = Path("a.svg").read_text(encoding="utf-8")
     assert {"curve": "validation score", "schedule": "warm-up of 10 updates", "positions": "24 dimensions"}[
@@ -96,7 +96,7 @@ def test_learned_positions_are_drawn(regard: Command, encoder: str, decoder: str
     assert [side for side in ("encoder", "decoder") if f"{side}: 40 positions in 16 dimensions" in text] == sides
 
 
-def test_a_model_without_positions_has_none_to_draw(regard: Command) -> None:
+def test_positions_of_a_model_without_any_are_refused(regard: Command) -> None:
     folder(Path("run"), "recurrent", "recurrent")
     regard.fails("show", "run", "--view", "positions", status=2, because="this model has no positional encoding")
 
@@ -118,16 +118,14 @@ def test_a_model_without_positions_has_none_to_draw(regard: Command) -> None:
         (["나는 집에 간다. " * 30], 2, "the line is longer than any in training and would be split"),
     ],
 )
-def test_what_cannot_be_shown(
+def test_impossible_figures_are_refused(
     regard: Command, transformer: Path, arguments: list[str], status: int, because: str
 ) -> None:
     Path("folder.svg").mkdir()
     regard.fails("show", transformer, *arguments, "--beam", 1, status=status, because=because)
 
 
-def test_an_empty_translation_cannot_be_shown(
-    regard: Command, transformer: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_translation_is_refused(regard: Command, transformer: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regard.data.vocabulary.Vocabulary.decode", lambda *_: "")
     regard.fails(
         "show",
@@ -144,6 +142,6 @@ def test_a_line_in_an_unseen_script_is_shown_with_a_warning(regard: Command, tra
     assert os.listdir() == ["attention.html"]
 
 
-def test_half_a_surrogate_pair_is_no_obstacle(regard: Command, transformer: Path) -> None:
+def test_half_a_surrogate_pair_can_be_drawn(regard: Command, transformer: Path) -> None:
     regard("show", transformer, f"{LINE} \udcff", "--out", "a.svg")
     ElementTree.fromstring(Path("a.svg").read_text(encoding="utf-8"))

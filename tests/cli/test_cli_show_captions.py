@@ -23,13 +23,13 @@ def captioner(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def image_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("pictures") / "one.png"
+    path = tmp_path_factory.mktemp("images") / "one.png"
     Image.fromarray(np.random.default_rng(3).integers(0, 256, (24, 40, 3), dtype=np.uint8)).save(path)
     return path
 
 
 @pytest.mark.parametrize("name", ["a.html", "a.svg", "a.png", "a.gif"])
-def test_the_suffix_decides_the_format(regard: Command, captioner: Path, image_path: Path, name: str) -> None:
+def test_the_suffix_determines_the_format(regard: Command, captioner: Path, image_path: Path, name: str) -> None:
     done = regard("show", captioner, image_path, "--out", name)
     assert done.out == load_captioner(captioner).caption(image_path)[0].text + "\n"
     assert done.err == f"wrote {name}\n"
@@ -72,14 +72,14 @@ def test_a_missing_image_is_named(regard: Command, captioner: Path) -> None:
 def test_the_explanation_of_a_caption_has_every_layer_and_step(captioner: Path, image_path: Path) -> None:
     loaded = load_captioner(captioner)
     explanation = explain_caption(loaded, image_path, beam=2)
-    story, readings = explanation.data, explanation.caption.readings
+    data, readings = explanation.data, explanation.caption.readings
     assert readings is not None
-    assert story.image is not None
-    assert story.image.grid == (3, 5)
-    np.testing.assert_array_equal(story.image.pixels, loaded.model_view(image_path))
-    assert story.target == tuple(explanation.caption.text.split())
-    assert [layer.role for layer in story.layers] == ["cross", "cross", "decoder", "decoder"]
-    assert story.layers[0].weights.shape == (2, len(explanation.caption.tokens) + 1, 15)
-    assert len(story.steps) == len(explanation.caption.tokens) + 1
-    sheet = overlay_of(story, readings, alignment_choice(loaded, readings))
-    np.testing.assert_allclose(sheet.maps[0], readings.image_map(0), atol=1e-6)
+    assert data.image is not None
+    assert data.image.grid == (3, 5)
+    np.testing.assert_array_equal(data.image.pixels, loaded.model_view(image_path))
+    assert data.target == tuple(explanation.caption.text.split())
+    assert [layer.role for layer in data.layers] == ["cross", "cross", "decoder", "decoder"]
+    assert data.layers[0].weights.shape == (2, len(explanation.caption.tokens) + 1, 15)
+    assert len(data.steps) == len(explanation.caption.tokens) + 1
+    overlay = overlay_of(data, readings, alignment_choice(loaded, readings))
+    np.testing.assert_allclose(overlay.maps[0], readings.image_map(0), atol=1e-6)

@@ -1,4 +1,4 @@
-"""regard train: what it refuses, what it says, and what it leaves behind."""
+"""regard train: refused input, messages and written files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ KO, EN = "나는 집에 간다\n나는 빵을 먹고 있었다\n", "I go home\nI
 
 
 def write(**contents: str | bytes) -> None:
-    """Files in the current folder; `_` in a name stands for a full stop."""
+    """Write files into the current folder; `_` in a name stands for a full stop."""
     for name, content in contents.items():
         Path(name.replace("_", ".")).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-# Data that cannot be
+# Invalid data
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def write(**contents: str | bytes) -> None:
     ],
     ids=["unequal", "not UTF-8", "NUL", "empty", "empty lines", "too long", "missing", "one pair"],
 )
-def test_training_files(regard: Command, ko: str | bytes | None, en: str, because: str) -> None:
+def test_invalid_training_files_are_refused(regard: Command, ko: str | bytes | None, en: str, because: str) -> None:
     write(a_en=en, **({} if ko is None else {"a_ko": ko}))
     regard.fails("train", "--source", "a.ko", "--target", "a.en", "--out", "run", status=1, because=because)
 
 
-def test_everything_that_is_wrong_is_said_at_once(regard: Command) -> None:
+def test_all_problems_are_reported_at_once(regard: Command) -> None:
     write(a_ko=b"\xff\n", v_en="one\n")
     files = ["--source", "a.ko", "--target", "no.txt", "--valid-source", "v.en", "--valid-target", "folder"]
     Path("folder").mkdir()
@@ -69,7 +69,7 @@ def test_everything_that_is_wrong_is_said_at_once(regard: Command) -> None:
         ),
     ],
 )
-def test_files_of_pairs(regard: Command, name: str, content: str, because: list[str]) -> None:
+def test_invalid_files_of_pairs_are_refused(regard: Command, name: str, content: str, because: list[str]) -> None:
     Path(name).write_text(content)
     regard.fails("train", "--pairs", name, "--out", "run", status=1, because=because)
 
@@ -89,11 +89,11 @@ def test_files_of_pairs(regard: Command, name: str, content: str, because: list[
         ([], "no training pairs; give source and target, or pairs"),
     ],
 )
-def test_files_that_do_not_go_together(regard: Command, options: list[str], because: str) -> None:
+def test_incompatible_files_are_refused(regard: Command, options: list[str], because: str) -> None:
     regard.fails("train", *options, "--out", "run", status=2, because=because)
 
 
-def test_what_was_mended_and_left_out_is_said(regard: Command, data: Path) -> None:
+def test_corrections_and_dropped_pairs_are_reported(regard: Command, data: Path) -> None:
     ko, en = ((data / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("ko", "en"))
     broken = [*ko[:60], "", "가" * 100_000, "   "]
     write(plain_ko="\n".join(ko[:60]), plain_en="\n".join(en[:60]))
@@ -106,18 +106,20 @@ def test_what_was_mended_and_left_out_is_said(regard: Command, data: Path) -> No
         name: regard("train", "--source", f"{name}.ko", "--target", f"{name}.en", *valid, "--out", name, *tiny)
         for name in ("plain", "other")
     }
-    said = done["other"].err
-    assert "train: 63 pairs read from other.ko and other.en, 60 kept" in said
-    assert "dropped, empty: 2 (lines 61, 63)" in said
-    assert "dropped, too long: 1 (line 62)" in said
-    assert "other.ko: the byte-order mark before line 1 was removed" in said
-    assert "other.ko: 63 lines end in CR LF; the CR was removed" in said
+    messages = done["other"].err
+    assert "train: 63 pairs read from other.ko and other.en, 60 kept" in messages
+    assert "dropped, empty: 2 (lines 61, 63)" in messages
+    assert "dropped, too long: 1 (line 62)" in messages
+    assert "other.ko: the byte-order mark before line 1 was removed" in messages
+    assert "other.ko: 63 lines end in CR LF; the CR was removed" in messages
     assert done["other"].out == ""
     weights = [load_tensors(Path(name) / "model.safetensors") for name in ("plain", "other")]
-    assert all(weights[0][name].equal(weights[1][name]) for name in weights[0]), "the mended text is the plain text"
+    assert all(weights[0][name].equal(weights[1][name]) for name in weights[0]), (
+        "the corrected text equals the plain text"
+    )
 
 
-# Settings that cannot be
+# Invalid settings
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_what_was_mended_and_left_out_is_said(regard: Command, data: Path) -> No
         ),
     ],
 )
-def test_settings_that_cannot_be(regard: Command, corpus: list[str], setting: str, because: str) -> None:
+def test_invalid_settings_are_refused(regard: Command, corpus: list[str], setting: str, because: str) -> None:
     regard.fails("train", *corpus, "--set", setting, "--out", "run", status=2, because=because)
 
 
@@ -167,7 +169,7 @@ def test_settings_that_cannot_be(regard: Command, corpus: list[str], setting: st
         (["--out", "run", "--set"], "--set"),
     ],
 )
-def test_options_that_cannot_be(regard: Command, corpus: list[str], options: list[str], because: str) -> None:
+def test_invalid_options_are_refused(regard: Command, corpus: list[str], options: list[str], because: str) -> None:
     regard.fails("train", *corpus, *options, status=2, because=because)
 
 
@@ -204,12 +206,12 @@ DATA = '[data]\nsource = "a.ko"\ntarget = "a.en"\n'
         ("preset=3\n" + DATA, "no preset is called '3'"),
     ],
 )
-def test_a_settings_file_that_cannot_be(regard: Command, content: str | bytes, because: str | list[str]) -> None:
+def test_an_invalid_settings_file_is_refused(regard: Command, content: str | bytes, because: str | list[str]) -> None:
     write(c_toml=content)
     regard.fails("train", "c.toml", "--out", "run", status=2, because=because)
 
 
-def test_settings_files_that_are_none(regard: Command) -> None:
+def test_unreadable_settings_files_are_refused(regard: Command) -> None:
     Path("folder").mkdir()
     regard.fails(
         "train",
@@ -237,31 +239,31 @@ PARTS = {
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_of_a_recipe_stands_on_a_preset(regard: Command, part: str) -> None:
+def test_a_partial_recipe_is_completed_by_a_preset(regard: Command, part: str) -> None:
     content, because, _ = PARTS[part]
     preset, _, rest = content.rpartition("[model")
     write(c_toml=f"{preset}{DATA}[model{rest}")
     regard.fails("train", "c.toml", "--out", "run", status=2, because=because)
 
 
-def test_another_preset_than_that_of_the_file(regard: Command, corpus: list[str]) -> None:
+def test_the_preset_option_replaces_that_of_the_file(regard: Command, corpus: list[str]) -> None:
     write(c_toml='preset = "rnn-bahdanau"\n')
     regard("train", "c.toml", *corpus, "--preset", "transformer-tiny", *ONE_UPDATE, "--out", "run")
     assert read_toml("run/train.toml")["model"]["encoder"]["kind"] == "transformer"
 
 
-def test_options_win_over_the_file(regard: Command, corpus: list[str]) -> None:
+def test_options_override_the_file(regard: Command, corpus: list[str]) -> None:
     write(c_toml=DATA + "[training]\nupdates = 5000\nseed = 8\n[tokenizer]\nsize = 1000\n[model.encoder]\nlayers = 2\n")
     regard("train", "c.toml", *corpus, *ONE_UPDATE, "--seed", 3, "--out", "run", "--quiet")
     recipe = read_toml("run/train.toml")
     assert (recipe["training"]["updates"], recipe["training"]["seed"], recipe["tokenizer"]["size"]) == (1, 3, 1200)
     assert recipe["data"]["source"] == corpus[1]
     assert recipe["model"]["encoder"]["layers"] == 1
-    again = regard("train", "run/train.toml", "--out", "again")
+    repeated = regard("train", "run/train.toml", "--out", "again")
     assert read_toml("again/train.toml") == recipe
     weights = [load_tensors(Path(name) / "model.safetensors") for name in ("run", "again")]
     assert all(weights[0][name].equal(weights[1][name]) for name in weights[0])
-    assert again.out == ""
+    assert repeated.out == ""
 
 
 # Folders
@@ -275,14 +277,14 @@ def test_options_win_over_the_file(regard: Command, corpus: list[str]) -> None:
         ("project", "--out project: its README.md would be overwritten; choose another folder"),
     ],
 )
-def test_folders_that_cannot_be_written(regard: Command, corpus: list[str], out: str, because: str) -> None:
+def test_unwritable_folders_are_refused(regard: Command, corpus: list[str], out: str, because: str) -> None:
     Path("file").touch()
     Path("project").mkdir()
     Path("project/README.md").write_text("mine")
     regard.fails("train", *corpus, "--out", out, status=2, because=because)
 
 
-def test_a_folder_that_is_read_only(regard: Command, corpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_folder_is_refused(regard: Command, corpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     Path("theirs").mkdir()
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK or str(path) != "theirs")
     regard.fails(
@@ -312,41 +314,41 @@ def _full(_: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-# Going on
+# Resuming
 
 
-def test_a_finished_run_goes_on_when_given_more(regard: Command, transformer: Path) -> None:
+def test_a_finished_run_resumes_if_given_more_updates(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     assert "training ended after 120 updates" in regard("train", "--out", "run", "--resume").err
     done = regard("train", "--out", "run", "--resume", "--set", "training.updates=122", "--set", "training.log_every=1")
     assert "resuming from update 120" in done.err
     assert "update 122/122" in done.err
     assert read_toml("run/train.toml")["training"]["updates"] == 122
-    looks = [json.loads(line)["event"] for line in Path("run/journal.jsonl").read_text().splitlines()]
-    assert looks.count("resume") == 2
+    events = [json.loads(line)["event"] for line in Path("run/journal.jsonl").read_text().splitlines()]
+    assert events.count("resume") == 2
     assert "training ended after 122 updates" in regard("train", "--out", "run", "--resume").err
 
 
-def test_minutes_that_were_turned_into_updates_may_be_asked_for_again(regard: Command, transformer: Path) -> None:
+def test_minutes_that_became_updates_may_be_given_again(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     done = regard("train", "--out", "run", "--resume", "--set", "training.minutes=5")
     assert "training.minutes = 5 was turned into training.updates = 120 when the run started: that holds" in done.err
     assert read_toml("run/train.toml")["training"]["updates"] == 120
 
 
-def test_what_differs_is_told_with_the_value_that_holds(regard: Command, transformer: Path) -> None:
+def test_changed_settings_are_reported_with_the_value_that_holds(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     before = read_toml("run/train.toml")
     changes = sets(["model.encoder.layers=2", "tokenizer.size=900", "search.beam=7", "schedule.warmup=9"])
     done = regard("train", "--out", "run", "--resume", *changes, "--seed", 5)
-    for said in (
+    for message in (
         "model.encoder.layers was 1 and is 2 now: 1 holds, the weights have that shape; for the other value train anew",
         "tokenizer.size was 1200 and is 900 now: 1200 holds",
         "search.beam was 3 and is 7 now: 3 holds",
         "training.seed was 1 and is 5 now: 1 holds",
         "now: 9 holds from here on",
     ):
-        assert said in done.err
+        assert message in done.err
     before["schedule"]["warmup"] = 9
     assert read_toml("run/train.toml") == before
 
@@ -364,7 +366,7 @@ def test_what_differs_is_told_with_the_value_that_holds(regard: Command, transfo
         (["--from", "nowhere"], ["nowhere: no such folder"]),
     ],
 )
-def test_options_that_exclude_each_other(
+def test_options_that_exclude_each_other_are_refused(
     regard: Command, transformer: Path, options: list[str], because: list[str]
 ) -> None:
     shutil.copytree(transformer, "run")
@@ -372,20 +374,22 @@ def test_options_that_exclude_each_other(
     regard.fails("train", "--out", "run" if "--resume" in options else "new", *options, status=status, because=because)
 
 
-# Beginning otherwise
+# Other starts: fine-tuning, budgets, several processes, alignments
 
 
-def test_from_another_run(regard: Command, transformer: Path, corpus: list[str]) -> None:
+def test_fine_tuning_starts_with_the_weights_of_the_parent(
+    regard: Command, transformer: Path, corpus: list[str]
+) -> None:
     done = regard("train", *corpus, "--from", transformer, *sets(["training.updates=2"]), "--out", "tuned")
     assert f"vocabulary: 1,200 tokens of {transformer}" in done.err
     assert Path("tuned/joint.model").read_bytes() == (transformer / "joint.model").read_bytes()
     before, after = (load_tensors(folder / "model.safetensors") for folder in (transformer, Path("tuned")))
     distance = sum(float((before[name] - after[name]).norm()) for name in before)
-    assert 0 < distance < 0.2 * sum(float(tensor.norm()) for tensor in before.values()), "it began with those weights"
+    assert 0 < distance < 0.2 * sum(float(tensor.norm()) for tensor in before.values()), "it started with those weights"
     assert read_toml("tuned/train.toml")["model"] == read_toml(transformer / "train.toml")["model"]
 
 
-def test_a_fine_tuned_run_that_died_early_begins_with_the_same_weights(
+def test_a_fine_tuned_run_that_died_early_restarts_with_the_same_weights(
     regard: Command, transformer: Path, corpus: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = [*corpus, "--from", transformer, *sets(["training.updates=2"])]
@@ -396,13 +400,13 @@ def test_a_fine_tuned_run_that_died_early_begins_with_the_same_weights(
     done = regard("train", "--out", "died", "--resume")
     assert "there is no checkpoint yet: starting from the beginning" in done.err
     regard("train", "tuned/train.toml", "--out", "again")
-    whole, *others = (load_tensors(Path(name) / "model.safetensors") for name in ("tuned", "died", "again"))
-    for other in others:
-        assert all(whole[name].equal(other[name]) for name in whole)
+    whole, *repeated = (load_tensors(Path(name) / "model.safetensors") for name in ("tuned", "died", "again"))
+    for weights in repeated:
+        assert all(whole[name].equal(weights[name]) for name in whole)
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("setting", "expected"),
     [
         ("tokenizer.kind=unigram", "tokenizer.kind = 'unigram': with --from the vocabulary of"),
         ("tokenizer.kind=char", "tokenizer.kind = 'char': with --from the vocabulary of"),
@@ -410,18 +414,18 @@ def test_a_fine_tuned_run_that_died_early_begins_with_the_same_weights(
         ("model.encoder.layers=3", "leave out what changes the model's shape, or train without --from"),
     ],
 )
-def test_what_contradicts_the_other_run_is_refused(
-    regard: Command, transformer: Path, corpus: list[str], changed: str, said: str
+def test_settings_that_contradict_the_parent_are_refused(
+    regard: Command, transformer: Path, corpus: list[str], setting: str, expected: str
 ) -> None:
-    done = regard.ended("train", *corpus, "--from", transformer, "--set", changed, "--out", "tuned")
-    assert [said in cause for cause in done.causes] == [True]
+    done = regard.ended("train", *corpus, "--from", transformer, "--set", setting, "--out", "tuned")
+    assert [expected in cause for cause in done.causes] == [True]
     assert done.status == 2
     assert not Path("tuned").exists()
-    dry = regard.ended("train", *corpus, "--from", transformer, "--set", changed, "--dry-run")
+    dry = regard.ended("train", *corpus, "--from", transformer, "--set", setting, "--dry-run")
     assert (dry.causes, dry.status) == (done.causes, 2)
 
 
-def test_a_budget_shortens_the_warm_up_of_a_size_that_was_named(regard: Command, corpus: list[str]) -> None:
+def test_a_budget_shortens_the_warm_up_of_a_given_size(regard: Command, corpus: list[str]) -> None:
     options = ["--preset", "transformer-tiny", *sets(["batching.tokens=512", "training.validate_with=1"])]
     done = regard("train", *corpus, *options, "--budget", "6s", "--out", "run")
     assert "chosen: transformer-tiny for " in done.err
@@ -437,13 +441,13 @@ ALONE = {
     "MASTER_ADDR": "127.0.0.1",
     "MASTER_PORT": 0,
 }
-"""What torchrun tells the only process."""
+"""Environment that torchrun sets for a single process."""
 
 
-def test_workers_that_torchrun_starts_again_go_on(
+def test_workers_restarted_by_torchrun_resume(
     regard: Command, transformer: Path, corpus: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun = {
+    runs = {
         "from": [*corpus, "--from", transformer, *sets(["training.updates=1"])],
         "preset": [*corpus, "--preset", "transformer-tiny", *ONE_UPDATE],
         "file": ["part.toml", *corpus, "--from", transformer, *sets(["training.updates=1"])],
@@ -451,7 +455,7 @@ def test_workers_that_torchrun_starts_again_go_on(
         "budget": [*corpus, *sets(TRANSFORMER), "--budget", "1s", *sets(["schedule.warmup=4000"])],
     }
     Path("part.toml").write_text("[batching]\ntokens = 2000\n", encoding="utf-8")
-    for name, options in begun.items():
+    for name, options in runs.items():
         regard("train", *options, *sets(["training.validate_with=1"]), "--out", name)
         recipe = Path(name, "train.toml").read_bytes()
         with monkeypatch.context() as patched:
@@ -463,7 +467,9 @@ def test_workers_that_torchrun_starts_again_go_on(
         assert Path(name, "train.toml").read_bytes() == recipe
 
 
-def test_fine_tuning_takes_a_fifth_of_the_highest_rate(regard: Command, transformer: Path, corpus: list[str]) -> None:
+def test_fine_tuning_takes_a_fifth_of_the_peak_learning_rate(
+    regard: Command, transformer: Path, corpus: list[str]
+) -> None:
     shutil.copytree(transformer, "parent")
     before = read_toml("parent/train.toml")
     size = before["model"]["decoder"]["size"]
@@ -477,29 +483,29 @@ def test_fine_tuning_takes_a_fifth_of_the_highest_rate(regard: Command, transfor
     assert schedule["peak"] == pytest.approx(2.0 * size**-0.5 * 400**-0.5 / 5)
 
 
-def test_fine_tuning_reads_what_is_longer_than_anything_before(
+def test_fine_tuning_on_longer_sources_raises_the_longest_source(
     regard: Command, transformer: Path, corpus: list[str]
 ) -> None:
     shutil.copytree(transformer, "parent")
     config = json.loads(Path("parent/config.json").read_text())
-    reach = config["search"]["longest_source"]
+    longest = config["search"]["longest_source"]
     small = sets(["training.updates=1", "training.validate_with=1"])
-    for told, wanted in ((3, reach), (3 * reach, 3 * reach)):
-        config["search"]["longest_source"] = told
+    for limit, expected in ((3, longest), (3 * longest, 3 * longest)):
+        config["search"]["longest_source"] = limit
         Path("parent/config.json").write_text(json.dumps(config))
-        regard("train", *corpus, "--from", "parent", *small, "--out", f"tuned{told}")
-        assert json.loads(Path(f"tuned{told}/config.json").read_text())["search"]["longest_source"] == wanted
+        regard("train", *corpus, "--from", "parent", *small, "--out", f"tuned{limit}")
+        assert json.loads(Path(f"tuned{limit}/config.json").read_text())["search"]["longest_source"] == expected
 
 
 @pytest.mark.parametrize("search", [["search.mbr=true"], ["search.beam=4", "search.groups=2"], ["search.sample=true"]])
-def test_any_search_can_be_trained_for(regard: Command, corpus: list[str], search: list[str]) -> None:
+def test_search_settings_do_not_change_validation(regard: Command, corpus: list[str], search: list[str]) -> None:
     for name, more in (("greedy", []), ("run", search)):
         regard("train", *corpus, *ONE_UPDATE, *sets(more), "--out", name)
-    looks = [
+    scores = [
         [line["chrf"] for line in journal.read(Path(name) / "journal.jsonl") if line["event"] == "valid"]
         for name in ("greedy", "run")
     ]
-    assert looks[0] == looks[1], "validation is greedy"
+    assert scores[0] == scores[1], "validation is greedy"
 
 
 def test_a_script_that_the_vocabulary_cannot_spell_is_refused(regard: Command, transformer: Path) -> None:
@@ -512,7 +518,7 @@ def test_a_script_that_the_vocabulary_cannot_spell_is_refused(regard: Command, t
 
 
 def test_one_head_is_guided_by_alignments(regard: Command, corpus: list[str], data: Path) -> None:
-    """As a user runs it: train with links, then ask for alignments, which come from the guided head."""
+    """Train with links as a user does, then ask for alignments, which come from the guided head."""
     links = ["--alignments", data / "train.align"]
     more = sets(["training.updates=60", "training.log_every=20", "model.decoder.layers=2", "training.guided=1"])
     done = regard("train", *corpus, *links, *ONE_UPDATE, *more, "--out", "run", "--threads", 1)
@@ -523,8 +529,8 @@ def test_one_head_is_guided_by_alignments(regard: Command, corpus: list[str], da
     assert ">guided<" in Path("curve.svg").read_text(encoding="utf-8")
     recipe = read_toml("run/train.toml")
     assert (recipe["data"]["alignments"], recipe["training"]["guided"]) == (str(data / "train.align"), 1.0)
-    noted = json.loads(Path("run/alignment.json").read_text(encoding="utf-8"))
-    assert (noted["layer"], noted["head"], noted["shifted"]) == ("decoder.layers.0.cross_attention", 0, False)
+    stored = json.loads(Path("run/alignment.json").read_text(encoding="utf-8"))
+    assert (stored["layer"], stored["head"], stored["shifted"]) == ("decoder.layers.0.cross_attention", 0, False)
     pairs = ["--source", data / "test.ko", "--target", data / "test.en", "--gold", data / "test.align"]
     best, last = regard("align", "run", *pairs).lines
     assert best.endswith("layer 1, head 1, at the step that predicts the word")
@@ -537,8 +543,8 @@ def test_one_head_is_guided_by_alignments(regard: Command, corpus: list[str], da
     assert "guided" not in json.loads(Path("other/alignment.json").read_text(encoding="utf-8")), "chosen by the user"
 
 
-def test_the_page_shows_how_to_guide(regard: Command, data: Path) -> None:
-    """What docs/training.md tells to type is typed."""
+def test_the_guided_example_of_the_docs_runs(regard: Command, data: Path) -> None:
+    """Run the command of docs/training.md."""
     page = (Path(__file__).parent.parent.parent / "docs" / "training.md").read_text(encoding="utf-8")
     (line,) = [line for line in page.splitlines() if line.startswith("    regard train") and "--alignments" in line]
     shutil.copytree(data, "here")
@@ -547,9 +553,7 @@ def test_the_page_shows_how_to_guide(regard: Command, data: Path) -> None:
     assert Path("runs/aligned/alignment.json").is_file()
 
 
-def test_alignments_count_a_twentieth_unless_something_else_is_said(
-    regard: Command, corpus: list[str], data: Path
-) -> None:
+def test_the_default_weight_of_alignments_is_a_twentieth(regard: Command, corpus: list[str], data: Path) -> None:
     links = ["--alignments", data / "train.align"]
     done = regard("train", *corpus, *links, *ONE_UPDATE, "--out", "run")
     assert "weight 0.05 (training.guided)" in done.err
@@ -560,7 +564,7 @@ def test_alignments_count_a_twentieth_unless_something_else_is_said(
     assert "guided: " in regard("train", *corpus, *links, *ONE_UPDATE, "--dry-run").err
 
 
-def test_alignments_that_cannot_guide(regard: Command, corpus: list[str], data: Path) -> None:
+def test_alignments_that_cannot_guide_are_refused(regard: Command, corpus: list[str], data: Path) -> None:
     lines = (data / "train.align").read_text(encoding="utf-8").splitlines()
     write(bad_align="\n".join(["0-0 1_1", "99-0", *lines[2:-1]]) + "\n")
     because = [
@@ -612,7 +616,7 @@ def test_a_dry_run_writes_nothing(regard: Command, corpus: list[str]) -> None:
     assert sum(int(line.split(": ")[1].replace(",", "")) for line in parts) == weights
 
 
-def test_there_must_be_a_run_to_go_on_with(regard: Command, corpus: list[str]) -> None:
+def test_resuming_needs_a_run(regard: Command, corpus: list[str]) -> None:
     Path("empty").mkdir()
     for out in ("empty", "no"):
         because = f"--resume: {out}/train.toml is missing, so {out} is not a run; train without --resume"
@@ -620,7 +624,7 @@ def test_there_must_be_a_run_to_go_on_with(regard: Command, corpus: list[str]) -
             regard.fails("train", *files, "--out", out, "--resume", status=2, because=because)
 
 
-def test_a_run_without_its_parts(regard: Command, transformer: Path) -> None:
+def test_missing_parts_of_a_run_are_named_or_replaced(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     shutil.rmtree("run/checkpoints")
     done = regard("train", "--out", "run", "--resume", "--set", "training.updates=1")
@@ -638,7 +642,7 @@ def test_a_run_without_its_parts(regard: Command, transformer: Path) -> None:
     regard.fails("train", "--out", "run", "--resume", status=2, because="run/train.toml: data: no training pairs")
 
 
-def test_quiet_training_says_nothing(regard: Command, corpus: list[str]) -> None:
+def test_quiet_training_prints_nothing(regard: Command, corpus: list[str]) -> None:
     done = regard("train", *corpus, *ONE_UPDATE, "--out", "run", "--quiet", "--threads", 1)
     assert (done.out, done.err) == ("", "")
     assert sorted(os.listdir()) == ["run"]

@@ -16,7 +16,7 @@ from regard.data.word_alignments import read_gold
 
 @pytest.fixture
 def korean(data: Path) -> bytes:
-    """Five lines, among them an empty one."""
+    """Return five lines, among them an empty one."""
     lines = (data / "test.ko").read_bytes().splitlines(keepends=True)
     return b"".join([*lines[:3], b"\n", lines[3]])
 
@@ -41,7 +41,9 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_form_of_a_text_changes_nothing(regard: Command, transformer: Path, korean: bytes, form: str) -> None:
+def test_line_ends_and_normal_forms_change_nothing(
+    regard: Command, transformer: Path, korean: bytes, form: str
+) -> None:
     Path("plain").write_bytes(korean)
     Path("other").write_bytes(FORMS[form](korean))
     Path("other.gz").write_bytes(gzip.compress(FORMS[form](korean)))
@@ -49,8 +51,8 @@ def test_the_form_of_a_text_changes_nothing(regard: Command, transformer: Path, 
     assert FORMS[form](korean) != korean
     assert regard("translate", transformer, "other") == plain
     assert regard("translate", transformer, "other.gz") == plain
-    for named in ([], ["-"]):
-        assert regard("translate", transformer, *named, stdin=FORMS[form](korean)) == plain
+    for arguments in ([], ["-"]):
+        assert regard("translate", transformer, *arguments, stdin=FORMS[form](korean)) == plain
 
 
 def test_lines_that_end_in_cr_alone_are_refused(regard: Command, transformer: Path, korean: bytes) -> None:
@@ -67,8 +69,8 @@ def test_json_equals_text(regard: Command, model: Path, korean: bytes) -> None:
     rows = [json.loads(line) for line in lines]
     assert [list(row) for row in rows] == [["line", "text", "score", "tokens", "alignments", "nbest", "repetition"]] * 5
     assert [row["line"] for row in rows] == [1, 2, 3, 4, 5]
-    json_rows = ["\t".join([row["text"], " ".join(f"{s}-{t}" for s, t in sorted(row["alignments"]))]) for row in rows]
-    assert json_rows == text
+    expected = ["\t".join([row["text"], " ".join(f"{s}-{t}" for s, t in sorted(row["alignments"]))]) for row in rows]
+    assert expected == text
     assert all(row["nbest"] == [] for row in rows)
     assert all(row["score"] < 0 for row in rows if row["text"])
     assert rows[3] == {
@@ -88,15 +90,15 @@ def test_json_equals_text(regard: Command, model: Path, korean: bytes) -> None:
 def test_alignments_link_existing_words(regard: Command, model: Path, data: Path) -> None:
     sources = (data / "test.ko").read_text(encoding="utf-8").splitlines()
     plain = regard("translate", model, data / "test.ko").lines
-    json_rows = [line.split("\t") for line in regard("translate", model, data / "test.ko", "--alignments").lines]
-    assert [text for text, _ in json_rows] == plain
-    for source, (text, links) in zip(sources, json_rows, strict=True):
+    rows = [line.split("\t") for line in regard("translate", model, data / "test.ko", "--alignments").lines]
+    assert [text for text, _ in rows] == plain
+    for source, (text, links) in zip(sources, rows, strict=True):
         sure, possible = read_gold(links)
         assert sure == possible
-        hypotheses = sorted(sure)
-        assert " ".join(f"{s}-{t}" for s, t in hypotheses) == links
-        assert sorted(t for _, t in hypotheses) == list(range(len(text.split())))
-        assert all(0 <= s < len(source.split()) for s, _ in hypotheses)
+        word_links = sorted(sure)
+        assert " ".join(f"{s}-{t}" for s, t in word_links) == links
+        assert sorted(t for _, t in word_links) == list(range(len(text.split())))
+        assert all(0 <= s < len(source.split()) for s, _ in word_links)
 
 
 @pytest.mark.parametrize("alignments", [[], ["--alignments"]])
@@ -120,13 +122,15 @@ def test_the_n_best_begin_with_the_best(regard: Command, model: Path, korean: by
             row["nbest"][:1]
             == [{key: row[key] for key in ("text", "score", "tokens", "alignments")}][: len(row["nbest"])]
         )
-        assert [each["text"] for each in row["nbest"] or [row]] == [line[2].split("\t")[0] for line in hypotheses]
-        assert [f"{each['score']:.4f}" for each in row["nbest"] or [row]] == pytest.approx(
-            [line[1] for line in hypotheses]
+        assert [hypothesis["text"] for hypothesis in row["nbest"] or [row]] == [
+            columns[2].split("\t")[0] for columns in hypotheses
+        ]
+        assert [f"{hypothesis['score']:.4f}" for hypothesis in row["nbest"] or [row]] == pytest.approx(
+            [columns[1] for columns in hypotheses]
         )
 
 
-def test_the_beam_is_that_of_the_recipe_by_default(regard: Command, transformer: Path, data: Path) -> None:
+def test_the_default_beam_is_that_of_the_recipe(regard: Command, transformer: Path, data: Path) -> None:
     widths = {beam: regard("translate", transformer, data / "test.ko", "--beam", beam).out for beam in (1, 3)}
     assert regard("translate", transformer, data / "test.ko").out == widths[3]
     assert widths[1] != widths[3]
@@ -137,9 +141,11 @@ def test_the_length_penalty_divides_the_score(regard: Command, model: Path, kore
     for plain, divided in zip(
         *(regard("translate", model, *options, a, stdin=korean).lines for a in (0, 1)), strict=True
     ):
-        single, other = json.loads(plain), json.loads(divided)
-        assert single["tokens"] == other["tokens"], "greedy search does not look at it"
-        assert other["score"] == pytest.approx(single["score"] / ((5 + len(single["tokens"]) + 1) / 6), abs=1e-5)
+        plain_row, divided_row = json.loads(plain), json.loads(divided)
+        assert plain_row["tokens"] == divided_row["tokens"], "greedy search ignores the penalty"
+        assert divided_row["score"] == pytest.approx(
+            plain_row["score"] / ((5 + len(plain_row["tokens"]) + 1) / 6), abs=1e-5
+        )
 
 
 def test_threads_seed_and_quiet_change_no_result(regard: Command, transformer: Path, korean: bytes) -> None:
@@ -155,7 +161,7 @@ def test_many_lines_keep_their_order_across_chunks(regard: Command, transformer:
     assert [json.loads(row)["line"] for row in rows] == list(range(1, 13))
 
 
-# Where results go
+# Output files
 
 
 def test_an_output_file_holds_what_would_be_printed(regard: Command, transformer: Path, korean: bytes) -> None:
@@ -232,7 +238,9 @@ def test_lines_that_are_not_text_are_refused(regard: Command, transformer: Path,
     ],
     ids=lambda value: value if isinstance(value, str) and value.isascii() and ":" not in value else "",
 )
-def test_files_that_cannot_be_read(regard: Command, transformer: Path, name: str, content: bytes, because: str) -> None:
+def test_unreadable_files_are_refused(
+    regard: Command, transformer: Path, name: str, content: bytes, because: str
+) -> None:
     Path(name).write_bytes(content)
     done = regard.fails("translate", transformer, name, "--output", "out.txt", status=1, because=because)
     assert done.out == ""
@@ -255,7 +263,7 @@ def test_the_apparent_format_of_a_bad_file_is_named(
     assert because in done.causes[0]
 
 
-def test_a_missing_file_and_a_folder(regard: Command, transformer: Path) -> None:
+def test_a_missing_file_and_a_folder_are_refused(regard: Command, transformer: Path) -> None:
     Path("test.ko").touch()
     regard.fails("translate", transformer, "tset.ko", status=1, because="tset.ko: no such file; did you mean test.ko?")
     regard.fails("translate", transformer, "no/test.ko", status=1, because="no/test.ko: no such file, nor a folder no")
@@ -271,7 +279,7 @@ def test_empty_input_gives_empty_output(regard: Command, transformer: Path) -> N
     assert regard("translate", transformer, stdin=b"\n").err == ""
 
 
-# Scripts the model has never seen
+# Unseen scripts
 
 CHINESE, THAI, KOREAN = "我们今天去公园吧", "สวัสดีชาวโลก", "나는 집에 간다"
 
@@ -280,23 +288,23 @@ def test_lines_in_an_unseen_script_are_named(regard: Command, model: Path) -> No
     Path("mixed").write_text(f"{KOREAN}\n{CHINESE}\n\n{THAI}\n", encoding="utf-8")
     done = regard("translate", model, "mixed")
     assert len(done.lines) == 4
-    (warning,) = (each for each in done.warnings if "never seen" in each)
+    (warning,) = (warning for warning in done.warnings if "never seen" in warning)
     assert warning.startswith(
         "mixed, lines 2, 4: most characters were never seen in training, so the translations mean nothing; check"
     )
     assert regard("translate", model, "mixed", "--quiet").err == ""
     streamed = regard("translate", model, "mixed", "--stream")
-    named = [each.split(":")[0] for each in streamed.warnings if "never seen" in each]
+    named = [warning.split(":")[0] for warning in streamed.warnings if "never seen" in warning]
     assert named == ["mixed, line 2", "mixed, line 4"]
     single = regard("translate", model, stdin=f"{KOREAN}\n{CHINESE}".encode())
-    assert any(each.startswith("standard input, line 2: most characters") for each in single.warnings)
+    assert any(warning.startswith("standard input, line 2: most characters") for warning in single.warnings)
 
 
 def test_input_in_unseen_scripts_only_fails(regard: Command, transformer: Path) -> None:
     Path("foreign").write_text(f"{CHINESE}\n\n{THAI}\n" * 4, encoding="utf-8")
     because = f"foreign: no line is in a script that {transformer} has seen in training, so no translation can be right; check"
-    for where in ([], ["--output", "out.txt"], ["--quiet"]):
-        regard.fails("translate", transformer, "foreign", "--beam", 1, *where, status=1, because=because)
+    for options in ([], ["--output", "out.txt"], ["--quiet"]):
+        regard.fails("translate", transformer, "foreign", "--beam", 1, *options, status=1, because=because)
     regard.fails("translate", transformer, "foreign", "--stream", status=1, because=because)
     done = regard.fails(
         "translate", transformer, "--beam", 1, stdin=CHINESE.encode(), status=1, because="standard input: no line"

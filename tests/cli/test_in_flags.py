@@ -1,4 +1,4 @@
-"""Messages from below name arguments as Python does; the command line words them as its options."""
+"""Messages of the library name Python arguments; the command line rewrites them as options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from regard.cli.app import flags_of, in_flags
 
-WORDED = {
+AS_FLAGS = {
     "add `resume=True`, or choose another `out=`": "add --resume, or choose another --out",
     "`out=runs/a b`: taken; leave `parent=` out": "--out runs/a b: taken; leave --from out",
     "set `training.minutes=30`, not `training.updates`": "set --set training.minutes=30, not training.updates",
@@ -14,12 +14,12 @@ WORDED = {
 }
 
 
-@pytest.mark.parametrize("message", WORDED)
-def test_arguments_are_worded_as_options_of_the_command(message: str) -> None:
-    assert in_flags(message, flags_of(("train", "config.toml"))) == WORDED[message]
+@pytest.mark.parametrize("message", AS_FLAGS)
+def test_arguments_are_rewritten_as_options_of_the_command(message: str) -> None:
+    assert in_flags(message, flags_of(("train", "config.toml"))) == AS_FLAGS[message]
 
 
-def test_a_command_without_the_option_leaves_the_argument() -> None:
+def test_arguments_without_an_option_are_kept() -> None:
     assert in_flags("`training.minutes=30` or `parent=`", flags_of(("doctor",))) == "training.minutes=30 or `parent=`"
 
 

@@ -10,13 +10,13 @@ from regard.cli.progress import LineReporter
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A clock set by the test."""
+    """Replace the clock by one that the test sets."""
     time_now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: time_now[0])
     return time_now
 
 
-def test_plain_lines_every_thirty_seconds(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_lines_are_printed_every_thirty_seconds(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     with LineReporter(10_000, 2_000, hidden=False) as report:
         for second in range(1, 81):
             clock[0] = 100.0 + second
@@ -37,7 +37,7 @@ def test_short_work_prints_nothing(clock: list[float], capsys: pytest.CaptureFix
     assert capsys.readouterr().err == ""
 
 
-def test_a_live_line_on_a_terminal(
+def test_a_terminal_shows_a_live_line(
     clock: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True)

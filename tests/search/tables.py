@@ -1,4 +1,4 @@
-"""Decoding models made by hand: the logits of each next token stand in a table."""
+"""Decoding models that take the logits of each next token from a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Table", "random_table", "source"]
 
 @dataclass(frozen=True)
 class Table:
-    """Logits by sentence (the number that its source holds), by target position, and by the token before."""
+    """Logits by sentence (the number in its source), by target position, and by the previous token."""
 
     logits: Tensor  # (T, V, V), or (B, T, V, V)
     max_target: int | None = None
@@ -25,7 +25,7 @@ class Table:
         return torch.device("cpu")
 
     def encode(self, batch: Batch) -> Source:
-        """The first token of a source is the number of its sentence."""
+        """Take the first token of each source as the number of its sentence."""
         return Source((), batch.data[:, :1, None].float())
 
     def begin(self, source: Source) -> State:
@@ -34,7 +34,7 @@ class Table:
 
     def step(self, tokens: Tensor, state: State, source: Source) -> tuple[Tensor, State]:
         B, N = source.summary.shape[0], tokens.shape[0]
-        assert N % B == 0, "every sentence has as many rows"
+        assert N % B == 0, "every sentence has the same number of rows"
         logits = self.logits if self.logits.dim() == 4 else self.logits[None].expand(B, -1, -1, -1)
         sentences = source.summary[:, 0, 0].long().repeat_interleave(N // B)[:, None]
         sentences = sentences if self.logits.dim() == 4 else torch.zeros_like(sentences)
@@ -53,8 +53,8 @@ def source(sentences: int) -> Source:
     return Source((), torch.arange(sentences).float().view(-1, 1, 1))
 
 
-def random_table(sentences: int, tokens: int, longest: int = 8, end: float = 0.0, seed: int = 0) -> Table:
-    """Random logits for each sentence; `end` is added to those of end of sentence."""
-    logits = 2 * torch.randn(sentences, longest, tokens, tokens, generator=torch.Generator().manual_seed(seed))
+def random_table(sentences: int, tokens: int, max_length: int = 8, end: float = 0.0, seed: int = 0) -> Table:
+    """Draw random logits for each sentence; `end` is added to those of end of sentence."""
+    logits = 2 * torch.randn(sentences, max_length, tokens, tokens, generator=torch.Generator().manual_seed(seed))
     logits[..., 3] += end
     return Table(logits)

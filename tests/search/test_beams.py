@@ -1,4 +1,4 @@
-"""Beams of many sentences: they join in the middle, leave, and never depend on each other."""
+"""Beams of many sentences: sentences join during decoding, leave it, and never depend on each other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sources(tasks: list[Task]) -> Source:
     return source(B).select(torch.tensor([task.id for task in tasks]))
 
 
-def alone(model: Table, settings: SearchSettings, tasks: list[Task]) -> dict[int, list[Hypothesis]]:
+def decode_alone(model: Table, settings: SearchSettings, tasks: list[Task]) -> dict[int, list[Hypothesis]]:
     return {task.id: decode(model, sources([task]), [task], settings)[0] for task in tasks}
 
 
@@ -57,22 +57,22 @@ def test_sentences_that_join_and_leave_are_decoded_as_if_alone(width: int) -> No
                 decoding, ended = decoding.step(model)
                 finished += ended
             results |= {task.id: hypotheses for task, hypotheses in finished}
-        assert results == alone(model, settings, tasks)
+        assert results == decode_alone(model, settings, tasks)
         assert max(sizes) > 2
         assert max(lengths) > 1, "prefixes of different lengths side by side"
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_continuous_batching_of_tables_is_decoding_alone(width: int) -> None:
+def test_continuous_batching_of_tables_equals_decoding_alone(width: int) -> None:
     model, settings = random_table(B, V, end=1.0), SearchSettings(beam=width)
     tasks = [Task(id, 5 + id) for id in range(B)]
     requests = [DecodeRequest([id, *range(4, 4 + id % 5), EOS], task) for id, task in enumerate(tasks)]
     results = decode_requests([model, model], requests, settings, limits=BatchLimits(3 * width, 30))
-    assert dict(enumerate(results)) == alone(model, settings, tasks)
+    assert dict(enumerate(results)) == decode_alone(model, settings, tasks)
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_beams_are_values_that_are_stepped_from_again(width: int) -> None:
+def test_a_step_leaves_its_beams_unchanged(width: int) -> None:
     model, tasks = random_table(B, V, end=-1.0), [Task(id, 9) for id in range(4)]
     decoding = Decoding.begin(model, sources(tasks), tasks, SearchSettings(beam=width), RULES)
     names = ("tokens", "history", "log_probs", "scores", "lengths")
@@ -87,7 +87,7 @@ def test_beams_are_values_that_are_stepped_from_again(width: int) -> None:
         decoding = first
 
 
-def test_of_equally_good_continuations_the_lower_token_is_taken_in_any_batch() -> None:
+def test_of_equal_scores_the_lower_token_is_selected_in_any_batch() -> None:
     flat = StepCandidates(np.full((3, 4), -1.0), np.tile([4, 5, 6, 7], (3, 1)), np.full(3, -1.0))
     beams = Beams.initial([Task(i, 9) for i in range(3)], SearchSettings(beam=3)).advance(flat).beams
     assert beams.tokens.tolist() == [4, 5, 6] * 3
@@ -98,7 +98,7 @@ def test_of_equally_good_continuations_the_lower_token_is_taken_in_any_batch() -
     assert result.parent_rows.tolist() == [0, 0, 0, 3, 3, 3, 6, 6, 6]
 
 
-def test_greedy_search_of_sentences_that_all_go_on_needs_no_rows() -> None:
+def test_greedy_search_selects_no_rows_until_a_sentence_ends() -> None:
     beams = Beams.initial([Task(i, 9) for i in range(2)], SearchSettings(beam=1))
     result = beams.advance(StepCandidates(np.full((2, 1), -1.0), np.array([[5], [6]]), np.full(2, -9.0)))
     assert result.parent_rows is None
@@ -109,15 +109,15 @@ def test_greedy_search_of_sentences_that_all_go_on_needs_no_rows() -> None:
     assert result.parent_rows is not None
     assert result.kept_sentences is not None
     assert (result.parent_rows.tolist(), result.kept_sentences.tolist()) == ([1], [1])
-    (done,) = result.finished
-    assert (done.task.id, done.hypotheses[0].ids, done.hypotheses[0].log_prob) == (0, (5,), -2.0)
+    (finished,) = result.finished
+    assert (finished.task.id, finished.hypotheses[0].ids, finished.hypotheses[0].log_prob) == (0, (5,), -2.0)
 
 
-def test_prefixes_longer_than_the_first_history() -> None:
+def test_the_history_grows_for_long_prefixes() -> None:
     model = random_table(2, V, end=-60.0)
     results = decode(model, source(2), [Task(0, 100), Task(1, 41)], SearchSettings(beam=2))
     assert [len(hypotheses[0].ids) for hypotheses in results] == [99, 40]
 
 
-def test_no_sentences_no_search() -> None:
+def test_a_search_of_no_sentences_is_empty() -> None:
     assert search(random_table(1, V), source(0), [], SearchSettings()) == []

@@ -1,4 +1,4 @@
-"""From words to pieces, with a vocabulary that was learnt from text."""
+"""Constraints from text to tokens, with vocabularies trained on text."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ SENTENCES = [
 
 @pytest.fixture(scope="module", params=["bytes", "no bytes", "listed"])
 def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
-    """Learnt from text; or with its pieces in another order, and more than it has, as imported models number them."""
-    spelt = request.param != "no bytes"
-    settings = TokenizerSettings(size=340 if spelt else None, byte_fallback=spelt)
-    learnt = Tokenizer.train(SENTENCES, SENTENCES, settings).target
+    """Vocabulary trained on text; "listed": renumbered and with additional tokens, as in imported models."""
+    byte_fallback = request.param != "no bytes"
+    settings = TokenizerSettings(size=340 if byte_fallback else None, byte_fallback=byte_fallback)
+    trained = Tokenizer.train(SENTENCES, SENTENCES, settings).target
     if request.param != "listed":
-        return learnt
-    names = ["</s>", "<unk>", *learnt.tokens(range(len(learnt) - 1, EOS, -1)), "never", "▁cut", "<pad>"]
+        return trained
+    names = ["</s>", "<unk>", *trained.tokens(range(len(trained) - 1, EOS, -1)), "never", "▁cut", "<pad>"]
     return TableVocabulary(
-        learnt.model, PieceTable.parse(json.dumps({name: i for i, name in enumerate(names)}).encode())
+        trained.model, PieceTable.parse(json.dumps({name: i for i, name in enumerate(names)}).encode())
     )
 
 
-def test_what_pieces_stand_for_put_together_is_the_text(vocabulary: Vocabulary) -> None:
+def test_surface_bytes_of_tokens_join_to_the_text(vocabulary: Vocabulary) -> None:
     for line in SENTENCES:
         ids = vocabulary.encode(line)
         assert b"".join(vocabulary.surface_bytes[i] for i in ids).decode().strip() == line
     assert vocabulary.surface_bytes[: EOS + 1] == [b""] * 4
-    everything = list(range(len(vocabulary)))
-    assert vocabulary.ids(vocabulary.tokens(everything)) == everything
-    assert [vocabulary.id_of(piece) for piece in vocabulary.tokens(everything[EOS + 1 :])] == everything[EOS + 1 :]
+    all_ids = list(range(len(vocabulary)))
+    assert vocabulary.ids(vocabulary.tokens(all_ids)) == all_ids
+    assert [vocabulary.id_of(token) for token in vocabulary.tokens(all_ids[EOS + 1 :])] == all_ids[EOS + 1 :]
 
 
 @pytest.mark.parametrize("word", ["bread", "at home", "집", "東京"])
-def test_no_way_to_spell_a_forbidden_word_is_left(vocabulary: Vocabulary, word: str) -> None:
-    """Every piece that would complete it is banned, and no other."""
-    (found,) = ConstraintEncoder(vocabulary).encode_forbidden((word,))
+def test_every_tokenisation_of_a_forbidden_word_is_banned(vocabulary: Vocabulary, word: str) -> None:
+    """The banned tokens are exactly those that would complete the word."""
+    (phrase,) = ConstraintEncoder(vocabulary).encode_forbidden((word,))
     starts = [
         "",
         " ",
@@ -76,26 +76,28 @@ def test_no_way_to_spell_a_forbidden_word_is_left(vocabulary: Vocabulary, word: 
     for start in starts:
         text = start.encode()
         banned = {
-            piece
-            for before, piece, begins in found.completions
-            if text.endswith(before) and (not begins or is_word_boundary(text[: len(text) - len(before)]))
+            token
+            for before, token, at_word_start in phrase.completions
+            if text.endswith(before) and (not at_word_start or is_word_boundary(text[: len(text) - len(before)]))
         }
-        for piece, surface in enumerate(vocabulary.surface_bytes):
-            whole = text + surface
+        for token, surface in enumerate(vocabulary.surface_bytes):
+            extended = text + surface
             forms = {word, word[0].upper() + word[1:]}
             ends = [
                 match.end()
                 for form in forms
-                for match in re.finditer(rf"(?<![^\W_]){re.escape(form)}(?![^\W_])", whole.decode("utf-8", "replace"))
+                for match in re.finditer(
+                    rf"(?<![^\W_]){re.escape(form)}(?![^\W_])", extended.decode("utf-8", "replace")
+                )
             ]
-            new = [end for end in ends if len(whole.decode("utf-8", "replace")[:end].encode()) > len(text)]
-            assert (piece in banned) == bool(new), (start, surface)
+            new = [end for end in ends if len(extended.decode("utf-8", "replace")[:end].encode()) > len(text)]
+            assert (token in banned) == bool(new), (start, surface)
 
 
-def test_a_term_is_a_whole_word_as_it_is_spelt(vocabulary: Vocabulary) -> None:
+def test_a_term_is_a_whole_word_with_the_same_spelling(vocabulary: Vocabulary) -> None:
     (term,) = ConstraintEncoder(vocabulary).encode_terms(("bread",))
     assert term.may_follow is not None
-    for text, wanted in {
+    for text, expected in {
         "the bread was eaten": True,
         "bread": True,
         "Bread was": True,
@@ -104,10 +106,10 @@ def test_a_term_is_a_whole_word_as_it_is_spelt(vocabulary: Vocabulary) -> None:
         "the Bread": False,
         "bre": False,
     }.items():
-        assert is_complete(vocabulary.encode(text), (term,)) == wanted, text
+        assert is_complete(vocabulary.encode(text), (term,)) == expected, text
 
 
-def test_a_particle_may_follow_a_korean_term_and_anything_a_term_without_spaces(vocabulary: Vocabulary) -> None:
+def test_a_particle_may_follow_a_korean_term_and_any_text_a_term_without_spaces(vocabulary: Vocabulary) -> None:
     home, tokyo = ConstraintEncoder(vocabulary).encode_terms(("집", "東京"))
     assert home.may_follow is None
     assert tokyo.may_follow is None
@@ -118,27 +120,27 @@ def test_a_particle_may_follow_a_korean_term_and_anything_a_term_without_spaces(
     assert is_complete(joined, (tokyo,))
 
 
-def test_searches_keep_their_promises_whatever_the_model_would_say(vocabulary: Vocabulary) -> None:
-    wording, V = ConstraintEncoder(vocabulary), len(vocabulary)
+def test_translations_satisfy_their_constraints_under_any_model(vocabulary: Vocabulary) -> None:
+    encoder, V = ConstraintEncoder(vocabulary), len(vocabulary)
     table, n = random_table(6, V, 10, end=5.0), itertools.count()
-    wish = Constraints("he was", ("bread", "at home"), ("eating", "집"))
-    assert wording.check(wish) == []
-    terms, words = wording.encode_terms(wish.terms), wording.encode_forbidden(wish.forbid)
+    constraints = Constraints("he was", ("bread", "at home"), ("eating", "집"))
+    assert encoder.check(constraints) == []
+    terms, phrases = encoder.encode_terms(constraints.terms), encoder.encode_forbidden(constraints.forbid)
     for settings in (SearchSettings(beam=1), SearchSettings(beam=6), SearchSettings(beam=3, sample=True)):
-        tasks = [Task(next(n), 40, wording.encode_prefix(wish.prefix), terms, words) for _ in range(6)]
-        for some in decode(table, source(6), tasks, settings):
-            if settings.sample and not some[0].complete:
-                continue  # drawing does not steer towards a term
-            text = vocabulary.decode(some[0].ids)
+        tasks = [Task(next(n), 40, encoder.encode_prefix(constraints.prefix), terms, phrases) for _ in range(6)]
+        for hypotheses in decode(table, source(6), tasks, settings):
+            if settings.sample and not hypotheses[0].complete:
+                continue  # sampling does not steer towards a term
+            text = vocabulary.decode(hypotheses[0].ids)
             assert text.startswith("he was")
             assert re.search(r"\bbread\b", text)
             assert re.search(r"\bat home\b", text)
             assert not re.search(r"\b(eating|집)\b", text)
 
 
-def test_what_is_wrong_with_a_wish_is_told_with_all_causes(vocabulary: Vocabulary) -> None:
-    wording = ConstraintEncoder(vocabulary)
-    causes = wording.check(Constraints(" ", ("", "a bread"), ("bread", "", "a")))
+def test_all_invalid_constraints_are_reported_at_once(vocabulary: Vocabulary) -> None:
+    encoder = ConstraintEncoder(vocabulary)
+    causes = encoder.check(Constraints(" ", ("", "a bread"), ("bread", "", "a")))
     assert [cause.split(": ")[0] for cause in causes] == [
         "prefix ' '",
         "term ''",
@@ -146,8 +148,8 @@ def test_what_is_wrong_with_a_wish_is_told_with_all_causes(vocabulary: Vocabular
         "forbid 'bread'",
         "forbid 'a'",
     ]
-    unknown = wording.check(Constraints("≈", ("ж",), ("ж",)))
+    unknown = encoder.check(Constraints("≈", ("ж",), ("ж",)))
     assert [cause.split(": ")[0] for cause in unknown] == (
         ["forbid 'ж'"] if vocabulary.id_of("<0x41>") != 1 else ["prefix '≈'", "term 'ж'", "forbid 'ж'"]
     )
-    assert np.array_equal(wording.encode_terms(("bread",))[0].forms, wording.encode_terms(("bread",))[0].forms)
+    assert np.array_equal(encoder.encode_terms(("bread",))[0].forms, encoder.encode_terms(("bread",))[0].forms)

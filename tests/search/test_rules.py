@@ -19,8 +19,8 @@ from regard.search import Bans, BeamView, Hypothesis, LengthPenalty, Rule, Searc
 V = 8
 
 
-def likely(*tokens: int, end: float = -3.0) -> Table:
-    """A model that prefers to write these tokens, each after the one before, then to end."""
+def preferring(*tokens: int, end: float = -3.0) -> Table:
+    """Make a table that prefers these tokens in this order, then end of sentence."""
     logits = torch.randn(len(tokens) + 1, V, V, generator=torch.Generator().manual_seed(0)) * 0.1
     logits[..., EOS] = end
     for position, token in enumerate(tokens):
@@ -29,7 +29,9 @@ def likely(*tokens: int, end: float = -3.0) -> Table:
     return Table(logits)
 
 
-def find(table: Table, width: int, max_steps: int, rules: tuple[Rule, ...] = (SuppressTokens(),)) -> list[Hypothesis]:
+def hypotheses_of(
+    table: Table, width: int, max_steps: int, rules: tuple[Rule, ...] = (SuppressTokens(),)
+) -> list[Hypothesis]:
     limits = torch.tensor([max_steps])
     if width == 1:
         return [greedy(table, source(1), limits, LengthPenalty(1.0), rules)[0]]
@@ -38,20 +40,20 @@ def find(table: Table, width: int, max_steps: int, rules: tuple[Rule, ...] = (Su
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 def test_the_likeliest_target_is_found(width: int) -> None:
-    assert find(likely(5, 6, 5, 7), width, 9)[0].ids == (5, 6, 5, 7)
+    assert hypotheses_of(preferring(5, 6, 5, 7), width, 9)[0].ids == (5, 6, 5, 7)
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("max_steps", [1, 2, 3, 4])
 def test_max_steps_count_the_end(width: int, max_steps: int) -> None:
-    hypotheses = find(likely(5, 6, 5, 7), width, max_steps)
+    hypotheses = hypotheses_of(preferring(5, 6, 5, 7), width, max_steps)
     assert hypotheses[0].ids == (5, 6, 5, 7)[: max_steps - 1]
     assert all(len(h.ids) < max_steps for h in hypotheses)
 
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_each_sentence_has_its_own_max_steps(width: int) -> None:
-    table, limits = likely(5, 6, 5, 7), torch.tensor([2, 9, 3])
+    table, limits = preferring(5, 6, 5, 7), torch.tensor([2, 9, 3])
     results = (
         [[h] for h in greedy(table, source(3), limits, LengthPenalty(1.0))]
         if width == 1
@@ -62,25 +64,25 @@ def test_each_sentence_has_its_own_max_steps(width: int) -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 def test_a_model_that_never_ends_is_ended(width: int) -> None:
-    table = likely(5, 6, 5, 7, 5, 6)
+    table = preferring(5, 6, 5, 7, 5, 6)
     table.logits[..., EOS] = -torch.inf
-    found = find(table, width, 4)
-    assert found[0].ids == (5, 6, 5)
-    assert all(len(h.ids) == 3 and not math.isnan(h.score) for h in found)
+    hypotheses = hypotheses_of(table, width, 4)
+    assert hypotheses[0].ids == (5, 6, 5)
+    assert all(len(h.ids) == 3 and not math.isnan(h.score) for h in hypotheses)
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_something_always_comes_back_even_from_a_model_that_gives_nan(width: int) -> None:
+def test_a_model_that_gives_nan_still_yields_a_hypothesis(width: int) -> None:
     table = Table(torch.full((3, V, V), torch.nan))
-    found = find(table, width, 4)
-    assert len(found) >= 1
-    assert len(found[0].ids) < 4
+    hypotheses = hypotheses_of(table, width, 4)
+    assert len(hypotheses) >= 1
+    assert len(hypotheses[0].ids) < 4
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 @pytest.mark.parametrize("by_scores", [True, False])
-def test_something_always_comes_back_even_if_everything_is_banned(width: int, by_scores: bool) -> None:
-    class Everything(Rule):
+def test_banning_every_token_still_yields_a_hypothesis(width: int, by_scores: bool) -> None:
+    class BanAll(Rule):
         needs_all_logits = by_scores
 
         def bans(self, beams: BeamView) -> Bans | None:
@@ -92,9 +94,9 @@ def test_something_always_comes_back_even_if_everything_is_banned(width: int, by
         def adjust(self, scores: Any, beams: BeamView) -> Any:
             return np.full_like(scores, -np.inf) if beams.lengths[0] >= 2 else scores
 
-    found = find(likely(5, 6, 5, 7), width, 9, (SuppressTokens(), Everything()))
-    assert (5, 6) in {h.ids for h in found}
-    assert not {PAD, UNK, BOS, EOS} & set(found[0].ids)
+    hypotheses = hypotheses_of(preferring(5, 6, 5, 7), width, 9, (SuppressTokens(), BanAll()))
+    assert (5, 6) in {h.ids for h in hypotheses}
+    assert not {PAD, UNK, BOS, EOS} & set(hypotheses[0].ids)
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
@@ -108,86 +110,86 @@ def test_a_rule_changes_the_selection_and_not_the_log_probability(width: int) ->
             scores[:, self.token] += 10.0 if beams.lengths[0] == 0 else 0.0
             return scores
 
-    table = likely(5, 6, 5, 7)
-    best = find(table, width, 9, (SuppressTokens(), Prefer(4)))[0]
+    table = preferring(5, 6, 5, 7)
+    best = hypotheses_of(table, width, 9, (SuppressTokens(), Prefer(4)))[0]
     assert best.ids == (4, 6, 5, 7)
-    told = table.logits.log_softmax(-1)
+    log_probs = table.logits.log_softmax(-1)
     path = zip(range(5), (BOS, *best.ids), (*best.ids, EOS), strict=True)
-    wanted = sum(float(told[place, before, piece]) for place, before, piece in path)
-    assert best.log_prob == pytest.approx(wanted, abs=1e-4)
-    assert best.score == pytest.approx(wanted / ((5 + 5) / 6), abs=1e-4)
+    expected = sum(float(log_probs[position, before, token]) for position, before, token in path)
+    assert best.log_prob == pytest.approx(expected, abs=1e-4)
+    assert best.score == pytest.approx(expected / ((5 + 5) / 6), abs=1e-4)
 
 
-def test_rules_see_the_tokens_so_far() -> None:
-    seen: list[list[list[int]]] = []
+def test_rules_see_the_prefixes() -> None:
+    histories: list[list[list[int]]] = []
 
     class Spy(Rule):
         def bans(self, beams: BeamView) -> None:
-            seen.append(beams.history[:, : beams.lengths[0]].tolist())
+            histories.append(beams.history[:, : beams.lengths[0]].tolist())
 
-    find(likely(5, 6), 1, 9, (SuppressTokens(), Spy()))
-    assert seen == [[[]], [[5]], [[5, 6]]]
-    seen.clear()
-    found = find(likely(5, 6), 3, 9, (SuppressTokens(), Spy()))
-    assert seen[0] == [[]]
-    assert list(found[0].ids) in seen[2]
+    hypotheses_of(preferring(5, 6), 1, 9, (SuppressTokens(), Spy()))
+    assert histories == [[[]], [[5]], [[5, 6]]]
+    histories.clear()
+    hypotheses = hypotheses_of(preferring(5, 6), 3, 9, (SuppressTokens(), Spy()))
+    assert histories[0] == [[]]
+    assert list(hypotheses[0].ids) in histories[2]
 
 
-def test_a_beam_finds_what_greedy_misses() -> None:
-    """The likeliest first token leads nowhere: 0.5 · 0.2 against 0.4 · 0.9."""
+def test_beam_search_finds_a_target_that_greedy_search_misses() -> None:
+    """The likeliest first token has unlikely continuations: 0.5 · 0.2 against 0.4 · 0.9."""
     probabilities = torch.full((3, V, V), 1e-6)
     probabilities[0, :, 5], probabilities[0, :, 6] = 0.5, 0.4
     probabilities[1, 5, 4:] = 0.2
     probabilities[1, 6, 7] = 0.9
     probabilities[2, :, EOS] = 1.0
     table = Table(probabilities.log())
-    assert find(table, 1, 5)[0].ids[0] == 5
-    assert find(table, 4, 5)[0].ids == (6, 7)
+    assert hypotheses_of(table, 1, 5)[0].ids[0] == 5
+    assert hypotheses_of(table, 4, 5)[0].ids == (6, 7)
 
 
 @pytest.mark.parametrize("width", [2, 4, 9, 30])
-def test_a_beam_gives_back_at_most_its_width_best_first_each_once(width: int) -> None:
+def test_a_beam_returns_at_most_its_width_of_distinct_hypotheses_best_first(width: int) -> None:
     generator = torch.Generator().manual_seed(5)
     table = Table(torch.randn(6, V, V, generator=generator))
-    found = beam(table, source(2), torch.tensor([6, 3]), width, LengthPenalty(0.6))
-    for some, longest in zip(found, (6, 3), strict=True):
-        assert 1 <= len(some) <= width
-        assert [h.score for h in some] == sorted((h.score for h in some), reverse=True)
-        assert len({h.ids for h in some}) == len(some)
-        assert all(len(h.ids) < longest for h in some)
+    results = beam(table, source(2), torch.tensor([6, 3]), width, LengthPenalty(0.6))
+    for hypotheses, max_steps in zip(results, (6, 3), strict=True):
+        assert 1 <= len(hypotheses) <= width
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+        assert len({h.ids for h in hypotheses}) == len(hypotheses)
+        assert all(len(h.ids) < max_steps for h in hypotheses)
 
 
 def test_searching_leaves_no_graph_and_no_gradient() -> None:
     logits = torch.randn(6, V, V, requires_grad=True)
-    find(Table(logits), 3, 5)
+    hypotheses_of(Table(logits), 3, 5)
     assert torch.is_grad_enabled()
     assert logits.grad is None
 
 
-# --- the small objects
+# --- top-k, length penalty, step limits
 
 
-def test_suppressed_tokens_are_left_out_of_the_top_k_and_not_out_of_the_sum() -> None:
+def test_suppressed_tokens_are_excluded_from_the_top_k_and_not_from_the_normalisation() -> None:
     logits = torch.randn(3, V)
-    wanted = logits.log_softmax(-1)
+    log_probs = logits.log_softmax(-1)
     top, tokens, end = top_tokens(logits, 3, [1, 5])
-    assert torch.equal(end, wanted[:, EOS])
-    assert torch.equal(top, wanted.gather(1, tokens))
-    left = wanted.index_fill(1, torch.tensor([1, 5]), -torch.inf)
-    assert torch.equal(tokens, left.sort(descending=True, stable=True)[1][:, :3])
+    assert torch.equal(end, log_probs[:, EOS])
+    assert torch.equal(top, log_probs.gather(1, tokens))
+    allowed = log_probs.index_fill(1, torch.tensor([1, 5]), -torch.inf)
+    assert torch.equal(tokens, allowed.sort(descending=True, stable=True)[1][:, :3])
 
 
 @pytest.mark.parametrize("k", [1, 2, 4, V, V + 3])
-def test_of_equal_tokens_the_lower_id_comes_first_in_any_batch(k: int) -> None:
+def test_of_equal_logits_the_lower_token_comes_first_in_any_batch(k: int) -> None:
     logits = torch.randint(0, 3, (50, V), generator=torch.Generator().manual_seed(1)).float()
     _, tokens, _ = top_tokens(logits, k, [2])
-    left = logits.index_fill(1, torch.tensor([2]), -torch.inf)
-    assert torch.equal(tokens, left.sort(descending=True, stable=True)[1][:, :k])
+    allowed = logits.index_fill(1, torch.tensor([2]), -torch.inf)
+    assert torch.equal(tokens, allowed.sort(descending=True, stable=True)[1][:, :k])
     for row in range(50):
         assert torch.equal(top_tokens(logits[row : row + 1], k, [2])[1][0], tokens[row])
 
 
-def test_by_default_tokens_that_stand_for_no_text_are_suppressed() -> None:
+def test_by_default_tokens_without_text_are_suppressed() -> None:
     assert set(SuppressTokens().suppressed) == {PAD, UNK, BOS}
 
 

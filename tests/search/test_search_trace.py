@@ -1,4 +1,4 @@
-"""A recorded search: what it finds is what a search finds, and what is said of each piece is so."""
+"""Search trace: the search is unchanged, and each candidate has the right score and fate."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from regard.search.search_trace import trace_search
 @torch.no_grad()
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
-def test_recording_changes_nothing_and_tells_all(settings: ModelSettings, width: int) -> None:
+def test_a_traced_search_is_unchanged_and_its_trace_is_complete(settings: ModelSettings, width: int) -> None:
     model, data = make(settings), sentences(6)
     source, task = model.encode(data), Task(0, entries(data)[0] + 4)
     search = SearchSettings(beam=width)
-    (plain,) = decode(model, source, [task], search)
-    found, moments = trace_search(model, source, task, search)
-    assert found == plain
-    for before, after in pairwise(moments):
+    (expected,) = decode(model, source, [task], search)
+    hypotheses, steps = trace_search(model, source, task, search)
+    assert hypotheses == expected
+    for before, after in pairwise(steps):
         kept = {(*before.prefixes[c.beam], c.token) for c in before.candidates if c.fate == "kept"}
-        assert kept == set(after.prefixes), "what was kept is what is open next"
+        assert kept == set(after.prefixes), "the candidates kept are the prefixes of the next step"
         assert len(after.prefixes) <= width
-    for best in found:
-        path = (*best.ids, EOS)
+    for hypothesis in hypotheses:
+        path = (*hypothesis.ids, EOS)
         total = 0.0
-        for t, piece in enumerate(path):
-            moment = moments[t]
-            taken = next(c for c in moment.candidates if (*moment.prefixes[c.beam], c.token) == path[: t + 1])
-            total += taken.log_prob
-            assert taken.total_log_prob == pytest.approx(total, abs=1e-4)
-            assert taken.fate == ("ended" if piece == EOS else "kept")
-        assert total == pytest.approx(best.log_prob, abs=1e-4)
-    assert all(list(m.candidates) == sorted(m.candidates, key=lambda c: -c.total_log_prob) for m in moments)
+        for t, token in enumerate(path):
+            step = steps[t]
+            candidate = next(c for c in step.candidates if (*step.prefixes[c.beam], c.token) == path[: t + 1])
+            total += candidate.log_prob
+            assert candidate.total_log_prob == pytest.approx(total, abs=1e-4)
+            assert candidate.fate == ("ended" if token == EOS else "kept")
+        assert total == pytest.approx(hypothesis.log_prob, abs=1e-4)
+    assert all(list(step.candidates) == sorted(step.candidates, key=lambda c: -c.total_log_prob) for step in steps)

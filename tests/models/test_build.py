@@ -14,19 +14,21 @@ TRANSFORMER = {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedf
 RECURRENT = {"kind": "recurrent", "size": 8, "embedding": 12}
 
 
-def _settings(encoder: dict[str, object], decoder: dict[str, object], **others: object) -> ModelSettings:
-    return ModelSettings.parse({"encoder": encoder, "decoder": decoder, **others}, "test")
+def _settings(encoder: dict[str, object], decoder: dict[str, object], **values: object) -> ModelSettings:
+    return ModelSettings.parse({"encoder": encoder, "decoder": decoder, **values}, "test")
 
 
-def test_embeddings_are_shared_as_far_as_they_can_be() -> None:
-    same = build(_settings(TRANSFORMER, TRANSFORMER), 20, 20, joint=True)
-    assert same.encoder.embedding.weight is same.decoder.embedding.weight is same.decoder.output.weight
-    other = build(_settings(TRANSFORMER, RECURRENT), 20, 20, joint=True)
-    assert other.encoder.embedding.weight is not other.decoder.embedding.weight
-    assert other.decoder.embedding.weight is other.decoder.output.weight
-    apart = build(_settings(TRANSFORMER, TRANSFORMER), 20, 30, joint=False)
-    assert apart.decoder.output.weight.shape == (30, 8)
-    assert apart.encoder.embedding.weight.shape == (20, 8)
+def test_embeddings_are_shared_as_far_as_sizes_and_vocabularies_allow() -> None:
+    same_sizes = build(_settings(TRANSFORMER, TRANSFORMER), 20, 20, joint=True)
+    assert (
+        same_sizes.encoder.embedding.weight is same_sizes.decoder.embedding.weight is same_sizes.decoder.output.weight
+    )
+    different_sizes = build(_settings(TRANSFORMER, RECURRENT), 20, 20, joint=True)
+    assert different_sizes.encoder.embedding.weight is not different_sizes.decoder.embedding.weight
+    assert different_sizes.decoder.embedding.weight is different_sizes.decoder.output.weight
+    two_vocabularies = build(_settings(TRANSFORMER, TRANSFORMER), 20, 30, joint=False)
+    assert two_vocabularies.decoder.output.weight.shape == (30, 8)
+    assert two_vocabularies.encoder.embedding.weight.shape == (20, 8)
 
 
 def test_shared_weights_count_once() -> None:
@@ -45,22 +47,22 @@ def test_all_contradictions_are_named_at_once() -> None:
     assert "got 8 in the encoder and 12 in the decoder" in caught.value.causes[2]
 
 
-def test_a_image_has_no_embeddings_to_share() -> None:
-    seeing = {"kind": "resnet", "width": 4, "depths": [1], "size": 8}
+def test_an_image_encoder_has_no_embeddings_to_share() -> None:
+    encoder = {"kind": "resnet", "width": 4, "depths": [1], "size": 8}
     for joint in (True, False):
-        model = build(_settings(seeing, TRANSFORMER), 0, 20, joint)
+        model = build(_settings(encoder, TRANSFORMER), 0, 20, joint)
         assert model.decoder.embedding.weight is model.decoder.output.weight
     with pytest.raises(ConfigurationError) as caught:
-        build(_settings(seeing, TRANSFORMER, share="all"), 20, 20, joint=True)
+        build(_settings(encoder, TRANSFORMER, share="all"), 20, 20, joint=True)
     assert caught.value.causes == ("model.share = 'all': resnet reads images, not tokens; set model.share = 'target'",)
 
 
-def test_heads_divide_the_size_where_cells_read_each_other() -> None:
-    seeing = {"kind": "resnet", "width": 4, "depths": [1], "size": 8, "heads": 3}
-    assert build(_settings(seeing, TRANSFORMER), 0, 20, joint=False)
-    for wrong in ({**seeing, "layers": 1}, {"kind": "vit", "size": 8, "heads": 3}):
+def test_heads_must_divide_the_size_if_cells_attend_to_each_other() -> None:
+    encoder = {"kind": "resnet", "width": 4, "depths": [1], "size": 8, "heads": 3}
+    assert build(_settings(encoder, TRANSFORMER), 0, 20, joint=False)
+    for invalid in ({**encoder, "layers": 1}, {"kind": "vit", "size": 8, "heads": 3}):
         with pytest.raises(ConfigurationError, match="size 8 cannot be split into 3 heads"):
-            build(_settings(wrong, TRANSFORMER), 0, 20, joint=False)
+            build(_settings(invalid, TRANSFORMER), 0, 20, joint=False)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_heads_divide_the_size_where_cells_read_each_other() -> None:
         ({"depths": [3], "stem": "small"}, 1),
     ],
 )
-def test_first_layers_and_stages_decide_how_much_a_cell_covers(encoder: dict[str, object], stride: int) -> None:
+def test_stem_and_stages_determine_the_stride(encoder: dict[str, object], stride: int) -> None:
     settings = _settings({"kind": "resnet", "width": 4, "size": 8, **encoder}, TRANSFORMER)
     assert settings.encoder.stride == stride
     grid = build(settings, 0, 20, False).encoder(Batch(torch.rand(1, 3, 2 * stride + 1, stride))).grid
@@ -88,20 +90,21 @@ def test_first_layers_and_stages_decide_how_much_a_cell_covers(encoder: dict[str
         {"kind": "vit", "patch_size": 8},
     ],
 )
-def test_cells_look_where_the_encoder_says(encoder: dict[str, object]) -> None:
-    """The mean place of the pixels that a cell depends on, by their gradients."""
-    still = {"norm": "batch", "width": 16} if encoder["kind"] == "resnet" else {}  # others' statistics reach everywhere
-    settings = _settings({"size": 8, "heads": 2, **encoder, **still}, TRANSFORMER)
+def test_cell_centres_are_those_of_the_receptive_fields(encoder: dict[str, object]) -> None:
+    """The centre of a receptive field is the mean position of its pixels, weighted by their gradients."""
+    # statistics of group norm would cover the whole image
+    norm = {"norm": "batch", "width": 16} if encoder["kind"] == "resnet" else {}
+    settings = _settings({"size": 8, "heads": 2, **encoder, **norm}, TRANSFORMER)
     model = build(settings, 0, 20, False).encoder.eval()
     for weight in model.parameters():
-        weight.data.fill_(0.01)  # every pixel of a window counts alike
+        weight.data.fill_(0.01)  # every pixel of the receptive field has the same weight
     stride = settings.encoder.stride
     images = torch.rand(8, 3, 10 * stride, 10 * stride, requires_grad=True)
     outputs = model.patch_embedding(images) if encoder["kind"] == "vit" else model.backbone(images, None)[0]
-    slopes = torch.autograd.grad(outputs[..., 5, 5].square().sum(), images)[0].square().sum((0, 1))
-    places = torch.arange(10 * stride) + 0.5
-    found = [float((slopes.sum(side) * places).sum() / slopes.sum()) for side in (0, 1)]
-    assert found == pytest.approx([(5 + model.cell_centre) * stride] * 2, abs=0.03 * stride)
+    gradients = torch.autograd.grad(outputs[..., 5, 5].square().sum(), images)[0].square().sum((0, 1))
+    positions = torch.arange(10 * stride) + 0.5
+    centres = [float((gradients.sum(side) * positions).sum() / gradients.sum()) for side in (0, 1)]
+    assert centres == pytest.approx([(5 + model.cell_centre) * stride] * 2, abs=0.03 * stride)
 
 
 def test_a_stage_without_blocks_is_refused() -> None:

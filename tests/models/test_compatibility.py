@@ -1,4 +1,4 @@
-"""Where else a model could run is said of its settings, with every reason why not."""
+"""Compatibility of settings with other toolkits: every obstacle to an export is listed."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from regard.models import ModelSettings, ctranslate2_obstacles, huggingface_obst
 from regard.training import preset, presets
 
 
-def settings(**both: Any) -> ModelSettings:
-    side = {"kind": "transformer", "norm": "post", **both}
+def settings(**values: Any) -> ModelSettings:
+    side = {"kind": "transformer", "norm": "post", **values}
     return ModelSettings.parse({"encoder": side, "decoder": side}, "test")
 
 
-def test_what_the_presets_can_become() -> None:
-    known = {name: ModelSettings.parse(preset(name)["model"], name) for name in presets()}
-    ctranslate2 = {name for name, one in known.items() if not ctranslate2_obstacles(one)}
-    assert ctranslate2 == {name for name in known if name.startswith("transformer-")} | {"marian"}
-    assert [name for name, one in known.items() if not huggingface_obstacles(one, joint=True)] == ["marian"]
+def test_transformer_presets_can_be_exported() -> None:
+    models = {name: ModelSettings.parse(preset(name)["model"], name) for name in presets()}
+    ctranslate2 = {name for name, model in models.items() if not ctranslate2_obstacles(model)}
+    assert ctranslate2 == {name for name in models if name.startswith("transformer-")} | {"marian"}
+    assert [name for name, model in models.items() if not huggingface_obstacles(model, joint=True)] == ["marian"]
 
 
 @pytest.mark.parametrize(
-    ("both", "ctranslate2", "huggingface"),
+    ("values", "ctranslate2", "huggingface"),
     [
         ({}, [], []),
         ({"positions": "learned"}, [], ["positions is 'learned'"]),
@@ -36,26 +36,28 @@ def test_what_the_presets_can_become() -> None:
         ({"window": 3, "score": "dot", "norm": "pre"}, ["score is", "window is"], ["score is", "window is", "norm is"]),
     ],
 )
-def test_every_reason_is_given_for_each_side(
-    both: dict[str, Any], ctranslate2: list[str], huggingface: list[str]
+def test_every_obstacle_is_listed_for_each_side(
+    values: dict[str, Any], ctranslate2: list[str], huggingface: list[str]
 ) -> None:
-    for wanted, said in (
-        (ctranslate2, ctranslate2_obstacles(settings(**both))),
-        (huggingface, huggingface_obstacles(settings(**both), joint=True)),
+    for expected, obstacles in (
+        (ctranslate2, ctranslate2_obstacles(settings(**values))),
+        (huggingface, huggingface_obstacles(settings(**values), joint=True)),
     ):
-        assert len(said) == 2 * len(wanted)
-        for part in wanted:
-            assert [any(f"model.{side}.{part}" in one for one in said) for side in ("encoder", "decoder")] == [
+        assert len(obstacles) == 2 * len(expected)
+        for obstacle in expected:
+            assert [
+                any(f"model.{side}.{obstacle}" in cause for cause in obstacles) for side in ("encoder", "decoder")
+            ] == [
                 True,
                 True,
             ]
 
 
-def test_what_a_marian_model_has_once() -> None:
+def test_settings_that_a_marian_model_has_once_must_be_equal_on_both_sides() -> None:
     side = {"kind": "transformer", "norm": "post"}
     parts = {"encoder": side, "decoder": {**side, "size": 64, "activation": "gelu", "scale_embedding": False}}
-    said = huggingface_obstacles(ModelSettings.parse({**parts, "share": "none"}, "test"), joint=False)
-    assert [cause.split(" ")[0] for cause in said] == [
+    obstacles = huggingface_obstacles(ModelSettings.parse({**parts, "share": "none"}, "test"), joint=False)
+    assert [cause.split(" ")[0] for cause in obstacles] == [
         "model.*.size",
         "model.*.activation",
         "model.*.scale_embedding",

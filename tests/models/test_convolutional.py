@@ -1,4 +1,4 @@
-"""The convolutional model is what Gehring et al. 2017 say: PyTorch's convolutions and weight norm, and loops, agree."""
+"""Convolutional model of Gehring et al. 2017 against PyTorch's convolutions and weight norm, and against loops."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ from regard.search import SearchSettings, search
 
 SIZES: dict[str, Any] = {"size": 6, "embedding": 5, "dropout": 0.0, "max_positions": 12}
 CLOSE: dict[str, Any] = {"rtol": 0, "atol": 1e-4}
-HALF = math.sqrt(0.5)
+SQRT_HALF = math.sqrt(0.5)
 
 
-def settings(encoder: Any = None, **chosen: Any) -> ModelSettings:
-    encoder = encoder or ConvolutionalEncoderSettings(**SIZES, **chosen)
-    return ModelSettings(encoder=encoder, decoder=ConvolutionalDecoderSettings(**SIZES, **chosen), share="none")
+def settings(encoder: Any = None, **values: Any) -> ModelSettings:
+    encoder = encoder or ConvolutionalEncoderSettings(**SIZES, **values)
+    return ModelSettings(encoder=encoder, decoder=ConvolutionalDecoderSettings(**SIZES, **values), share="none")
 
 
 def convolved(layer: GatedConvolution, x: Tensor, before: int, after: int) -> Tensor:
-    """PyTorch's own convolution over one sentence (S, D), and its gate."""
+    """Apply PyTorch's own convolution over one sentence (S, D), and the gate."""
     D = x.shape[1]
     kernel = layer.linear.weight.view(2 * D, layer.kernel_size, D).transpose(1, 2)
     padded = F.pad(x.t(), (before, after))[None]
     return F.glu(F.conv1d(padded, kernel, layer.linear.bias), 1)[0].t()
 
 
-def test_weights_are_a_length_and_a_direction_as_in_torch() -> None:
-    ours, theirs = WeightNormLinear(5, 7), nn.utils.parametrizations.weight_norm(nn.Linear(5, 7))
+def test_weight_norm_equals_that_of_torch() -> None:
+    actual, expected = WeightNormLinear(5, 7), nn.utils.parametrizations.weight_norm(nn.Linear(5, 7))
     with torch.no_grad():
-        theirs.parametrizations.weight.original0.copy_(ours.length[:, None] * 1.5)
-        theirs.parametrizations.weight.original1.copy_(ours.direction)
-        theirs.bias.copy_(ours.bias.normal_())
-        ours.length.mul_(1.5)
+        expected.parametrizations.weight.original0.copy_(actual.length[:, None] * 1.5)
+        expected.parametrizations.weight.original1.copy_(actual.direction)
+        expected.bias.copy_(actual.bias.normal_())
+        actual.length.mul_(1.5)
     x = torch.randn(2, 3, 5)
-    torch.testing.assert_close(ours(x), theirs(x), rtol=0, atol=1e-5)
-    ours.length.data.abs_()
-    torch.testing.assert_close(ours.weight.norm(dim=1), ours.length, rtol=0, atol=1e-5)
+    torch.testing.assert_close(actual(x), expected(x), rtol=0, atol=1e-5)
+    actual.length.data.abs_()
+    torch.testing.assert_close(actual.weight.norm(dim=1), actual.length, rtol=0, atol=1e-5)
 
 
-def test_what_goes_through_a_layer_keeps_its_size() -> None:
+def test_layers_preserve_the_standard_deviation() -> None:
     torch.manual_seed(3)
     x = torch.randn(4, 50, 256)
     y = GatedConvolution(256, 3, 0.0)(F.pad(x, (0, 0, 1, 1)))
-    assert ((y + x) * HALF).std().item() == pytest.approx(1, abs=0.15)
+    assert ((y + x) * SQRT_HALF).std().item() == pytest.approx(1, abs=0.15)
     assert WeightNormLinear(256, 300)(x).std().item() == pytest.approx(1, abs=0.1)
 
 
@@ -72,9 +72,9 @@ def test_the_encoder_equals_torch_convolutions_over_each_sentence_alone(layers: 
         embedded = encoder.embedding.weight[batch.data[row, :S]] + encoder.input_embedding.position_embedding.weight[:S]
         x = embedded @ encoder.widen.weight.T + encoder.widen.bias
         for layer in encoder.layers:
-            x = (convolved(layer, x, (width - 1) // 2, width // 2) + x) * HALF
-        wanted = x @ encoder.narrow.weight.T + encoder.narrow.bias
-        torch.testing.assert_close(encoded.outputs[row, :S], wanted, **CLOSE)
+            x = (convolved(layer, x, (width - 1) // 2, width // 2) + x) * SQRT_HALF
+        expected = x @ encoder.narrow.weight.T + encoder.narrow.bias
+        torch.testing.assert_close(encoded.outputs[row, :S], expected, **CLOSE)
         torch.testing.assert_close(encoded.embedded[row, :S], embedded, **CLOSE)
         assert not encoded.outputs[row, S:].any()
 
@@ -86,25 +86,25 @@ def test_the_decoder_equals_torch_convolutions_and_a_loop_over_positions(encoder
     model, batch, target = make(settings(encoder, layers=layers, kernel_size=width)), sentences(6, 1, 3), targets(3, 7)
     decoder = model.decoder
     assert isinstance(decoder, ConvolutionalDecoder)
-    found = model(batch, target)
+    outputs = model(batch, target)
     for row, S in enumerate(entries(batch)):
         encoded = model.encoder(alone(batch, row))
         keys = encoded.outputs[0]
-        values = (keys + decoder.fit_source(encoded.embedded)[0]) * HALF
+        values = (keys + decoder.fit_source(encoded.embedded)[0]) * SQRT_HALF
         embedded = decoder.embedding.weight[target[row]] + decoder.input_embedding.position_embedding.weight[:7]
-        asking, x = decoder.fit_target(embedded[None])[0], decoder.widen(embedded[None])[0]
+        query_embedding, x = decoder.fit_target(embedded[None])[0], decoder.widen(embedded[None])[0]
         for layer in decoder.layers:
-            y, read = convolved(layer.convolution, x, width - 1, 0), []
+            y, contexts = convolved(layer.convolution, x, width - 1, 0), []
             for t in range(7):
-                query = (layer.query_in.weight @ y[t] + layer.query_in.bias + asking[t]) * HALF
+                query = (layer.query_in.weight @ y[t] + layer.query_in.bias + query_embedding[t]) * SQRT_HALF
                 context = (keys @ query).softmax(0) @ values * math.sqrt(S)
-                read.append(layer.context_out.weight @ context + layer.context_out.bias)
-            x = ((y + torch.stack(read)) * HALF + x) * HALF
-        torch.testing.assert_close(found[row], decoder.narrow(x[None])[0], **CLOSE)
+                contexts.append(layer.context_out.weight @ context + layer.context_out.bias)
+            x = ((y + torch.stack(contexts)) * SQRT_HALF + x) * SQRT_HALF
+        torch.testing.assert_close(outputs[row], decoder.narrow(x[None])[0], **CLOSE)
 
 
 @torch.no_grad()
-def test_a_window_is_all_that_a_step_needs() -> None:
+def test_the_state_is_one_window_of_inputs_per_layer() -> None:
     model, target = make(settings(layers=2, kernel_size=4)), targets(2, 6)
     source = model.encode(sentences(5, 3))
     _, state = model.step(target[:, :5], model.begin(source), source)
@@ -116,13 +116,13 @@ def test_a_window_is_all_that_a_step_needs() -> None:
 
 
 @torch.no_grad()
-def test_no_target_is_longer_than_there_are_positions_and_longer_sources_are_read() -> None:
+def test_max_positions_limits_targets_and_not_sources() -> None:
     model = make(settings(layers=1))
-    model.decoder.output.bias[3] = -60.0  # the end of sentence is never wanted
+    model.decoder.output.bias[3] = -60.0  # end of sentence is never selected
     source = model.encode(sentences(30, 4))
-    chosen = SearchSettings(beam=2, max_ratio=2.0, max_extra=50)
+    search_settings = SearchSettings(beam=2, max_ratio=2.0, max_extra=50)
     assert model.max_target == 12
-    assert [len(found[0].ids) + 1 for found in search(model, source, [30, 4], chosen)] == [12, 12]
+    assert [len(hypotheses[0].ids) + 1 for hypotheses in search(model, source, [30, 4], search_settings)] == [12, 12]
     rows = beam_rows(2, 2)
     features, _ = model.step(targets(4, 20), model.begin(source).select(rows), source)
     assert bool(features.isfinite().all())

@@ -1,6 +1,6 @@
-"""Weights published for torchvision's networks are read, mean the same here, and what cannot be read is said clearly.
+"""Pretrained weights of torchvision's networks: they load, give the same features, and invalid files are refused.
 
-torchvision itself is no dependency: its networks are written down here once more, plainly, from its published source
+torchvision itself is no dependency: its networks are written here in plain functions, from its published source
 (`torchvision/models/resnet.py`), with the names that its `state_dict` files have.
 """
 
@@ -27,40 +27,40 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...]]] = {
     "resnet50": ("bottleneck", (3, 4, 6, 3)),
 }
 COUNTS = {"resnet18": 11_689_512, "resnet50": 25_557_032}
-"""Of all parameters, from torchvision's table of models."""
+"""Numbers of parameters, from torchvision's table of models."""
 DECODER = {"kind": "no_attention", "size": 8, "embedding": 8}
 
 
 def layers(block: str, depths: tuple[int, ...]) -> list[tuple[str, int, int, int]]:
-    """Every convolution's name, and its inputs, outputs and size, as torchvision names and makes them."""
-    found, inputs = [("conv1", 3, 64, 7)], 64
+    """List every convolution of torchvision's network: its name, inputs, outputs and kernel size."""
+    convolutions, inputs = [("conv1", 3, 64, 7)], 64
     for i, depth in enumerate(depths):
         planes = 64 * 2**i
         outputs = planes * (4 if block == "bottleneck" else 1)
         for j in range(depth):
             name = f"layer{i + 1}.{j}"
             if block == "basic":
-                found += [(f"{name}.conv1", inputs, planes, 3), (f"{name}.conv2", planes, planes, 3)]
+                convolutions += [(f"{name}.conv1", inputs, planes, 3), (f"{name}.conv2", planes, planes, 3)]
             else:
-                found += [(f"{name}.conv1", inputs, planes, 1), (f"{name}.conv2", planes, planes, 3)]
-                found += [(f"{name}.conv3", planes, outputs, 1)]
+                convolutions += [(f"{name}.conv1", inputs, planes, 1), (f"{name}.conv2", planes, planes, 3)]
+                convolutions += [(f"{name}.conv3", planes, outputs, 1)]
             if j == 0 and (i > 0 or inputs != outputs):
-                found.append((f"{name}.downsample.0", inputs, outputs, 1))
+                convolutions.append((f"{name}.downsample.0", inputs, outputs, 1))
             inputs = outputs
-    return found
+    return convolutions
 
 
-def norm_of(convolution: str) -> str:
+def norm_name(convolution: str) -> str:
     return convolution.replace("downsample.0", "downsample.1").replace("conv", "bn")
 
 
-def published(block: str, depths: tuple[int, ...]) -> Weights:
-    """A file's content: random, with everything that such files hold."""
+def random_weights(block: str, depths: tuple[int, ...]) -> Weights:
+    """Draw random weights with every name that torchvision's files hold."""
     generator, weights, outputs = torch.Generator().manual_seed(7), Weights(), 0
     for name, inputs, outputs, size in layers(block, depths):
         scale = (inputs * size * size) ** -0.5
         weights[f"{name}.weight"] = torch.randn(outputs, inputs, size, size, generator=generator) * scale
-        norm = norm_of(name)
+        norm = norm_name(name)
         weights[f"{norm}.weight"] = 1 + 0.1 * torch.randn(outputs, generator=generator)
         weights[f"{norm}.bias"] = 0.1 * torch.randn(outputs, generator=generator)
         weights[f"{norm}.running_mean"] = 0.1 * torch.randn(outputs, generator=generator)
@@ -70,11 +70,11 @@ def published(block: str, depths: tuple[int, ...]) -> Weights:
     return {**weights, "fc.weight": torch.randn(1000, last), "fc.bias": torch.randn(1000)}
 
 
-def plain(x: Tensor, w: Weights, block: str, depths: tuple[int, ...]) -> Tensor:
-    """torchvision's ResNet up to its last map, in plain functions, in evaluation."""
+def plain_resnet(x: Tensor, w: Weights, block: str, depths: tuple[int, ...]) -> Tensor:
+    """Compute the last feature map of torchvision's ResNet in plain functions, in evaluation mode."""
 
     def step(x: Tensor, name: str, stride: int = 1) -> Tensor:
-        weight, norm = w[f"{name}.weight"], norm_of(name)
+        weight, norm = w[f"{name}.weight"], norm_name(name)
         x = F.conv2d(x, weight, None, stride, weight.shape[2] // 2)
         mean, var = w[f"{norm}.running_mean"][:, None, None], w[f"{norm}.running_var"][:, None, None]
         return (x - mean) / (var + 1e-5).sqrt() * w[f"{norm}.weight"][:, None, None] + w[f"{norm}.bias"][:, None, None]
@@ -93,94 +93,94 @@ def plain(x: Tensor, w: Weights, block: str, depths: tuple[int, ...]) -> Tensor:
     return x
 
 
-def settings(path: Path | None, block: str = "basic", depths: tuple[int, ...] = (1, 1), **others: Any) -> ModelSettings:
-    encoder = {"kind": "resnet", "block": block, "depths": list(depths), "width": 64, "stem": "classic", **others}
-    encoder |= {"norm": others.get("norm", "batch"), "size": 16, "weights": None if path is None else str(path)}
+def settings(path: Path | None, block: str = "basic", depths: tuple[int, ...] = (1, 1), **values: Any) -> ModelSettings:
+    encoder = {"kind": "resnet", "block": block, "depths": list(depths), "width": 64, "stem": "classic", **values}
+    encoder |= {"norm": values.get("norm", "batch"), "size": 16, "weights": None if path is None else str(path)}
     return ModelSettings.parse({"encoder": encoder, "decoder": DECODER}, "test")
 
 
-def begun(path: Path, **others: Any) -> Model:
-    chosen = settings(path, **others)
-    model = build(chosen, 0, 20, False).eval()
-    load_pretrained(model, chosen)
+def load_model(path: Path, **values: Any) -> Model:
+    model_settings = settings(path, **values)
+    model = build(model_settings, 0, 20, False).eval()
+    load_pretrained(model, model_settings)
     return model
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("kind", ["pth", "safetensors"])
-def test_published_networks_say_the_same_here(name: str, kind: str, tmp_path: Path) -> None:
+def test_pretrained_networks_give_the_same_features(name: str, kind: str, tmp_path: Path) -> None:
     (block, depths), path = NETWORKS[name], tmp_path / f"{name}.{kind}"
-    weights = published(block, depths)
+    weights = random_weights(block, depths)
     counted = [tensor for key, tensor in weights.items() if "running" not in key and "num_batches" not in key]
-    assert sum(tensor.numel() for tensor in counted) == COUNTS[name], "what is written down here is that network"
+    assert sum(tensor.numel() for tensor in counted) == COUNTS[name], "the names and shapes are those of that network"
     if kind == "pth":
         torch.save(weights, path)
     else:
         save_file(weights, path)
-    model = begun(path, block=block, depths=depths)
+    model = load_model(path, block=block, depths=depths)
     assert settings(path, block, depths).encoder.stride == 32
     pixels = torch.rand(2, 3, 70, 96)
     mean, deviation = torch.tensor(MEAN)[:, None, None], torch.tensor(DEVIATION)[:, None, None]
-    wanted = plain((pixels - mean) / deviation, weights, block, depths)
-    assert wanted.shape[2:] == (3, 3)
-    assert float(wanted.std()) > 0.1
-    trunk = model.encoder.backbone
-    assert isinstance(trunk, ResNetBackbone)
-    found, real = trunk((pixels - mean) / deviation, None)
-    assert real is None
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+    expected = plain_resnet((pixels - mean) / deviation, weights, block, depths)
+    assert expected.shape[2:] == (3, 3)
+    assert float(expected.std()) > 0.1
+    backbone = model.encoder.backbone
+    assert isinstance(backbone, ResNetBackbone)
+    features, keep = backbone((pixels - mean) / deviation, None)
+    assert keep is None
+    torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-4)
     assert model.encoder(Batch(pixels)).grid == (3, 3)
-    own = {key for key, _ in trunk.named_parameters()}
-    assert own == {key for key in weights if not key.startswith("fc.") and "num_batches" not in key}
+    names = {key for key, _ in backbone.named_parameters()}
+    assert names == {key for key in weights if not key.startswith("fc.") and "num_batches" not in key}
 
 
-def test_a_table_within_a_table_is_found(tmp_path: Path) -> None:
-    weights, path = published("basic", (1, 1)), tmp_path / "w.pth"
+def test_a_nested_state_dict_is_loaded(tmp_path: Path) -> None:
+    weights, path = random_weights("basic", (1, 1)), tmp_path / "w.pth"
     torch.save({"state_dict": weights, "epoch": 3}, path)
-    model = begun(path)
+    model = load_model(path)
     assert torch.equal(model.encoder.backbone.get_parameter("conv1.weight"), weights["conv1.weight"])
 
 
-def test_without_a_path_nothing_is_read() -> None:
-    chosen = settings(None)
-    model = build(chosen, 0, 20, False)
+def test_without_a_path_nothing_is_loaded() -> None:
+    model_settings = settings(None)
+    model = build(model_settings, 0, 20, False)
     before = model.encoder.backbone.get_parameter("conv1.weight").clone()
-    load_pretrained(model, chosen)
+    load_pretrained(model, model_settings)
     assert torch.equal(model.encoder.backbone.get_parameter("conv1.weight"), before)
 
 
-def causes(path: Path, **others: Any) -> str:
+def error_message(path: Path, **values: Any) -> str:
     with pytest.raises(TrainingError) as caught:
-        begun(path, **others)
+        load_model(path, **values)
     assert all(
         str(path) in cause or "model.encoder" in cause or cause.startswith("and ") for cause in caught.value.causes
     )
     return str(caught.value)
 
 
-def test_all_that_does_not_fit_is_said_at_once(tmp_path: Path) -> None:
-    weights, path = published("basic", (1, 1)), tmp_path / "w.pth"
+def test_all_mismatches_are_reported_at_once(tmp_path: Path) -> None:
+    weights, path = random_weights("basic", (1, 1)), tmp_path / "w.pth"
     weights["conv1.weight"] = weights["conv1.weight"][:32]
     weights["extra"] = torch.ones(1)
     weights["layer1.0.bn1.bias"][3] = float("nan")
     del weights["bn1.bias"]
     torch.save(weights, path)
-    said = causes(path)
-    assert "conv1.weight have another shape: expected (64, 3, 7, 7), got (32, 3, 7, 7)" in said
-    assert "weights extra belong to no part" in said
-    assert "no weights called bn1.bias" in said
-    assert "layer1.0.bn1.bias hold NaN or infinite values" in said
-    assert "depths, width, block and stem" in said
-    torch.save(published("basic", (2, 2)), path)
-    said = causes(path)
-    assert "and 12 more" in said
-    assert "norm" not in said.splitlines()[-1]
+    message = error_message(path)
+    assert "conv1.weight have another shape: expected (64, 3, 7, 7), got (32, 3, 7, 7)" in message
+    assert "weights extra belong to no part" in message
+    assert "no weights called bn1.bias" in message
+    assert "layer1.0.bn1.bias hold NaN or infinite values" in message
+    assert "depths, width, block and stem" in message
+    torch.save(random_weights("basic", (2, 2)), path)
+    message = error_message(path)
+    assert "and 12 more" in message
+    assert "norm" not in message.splitlines()[-1]
 
 
-def test_statistics_without_a_place_name_the_remedy(tmp_path: Path) -> None:
-    torch.save(published("basic", (1, 1)), tmp_path / "w.pth")
-    assert "model.encoder.norm = 'batch'" in causes(tmp_path / "w.pth", norm="group")
+def test_statistics_without_batch_norm_name_the_remedy(tmp_path: Path) -> None:
+    torch.save(random_weights("basic", (1, 1)), tmp_path / "w.pth")
+    assert "model.encoder.norm = 'batch'" in error_message(tmp_path / "w.pth", norm="group")
 
 
 class Harmful:
@@ -188,17 +188,17 @@ class Harmful:
         return Path.touch, (Path("harm.txt"),)
 
 
-def test_what_holds_code_is_refused_and_never_carried_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_holds_code_is_refused_and_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save({"conv1.weight": torch.ones(3), "other": Harmful()}, tmp_path / "w.pth")
-    assert "holds code besides tensors, which is never executed" in causes(tmp_path / "w.pth")
+    assert "holds code besides tensors, which is never executed" in error_message(tmp_path / "w.pth")
     (tmp_path / "w.pth").write_bytes(pickle.dumps(Harmful()))
-    causes(tmp_path / "w.pth")
+    error_message(tmp_path / "w.pth")
     assert not (tmp_path / "harm.txt").exists()
 
 
 @pytest.mark.parametrize("name", ["w.pth", "w.safetensors"])
-@pytest.mark.parametrize("damage", ["missing", "empty", "text", "cut", "numbers"])
+@pytest.mark.parametrize("damage", ["missing", "empty", "text", "truncated", "numbers"])
 def test_damaged_files_are_refused_in_a_sentence(name: str, damage: str, tmp_path: Path) -> None:
     path, weights = tmp_path / name, {"conv1.weight": torch.randn(64, 3, 7, 7)}
     if name == "w.pth":
@@ -209,7 +209,9 @@ def test_damaged_files_are_refused_in_a_sentence(name: str, damage: str, tmp_pat
     if damage == "missing":
         path.unlink()
     elif damage != "numbers":
-        path.write_bytes({"empty": b"", "text": b"no tensors here\n" * 40, "cut": content[: len(content) // 2]}[damage])
-    said = causes(path)
-    assert said.splitlines()[0].startswith(f"{path}: ")
-    assert "Traceback" not in said
+        path.write_bytes(
+            {"empty": b"", "text": b"no tensors here\n" * 40, "truncated": content[: len(content) // 2]}[damage]
+        )
+    message = error_message(path)
+    assert message.splitlines()[0].startswith(f"{path}: ")
+    assert "Traceback" not in message

@@ -22,34 +22,35 @@ DECODER = {"kind": "recurrent", "size": 16, "embedding": 16, "attention_size": 1
 
 
 class Network(nn.Module):
-    """As timm's: a map for each place asked for, from layers that halve both sides and normalise by batch statistics."""
+    """Stand-in for a network of timm: feature maps at the given indices, with batch norm; each stage halves the sides."""
 
-    def __init__(self, name: str, places: tuple[int, ...]) -> None:
+    def __init__(self, name: str, out_indices: tuple[int, ...]) -> None:
         super().__init__()
-        self.places, self.last = places, name == "channels_last"
+        self.out_indices, self.channels_last = out_indices, name == "channels_last"
         shape = (2, 2, 0) if name == "patches" else (3, 2, 1)  # size, stride, padding
         sizes = (3, 8, 12, 20)
         self.stages = nn.ModuleList(
             nn.Sequential(nn.Conv2d(a, b, *shape), nn.BatchNorm2d(b), nn.ReLU())
-            for a, b in pairwise(sizes[: max(places) + 2])
+            for a, b in pairwise(sizes[: max(out_indices) + 2])
         )
-        chosen = [(sizes[place + 1], 2 ** (place + 1)) for place in places]
+        selected = [(sizes[index + 1], 2 ** (index + 1)) for index in out_indices]
         self.feature_info = SimpleNamespace(
-            channels=lambda: [channels for channels, _ in chosen], reduction=lambda: [stride for _, stride in chosen]
+            channels=lambda: [channels for channels, _ in selected],
+            reduction=lambda: [stride for _, stride in selected],
         )
 
     def forward(self, x: Tensor) -> list[Tensor]:
         maps = []
         for stage in self.stages:
             x = stage(x)
-            maps.append(x.movedim(1, 3) if self.last else x)
-        return [maps[place] for place in self.places]
+            maps.append(x.movedim(1, 3) if self.channels_last else x)
+        return [maps[index] for index in self.out_indices]
 
 
 def create_model(name: str, pretrained: bool, features_only: bool, out_indices: tuple[int, ...] = (0, 1, 2)) -> Network:
-    assert not pretrained, "nothing is fetched"
+    assert not pretrained, "nothing is downloaded"
     assert features_only
-    if name not in ("some", "channels_last", "patches"):
+    if name not in ("channels_first", "channels_last", "patches"):
         raise RuntimeError(f"Unknown model ({name})")
     return Network(name, out_indices)
 
@@ -62,20 +63,20 @@ def timm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settings(**encoder: Any) -> ModelSettings:
-    values = {"kind": "timm", "name": "some", "stride": 4, "size": 16, "dropout": 0.0, **encoder}
+    values = {"kind": "timm", "name": "channels_first", "stride": 4, "size": 16, "dropout": 0.0, **encoder}
     return ModelSettings.parse({"encoder": values, "decoder": DECODER}, "test")
 
 
 @torch.no_grad()
 @pytest.mark.usefixtures("timm")
-@pytest.mark.parametrize("name", ["some", "channels_last"])
+@pytest.mark.parametrize("name", ["channels_first", "channels_last"])
 @pytest.mark.parametrize("stride", [2, 4, 8])
-def test_a_image_alone_is_the_same_in_company_in_training_too(name: str, stride: int) -> None:
+def test_an_image_alone_equals_the_same_in_a_batch_in_training_too(name: str, stride: int) -> None:
     model = make(settings(name=name, stride=stride))
     batch, target = images(6, 1, 9, 4, 9), targets(5, 4)
-    wanted = torch.cat([model(alone(batch, row), target[row : row + 1]) for row in range(5)])
-    torch.testing.assert_close(model(batch, target), wanted, rtol=0, atol=1e-4)
-    torch.testing.assert_close(model.train()(batch, target), wanted, rtol=0, atol=1e-4)
+    expected = torch.cat([model(alone(batch, row), target[row : row + 1]) for row in range(5)])
+    torch.testing.assert_close(model(batch, target), expected, rtol=0, atol=1e-4)
+    torch.testing.assert_close(model.train()(batch, target), expected, rtol=0, atol=1e-4)
     encoded = model.encoder(batch)
     Y, X = batch.data.shape[2:]
     assert encoded.grid == (-(-Y // stride), -(-X // stride))
@@ -84,18 +85,19 @@ def test_a_image_alone_is_the_same_in_company_in_training_too(name: str, stride:
 
 @pytest.mark.usefixtures("timm")
 @pytest.mark.parametrize("stride", [2, 4, 8])
-def test_where_cells_look_is_found_out(stride: int) -> None:
-    """Convolutions that overlap begin at the corner; patches look at their own middle."""
-    for name, middle in (("some", 0.5 / stride), ("channels_last", 0.5 / stride), ("patches", 0.5)):
+def test_cell_centres_are_detected(stride: int) -> None:
+    """Overlapping convolutions are centred near the corner of their cell, patches in the middle."""
+    for name, centre in (("channels_first", 0.5 / stride), ("channels_last", 0.5 / stride), ("patches", 0.5)):
         with torch.no_grad():
-            assert build(settings(name=name, stride=stride), 0, 20, False).encoder.cell_centre == middle
+            assert build(settings(name=name, stride=stride), 0, 20, False).encoder.cell_centre == centre
 
 
 @torch.no_grad()
 @pytest.mark.usefixtures("timm")
-def test_channels_are_told_from_rows_where_there_are_as_many() -> None:
+def test_channels_are_distinguished_from_equally_many_rows() -> None:
     first, last = (
-        build(settings(name=name, stride=2), 0, 20, False).encoder.eval() for name in ("some", "channels_last")
+        build(settings(name=name, stride=2), 0, 20, False).encoder.eval()
+        for name in ("channels_first", "channels_last")
     )
     last.load_state_dict(first.state_dict())
     batch = Batch(torch.rand(2, 3, 16, 16))  # 8 rows, 8 columns, 8 channels
@@ -103,7 +105,7 @@ def test_channels_are_told_from_rows_where_there_are_as_many() -> None:
 
 
 @pytest.mark.usefixtures("timm")
-def test_all_that_decides_what_it_says_is_a_parameter() -> None:
+def test_batch_norm_statistics_are_parameters() -> None:
     model = make(settings())
     assert not list(model.buffers())
     saved = named_weights(model)
@@ -116,42 +118,42 @@ def test_all_that_decides_what_it_says_is_a_parameter() -> None:
 
 
 @pytest.mark.usefixtures("timm")
-def test_frozen_means_the_network() -> None:
+def test_freeze_backbone_freezes_the_network_only() -> None:
     model = build(settings(freeze_backbone=True), 0, 20, False)
-    still = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
-    assert still == {name for name, _ in model.named_parameters() if name.startswith("encoder.backbone.")}
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    assert frozen == {name for name, _ in model.named_parameters() if name.startswith("encoder.backbone.")}
 
 
 @pytest.mark.usefixtures("timm")
-def test_what_timm_has_not_is_said_with_what_it_has() -> None:
+def test_unknown_networks_and_strides_are_refused_with_the_remedy() -> None:
     with pytest.raises(ConfigurationError, match=r"'other' \(Unknown model \(other\)\); see timm.list_models\(\)"):
         build(settings(name="other"), 0, 20, False)
     with pytest.raises(ConfigurationError, match="feature maps of stride 2, 4, 8, not 16"):
         build(settings(stride=16), 0, 20, False)
 
 
-def test_without_the_package_the_line_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_with_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(MissingExtra, match=r"pip install 'regard\[vision\]'"):
         build(settings(), 0, 20, False)
 
 
 @pytest.mark.usefixtures("timm")
-def test_weights_of_a_whole_network_fill_the_stages_that_are_kept(tmp_path: Path) -> None:
-    """A published file has more stages, and a head, and other stops in its names."""
-    published = Network("some", (0, 1, 2, 2))
-    counted = published.state_dict().items()
-    tensors = {name: torch.randn_like(tensor) for name, tensor in counted if tensor.is_floating_point()}
+def test_weights_of_a_whole_network_fill_the_stages_in_use(tmp_path: Path) -> None:
+    """A pretrained file has more stages, and a head, and may name modules with other separators."""
+    pretrained = Network("channels_first", (0, 1, 2, 2))
+    state = pretrained.state_dict().items()
+    tensors = {name: torch.randn_like(tensor) for name, tensor in state if tensor.is_floating_point()}
     file = {**tensors, "head.fc.weight": torch.zeros(3), "stages.0.1.num_batches_tracked": torch.tensor(8)}
     save_file(file, tmp_path / "a.safetensors")
-    given = settings(stride=4, weights=str(tmp_path / "a.safetensors"))
-    model = build(given, 10, 10, joint=False)
-    load_pretrained(model, given)
-    kept = dict(model.encoder.backbone.named_parameters())
-    assert 0 < len(kept) < len(tensors)
-    assert all(torch.equal(tensor, tensors[name]) for name, tensor in kept.items())
-    missing = {name: tensor for name, tensor in file.items() if not name.startswith("stages.1.0")}
-    save_file(missing, tmp_path / "a.safetensors")
-    with pytest.raises(TrainingError, match=r"no weights called stages\.1\.0") as refused:
-        load_pretrained(model, given)
-    assert refused.value.causes[-1].startswith("set model.encoder.name to the network")
+    model_settings = settings(stride=4, weights=str(tmp_path / "a.safetensors"))
+    model = build(model_settings, 10, 10, joint=False)
+    load_pretrained(model, model_settings)
+    loaded = dict(model.encoder.backbone.named_parameters())
+    assert 0 < len(loaded) < len(tensors)
+    assert all(torch.equal(tensor, tensors[name]) for name, tensor in loaded.items())
+    incomplete = {name: tensor for name, tensor in file.items() if not name.startswith("stages.1.0")}
+    save_file(incomplete, tmp_path / "a.safetensors")
+    with pytest.raises(TrainingError, match=r"no weights called stages\.1\.0") as raised:
+        load_pretrained(model, model_settings)
+    assert raised.value.causes[-1].startswith("set model.encoder.name to the network")

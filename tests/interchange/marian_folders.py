@@ -1,4 +1,4 @@
-"""Small random Marian models as Hugging Face stores them, with tokenizers like those of OPUS-MT."""
+"""Small random Marian models in the format of Hugging Face, with tokenizers like those of OPUS-MT."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LINES = [
 ]
 
 
-def pieces_model(lines: Sequence[str], kind: str = "unigram") -> bytes:
+def train_sentencepiece(lines: Sequence[str], kind: str = "unigram") -> bytes:
     """Train a vocabulary like those of OPUS-MT: <unk> <s> </s> first, normalised by NFKC."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -41,8 +41,8 @@ def pieces_model(lines: Sequence[str], kind: str = "unigram") -> bytes:
     return model.getvalue()
 
 
-def listed(*models: bytes, most: int | None = None) -> dict[str, int]:
-    """Number tokens in an order of its own: end first, padding last, some left out, and a language code."""
+def number_pieces(*models: bytes, most: int | None = None) -> dict[str, int]:
+    """Number pieces in another order: end of sentence first, padding last, some left out, and a language code."""
     pieces: list[str] = []
     for model in models:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -53,18 +53,23 @@ def listed(*models: bytes, most: int | None = None) -> dict[str, int]:
 
 
 def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
-    """Write such a model with random weights, large enough that its translations differ."""
+    """Write a Marian model with random weights, large enough that its translations differ."""
     path.mkdir(parents=True)
-    models = {"source": pieces_model(KOREAN), "target": pieces_model(ENGLISH, "bpe" if separate else "unigram")}
+    models = {
+        "source": train_sentencepiece(KOREAN),
+        "target": train_sentencepiece(ENGLISH, "bpe" if separate else "unigram"),
+    }
     for side, model in models.items():
         (path / f"{side}.spm").write_bytes(model)
-    lists = [listed(model, most=240) for model in models.values()] if separate else [listed(*models.values())]
-    files = ["vocab.json", "target_vocab.json"][: len(lists)]
-    for name, one in zip(files, lists, strict=True):
-        (path / name).write_text(json.dumps(one, indent=2), encoding="utf-8")
-    pad = len(lists[-1]) - 1
+    listings = (
+        [number_pieces(model, most=240) for model in models.values()] if separate else [number_pieces(*models.values())]
+    )
+    files = ["vocab.json", "target_vocab.json"][: len(listings)]
+    for name, listing in zip(files, listings, strict=True):
+        (path / name).write_text(json.dumps(listing, indent=2), encoding="utf-8")
+    pad = len(listings[-1]) - 1
     kwargs: dict[str, Any] = {
-        "vocab_size": len(lists[0]), "decoder_vocab_size": len(lists[-1]), "d_model": 32, "encoder_layers": 2,
+        "vocab_size": len(listings[0]), "decoder_vocab_size": len(listings[-1]), "d_model": 32, "encoder_layers": 2,
         "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 2, "encoder_ffn_dim": 48,
         "decoder_ffn_dim": 64, "activation_function": "swish", "scale_embedding": True, "pad_token_id": pad,
         "decoder_start_token_id": pad, "eos_token_id": 0, "forced_eos_token_id": 0, "max_position_embeddings": 512,
@@ -75,12 +80,12 @@ def marian_folder(path: Path, separate: bool = False, **changes: Any) -> Path:
     model = MarianMTModel(config).eval()
     torch.nn.init.normal_(model.final_logits_bias)
     with torch.no_grad():
-        for layer in model.model.decoder.layers:  # what is read counts for more than what was written last
+        for layer in model.model.decoder.layers:  # more influence for the source than for the previous token
             layer.encoder_attn.out_proj.weight.mul_(4)
             layer.fc2.weight.mul_(4)
-        given = torch.randint(2, pad, (8, 8))
-        logits = model(input_ids=given, decoder_input_ids=given.flip(0)).logits
-        # the end is the likeliest piece at a tenth of the places
+        ids = torch.randint(2, pad, (8, 8))
+        logits = model(input_ids=ids, decoder_input_ids=ids.flip(0)).logits
+        # end of sentence is the likeliest token at a tenth of the positions
         model.final_logits_bias[0, 0] += (logits[..., 1:pad].amax(-1) - logits[..., 0]).quantile(0.1)
     model.generation_config.bad_words_ids = [[pad]]
     model.save_pretrained(path)

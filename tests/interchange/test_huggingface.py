@@ -1,4 +1,4 @@
-"""Marian models of Hugging Face translate the same after import, and are the same after export."""
+"""Marian models of Hugging Face: equal translations after import, equal files after export."""
 
 from __future__ import annotations
 
@@ -34,107 +34,114 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def there(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Marian model of each kind."""
-    return marian_folder(tmp_path_factory.mktemp("marian") / "there", **KINDS[request.param])
+def marian_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with a Marian model of each kind."""
+    return marian_folder(tmp_path_factory.mktemp("marian") / "model", **KINDS[request.param])
 
 
 @pytest.fixture(scope="module")
 def opus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return marian_folder(tmp_path_factory.mktemp("opus") / "there")
+    return marian_folder(tmp_path_factory.mktemp("opus") / "model")
 
 
-def test_an_imported_model_translates_the_same(there: Path, tmp_path: Path) -> None:
-    found = huggingface.import_model(there, tmp_path / "run")
-    parity = huggingface.compare(load_folder(tmp_path / "run"), there, LINES[:-1], "lines")
+def test_an_imported_model_translates_the_same(marian_path: Path, tmp_path: Path) -> None:
+    imported = huggingface.import_model(marian_path, tmp_path / "run")
+    parity = huggingface.compare(load_folder(tmp_path / "run"), marian_path, LINES[:-1], "lines")
     assert parity.difference < 1e-4
     assert parity.mismatches == {"tokenisation": 0, "greedy search": 0}
-    assert len({*_greedy(found)}) > 1, "the translations differ"
+    assert len({*_greedy(imported)}) > 1, "the translations differ"
 
 
-def test_beams_find_the_same(there: Path, tmp_path: Path) -> None:
-    found = huggingface.import_model(there, tmp_path / "run")
-    other, cutter = _loaded(there)
-    pad, unknown = other.config.pad_token_id, cutter.unk_token_id
-    rows = marian.rows(found.tokenizer.target)
+def test_beam_search_finds_the_same_hypotheses(marian_path: Path, tmp_path: Path) -> None:
+    imported = huggingface.import_model(marian_path, tmp_path / "run")
+    reference, tokenizer = _load_reference(marian_path)
+    pad, unknown = reference.config.pad_token_id, tokenizer.unk_token_id
+    rows = marian.rows(imported.tokenizer.target)
     settings = SearchSettings(beam=4, length_penalty=0.0, max_ratio=1e-6, max_extra=24)
-    met = set()
+    distinct = set()
     for line in LINES[:8]:
-        numbers = cutter(line, return_tensors="pt").input_ids
-        written = other.generate(
-            numbers, num_beams=4, num_return_sequences=4, length_penalty=0.0, early_stopping=True, max_length=25,
+        reference_ids = tokenizer(line, return_tensors="pt").input_ids
+        generated = reference.generate(
+            reference_ids, num_beams=4, num_return_sequences=4, length_penalty=0.0, early_stopping=True, max_length=25,
             bad_words_ids=[[pad], [unknown]], output_scores=True, return_dict_in_generate=True,
         )  # fmt: skip
-        ids = [*found.tokenizer.source.encode(line), EOS]
-        ours = [([rows[i] for i in (*h.ids, EOS)], h.log_prob) for h in _searched(found, ids, settings)]
-        for (mine, score), theirs, other_score in zip(ours, written.sequences, written.sequences_scores, strict=True):
-            if len(mine) == 24:
-                break  # the end is forced, which Hugging Face counts as certain: it chooses otherwise from here on
-            assert theirs[1 : len(mine) + 1].tolist() == mine
-            assert score == pytest.approx(float(other_score), abs=1e-3)
-            met.add(tuple(mine))
-    assert len(met) > 3, "hypotheses differ"
+        ids = [*imported.tokenizer.source.encode(line), EOS]
+        hypotheses = [([rows[i] for i in (*h.ids, EOS)], h.log_prob) for h in _search(imported, ids, settings)]
+        for (actual, score), expected, expected_score in zip(
+            hypotheses, generated.sequences, generated.sequences_scores, strict=True
+        ):
+            if len(actual) == 24:
+                break  # the end is forced: Hugging Face scores it with probability 1, and ranks differently from here on
+            assert expected[1 : len(actual) + 1].tolist() == actual
+            assert score == pytest.approx(float(expected_score), abs=1e-3)
+            distinct.add(tuple(actual))
+    assert len(distinct) > 3, "hypotheses differ"
 
 
-def test_tokenisation_and_detokenisation_are_the_same(there: Path, tmp_path: Path) -> None:
-    found = huggingface.import_model(there, tmp_path / "run")
-    cutter = transformers.MarianTokenizer.from_pretrained(there)
-    for side, vocabulary in (("source", found.tokenizer.source), ("target", found.tokenizer.target)):
+def test_tokenisation_and_detokenisation_are_the_same(marian_path: Path, tmp_path: Path) -> None:
+    imported = huggingface.import_model(marian_path, tmp_path / "run")
+    tokenizer = transformers.MarianTokenizer.from_pretrained(marian_path)
+    for side, vocabulary in (("source", imported.tokenizer.source), ("target", imported.tokenizer.target)):
         rows = marian.rows(vocabulary)
-        for line in LINES[:-1]:  # the last names special pieces, which in Hugging Face texts may hold
-            numbers = cutter(**{"text" if side == "source" else "text_target": line}).input_ids
+        for line in LINES[:-1]:  # the last one holds special tokens, which Hugging Face reads as such in texts
+            reference_ids = tokenizer(**{"text" if side == "source" else "text_target": line}).input_ids
             ids = vocabulary.encode(line)
-            assert [rows[i] for i in (*ids, EOS)] == numbers
+            assert [rows[i] for i in (*ids, EOS)] == reference_ids
             assert vocabulary.encode_all([line, line]) == [ids, ids]
             if UNK not in ids and not line.startswith(">>"):
-                use = {"use_source_tokenizer": side == "source"}
-                assert vocabulary.decode(ids) == cutter.decode(numbers, skip_special_tokens=True, **use).strip()
-    assert not {PAD, BOS, EOS} & {*found.tokenizer.source.encode(LINES[-1])}
+                options = {"use_source_tokenizer": side == "source"}
+                assert (
+                    vocabulary.decode(ids)
+                    == tokenizer.decode(reference_ids, skip_special_tokens=True, **options).strip()
+                )
+    assert not {PAD, BOS, EOS} & {*imported.tokenizer.source.encode(LINES[-1])}
 
 
-def test_import_and_export_round_trip(there: Path, tmp_path: Path) -> None:
-    huggingface.import_model(there, tmp_path / "run")
-    parity = huggingface.export(tmp_path / "run", tmp_path / "back", _lines(tmp_path / "lines"))
+def test_import_and_export_round_trip(marian_path: Path, tmp_path: Path) -> None:
+    huggingface.import_model(marian_path, tmp_path / "run")
+    parity = huggingface.export(tmp_path / "run", tmp_path / "back", _write_lines(tmp_path / "lines"))
     assert (parity.sentences, parity.source) == (6, str(tmp_path / "lines"))
     names = ["source.spm", "target.spm", "vocab.json"]
-    names += ["target_vocab.json"] * (there / "target_vocab.json").exists()
+    names += ["target_vocab.json"] * (marian_path / "target_vocab.json").exists()
     for name in names:
-        assert (tmp_path / "back" / name).read_bytes() == (there / name).read_bytes(), name
-    first, second = (load_file(folder / "model.safetensors") for folder in (there, tmp_path / "back"))
+        assert (tmp_path / "back" / name).read_bytes() == (marian_path / name).read_bytes(), name
+    first, second = (load_file(folder / "model.safetensors") for folder in (marian_path, tmp_path / "back"))
     assert first.keys() == second.keys()
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
-    before, after = (json.loads((folder / CONFIG).read_text()) for folder in (there, tmp_path / "back"))
+    before, after = (json.loads((folder / CONFIG).read_text()) for folder in (marian_path, tmp_path / "back"))
     assert {k: v for k, v in before.items() if k not in ("transformers_version", "init_std", "dtype")} == {
         k: v for k, v in after.items() if k not in ("init_std", "dtype")
     }
-    again = huggingface.import_model(tmp_path / "back", tmp_path / "again")
+    reimported = huggingface.import_model(tmp_path / "back", tmp_path / "again")
     assert (tmp_path / "again" / CONFIG).read_bytes() == (tmp_path / "run" / CONFIG).read_bytes()
-    assert again.tokenizer.fingerprint == load_folder(tmp_path / "run").tokenizer.fingerprint
+    assert reimported.tokenizer.fingerprint == load_folder(tmp_path / "run").tokenizer.fingerprint
 
 
-def test_no_length_penalty_is_one_too() -> None:
+def test_a_length_penalty_of_zero_is_imported() -> None:
     assert marian.search_settings({"length_penalty": 0.0}, {}).length_penalty == 0
     assert marian.search_settings({}, {}) == marian.search_settings({"length_penalty": 1.0}, {})
 
 
-def test_hugging_face_searches_with_an_export_as_we_do(opus: Path, tmp_path: Path) -> None:
-    found = huggingface.import_model(opus, tmp_path / "run")
-    huggingface.export(tmp_path / "run", tmp_path / "back", _lines(tmp_path / "lines"))
-    other, cutter = _loaded(tmp_path / "back")
-    beam = other.generation_config
-    assert (beam.num_beams, beam.early_stopping, beam.length_penalty) == (5, True, 1.0)
-    rows = marian.rows(found.tokenizer.target)
-    assert sorted(beam.bad_words_ids) == sorted([[cutter.pad_token_id], [cutter.unk_token_id]])
-    numbers = cutter(LINES[0], return_tensors="pt").input_ids
-    written = other.generate(numbers, num_beams=1, max_length=40)[0, 1:].tolist()
-    (best,) = _searched(
-        found, [*found.tokenizer.source.encode(LINES[0]), EOS], SearchSettings(beam=1, max_extra=39, max_ratio=1e-6)
+def test_greedy_search_of_hugging_face_on_an_export_is_ours(opus: Path, tmp_path: Path) -> None:
+    imported = huggingface.import_model(opus, tmp_path / "run")
+    huggingface.export(tmp_path / "run", tmp_path / "back", _write_lines(tmp_path / "lines"))
+    reference, tokenizer = _load_reference(tmp_path / "back")
+    generation = reference.generation_config
+    assert (generation.num_beams, generation.early_stopping, generation.length_penalty) == (5, True, 1.0)
+    rows = marian.rows(imported.tokenizer.target)
+    assert sorted(generation.bad_words_ids) == sorted([[tokenizer.pad_token_id], [tokenizer.unk_token_id]])
+    reference_ids = tokenizer(LINES[0], return_tensors="pt").input_ids
+    generated = reference.generate(reference_ids, num_beams=1, max_length=40)[0, 1:].tolist()
+    (best,) = _search(
+        imported,
+        [*imported.tokenizer.source.encode(LINES[0]), EOS],
+        SearchSettings(beam=1, max_extra=39, max_ratio=1e-6),
     )
-    assert written == [rows[i] for i in (*best.ids, EOS)]
+    assert generated == [rows[i] for i in (*best.ids, EOS)]
 
 
-def test_pytorch_weights_are_read(opus: Path, tmp_path: Path) -> None:
-    old = _copied(opus, tmp_path / "old")
+def test_pytorch_weights_are_imported(opus: Path, tmp_path: Path) -> None:
+    old = _copy(opus, tmp_path / "old")
     tensors = load_file(opus / "model.safetensors")
     tied = {f"model.{side}.embed_tokens.weight": tensors["model.shared.weight"] for side in ("encoder", "decoder")}
     torch.save({**tensors, **tied, "lm_head.weight": tensors["model.shared.weight"]}, old / "pytorch_model.bin")
@@ -149,7 +156,7 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
         def __reduce__(self) -> tuple[Any, ...]:
             return Path.touch, (tmp_path / "sprung",)
 
-    old = _copied(opus, tmp_path / "old")
+    old = _copy(opus, tmp_path / "old")
     (old / "model.safetensors").unlink()
     (old / "pytorch_model.bin").write_bytes(pickle.dumps(Trap()))
     with pytest.raises(ExportError, match="not a file of tensors alone"):
@@ -161,7 +168,7 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "because"),
+    ("change", "messages"),
     [
         ({"model_type": "bart"}, ["model_type is 'bart'"]),
         ({"activation_function": "tanh", "tie_word_embeddings": False}, ["'tanh'", "tie_word_embeddings is off"]),
@@ -172,89 +179,89 @@ def test_nothing_is_unpickled(opus: Path, tmp_path: Path) -> None:
         ({"encoder_layers": 3}, ["there are no weights called model.encoder.layers.2"]),
     ],
 )
-def test_other_models_are_refused(opus: Path, tmp_path: Path, change: dict[str, Any], because: list[str]) -> None:
-    other = _copied(opus, tmp_path / "other")
+def test_other_models_are_refused(opus: Path, tmp_path: Path, change: dict[str, Any], messages: list[str]) -> None:
+    copy = _copy(opus, tmp_path / "other")
     config = json.loads((opus / CONFIG).read_text())
-    (other / CONFIG).write_text(json.dumps({**config, **change}))
-    with pytest.raises(ExportError) as found:
-        huggingface.import_model(other, tmp_path / "run")
-    assert all(any(part in cause for cause in found.value.causes) for part in because), found.value.causes
+    (copy / CONFIG).write_text(json.dumps({**config, **change}))
+    with pytest.raises(ExportError) as raised:
+        huggingface.import_model(copy, tmp_path / "run")
+    assert all(any(message in cause for cause in raised.value.causes) for message in messages), raised.value.causes
     assert not (tmp_path / "run").exists()
     assert not (tmp_path / "run.partial").exists()
 
 
-def test_weights_that_are_not_a_marian_models_are_refused(opus: Path, tmp_path: Path) -> None:
+def test_weights_of_another_architecture_are_refused(opus: Path, tmp_path: Path) -> None:
     tensors = load_file(opus / "model.safetensors")
-    pieces = len(tensors["model.shared.weight"])
-    spoilt = {
+    vocabulary_size = len(tensors["model.shared.weight"])
+    invalid = {
         "belong to no part of a Marian model": {**tensors, "model.encoder.layernorm_embedding.weight": torch.ones(3)},
         "holds other positions": {**tensors, "model.encoder.embed_positions.weight": torch.ones(512, 32)},
-        "must be one matrix, and differ": {**tensors, "lm_head.weight": torch.ones(pieces, 32)},
-        "rows, and the tokenizer": {**tensors, "final_logits_bias": torch.ones(1, pieces + 1)},
+        "must be one matrix, and differ": {**tensors, "lm_head.weight": torch.ones(vocabulary_size, 32)},
+        "rows, and the tokenizer": {**tensors, "final_logits_bias": torch.ones(1, vocabulary_size + 1)},
     }
-    for because, some in spoilt.items():
-        other = _copied(opus, tmp_path / "other")
-        save_file(some, other / "model.safetensors")
-        with pytest.raises(ExportError, match=because):
-            huggingface.import_model(other, tmp_path / "run")
+    for message, weights in invalid.items():
+        copy = _copy(opus, tmp_path / "other")
+        save_file(weights, copy / "model.safetensors")
+        with pytest.raises(ExportError, match=message):
+            huggingface.import_model(copy, tmp_path / "run")
         assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("name", ["config.json", "source.spm", "vocab.json", "model.safetensors"])
 def test_an_incomplete_folder_is_refused(opus: Path, tmp_path: Path, name: str) -> None:
-    other = _copied(opus, tmp_path / "other")
-    (other / name).unlink()
+    copy = _copy(opus, tmp_path / "other")
+    (copy / name).unlink()
     with pytest.raises(ExportError, match=name):
-        huggingface.import_model(other, tmp_path / "run")
+        huggingface.import_model(copy, tmp_path / "run")
     if name.endswith(".json"):
-        (other / name).write_text("{")
+        (copy / name).write_text("{")
         with pytest.raises(RegardError, match="JSON"):
-            huggingface.import_model(other, tmp_path / "run")
+            huggingface.import_model(copy, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_an_imported_model_can_be_watched(opus: Path, tmp_path: Path) -> None:
-    found = huggingface.import_model(opus, tmp_path / "run")
-    ids = torch.tensor([[*found.tokenizer.source.encode(LINES[0]), EOS]])
-    given = torch.tensor([[BOS, 7, 8]])
-    other, _ = _loaded(opus, attn_implementation="eager")
-    with torch.inference_mode(), watch(found.model) as readings:
-        found.model(Batch(ids), given)
-    source, target = (marian.rows(side) for side in (found.tokenizer.source, found.tokenizer.target))
+    imported = huggingface.import_model(opus, tmp_path / "run")
+    ids = torch.tensor([[*imported.tokenizer.source.encode(LINES[0]), EOS]])
+    target_in = torch.tensor([[BOS, 7, 8]])
+    reference, _ = _load_reference(opus, attn_implementation="eager")
+    with torch.inference_mode(), watch(imported.model) as readings:
+        imported.model(Batch(ids), target_in)
+    source, target = (marian.rows(side) for side in (imported.tokenizer.source, imported.tokenizer.target))
     with torch.inference_mode():
-        said = other(
+        outputs = reference(
             input_ids=torch.tensor([[source[i] for i in ids[0]]]),
-            decoder_input_ids=torch.tensor([[target[i] for i in given[0]]]),
+            decoder_input_ids=torch.tensor([[target[i] for i in target_in[0]]]),
             output_attentions=True,
         )
-    for layer, weights in enumerate(said.cross_attentions):
+    for layer, weights in enumerate(outputs.cross_attentions):
         torch.testing.assert_close(
             readings[f"decoder.layers.{layer}.cross_attention"][0], weights[0], atol=1e-5, rtol=1e-4
         )
 
 
-def _lines(path: Path) -> Path:
+def _write_lines(path: Path) -> Path:
     path.write_text("".join(f"{line}\n" for line in LINES[:6]), encoding="utf-8")
     return path
 
 
-def _greedy(found: ModelFolder) -> list[tuple[int, ...]]:
+def _greedy(imported: ModelFolder) -> list[tuple[int, ...]]:
     settings = SearchSettings(beam=1, max_ratio=1e-6, max_extra=60)
-    return [_searched(found, [*found.tokenizer.source.encode(line), EOS], settings)[0].ids for line in LINES]
+    return [_search(imported, [*imported.tokenizer.source.encode(line), EOS], settings)[0].ids for line in LINES]
 
 
 @torch.inference_mode()
-def _searched(found: ModelFolder, ids: list[int], settings: SearchSettings) -> list[Hypothesis]:
-    return search(found.model, found.model.encode(Batch(torch.tensor([ids]))), [len(ids)], settings)[0]
+def _search(imported: ModelFolder, ids: list[int], settings: SearchSettings) -> list[Hypothesis]:
+    return search(imported.model, imported.model.encode(Batch(torch.tensor([ids]))), [len(ids)], settings)[0]
 
 
-def _loaded(there: Path, **options: Any) -> tuple[Any, Any]:
+def _load_reference(marian_path: Path, **options: Any) -> tuple[Any, Any]:
     huggingface.import_transformers()
-    model = transformers.MarianMTModel.from_pretrained(there, **options).eval()
-    return model, transformers.MarianTokenizer.from_pretrained(there)
+    model = transformers.MarianMTModel.from_pretrained(marian_path, **options).eval()
+    return model, transformers.MarianTokenizer.from_pretrained(marian_path)
 
 
-def _copied(folder: Path, to: Path) -> Path:
+def _copy(folder: Path, to: Path) -> Path:
     to.mkdir(exist_ok=True)
     for path in folder.iterdir():
         (to / path.name).write_bytes(path.read_bytes())
@@ -264,17 +271,17 @@ def _copied(folder: Path, to: Path) -> Path:
 @pytest.mark.parametrize("name", ["source.spm", "target.spm"])
 @pytest.mark.parametrize("content", [b"", b"version https://git-lfs.github.com/spec/v1\n"])
 def test_damaged_vocabularies_are_reported(opus: Path, tmp_path: Path, name: str, content: bytes) -> None:
-    other = _copied(opus, tmp_path / "other")
-    (other / name).write_bytes(content)
+    copy = _copy(opus, tmp_path / "other")
+    (copy / name).write_bytes(content)
     with pytest.raises(ExportError, match=f"{name}: damaged, not a SentencePiece model"):
-        huggingface.import_model(other, tmp_path / "run")
+        huggingface.import_model(copy, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.filterwarnings("ignore:the translation repeats", "ignore:a sentence of")
 def test_the_language_code_stays_in_front_of_every_segment(opus: Path, tmp_path: Path) -> None:
-    found = huggingface.import_model(opus, tmp_path / "run")
-    vocabulary, line = found.tokenizer.source, ">>eng<< 나는 집에 간다"
+    imported = huggingface.import_model(opus, tmp_path / "run")
+    vocabulary, line = imported.tokenizer.source, ">>eng<< 나는 집에 간다"
     (code,) = vocabulary.ids([">>eng<<"])
     assert vocabulary.encode(line)[0] == code
     for dropout in (0.0, 0.5):
@@ -285,12 +292,14 @@ def test_the_language_code_stays_in_front_of_every_segment(opus: Path, tmp_path:
     search = translator.settings.search.with_values(longest_source=12)
     translator.settings = translator.settings.with_values(search=search)
     long = ">>eng<< " + " ".join(["나는 집에 간다 ."] * 6)
-    parts = [segment.text for segment in translator._segments(long, 0, NO_CONSTRAINTS)]
-    assert len(parts) > 2
-    assert all(text.startswith(">>eng<< ") for text in parts)
-    assert " ".join([parts[0].strip(), *(text.removeprefix(">>eng<< ").strip() for text in parts[1:])]) == long
-    assert all(len(vocabulary.encode(text)) <= 12 for text in parts)
-    (told,) = translator.translate([long], alignments=True)
-    assert told.alignments
-    assert {source for source, _ in told.alignments} <= set(range(len(long.split())))
-    assert max(source for source, _ in told.alignments) > 12, "links of the last part are at the end of the line"
+    segments = [segment.text for segment in translator._segments(long, 0, NO_CONSTRAINTS)]
+    assert len(segments) > 2
+    assert all(text.startswith(">>eng<< ") for text in segments)
+    assert " ".join([segments[0].strip(), *(text.removeprefix(">>eng<< ").strip() for text in segments[1:])]) == long
+    assert all(len(vocabulary.encode(text)) <= 12 for text in segments)
+    (translation,) = translator.translate([long], alignments=True)
+    assert translation.alignments
+    assert {source for source, _ in translation.alignments} <= set(range(len(long.split())))
+    assert max(source for source, _ in translation.alignments) > 12, (
+        "links of the last segment are at the end of the line"
+    )

@@ -1,4 +1,4 @@
-"""Whole runs of the command as processes of their own, small enough to be made many times."""
+"""Runs of the command line in processes of their own, small enough to be repeated many times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from regard.samples import korean_english
 from regard.samples.images import image_sample
 from regard.training.journal import read
 
-__all__ = ["SIDES", "arguments", "command", "corpus", "finished", "last_losses", "torchrun", "weights_of"]
+__all__ = ["SIDES", "arguments", "command", "corpus", "run_command", "torchrun", "train_losses", "weights_of"]
 
 SIDES: dict[str, dict[str, Any]] = {
     "transformer": {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
@@ -26,12 +26,12 @@ SIDES: dict[str, dict[str, Any]] = {
     "vit": {"kind": "vit", "patch_size": 8, "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
     "timm": {"kind": "timm", "name": "resnet10t", "stride": 16, "size": 16},
 }
-"""A small part of each registered kind."""
-SEEING = {"resnet", "vit", "timm"}
+"""Small settings of each registered encoder and decoder kind."""
+IMAGE_ENCODERS = {"resnet", "vit", "timm"}
 
 
 def corpus(folder: Path) -> Path:
-    """Files of a few hundred Korean and English sentences, and a few pictures with captions."""
+    """Write a few hundred Korean and English sentences, and a few images with captions."""
     image_sample(40, 8, 1).write(folder)
     sizes = {"train": 200, "valid": 8, "test": 0, "recombination": 0, "length": 0}
     korean_english(sizes=sizes, short=1.0).write(folder, "ko", "en")
@@ -39,52 +39,52 @@ def corpus(folder: Path) -> Path:
 
 
 def arguments(data: Path, out: Path, encoder: str, decoder: str, **training: Any) -> list[str]:
-    """What `regard train` is given: sentences, or pictures for an encoder that reads them."""
-    sets = {f"model.encoder.{key}": value for key, value in SIDES[encoder].items()}
-    sets |= {f"model.decoder.{key}": value for key, value in SIDES[decoder].items()}
-    sets |= {"tokenizer.size": 560, "batching.tokens": 256, "batching.micro_batches": 2, "schedule.warmup": 10}
-    sets |= {f"training.{key}": value for key, value in training.items()}
+    """Build the arguments of `regard train`: sentences, or images for an image encoder."""
+    overrides = {f"model.encoder.{key}": value for key, value in SIDES[encoder].items()}
+    overrides |= {f"model.decoder.{key}": value for key, value in SIDES[decoder].items()}
+    overrides |= {"tokenizer.size": 560, "batching.tokens": 256, "batching.micro_batches": 2, "schedule.warmup": 10}
+    overrides |= {f"training.{key}": value for key, value in training.items()}
     files = [
         f"--{prefix}{side}={data / f'{split}.{language}'}"
         for prefix, split in (("", "train"), ("valid-", "valid"))
         for side, language in (("source", "ko"), ("target", "en"))
     ]
-    if encoder in SEEING:
+    if encoder in IMAGE_ENCODERS:
         captions = [f"--captions={data / 'train.en.tsv'}", f"--valid-captions={data / 'valid.en.tsv'}"]
         files = [f"--images={data / 'images'}", *captions]
-        sets |= {"tokenizer.size": 300, "data.images.height": 32, "data.images.width": 32}
-    return ["train", *files, "--out", str(out), *(f"--set={key}={_toml(value)}" for key, value in sets.items())]
+        overrides |= {"tokenizer.size": 300, "data.images.height": 32, "data.images.width": 32}
+    return ["train", *files, "--out", str(out), *(f"--set={key}={_toml(value)}" for key, value in overrides.items())]
 
 
 def _toml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def command(*given: str) -> list[str]:
-    """The command, as a process of this Python."""
-    return [sys.executable, "-m", "regard", *given]
+def command(*options: str) -> list[str]:
+    """Build the command line, to be run by this Python."""
+    return [sys.executable, "-m", "regard", *options]
 
 
-def torchrun(processes: int, *given: str, restarts: int = 0) -> list[str]:
-    """The same, started by torchrun."""
-    options = ["--standalone", f"--nproc-per-node={processes}", f"--max-restarts={restarts}"]
-    return [sys.executable, "-m", "torch.distributed.run", *options, "-m", "regard", *given]
+def torchrun(processes: int, *options: str, restarts: int = 0) -> list[str]:
+    """Build the same command line, started by torchrun."""
+    launcher = ["--standalone", f"--nproc-per-node={processes}", f"--max-restarts={restarts}"]
+    return [sys.executable, "-m", "torch.distributed.run", *launcher, "-m", "regard", *options]
 
 
-def finished(line: Sequence[str]) -> str:
-    """What it said on stderr; it must have ended well."""
-    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stderr
+def run_command(command_line: Sequence[str]) -> str:
+    """Run a command line that must succeed; return its stderr."""
+    process = subprocess.run(command_line, capture_output=True, text=True, timeout=300, check=False)
+    assert process.returncode == 0, process.stderr[-3000:]
+    return process.stderr
 
 
 def weights_of(run: Path) -> dict[str, dict[str, Tensor]]:
-    """The best weights, and everything in the last checkpoint."""
+    """Load the best weights, and all tensors of the last checkpoint."""
     last = sorted((run / "checkpoints").iterdir())[-1]
     files = [run / "model.safetensors", *sorted(last.glob("*.safetensors"))]
     return {f"{path.parent.name if path.parent != run else 'best'}/{path.name}": load_file(path) for path in files}
 
 
-def last_losses(run: Path) -> list[tuple[float, float]]:
-    """Loss and gradient norm of each train event in the journal."""
+def train_losses(run: Path) -> list[tuple[float, float]]:
+    """Return loss and gradient norm of each train event in the journal."""
     return [(line["loss"], line["gradient_norm"]) for line in read(run / "journal.jsonl") if line["event"] == "train"]

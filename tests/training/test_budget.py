@@ -1,4 +1,4 @@
-"""Time budget: parsing, and the choice of the largest size that it suffices for. Scripts that a vocabulary lacks."""
+"""Time budget: parsing, and choice of the largest size that fits. Scripts without tokens in a vocabulary."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from regard.training.script_check import check_scripts
     ("text", "minutes"),
     [("30m", 30), ("1h30m", 90), ("90s", 1.5), ("2h", 120), ("0.5h", 30), ("10min", 10), (" 5M ", 5)],
 )
-def test_times(text: str, minutes: float) -> None:
+def test_times_are_converted_to_minutes(text: str, minutes: float) -> None:
     assert minutes_of(text) == pytest.approx(minutes)
 
 
 @pytest.mark.parametrize("text", ["", "30", "m", "0m", "soon", "-5m", "1d", "30 m"])
-def test_invalid_times(text: str) -> None:
+def test_invalid_times_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="wanted a time such as 30m"):
         minutes_of(text)
 
@@ -54,23 +54,23 @@ def _recipes() -> dict[str, Recipe]:
     }
 
 
-@pytest.mark.parametrize(("minutes", "wanted"), [(1e-6, "small"), (1000.0, "large")])
-def test_the_largest_size_that_fits_the_budget_else_the_smallest(minutes: float, wanted: str) -> None:
+@pytest.mark.parametrize(("minutes", "expected"), [(1e-6, "small"), (1000.0, "large")])
+def test_the_largest_size_within_the_budget_else_the_smallest_is_chosen(minutes: float, expected: str) -> None:
     recipes = _recipes()
     examples = [Example([4 + i % 16, 5, EOS], [4 + i % 16, EOS]) for i in range(40)]
     batches = BatchStream(examples, recipes["small"].batching, 1)
     choice = choose(minutes, recipes, batches, (20, 20), "cpu")
-    assert choice.preset == wanted
+    assert choice.preset == expected
     assert choice.recipe.training.minutes is None
     assert choice.recipe.training.updates is not None
     assert choice.recipe.training.updates >= 1
     assert choice.recipe.schedule.warmup <= max(1, choice.recipe.training.updates // 8)
-    assert f"chosen: {wanted} for" in choice.report[-1]
+    assert f"chosen: {expected} for" in choice.report[-1]
     assert len(choice.report) == 3
 
 
 class _Letters(Vocabulary):
-    """A vocabulary that has tokens for some characters only."""
+    """Vocabulary with tokens for the given characters only."""
 
     def __init__(self, known: str) -> None:
         self.known = known
@@ -80,7 +80,7 @@ class _Letters(Vocabulary):
 
 
 @pytest.mark.parametrize(("processes", "share"), [(1, 4), (2, 2), (3, 2)])
-def test_a_trial_computes_what_one_process_would(monkeypatch: pytest.MonkeyPatch, processes: int, share: int) -> None:
+def test_a_trial_computes_the_share_of_one_process(monkeypatch: pytest.MonkeyPatch, processes: int, share: int) -> None:
     recipe = _recipes()["small"]
     recipe = recipe.with_values(
         batching={**recipe.batching.model_dump(), "micro_batches": 4},
@@ -93,21 +93,21 @@ def test_a_trial_computes_what_one_process_would(monkeypatch: pytest.MonkeyPatch
         sample_target_inputs,
     )
 
-    def count(self: GradientWorkers, batches: Sequence[Any], tokens: int) -> Any:
+    def count_batches(self: GradientWorkers, batches: Sequence[Any], tokens: int) -> Any:
         sizes.append(len(batches))
         return gradients(self, batches, tokens)
 
-    def sampled(model: Any, batch: Any, share: float, generator: Any) -> Any:
+    def record_probability(model: Any, batch: Any, share: float, generator: Any) -> Any:
         probabilities.append(share)
         return sample(model, batch, share, generator)
 
-    monkeypatch.setattr(GradientWorkers, "gradients", count)
-    monkeypatch.setattr("regard.training.gradient_workers.sample_target_inputs", sampled)
+    monkeypatch.setattr(GradientWorkers, "gradients", count_batches)
+    monkeypatch.setattr("regard.training.gradient_workers.sample_target_inputs", record_probability)
     batches = BatchStream([Example([4, EOS], [5, EOS]) for _ in range(40)], recipe.batching, 1)
     result = trial(recipe, batches, (20, 20), "cpu", processes)
     assert set(sizes) == {share}
     assert probabilities == [0.5] * sum(sizes)
-    assert result.tokens == trial(recipe, batches, (20, 20), "cpu").tokens, "of the whole update"
+    assert result.tokens == trial(recipe, batches, (20, 20), "cpu").tokens, "tokens of the whole update"
 
 
 @pytest.mark.parametrize("fits", [("small",), ()])
@@ -116,12 +116,12 @@ def test_sizes_that_do_not_fit_in_memory_are_passed_over(
 ) -> None:
     recipes = _recipes()
 
-    def limited(recipe: Recipe, *others: Any) -> Trial:
+    def limited_trial(recipe: Recipe, *arguments: Any) -> Trial:
         if not any(recipe is recipes[name] for name in fits):
             raise MemoryError
-        return trial(recipe, *others)
+        return trial(recipe, *arguments)
 
-    monkeypatch.setattr("regard.training.budget.trial", limited)
+    monkeypatch.setattr("regard.training.budget.trial", limited_trial)
     batches = BatchStream([Example([4, EOS], [5, EOS])], recipes["small"].batching, 1)
     if fits:
         choice = choose(1000.0, recipes, batches, (20, 20), "cpu")

@@ -1,4 +1,4 @@
-"""Memory of a long run: caches of past batch shapes stay small."""
+"""Memory of a long run: the caches of past batch shapes stay small."""
 
 from __future__ import annotations
 
@@ -26,19 +26,21 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 
 
 @pytest.mark.skipif(not has_bfloat16("cpu"), reason="this processor trains in float32")
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere ru_maxrss is counted in something else")
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has another unit elsewhere")
 def test_batches_of_many_shapes_take_little_memory() -> None:
-    """A program is compiled for each shape: 500 of them are 400 MiB, where they are all kept."""
-    given = {name: value for name, value in os.environ.items() if not name.endswith("_CACHE_CAPACITY")}
-    line = [sys.executable, "-c", SHAPES]
-    done = subprocess.run(line, env=given, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 200
+    """A program is compiled for each shape; 500 of them would take 400 MiB if all stayed in the cache."""
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_CACHE_CAPACITY")}
+    command = [sys.executable, "-c", SHAPES]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert process.returncode == 0, process.stderr
+    assert float(process.stdout) < 200
 
 
-def test_cache_sizes_that_the_user_set_hold() -> None:
-    line = [sys.executable, "-c", "import os, regard.training; print(os.environ['LRU_CACHE_CAPACITY'])"]
-    for given, wanted in ({}, "64"), ({"LRU_CACHE_CAPACITY": "7"}, "7"):
-        rest = {name: value for name, value in os.environ.items() if name != "LRU_CACHE_CAPACITY"}
-        done = subprocess.run(line, env={**rest, **given}, capture_output=True, text=True, timeout=120, check=True)
-        assert done.stdout.strip() == wanted
+def test_cache_sizes_set_by_the_user_are_kept() -> None:
+    command = [sys.executable, "-c", "import os, regard.training; print(os.environ['LRU_CACHE_CAPACITY'])"]
+    for settings, expected in ({}, "64"), ({"LRU_CACHE_CAPACITY": "7"}, "7"):
+        environment = {name: value for name, value in os.environ.items() if name != "LRU_CACHE_CAPACITY"}
+        process = subprocess.run(
+            command, env={**environment, **settings}, capture_output=True, text=True, timeout=120, check=True
+        )
+        assert process.stdout.strip() == expected

@@ -47,14 +47,14 @@ GUIDED = [
 ]
 
 
-def guide(model: Model, weight: float = 0.5, **more: Any) -> Guide:
-    guide = Guide.of(model, TrainingSettings(guided=weight, **more))
+def guide(model: Model, weight: float = 0.5, **settings: Any) -> Guide:
+    guide = Guide.of(model, TrainingSettings(guided=weight, **settings))
     assert guide is not None
     return guide
 
 
 def plain_divergence(model: Model, guide: Guide, batch: TrainingBatch) -> tuple[Tensor, int]:
-    """For each linked target token, the mean over its n linked source tokens of log (1/n) − log weight."""
+    """Sum, over linked target tokens, the mean of log (1/n) − log weight over the n source tokens linked to each."""
     shift = int(guide.shifted)
     with watch(model, gradients=True) as readings:
         model(Batch(batch.source, batch.source_keep), batch.target_in)
@@ -84,27 +84,27 @@ def assert_same_gradients(actual: Sequence[Tensor | None], expected: Sequence[Te
 def test_the_guided_loss_equals_the_plain_loop(settings: ModelSettings, row: str) -> None:
     model, batch = make(settings), collate(EXAMPLES)
     guided = guide(model, guided_row=row)
-    loss, free = Objective(model, 0.1, guide=guided)(batch), Objective(model, 0.1)(batch)
-    wanted, count = plain_divergence(model, guided, batch)
+    loss, unguided = Objective(model, 0.1, guide=guided)(batch), Objective(model, 0.1)(batch)
+    expected, count = plain_divergence(model, guided, batch)
     assert loss.guided is not None
     assert loss.linked is not None
-    torch.testing.assert_close(loss.guided, wanted, **CLOSE)
+    torch.testing.assert_close(loss.guided, expected, **CLOSE)
     assert int(loss.linked) == count == 7
-    torch.testing.assert_close(loss.smoothed, free.smoothed + 0.5 * wanted, **CLOSE)
-    torch.testing.assert_close(loss.cross_entropy, free.cross_entropy, rtol=0, atol=0)
+    torch.testing.assert_close(loss.smoothed, unguided.smoothed + 0.5 * expected, **CLOSE)
+    torch.testing.assert_close(loss.cross_entropy, unguided.cross_entropy, rtol=0, atol=0)
     parameters = list(model.parameters())
     gradients = torch.autograd.grad(loss.guided, parameters, allow_unused=True)
-    expected = torch.autograd.grad(wanted, parameters, allow_unused=True)
-    assert_same_gradients(gradients, expected)
+    expected_gradients = torch.autograd.grad(expected, parameters, allow_unused=True)
+    assert_same_gradients(gradients, expected_gradients)
 
 
 @pytest.mark.parametrize("settings", GUIDED)
 def test_sentences_without_links_are_not_guided(settings: ModelSettings) -> None:
     model = make(settings)
     batch = collate([Example(example.source, example.target) for example in EXAMPLES])
-    loss, free = Objective(model, 0.1, guide=guide(model))(batch), Objective(model, 0.1)(batch)
+    loss, unguided = Objective(model, 0.1, guide=guide(model))(batch), Objective(model, 0.1)(batch)
     assert (loss.guided, loss.linked) == (None, None)
-    assert torch.equal(loss.smoothed, free.smoothed)
+    assert torch.equal(loss.smoothed, unguided.smoothed)
 
 
 @pytest.mark.parametrize("settings", GUIDED)
@@ -117,7 +117,7 @@ def test_halves_of_a_batch_have_the_loss_of_the_whole(settings: ModelSettings) -
 
 
 @pytest.mark.parametrize("settings", GUIDED)
-def test_any_number_of_threads_finds_the_same_gradients(settings: ModelSettings) -> None:
+def test_any_number_of_threads_gives_the_same_gradients(settings: ModelSettings) -> None:
     model = make(settings)
     objective = Objective(model.train(), 0.1, 2.0, guide(model))
     batches = [(part, f"1/1/{number}") for number, part in enumerate(collate(EXAMPLES).split(3))]
@@ -143,10 +143,10 @@ def test_both_passes_of_rdrop_are_guided() -> None:
 # --- one head of one layer
 
 
-def three_layers(**more: Any) -> Model:
+def three_layers(**settings: Any) -> Model:
     sizes: dict[str, Any] = {"size": 16, "heads": 4, "feedforward": 16, "dropout": 0.0}
     encoder = TransformerEncoderSettings(layers=1, **sizes)
-    decoder = TransformerDecoderSettings(layers=3, **sizes, **more)
+    decoder = TransformerDecoderSettings(layers=3, **sizes, **settings)
     return make(ModelSettings(encoder=encoder, decoder=decoder, share="none"))
 
 
@@ -178,7 +178,7 @@ def test_only_the_guided_layer_computes_its_weights(monkeypatch: pytest.MonkeyPa
     assert len(calls) == 1
 
 
-def test_auto_is_the_layer_before_the_last_or_the_only_one() -> None:
+def test_auto_guides_the_layer_before_the_last_or_the_only_one() -> None:
     assert guide(three_layers()) == Guide("decoder.layers.1.cross_attention", 0, 0.5)
     only = ModelSettings.model_validate({"encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}})
     assert guide(build(only, 9, 9, True)) == Guide("decoder.cross_attention", 0, 0.5)
@@ -186,7 +186,7 @@ def test_auto_is_the_layer_before_the_last_or_the_only_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "because"),
+    ("settings", "message"),
     [
         (
             {"guided_layer": 4},
@@ -195,8 +195,8 @@ def test_auto_is_the_layer_before_the_last_or_the_only_one() -> None:
         ({"guided_head": 5}, "guided_head: head 5 was asked for, and layer 2 has 4; give 1 to 4"),
     ],
 )
-def test_a_head_that_the_model_lacks_is_refused(settings: dict[str, int], because: str) -> None:
-    with pytest.raises(ConfigurationError, match=because):
+def test_a_head_that_the_model_lacks_is_refused(settings: dict[str, int], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         guide(three_layers(), **settings)
 
 
@@ -206,7 +206,7 @@ def test_a_decoder_without_attention_cannot_be_guided() -> None:
         guide(build(settings, 9, 9, True))
 
 
-def test_a_layer_that_layer_drop_leaves_out_is_not_guided() -> None:
+def test_a_dropped_layer_is_not_guided() -> None:
     model = three_layers(layer_dropout=0.6).train()
     objective, batch = Objective(model, 0.1, guide=guide(model)), collate(EXAMPLES)
     guided = [objective(batch).guided is not None for _ in range(40)]
@@ -227,18 +227,18 @@ def test_a_weight_of_zero_gives_a_large_loss_and_no_nan() -> None:
 
 
 SIZES: dict[str, Any] = {"size": 32, "layers": 2, "heads": 2, "feedforward": 64, "attention_size": 32, "embedding": 32}
-READER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
+ENCODER = RecurrentEncoderSettings(size=24, embedding=32, dropout=0.0)
 
 
 def mirrored(generator: random.Random, size: int = 32) -> TrainingBatch:
-    """Strings to be copied, each token linked to the one as far from the other end."""
+    """Draw strings to copy, each token linked to the source token at the mirrored position."""
     rows = [string(generator) for _ in range(size)]
     links = [array("i", (n for t in range(len(row)) for n in (len(row) - 1 - t, t))) for row in rows]
     return collate([Example([*row, EOS], [*row, EOS], links=pairs) for row, pairs in zip(rows, links, strict=True)])
 
 
 def accuracy(model: Model, guide: Guide, batch: TrainingBatch) -> float:
-    """The share of linked tokens for which the head's largest weight is on a link."""
+    """Return the share of linked tokens for which the head's largest weight is on a link."""
     with watch(model) as readings, torch.no_grad():
         model(Batch(batch.source, batch.source_keep), batch.target_in)
     assert batch.links is not None
@@ -248,9 +248,9 @@ def accuracy(model: Model, guide: Guide, batch: TrainingBatch) -> float:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in DECODERS if "score" in kind.model_fields])
-def test_a_head_learns_links_that_it_would_not_learn_by_itself(kind: type[Settings]) -> None:
+def test_a_guided_head_learns_links_that_an_unguided_one_does_not(kind: type[Settings]) -> None:
     sizes = {name: value for name, value in SIZES.items() if name in kind.model_fields}
-    settings = ModelSettings(encoder=READER, decoder=kind.parse({**sizes, "dropout": 0.0}, "the test"), share="none")
+    settings = ModelSettings(encoder=ENCODER, decoder=kind.parse({**sizes, "dropout": 0.0}, "the test"), share="none")
     accuracies = {}
     for weight in (0.0, 2.0):
         torch.manual_seed(0)
@@ -298,17 +298,20 @@ def _linked(generator: random.Random) -> Example:
 
 @pytest.mark.parametrize("rdrop", [0.0, 1.0])
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, rdrop: float) -> None:
-    whole = trainer(recipe(rdrop=rdrop), tmp_path / "whole")
-    whole.run()
-    trainer(recipe(rdrop=rdrop, updates=7), tmp_path / "cut").run()
-    resumed = trainer(recipe(rdrop=rdrop), tmp_path / "cut")
+    uninterrupted = trainer(recipe(rdrop=rdrop), tmp_path / "uninterrupted")
+    uninterrupted.run()
+    trainer(recipe(rdrop=rdrop, updates=7), tmp_path / "stopped").run()
+    resumed = trainer(recipe(rdrop=rdrop), tmp_path / "stopped")
     assert resumed.resume()
     resumed.run()
-    for name, weight in named_weights(whole.model).items():
+    for name, weight in named_weights(uninterrupted.model).items():
         assert torch.equal(weight, named_weights(resumed.model)[name]), name
-    free = trainer(recipe(rdrop=rdrop, guided=0.0), tmp_path / "free")
-    free.run()
-    assert any(not torch.equal(w, named_weights(free.model)[name]) for name, w in named_weights(whole.model).items())
+    unguided = trainer(recipe(rdrop=rdrop, guided=0.0), tmp_path / "unguided")
+    unguided.run()
+    assert any(
+        not torch.equal(w, named_weights(unguided.model)[name])
+        for name, w in named_weights(uninterrupted.model).items()
+    )
 
 
 def test_the_journal_has_the_divergence_of_the_guided_head(tmp_path: Path) -> None:
@@ -316,30 +319,30 @@ def test_the_journal_has_the_divergence_of_the_guided_head(tmp_path: Path) -> No
     guided = [line["guided"] for line in read_journal(tmp_path / "run" / "journal.jsonl") if line["event"] == "train"]
     assert len(guided) == 20
     assert guided[-1] < 0.8 * guided[0]
-    trainer(recipe(guided=0.0), tmp_path / "free").run()
-    assert not any("guided" in line for line in read_journal(tmp_path / "free" / "journal.jsonl"))
+    trainer(recipe(guided=0.0), tmp_path / "unguided").run()
+    assert not any("guided" in line for line in read_journal(tmp_path / "unguided" / "journal.jsonl"))
 
 
 def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path: Path) -> None:
-    path, plain = tmp_path / "alignment.json", {"symmetry": None, "with_reverse": "grow-diag"}
+    path, default = tmp_path / "alignment.json", {"symmetry": None, "with_reverse": "grow-diag"}
     trainer(recipe(guided_head=2, guided_row="after"), tmp_path).run()
-    expected = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True, **plain}
+    expected = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": True, **default}
     assert load_alignment(tmp_path) == expected
-    again = trainer(recipe(guided_layer=2), tmp_path)
-    again.resume()
-    again.run()
+    resumed = trainer(recipe(guided_layer=2), tmp_path)
+    resumed.resume()
+    resumed.run()
     assert load_alignment(tmp_path) == {
         "layer": "decoder.layers.1.cross_attention",
         "head": 0,
         "shifted": False,
-        **plain,
+        **default,
     }
     chosen = {
         "layer": "decoder.layers.0.cross_attention",
         "head": None,
         "shifted": True,
         "symmetry": None,
-    }  # written before there was with_reverse
+    }  # written by a version without with_reverse
     path.write_text(json.dumps(chosen), encoding="utf-8")
     trainer(recipe(), tmp_path).run()
-    assert load_alignment(tmp_path) == {**chosen, **plain}
+    assert load_alignment(tmp_path) == {**chosen, **default}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from runs import SIDES, arguments, command, corpus, finished, last_losses, weights_of
+from runs import SIDES, arguments, command, corpus, run_command, train_losses, weights_of
 
 from regard.models import DECODERS, ENCODERS
 from regard.training.journal import read
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.slow
 
 KINDS = [[kind.model_fields["kind"].default for kind in kinds] for kinds in (ENCODERS, DECODERS)]
 PAIRS = list(itertools.product(*KINDS))
-BEHAVIOUR = {"updates": 200, "validate_every": 100, "log_every": 1}
+TRAINING = {"updates": 200, "validate_every": 100, "log_every": 1}
 
 
-def test_every_registered_kind_is_killed_here() -> None:
+def test_every_registered_kind_is_covered() -> None:
     assert {kind for kinds in KINDS for kind in kinds} == set(SIDES)
 
 
@@ -40,37 +40,39 @@ def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(
     if encoder == "timm":
         pytest.importorskip("timm", reason="the extra `vision` is not installed")
     kills = 20 if (encoder, decoder) == PAIRS[0] else 1
-    whole, killed_run = tmp_path / "whole", tmp_path / "killed"
-    finished(command(*arguments(data, whole, encoder, decoder, **BEHAVIOUR)))
-    times = [line["time"] for line in read(whole / "journal.jsonl")]
+    uninterrupted, killed_run = tmp_path / "uninterrupted", tmp_path / "killed"
+    run_command(command(*arguments(data, uninterrupted, encoder, decoder, **TRAINING)))
+    times = [line["time"] for line in read(uninterrupted / "journal.jsonl")]
     length = times[-1] - times[0]
     generator = random.Random(encoder + decoder)
-    # A checkpoint after every update, so that most of the instants lie within the writing of one.
-    options = arguments(data, killed_run, encoder, decoder, **BEHAVIOUR, checkpoint_minutes=0)
+    # A checkpoint after every update, so that most kills interrupt the writing of one.
+    options = arguments(data, killed_run, encoder, decoder, **TRAINING, checkpoint_minutes=0)
     killed = 0
     for _ in range(2 * kills):
         if killed == kills:
             break
-        killed += _killed(_line(options, killed_run), killed_run, generator, length / (2 * kills))
+        killed += _kill(_start_or_resume(options, killed_run), killed_run, generator, length / (2 * kills))
     assert killed == kills, "the run ended before it could be killed often enough"
-    finished(_line(options, killed_run))
-    for (name, ours), theirs in zip(weights_of(killed_run).items(), weights_of(whole).values(), strict=True):
-        assert ours.keys() == theirs.keys()
-        for tensor in ours:
-            assert torch.equal(ours[tensor], theirs[tensor]), f"{name}: {tensor}"
-    assert last_losses(killed_run) == last_losses(whole)
+    run_command(_start_or_resume(options, killed_run))
+    for (name, actual), expected in zip(
+        weights_of(killed_run).items(), weights_of(uninterrupted).values(), strict=True
+    ):
+        assert actual.keys() == expected.keys()
+        for tensor in actual:
+            assert torch.equal(actual[tensor], expected[tensor]), f"{name}: {tensor}"
+    assert train_losses(killed_run) == train_losses(uninterrupted)
 
 
-def _line(options: list[str], run: Path) -> list[str]:
-    """The command that starts the run, or resumes it if it exists."""
+def _start_or_resume(options: list[str], run: Path) -> list[str]:
+    """Return the command line that starts the run, or resumes it if it exists."""
     return command("train", "--out", str(run), "--resume") if (run / "train.toml").exists() else command(*options)
 
 
-def _killed(line: list[str], run: Path, generator: random.Random, span: float) -> bool:
-    """Kill a run some time after it began to train, or at any time before; return whether it was still running."""
+def _kill(command_line: list[str], run: Path, generator: random.Random, span: float) -> bool:
+    """Kill a run at a random time, mostly during training; return whether it was still running."""
     journal = run / "journal.jsonl"
     before = journal.stat().st_size if journal.exists() else 0
-    process = subprocess.Popen(line, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command_line, stderr=subprocess.DEVNULL)
     training = generator.random() < 0.8
     if training:
         while process.poll() is None and (journal.stat().st_size if journal.exists() else 0) <= before:

@@ -1,4 +1,4 @@
-"""A run resumed with another recipe: the differences, and the value that holds."""
+"""Resuming a run with another recipe: the differences, and the values that hold."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_equal_recipes_have_no_differences() -> None:
     assert reconcile(before, recipe()) == (before, [])
 
 
-def test_settings_that_may_change_do() -> None:
+def test_settings_that_may_change_take_the_new_value() -> None:
     reconciled, differences = reconcile(
         recipe(training={"updates": 10}), recipe(training={"updates": 20}, schedule={"warmup": 7})
     )

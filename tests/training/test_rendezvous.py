@@ -1,4 +1,4 @@
-"""Rendezvous: processes find each other, and not what those of an earlier start left behind."""
+"""Rendezvous: the processes of one start find each other, and nothing left behind by an earlier start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZE = 3
 
 @pytest.fixture
 def server() -> dist.TCPStore:
-    """The store that torchrun keeps from start to start."""
+    """Store that torchrun keeps between starts."""
     return dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 
 
@@ -33,7 +33,7 @@ def _join_all(server: dist.TCPStore, late: int) -> list[Rendezvous]:
 
 
 @pytest.mark.parametrize("late", range(SIZE))
-def test_each_start_has_a_store_of_its_own(server: dist.TCPStore, late: int) -> None:
+def test_each_start_has_its_own_store(server: dist.TCPStore, late: int) -> None:
     for start in range(3):
         processes = _join_all(server, late)
         assert not processes[0].store.check(["address"]), "the store of an earlier start is not visible"
@@ -55,12 +55,10 @@ def test_a_missing_process_is_named(server: dist.TCPStore) -> None:
     with pytest.raises(TrainingError, match=r"process 2 of 3 did not join within 0.1 seconds"):
         rendezvous(server, 0, SIZE, 0.1)
     with pytest.raises(TrainingError, match=r"the first process did not answer within 0.1 seconds"):
-        rendezvous(server, 1, SIZE, 0.1)  # the call in the store is of a process that has ended
+        rendezvous(server, 1, SIZE, 0.1)  # the entry in the store is of a process that has ended
 
 
-def test_a_process_joins_and_knows_that_it_was_restarted(
-    server: dist.TCPStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_joins_knows_if_it_was_restarted(server: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
     environment = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1}
     environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": server.port, "TORCHELASTIC_USE_AGENT_STORE": True}
     for name, value in environment.items():
@@ -71,7 +69,7 @@ def test_a_process_joins_and_knows_that_it_was_restarted(
     with join_processes("cpu", 1) as (world, _):
         assert world.restarted
         assert world.split(True).restarted
-    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE")  # another launcher, that counts its starts
+    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE")  # a launcher that counts its restarts
     monkeypatch.setenv("MASTER_PORT", "0")
     for restarts in (0, 1):
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(restarts))
@@ -87,8 +85,8 @@ def test_a_lost_process_is_explained(server: dist.TCPStore, monkeypatch: pytest.
     message = (
         "[/a/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:235. This is typically caused by"
     )
-    lost = r"lost each other \(Connection closed by peer \[127.0.0.1\]:235\): most"
-    with pytest.raises(TrainingError, match=lost), join_processes("cpu", 1):
+    pattern = r"lost each other \(Connection closed by peer \[127.0.0.1\]:235\): most"
+    with pytest.raises(TrainingError, match=pattern), join_processes("cpu", 1):
         raise RuntimeError(message)
     with pytest.raises(RuntimeError, match=r"^another$"), join_processes("cpu", 1):
         raise RuntimeError("another")

@@ -19,7 +19,7 @@ def generator(seed: int = 1) -> torch.Generator:
 
 
 def certain(model: Model) -> Model:
-    """The same model with such large logits that a sample is the argmax."""
+    """Scale the logits of a model until a sample is the argmax; return the model."""
     with torch.no_grad():
         model.decoder.output.weight.mul_(1e4)
         model.decoder.output.bias.mul_(1e4)
@@ -44,23 +44,23 @@ def test_probability_zero_replaces_nothing(settings: ModelSettings) -> None:
     assert torch.equal(sample_target_inputs(make(settings), batch, 0.0, generator()).target_in, batch.target_in)
 
 
-def test_draws_follow_the_predicted_probabilities() -> None:
+def test_samples_follow_the_predicted_probabilities() -> None:
     settings = pairs(1, reads=["text"])[0]
     settings = getattr(settings, "values", [settings])[0]
     model = make(settings).eval()
     batch = collate([Example([5, 6, EOS], [8, EOS])] * 4000)
     with torch.no_grad():
         features = model(Batch(batch.source[:1], None), batch.target_in[:1])
-        wanted = model.project(features)[0, 0].softmax(-1)
+        expected = model.project(features)[0, 0].softmax(-1)
     drawn = sample_target_inputs(model, batch, 1.0, generator()).target_in[:, 1]
-    frequencies = torch.bincount(drawn, minlength=len(wanted)) / len(drawn)
-    assert float((frequencies - wanted).abs().sum()) < 0.1
+    frequencies = torch.bincount(drawn, minlength=len(expected)) / len(drawn)
+    assert float((frequencies - expected).abs().sum()) < 0.1
 
 
-def test_the_generator_decides() -> None:
+def test_samples_depend_on_the_generator() -> None:
     settings = pairs(1, reads=["text"])[0]
     model, batch = make(getattr(settings, "values", [settings])[0]), collate(EXAMPLES)
-    same = [sample_target_inputs(model, batch, 0.5, generator(7)).target_in for _ in range(2)]
-    assert torch.equal(*same)
-    others = [sample_target_inputs(model, batch, 0.5, generator(seed)).target_in for seed in range(8)]
-    assert any(not torch.equal(same[0], other) for other in others)
+    repeated = [sample_target_inputs(model, batch, 0.5, generator(7)).target_in for _ in range(2)]
+    assert torch.equal(*repeated)
+    samples = [sample_target_inputs(model, batch, 0.5, generator(seed)).target_in for seed in range(8)]
+    assert any(not torch.equal(repeated[0], sample) for sample in samples)

@@ -28,7 +28,7 @@ BATCH = collate([Example([5, 6, 7, EOS], [8, 9, 4, EOS]), Example([4, EOS], [6, 
 
 @pytest.fixture
 def group() -> Iterator[None]:
-    """A process group of one: shares are whole, all else is as with many processes."""
+    """Process group of one: each shard is the whole tensor, all else is as with many processes."""
     store = dist.HashStore()
     dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     yield
@@ -41,7 +41,7 @@ def _model() -> Model:
 
 
 def _gathered(model: Model) -> list[str]:
-    """The layers whose own weights, cross-attention aside, are gathered."""
+    """Return the layers whose own weights, cross-attention aside, are gathered."""
     layers = {name: module for name, module in model.named_modules() if isinstance(module, ShardUnit)}
     return [name for name, layer in layers.items() if not isinstance(layer.self_attention.key.weight, DTensor)]
 
@@ -72,7 +72,7 @@ def test_layers_are_gathered_only_while_they_compute(group: None, layers: bool, 
         for name in names:
             assert forward[name] == ([name] if layers else names)
             assert name in backward[name]
-            assert not layers or len(backward[name]) <= 2, "the next one may be prefetched"
+            assert not layers or len(backward[name]) <= 2, "the next layer may be prefetched"
         assert _gathered(model) == ([] if layers or last else names)
     gradient = torch.cat([parameter.grad.full_tensor().flatten() for parameter in model.parameters()])
     expected = torch.cat([parameter.grad.flatten() for parameter in plain.parameters()])
@@ -112,11 +112,15 @@ print(resident() - before)
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc keeps freed memory, and is told not to")
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="only glibc keeps freed memory, and has a setting to return it"
+)
 def test_freed_memory_returns_to_the_system() -> None:
-    kept, returned = (
-        float(subprocess.run([sys.executable, "-c", FREED, how], capture_output=True, text=True, check=True).stdout)
-        for how in ("default", "returned")
+    default, returned = (
+        float(
+            subprocess.run([sys.executable, "-c", FREED, allocator], capture_output=True, text=True, check=True).stdout
+        )
+        for allocator in ("default", "returned")
     )
-    assert kept > 100, "otherwise the setting is not needed"
+    assert default > 100, "otherwise the setting is not needed"
     assert returned < 20

@@ -1,4 +1,4 @@
-"""The TensorBoard log has the journal's numbers, and is written only if enabled."""
+"""TensorBoard log: it holds the journal's numbers, and is written only if enabled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regard.errors import MissingExtra
 from regard.training.tensorboard_log import with_tensorboard
 
 
-def test_the_numbers_arrive(tmp_path: Path) -> None:
+def test_the_log_holds_the_numbers_of_the_journal(tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator", reason="no tensorboard")
     events: list[tuple[str, dict[str, Any]]] = []
     report = with_tensorboard(lambda event, values: events.append((event, values)), tmp_path, enabled=True)
@@ -32,14 +32,14 @@ def test_the_numbers_arrive(tmp_path: Path) -> None:
     assert (event.step, event.value) == (50, 40.0)
 
 
-def test_disabled_nothing_is_written(tmp_path: Path) -> None:
+def test_a_disabled_log_writes_nothing(tmp_path: Path) -> None:
     def report(event: str, values: dict[str, Any]) -> None: ...
 
     assert with_tensorboard(report, tmp_path, enabled=False) is report
     assert not list(tmp_path.iterdir())
 
 
-def test_an_absent_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(
         MissingExtra, match=r"training.tensorboard needs the package tensorboard: pip install 'regard\[board\]'"

@@ -64,19 +64,19 @@ def _recipe(encoder: str = "transformer", decoder: str = "transformer", **traini
     return Recipe.parse(values, "the test")
 
 
-def _loss(model: Model) -> dict[str, float]:
+def _scores(model: Model) -> dict[str, float]:
     total = sum(float(parameter.detach().abs().sum()) for parameter in model.parameters())
     return {"loss": total, "chrf": total, "bleu": 0.0}
 
 
 class _ImagePlan(BatchPlan):
-    """Images of several sizes in place of sentences, two captions for each."""
+    """Images of several sizes in place of sentences, with two captions per image."""
 
     def batch(self) -> TrainingBatch:
         captions = [example for example in self.examples for _ in range(2)]
-        generators = [torch.Generator().manual_seed(line) for line in self.indices]
-        lines = zip(self.indices, generators, strict=True)
-        pixels = [torch.rand(3, 6 + line % 3, 8, generator=generator) for line, generator in lines]
+        generators = [torch.Generator().manual_seed(index) for index in self.indices]
+        seeded = zip(self.indices, generators, strict=True)
+        pixels = [torch.rand(3, 6 + index % 3, 8, generator=generator) for index, generator in seeded]
         text, (source, keep) = collate(captions), pad_images(pixels)
         return TrainingBatch(source, keep, text.target_in, text.target_out, text.tokens, list(self.indices))
 
@@ -90,7 +90,7 @@ class _ImageStream(BatchStream):
         return ((after, _ImagePlan(plan.examples, plan.indices)) for after, plan in super().plans(position))
 
 
-def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss, batches: int = 1) -> Trainer:
+def _trainer(recipe: Recipe, folder: Path, validate: Any = _scores, batches: int = 1) -> Trainer:
     torch.manual_seed(recipe.training.seed)
     model = build(recipe.model, 20, 20, joint=True)
     examples = [Example([4 + i % 16, 5 + i % 7, EOS], [4 + i % 16, *([6] * (i % 4)), EOS]) for i in range(40)]
@@ -102,21 +102,21 @@ def _trainer(recipe: Recipe, folder: Path, validate: Any = _loss, batches: int =
 
 @pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str, decoder: str) -> None:
-    more = {"encoder_rate": 0.3, "doubly_stochastic": 0.5} if encoder in VISION else {}
-    whole = _trainer(_recipe(encoder, decoder, **more), tmp_path / "whole")
-    initial = {name: weight.clone() for name, weight in named_weights(whole.model).items()}
-    whole.run()
-    _trainer(_recipe(encoder, decoder, updates=7, **more), tmp_path / "stopped").run()
-    resumed = _trainer(_recipe(encoder, decoder, **more), tmp_path / "stopped")
-    torch.manual_seed(99)  # the state of the generator comes from the checkpoint, not from here
+    extra = {"encoder_rate": 0.3, "doubly_stochastic": 0.5} if encoder in VISION else {}
+    uninterrupted = _trainer(_recipe(encoder, decoder, **extra), tmp_path / "uninterrupted")
+    initial = {name: weight.clone() for name, weight in named_weights(uninterrupted.model).items()}
+    uninterrupted.run()
+    _trainer(_recipe(encoder, decoder, updates=7, **extra), tmp_path / "stopped").run()
+    resumed = _trainer(_recipe(encoder, decoder, **extra), tmp_path / "stopped")
+    torch.manual_seed(99)  # the checkpoint restores the state of the generator
     assert resumed.resume()
     resumed.run()
-    for name, weight in named_weights(whole.model).items():
+    for name, weight in named_weights(uninterrupted.model).items():
         assert torch.equal(weight, named_weights(resumed.model)[name]), name
-        assert torch.equal(whole.ema.weights[name], resumed.ema.weights[name]), name
-    assert whole.progress.tokens == resumed.progress.tokens
-    assert whole.progress.position == resumed.progress.position
-    for name, weight in named_weights(whole.model).items():
+        assert torch.equal(uninterrupted.ema.weights[name], resumed.ema.weights[name]), name
+    assert uninterrupted.progress.tokens == resumed.progress.tokens
+    assert uninterrupted.progress.position == resumed.progress.position
+    for name, weight in named_weights(uninterrupted.model).items():
         unchanged = "running" in name or (encoder == "frozen" and "backbone" in name)
         assert torch.equal(weight, initial[name]) == unchanged, name
 
@@ -133,22 +133,22 @@ def test_the_encoder_has_its_own_learning_rate(tmp_path: Path, encoder: str, sha
     trainer.run()
     rate = learning_rate(recipe.schedule, 1, 8)
     for name, weight in named_weights(trainer.model).items():
-        if name.endswith("key.bias"):  # no weight depends on it
+        if name.endswith("key.bias"):  # attention weights do not depend on it
             continue
-        alone = name.startswith("encoder") and not (share == "all" and "embedding" in name)
+        own_rate = name.startswith("encoder") and not (share == "all" and "embedding" in name)
         steps = (weight - before[name]).abs()
-        assert float(steps.max()) == pytest.approx(rate * (0.1 if alone else 1.0), rel=0.05), name
+        assert float(steps.max()) == pytest.approx(rate * (0.1 if own_rate else 1.0), rel=0.05), name
 
 
-def test_micro_batches_weigh_every_token_alike(tmp_path: Path) -> None:
+def test_micro_batches_give_every_token_the_same_weight(tmp_path: Path) -> None:
     trainers = [_trainer(_recipe(updates=1), tmp_path / str(n), batches=n) for n in (1, 3)]
-    whole, split = trainers
-    examples = whole.batches.examples[:9]
-    for trainer, plans in ((whole, [examples]), (split, [examples[:2], examples[2:3], examples[3:]])):
+    single, split = trainers
+    examples = single.batches.examples[:9]
+    for trainer, plans in ((single, [examples]), (split, [examples[:2], examples[2:3], examples[3:]])):
         batches = [(collate(plan), "key") for plan in plans]
         trainer.model.eval()  # without dropout
         trainer.updater.workers.gradients(batches, sum(batch.tokens for batch, _ in batches))
-    for a, b in zip(whole.model.parameters(), split.model.parameters(), strict=True):
+    for a, b in zip(single.model.parameters(), split.model.parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad)
 
 
@@ -161,12 +161,12 @@ def test_the_best_weights_are_those_of_the_best_validation(tmp_path: Path) -> No
 
     outcome = _trainer(_recipe(), tmp_path, validate).run()
     assert outcome.progress.best_update == 10
-    kept = load_tensors(tmp_path / "model.safetensors")
-    assert all(torch.equal(kept[name], validated[1][name]) for name in kept)
+    saved = load_tensors(tmp_path / "model.safetensors")
+    assert all(torch.equal(saved[name], validated[1][name]) for name in saved)
 
 
 def test_of_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
-    """BLEU and chrF of a young model are 0 for many validations, in which its loss falls."""
+    """BLEU and chrF stay 0 for the first validations of a run, while its loss falls."""
     results = iter([(3.0, 0.0), (2.0, 0.0), (2.5, 0.0), (4.0, 10.0), (1.0, 5.0)])
 
     def validate(_: Model) -> dict[str, float]:
@@ -192,7 +192,7 @@ def test_a_validation_without_a_loss_is_not_the_best(tmp_path: Path) -> None:
     outcome = _trainer(_recipe(), tmp_path, validate).run()
     assert outcome.progress.best_update == 10
     text = (tmp_path / "journal.jsonl").read_text()
-    assert "NaN" not in text, "that is no JSON"
+    assert "NaN" not in text, "NaN is not valid JSON"
     assert [line["loss"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"] == [None, 2.0, None]
 
 
@@ -215,25 +215,25 @@ def test_a_position_beyond_the_data_is_the_next_epoch(tmp_path: Path) -> None:
 
 
 class _LittleMemory(GradientWorkers):
-    """Has memory for `capacity` sentences at a time, and runs out of it after some have been computed."""
+    """Gradient workers with memory for `capacity` sentences at a time, which runs out after the first batch."""
 
     capacity = 1
 
     def gradients(self, batches: Any, tokens: int) -> Any:
         super().gradients(batches[:1], tokens)
         tensor = torch.zeros(1)
-        _LittleMemory.seen.append((max(len(batch.source) for batch, _ in batches), weakref.ref(tensor)))
-        self.model_zeroed()
-        if _LittleMemory.seen[-1][0] > self.capacity:
+        _LittleMemory.passes.append((max(len(batch.source) for batch, _ in batches), weakref.ref(tensor)))
+        self.clear_gradients()
+        if _LittleMemory.passes[-1][0] > self.capacity:
             raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory\nmore")
         return super().gradients(batches, tokens)
 
-    def model_zeroed(self) -> None:
-        assert all(ref() is None for _, ref in _LittleMemory.seen[:-1]), "tensors of the failed pass are alive"
+    def clear_gradients(self) -> None:
+        assert all(ref() is None for _, ref in _LittleMemory.passes[:-1]), "tensors of the failed pass are alive"
         for replica in self._replicas:
             replica.zero_grad(set_to_none=True)
 
-    seen: ClassVar[list[Any]] = []
+    passes: ClassVar[list[Any]] = []
 
 
 def test_batches_that_do_not_fit_are_halved_until_they_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,44 +241,46 @@ def test_batches_that_do_not_fit_are_halved_until_they_do(tmp_path: Path, monkey
         "encoder": {**SIDES["transformer"], "dropout": 0.0},
         "decoder": {**SIDES["transformer"], "dropout": 0.0},
     }
-    plain, wanted = (_recipe(updates=3, halve_batches=yes).with_values(model=no_dropout) for yes in (False, True))
-    whole = _trainer(plain, tmp_path / "whole")
-    whole.run()
-    _LittleMemory.seen.clear()
+    unhalved_recipe, halved_recipe = (
+        _recipe(updates=3, halve_batches=halve).with_values(model=no_dropout) for halve in (False, True)
+    )
+    unhalved = _trainer(unhalved_recipe, tmp_path / "unhalved")
+    unhalved.run()
+    _LittleMemory.passes.clear()
     monkeypatch.setattr("regard.training.updater.GradientWorkers", _LittleMemory)
-    little = _trainer(wanted, tmp_path / "little")
-    little.run()
-    assert max(size for size, _ in _LittleMemory.seen) > 1
-    assert little.progress.batch_parts > 1
-    for name, weight in named_weights(whole.model).items():
-        if not name.endswith("key.bias"):  # no loss depends on it, and Adam follows the rounding
-            torch.testing.assert_close(named_weights(little.model)[name], weight, rtol=1e-3, atol=1e-5)
+    halved = _trainer(halved_recipe, tmp_path / "halved")
+    halved.run()
+    assert max(size for size, _ in _LittleMemory.passes) > 1
+    assert halved.progress.batch_parts > 1
+    for name, weight in named_weights(unhalved.model).items():
+        if not name.endswith("key.bias"):  # the loss does not depend on it: Adam follows rounding errors
+            torch.testing.assert_close(named_weights(halved.model)[name], weight, rtol=1e-3, atol=1e-5)
     with pytest.raises(
         TrainingError, match=r"update 1: out of memory .*there is no checkpoint yet.*halve_batches=true"
     ):
-        _trainer(plain, tmp_path / "refused").run()
+        _trainer(unhalved_recipe, tmp_path / "refused").run()
 
 
-@pytest.mark.parametrize("where", ["torch.optim.AdamW.step", "regard.training.trainer.Trainer._save_weights"])
+@pytest.mark.parametrize("function", ["torch.optim.AdamW.step", "regard.training.trainer.Trainer._save_weights"])
 def test_out_of_memory_outside_the_batches_is_explained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
 ) -> None:
     def fail(*_: Any) -> None:
         raise torch.OutOfMemoryError("there are 3 bytes left")
 
-    monkeypatch.setattr(where, fail)
+    monkeypatch.setattr(function, fail)
     with pytest.raises(
         TrainingError, match=r"out of memory \(there are 3 bytes left\) outside the batches of an update"
     ):
         _trainer(_recipe(), tmp_path).run()
 
 
-def test_weights_that_cannot_be_written_leave_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.safetensors"
     save_tensors(path, {"a": torch.ones(2)})
     before = path.read_bytes()
     (tmp_path / "other").touch()
-    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode, "it has the permissions of other files"
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode, "weights have the permissions of any new file"
 
     def full(*_: Any) -> None:
         raise SafetensorError("I/O error: No space left on device")
@@ -302,8 +304,8 @@ def test_validation_uses_the_moving_average_and_training_the_weights(tmp_path: P
     trainer = _trainer(_recipe(ema_decay=0.9), tmp_path, validate)
     trainer.run()
     assert averaged == [True, True, True]
-    kept = load_tensors(tmp_path / "model.safetensors")
-    assert all(torch.equal(kept[name], trainer.ema.weights[name]) for name in kept)
+    saved = load_tensors(tmp_path / "model.safetensors")
+    assert all(torch.equal(saved[name], trainer.ema.weights[name]) for name in saved)
     assert any(
         not torch.equal(trainer.ema.weights[name], weight) for name, weight in named_weights(trainer.model).items()
     )
@@ -320,7 +322,7 @@ def test_patience_ends_a_run_without_a_better_score(tmp_path: Path) -> None:
     assert "no better score in 2 validations" in outcome.reason
 
 
-def test_minutes_become_updates_once_and_are_written_down(tmp_path: Path) -> None:
+def test_minutes_become_updates_once_and_the_updates_are_saved(tmp_path: Path) -> None:
     values = _recipe().model_dump()
     values["training"] |= {"updates": None, "minutes": 0.005}
     recipe = Recipe.parse(values, "the test")
@@ -352,7 +354,7 @@ def test_a_gradient_that_is_nan_stops_the_run_and_changes_nothing(tmp_path: Path
 def test_a_signal_finishes_the_step_and_saves(tmp_path: Path) -> None:
     def interrupt(model: Model) -> dict[str, float]:
         os.kill(os.getpid(), signal.SIGTERM)
-        return _loss(model)
+        return _scores(model)
 
     trainer = _trainer(_recipe(), tmp_path, interrupt)
     outcome = trainer.run()
@@ -372,11 +374,11 @@ def test_a_run_stopped_before_its_first_validation_can_be_used(tmp_path: Path) -
 
     trainer._update = stop_after_one  # type: ignore[method-assign]
     assert trainer.run().stopped == signal.SIGINT
-    kept = load_tensors(tmp_path / "model.safetensors")
-    assert all(torch.equal(kept[name], trainer.ema.weights[name]) for name in kept)
+    saved = load_tensors(tmp_path / "model.safetensors")
+    assert all(torch.equal(saved[name], trainer.ema.weights[name]) for name in saved)
 
 
-def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> None:
+def test_resuming_falls_back_from_a_damaged_checkpoint_to_the_one_before(tmp_path: Path) -> None:
     _trainer(_recipe(), tmp_path).run()
     folders = sorted((tmp_path / "checkpoints").iterdir())
     assert [folder.name for folder in folders] == ["update-00000010", "update-00000012"]
@@ -391,7 +393,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> No
     assert len(problems) == 1, f"the last one is not reported as followed by another: {problems}"
 
 
-def test_a_damaged_checkpoint_does_not_displace_others(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_does_not_displace_intact_ones(tmp_path: Path) -> None:
     _trainer(_recipe(), tmp_path).run()
     folder = tmp_path / "checkpoints"
     (folder / "update-00000012" / "model.safetensors").write_bytes(b"damaged")
@@ -399,24 +401,24 @@ def test_a_damaged_checkpoint_does_not_displace_others(tmp_path: Path) -> None:
     assert trainer.resume()
     trainer.run()
     assert sorted(path.name for path in folder.iterdir()) == ["update-00000011", "update-00000012.damaged"]
-    again = _trainer(_recipe(), tmp_path)
-    assert again.resume()
-    assert again.progress.update == 11
+    resumed = _trainer(_recipe(), tmp_path)
+    assert resumed.resume()
+    assert resumed.progress.update == 11
 
 
 def test_a_checkpoint_is_not_written_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were the second write cut off, the run could be without any."""
+    """If a second write were interrupted, the run could be left without a checkpoint."""
     saved, save = list[int](), Checkpoints.save
 
-    def spy(self: Checkpoints, update: int, *others: Any) -> None:
+    def spy(self: Checkpoints, update: int, *arguments: Any) -> None:
         saved.append(update)
-        save(self, update, *others)
+        save(self, update, *arguments)
 
     monkeypatch.setattr(Checkpoints, "save", spy)
     _trainer(_recipe(), tmp_path).run()
-    again = _trainer(_recipe(), tmp_path)
-    assert again.resume()
-    again.run()
+    resumed = _trainer(_recipe(), tmp_path)
+    assert resumed.resume()
+    resumed.run()
     assert saved == [5, 10, 12]
 
 
@@ -431,7 +433,9 @@ def test_a_checkpoint_replaces_one_of_the_same_update(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["update-00000003"]
 
 
-def test_a_full_disk_under_a_sharded_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_while_writing_a_sharded_checkpoint_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     full = CheckpointException("save", {0: (OSError(28, "No space left on device"), None)})  # type: ignore[dict-item]
     monkeypatch.setattr("regard.training.checkpoint.save_sharded", Mock(side_effect=full))
     checkpoints = Checkpoints(tmp_path, 1, World(sharded=True))
@@ -443,23 +447,23 @@ def test_a_full_disk_under_a_sharded_checkpoint(tmp_path: Path, monkeypatch: pyt
 def test_a_finished_run_is_validated_once(tmp_path: Path) -> None:
     _trainer(_recipe(), tmp_path).run()
     before = (tmp_path / "checkpoints" / "update-00000012" / "state.json").read_bytes()
-    again = _trainer(_recipe(), tmp_path)
-    assert again.resume()
-    again.run()
+    resumed = _trainer(_recipe(), tmp_path)
+    assert resumed.resume()
+    resumed.run()
     assert [line["update"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"] == [5, 10, 12]
     assert (tmp_path / "checkpoints" / "update-00000012" / "state.json").read_bytes() == before
 
 
-def test_a_run_that_died_before_its_first_checkpoint_has_no_event_twice(tmp_path: Path) -> None:
+def test_a_run_restarted_without_a_checkpoint_has_every_event_once(tmp_path: Path) -> None:
     _trainer(_recipe(), tmp_path).run()
     shutil.rmtree(tmp_path / "checkpoints")
-    again = _trainer(_recipe(), tmp_path)
-    assert not again.resume()
-    again.run()
+    restarted = _trainer(_recipe(), tmp_path)
+    assert not restarted.resume()
+    restarted.run()
     assert [line["update"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"] == [5, 10, 12]
 
 
-def test_one_process_trains_in_a_folder(tmp_path: Path) -> None:
+def test_a_run_folder_is_locked_by_one_process(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with lock_run(run):
         assert run.is_dir()

@@ -30,7 +30,7 @@ from regard.settings import read_toml
 from regard.training import Outcome, Recipe, Trainer, World, model_card
 from regard.training.budget import choose
 from regard.training.checkpoint import has_checkpoint
-from regard.training.compose import TrainRequest, check_parent, data_table, length_setting, parent_of
+from regard.training.compose_recipe import TrainRequest, check_parent, data_table, length_setting, parent_of
 from regard.training.distributed import join_processes
 from regard.training.guided import Guide
 from regard.training.journal import Report, read

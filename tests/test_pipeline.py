@@ -28,6 +28,9 @@ from regard.pipeline import Translation, Translator, load
 from regard.search import ConstraintEncoder, Constraints, Hypothesis, LengthPenalty, SearchOptions, SearchSettings
 from regard.search.rerank import Repetition
 
+READINGS_BOUND = 1e-6 if "AVX512" in torch.backends.cpu.get_cpu_capability() else 1e-5
+"""PyTorch's products over a batch and over one sentence differ more where its vectors are shorter."""
+
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
 def translator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Translator:
@@ -51,7 +54,7 @@ def test_readings_equal_teacher_forcing_the_output_alone(translator: Translator,
         assert translation.readings is not None
         assert set(translation.readings.weights) == set(watched)
         for name, weights in translation.readings.weights.items():
-            np.testing.assert_allclose(weights, watched[name][0].numpy(), rtol=0, atol=1e-5)
+            np.testing.assert_allclose(weights, watched[name][0].numpy(), rtol=0, atol=READINGS_BOUND)
         for layer in translation.readings.layers("cross"):
             assert translation.readings.weights[layer].shape[1:] == (len(ids) + 1, len(source))
             words = translation.readings.words(layer)

@@ -11,7 +11,7 @@ import torch
 from laws.models import sentences, targets
 
 from regard.models import Batch, Model, ModelSettings, build
-from regard.models.build import count_parameters
+from regard.models.registry import count_parameters
 from regard.search import SearchSettings, SuppressTokens, Task, decode
 from regard.training import preset
 

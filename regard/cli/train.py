@@ -55,7 +55,7 @@ def train(
     """
     setup_process(threads, quiet or int(os.environ.get("RANK", "0")) > 0, debug)
     from regard import run
-    from regard.training.compose import TrainRequest, data_table
+    from regard.training.compose_recipe import TrainRequest, data_table
 
     if out is None and not dry_run:
         raise UsageError("--out: say which folder to write, such as --out runs/first")

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from regard.engine.autotune import cached, fastest, seconds
+from regard.engine.continuous_batching import BatchLimits, DecodeRequest, decode_requests, stream
 from regard.engine.ctranslate2 import CTranslate2, export_folder, up_to_date
 from regard.engine.packed_model import PackedModel, pack_model, why_not_packed
 from regard.engine.program import Precision
-from regard.engine.scheduler import BatchLimits, DecodeRequest, decode_requests, stream
 from regard.errors import MissingExtra, ModelFolderError, UsageError
 from regard.models import Batch, Ensemble, Model
 from regard.search import DecodingModel, Hypothesis, Rule, SearchSettings, SuppressTokens

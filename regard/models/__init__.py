@@ -2,11 +2,10 @@
 
 `interface` defines what passes through: `Batch` → `Encoder` → `Encoded` → `Decoder.prepare` → `Source`, then `begin`
 and `step` with a `State`, and `project` to logits. The families are `transformer`, `recurrent` and `convolutional`;
-image encoders are in `vision` and `timm_encoder`, their pretrained weights in `pretrained`. `build` registers the
+image encoders are in `vision` and `timm_encoder`, their pretrained weights in `pretrained`. `registry` names the
 families and creates a model from its settings; `ensemble` averages several; `compatibility` says which can be exported.
 """
 
-from regard.models.build import DECODERS, ENCODERS, ModelSettings, build, count_parameters, device_of, select_device
 from regard.models.compatibility import ctranslate2_obstacles, huggingface_obstacles
 from regard.models.ensemble import Ensemble
 from regard.models.interface import (
@@ -23,6 +22,7 @@ from regard.models.interface import (
     top_tokens,
 )
 from regard.models.pretrained import load_pretrained
+from regard.models.registry import DECODERS, ENCODERS, ModelSettings, build, count_parameters, device_of, select_device
 
 __all__ = [
     "DECODERS",

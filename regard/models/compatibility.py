@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regard.models.build import ModelSettings
+from regard.models.registry import ModelSettings
 from regard.models.transformer import TransformerSettings
 
 

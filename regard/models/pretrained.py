@@ -12,8 +12,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from regard.errors import TrainingError
-from regard.models.build import ModelSettings
 from regard.models.interface import Model
+from regard.models.registry import ModelSettings
 from regard.models.timm_encoder import TimmEncoderSettings
 from regard.models.vision import ResNetEncoderSettings
 from regard.shapes import Tensor

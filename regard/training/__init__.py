@@ -1,9 +1,9 @@
 """Training: from a recipe and batches to trained weights, with checkpoints that resume bit for bit.
 
-`compose` makes a `Recipe`; `Trainer` takes `Prefetcher`ed updates, whose micro-batches `Updater` accumulates with
-`GradientWorkers` (`Objective` is the loss) before each step of the optimizer and of the `MovingAverage`; it validates,
-writes the journal and `Checkpoints`. `distributed` runs it in several processes, `budget` chooses a model size.
-`regard.train` puts all of it together.
+`compose_recipe` makes a `Recipe`; `Trainer` takes `Prefetcher`ed updates, whose micro-batches `Updater` accumulates
+with `GradientWorkers` (`Objective` is the loss) before each step of the optimizer and of the `MovingAverage`; it
+validates, writes the journal and `Checkpoints`. `distributed` runs it in several processes, `budget` chooses a model
+size. `regard.train` puts all of it together.
 """
 
 import os

@@ -99,6 +99,10 @@ def both(
     return list(zip(ours, theirs, strict=True))
 
 
+SCORE_BOUND = 1e-4 if "AVX512" in torch.backends.cpu.get_cpu_capability() else 2e-4
+"""Without AVX-512 the activations of CTranslate2 are a little less exact."""
+
+
 @pytest.mark.parametrize("settings", MODELS)
 def test_ctranslate2_equals_our_search(settings: ModelSettings, tmp_path: Path) -> None:
     assert ctranslate2_obstacles(settings) == []
@@ -115,9 +119,9 @@ def test_ctranslate2_equals_our_search(settings: ModelSettings, tmp_path: Path) 
             for (ours, theirs), equal in zip(results, same, strict=True):
                 assert 1 <= len(theirs) <= beam
                 assert theirs == sorted(theirs, key=lambda h: -h.score)
-                if equal:  # without AVX-512 the activations of CTranslate2 are a little less exact
-                    assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=2e-4)
-                    assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-4, rel=2e-4)
+                if equal:
+                    assert ours[0].log_prob == pytest.approx(theirs[0].log_prob, abs=1e-4, rel=SCORE_BOUND)
+                    assert ours[0].score == pytest.approx(theirs[0].score, abs=1e-4, rel=SCORE_BOUND)
     assert len(winners) > 6, "the winners differ"
     assert len({len(ids) for ids in winners}) > 2, "the lengths differ"
 

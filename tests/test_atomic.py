@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from systems import posix
 
 from regard.atomic import atomic_file, atomic_folder, file_sha256, replaceable, write_bytes, write_text
 from regard.data.text import write_lines
@@ -54,6 +55,7 @@ def test_the_hash_of_files_is_that_of_their_contents(tmp_path: Path) -> None:
     assert file_sha256(tmp_path / "a", tmp_path / "b") == hashlib.sha256(b"onetwo").hexdigest()
 
 
+@posix
 def test_links_are_kept_and_devices_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("before")
     (tmp_path / "link").symlink_to("file")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from collections.abc import Iterator
 
@@ -23,10 +22,8 @@ def report_run(model: Model, recipe: Recipe, batches: BatchSource, device: str) 
     memory = 4 * COPIES * count_parameters(model) / MEBI
     source_tokens = 0 if recipe.model.encoder.reads == "images" else model.encoder.embedding.weight.shape[0]
     result = trial(recipe, batches, (source_tokens, model.decoder.output.weight.shape[0]), device)
-    yield (
-        f"memory: {memory:,.0f} MiB for weights, gradients, optimizer and moving average; "
-        f"at most {_peak(device):,.0f} MiB in all during {result.updates} updates"
-    )
+    most = "" if (peak := _peak(device)) is None else f"; at most {peak:,.0f} MiB in all during {result.updates} updates"
+    yield f"memory: {memory:,.0f} MiB for weights, gradients, optimizer and moving average{most}"
     yield f"speed: {result.seconds:.2f} s an update, {result.tokens / result.seconds:,.0f} target tokens/s on {device}"
     yield _time(recipe, result.seconds, result.tokens, batches.epoch_stats.tokens[1])
     yield f"elsewhere: {_runtimes(recipe.model, recipe.tokenizer.joint)}"
@@ -54,12 +51,15 @@ def _time(recipe: Recipe, seconds: float, tokens: float, epoch_tokens: float) ->
     return f"time: {updates:,} updates, about {minutes:.0f} minutes, {epochs:.1f} epochs"
 
 
-def _peak(device: str) -> float:
-    """Peak memory in MiB: of the GPU, or of this process."""
+def _peak(device: str) -> float | None:
+    """Peak memory in MiB: of the GPU, or of this process; None on Windows, which does not keep it."""
     if device.startswith("cuda"):
         return torch.cuda.max_memory_allocated() / MEBI
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / MEBI if sys.platform == "darwin" else peak / 1024
+    try:
+        import resource
+    except ImportError:
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (MEBI if sys.platform == "darwin" else 1024)
 
 
 def _runtimes(settings: ModelSettings, joint: bool) -> str:

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from systems import posix
 
 from regard.bulk import ResumableOutput, chunks, output, remaining
 from regard.errors import UsageError
@@ -54,6 +55,7 @@ def _kill_after(steps_left: Iterator[int], frame: FrameType, event: str, value: 
     return lambda *_: _kill_after(steps_left, *_)
 
 
+@posix
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # fork beside idle threads
 @pytest.mark.parametrize(
     ("resume", "before"), [(False, "nothing"), (True, "an earlier result"), (False, "a journal without a part")]
@@ -112,6 +114,7 @@ def test_results_that_the_journal_does_not_cover_are_truncated(tmp_path: Path) -
     assert path.read_bytes() == WHOLE
 
 
+@posix
 def test_running_work_is_not_reported_as_interrupted(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with ResumableOutput(path, {}).open(False) as part:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command import Command
+from systems import posix
 
 from regard.attention.alignment import SYMMETRIES
 
@@ -120,6 +121,7 @@ def test_gold_links_between_missing_words_are_refused(
     assert not (run / "alignment.json").exists()
 
 
+@posix
 def test_a_symbolic_link_is_kept_and_a_pipe_is_written_to(regard: Command, run: Path, pairs: list[object]) -> None:
     links = regard("align", run, *pairs, "--quiet").lines
     Path("real").write_text("before")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from albums import COLOURS, noise
 from command import CAPTIONER, Command, sets
+from systems import posix
 
 from regard.evaluation.caption_metrics import cider_scores, tokens, words
 from regard.pipeline import Captioner, load_captioner
@@ -135,6 +136,7 @@ def test_captioners_refuse_text_and_translators_refuse_images(
     regard.fails("evaluate", recurrent, *arguments, status=2, because="reads text, not images")
 
 
+@posix
 def test_the_first_example_of_the_docs_runs(captioner: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = Path(__file__).parents[2] / "docs" / "captions.md"
     code = page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]

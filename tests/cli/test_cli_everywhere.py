@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command import TRANSFORMER, Command, sets
+from systems import posix
 
 import regard as package
 from regard.cli.app import app
@@ -153,6 +154,7 @@ def test_a_closed_pipe_ends_the_command_quietly(transformer: Path, data: Path) -
 # Signals
 
 
+@posix
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_training_is_saved_and_resumes(
     regard: Command, corpus: list[str], number: signal.Signals, status: int

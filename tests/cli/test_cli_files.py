@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 from command import Command
 from small import SENTENCES, folder
+from systems import linux, posix
 
 import regard as package
 from regard.bulk import OutputMark
@@ -94,6 +94,7 @@ def _file_names() -> list[str]:
 # Interrupted and resumed
 
 
+@posix
 @pytest.mark.parametrize(("workers", "kills"), [(1, (1, 15, 30)), (2, (30,))])
 def test_a_run_killed_at_any_instant_resumes_to_the_same_result(
     regard: Command, run: Path, long: Path, whole: bytes, workers: int, kills: tuple[int, ...]
@@ -117,6 +118,7 @@ def _resumed_chunk(chunks: int, stderr: str) -> int:
     return chunks_done
 
 
+@posix
 @pytest.mark.parametrize(("number", "status", "workers"), [(signal.SIGINT, 130, 1), (signal.SIGTERM, 143, 2)])
 def test_a_run_stopped_by_a_signal_prints_how_to_resume(
     regard: Command, run: Path, long: Path, whole: bytes, number: signal.Signals, status: int, workers: int
@@ -267,6 +269,7 @@ def test_only_a_regular_file_can_be_resumed(regard: Command, run: Path) -> None:
     regard.fails(*_arguments(run, "-", os.devnull, "--resume"), stdin=b"I\n", status=2, because=because)
 
 
+@posix
 def test_two_processes_do_not_write_one_file(regard: Command, run: Path, long: Path, whole: bytes) -> None:
     output = Path("out")
     with _start_process(*_arguments(run, long, output)) as command:
@@ -287,7 +290,10 @@ def test_two_processes_do_not_write_one_file(regard: Command, run: Path, long: P
 # The disk
 
 
+@posix
 def test_a_full_disk_keeps_finished_chunks(regard: Command, run: Path, long: Path, whole: bytes) -> None:
+    import resource  # not on Windows
+
     def limit_file_size() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000))
 
@@ -324,6 +330,7 @@ def test_workers_change_nothing(regard: Command, run: Path, long: Path, options:
     assert regard(*arguments[:2], "-", *arguments[3:], "--workers", 2, stdin=Path("some").read_bytes()) == one_process
 
 
+@linux
 def test_a_worker_that_dies_is_reported_and_nothing_is_lost(
     regard: Command, run: Path, long: Path, whole: bytes
 ) -> None:
@@ -341,6 +348,7 @@ def test_a_worker_that_dies_is_reported_and_nothing_is_lost(
     assert output.read_bytes() == whole
 
 
+@linux
 def test_workers_end_with_the_first_process(run: Path, long: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     with _start_process(*_arguments(run, long, output, "--workers", 3)) as command:
@@ -412,6 +420,7 @@ def named_pipe(tmp_path: Path) -> Path:
     return path
 
 
+@posix
 def test_a_pipe_is_read_as_it_comes(regard: Command, run: Path, named_pipe: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "regard", "translate", str(run), str(named_pipe), "--chunk", "2"],

@@ -367,6 +367,7 @@ if __name__ == "__main__":
     _print_memory_growth(*sys.argv[1:])
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
 def test_a_pipe_cannot_be_read_more_than_once(tmp_path: Path) -> None:
     data = corpus_settings(tmp_path, shards=False)
     pipe = tmp_path / "pipe"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from laws.models import images, make, pairs
+from systems import posix
 
 from regard.data.vocabulary import EOS
 from regard.engine import DecodeRequest, Engine, autotune, engine, native
@@ -108,6 +109,7 @@ class TestNative:
         greedy = SearchSettings(beam=1)
         assert [*tested.stream(IMAGE_REQUESTS[5], greedy)][-1] == ids(tested.decode(IMAGE_REQUESTS[5:6], greedy))[0][0]
 
+    @posix
     def test_engine_decodes_after_a_fork(self) -> None:
         tested = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
         expected = ids(tested.decode(REQUESTS, SETTINGS))

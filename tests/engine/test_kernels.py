@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from laws.models import ENCODERS_BY_INPUT, alone, beam_rows, label, make, pairs, sentences, sources, targets, variants
+from systems import posix
 
 from regard.engine import PackedModel, native, pack_model, why_not_packed
 from regard.engine.packed_state import PackedState
@@ -223,6 +224,7 @@ def test_missing_kernels_have_a_reason(environment: dict[str, str], reason: str,
     assert not list(tmp_path.iterdir()), "no partial file is left"
 
 
+@posix
 def test_world_writable_cache_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     env = {**os.environ, "REGARD_CACHE": str(tmp_path)}

@@ -13,6 +13,7 @@ import pytest
 import torch
 from runs import arguments, command, corpus, run_command, torchrun, train_losses, weights_of
 from safetensors.torch import load_file
+from systems import posix
 
 from regard.training.distributed import World, join_processes
 from regard.training.journal import read
@@ -100,6 +101,7 @@ def test_layers_are_gathered_one_at_a_time(data: Path, tmp_path: Path) -> None:
         torch.testing.assert_close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
 
 
+@posix
 @pytest.mark.slow
 def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) -> None:
     uninterrupted, killed = tmp_path / "uninterrupted", tmp_path / "killed"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from runs import SIDES, arguments, command, corpus, run_command, train_losses, weights_of
+from systems import posix
 
 from regard.models import DECODERS, ENCODERS
 from regard.training.journal import read
@@ -33,6 +34,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return corpus(tmp_path_factory.mktemp("data"))
 
 
+@posix
 @pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
 def test_a_killed_and_resumed_run_equals_an_uninterrupted_one(
     data: Path, tmp_path: Path, encoder: str, decoder: str

@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow check fix clean bench-train bench-translate bench-million
+.PHONY: demo test slow check fix constraints clean bench-train bench-translate bench-million
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
@@ -21,6 +21,15 @@ check: .venv/ready  ## format, lint, types, floors
 fix: .venv/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# OPTIONS=--upgrade takes the newest versions in the ranges; without it, pins that still fit stay.
+constraints: $(BIN)/uv  ## pins in constraints.txt what pyproject.toml needs, for every supported Python and system
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.10 --all-extras --no-annotate \
+	  --no-python-downloads --output-file constraints.txt $(OPTIONS) >/dev/null
+
+$(BIN)/uv:  # without .venv/ready, which old pins may prevent
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 
 bench-train: .venv/ready  ## training speed beside other toolkits; DATA: the folder that holds multi30k/
 	$(BIN)/python benchmarks/captions.py --tasks train

@@ -1,0 +1,59 @@
+"""The wheel holds every file of the package, and works in an environment that has nothing else of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from first_use import ROOT, SENTENCE, Environment, use, wheel_in
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution and the wheel that is built from it, without a network."""
+    pytest.importorskip("hatchling", reason="the build needs hatchling: the extra `dev` is not installed")
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def _files(*folders: str) -> set[str]:
+    """Return the files that git keeps or would add, with `/` between folders."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *folders]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("this is no git repository, so the list of files is not known")
+    return set(filter(None, done.stdout.decode().split("\0")))
+
+
+def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(dist: Path) -> None:
+    files = _files("regard")
+    assert {"regard/engine/kernels.c", "regard/py.typed", "regard/visualisation/assets/page.js"} <= files
+    with zipfile.ZipFile(wheel_in(dist)) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        assert names == files
+        for name in files:
+            assert wheel.read(name) == (ROOT / name).read_bytes(), name
+        assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.namelist())
+
+
+def test_the_source_distribution_holds_every_file_of_the_repository(dist: Path) -> None:
+    (archive,) = dist.glob("*.tar.gz")
+    with tarfile.open(archive) as source:
+        names = {member.name.split("/", 1)[1] for member in source.getmembers() if member.isfile()}
+    assert names - {"PKG-INFO"} == _files()
+
+
+def test_the_wheel_trains_translates_and_draws(dist: Path, tmp_path: Path) -> None:
+    environment = Environment.create(tmp_path)
+    environment.python("-m", "pip", "install", "--no-index", "--no-deps", str(wheel_in(dist)))
+    environment.share([path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")])
+    assert use(environment) != SENTENCE

@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow check fix constraints clean bench-train bench-translate bench-million
+.PHONY: demo test slow check fix hooks constraints clean bench-train bench-translate bench-million
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
@@ -21,6 +21,9 @@ check: .venv/ready  ## format, lint, types, floors
 fix: .venv/ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+hooks: .venv/ready  ## runs the tools of `make check` before each commit
+	$(BIN)/pre-commit install
 
 # OPTIONS=--upgrade takes the newest versions in the ranges; without it, pins that still fit stay.
 constraints: $(BIN)/uv  ## pins in constraints.txt what pyproject.toml needs, for every supported Python and system

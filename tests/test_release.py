@@ -1,4 +1,4 @@
-"""Files about the package agree: pins lie in the ranges of dependencies, and one version of PyTorch is installed."""
+"""Files about the package agree: versions, pinned dependencies, and the commands of Makefile, hooks and workflow."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from packaging.markers import Marker, default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+import regard
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -77,7 +79,31 @@ def test_the_head_of_the_constraints_is_the_command_that_makes_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Makefile", "README.md", "README.ko.md", "pyproject.toml"]
+    "name", ["Makefile", "README.md", "README.ko.md", "pyproject.toml", ".github/workflows/tests.yml"]
 )
 def test_one_version_of_pytorch_is_installed(name: str) -> None:
     assert {*TORCH.findall(_read(name))} == {*TORCH.findall(_read("constraints.txt"))}
+
+
+def test_the_version_is_that_of_changelog_and_citation() -> None:
+    (newest, *_) = re.findall(r"^## (\S+)", _read("CHANGELOG.md"), re.MULTILINE)
+    (cited,) = re.findall(r"^version: (\S+)$", _read("CITATION.cff"), re.MULTILINE)
+    assert newest == cited == regard.__version__
+
+
+def _recipe(target: str) -> list[str]:
+    """Return the commands of a target of the Makefile, as they are typed in the environment."""
+    (recipe,) = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", _read("Makefile"), re.MULTILINE)
+    return [line.strip().removeprefix("$(BIN)/") for line in recipe.splitlines()]
+
+
+def test_the_hosted_workflow_runs_what_make_runs() -> None:
+    steps = _read(".github/workflows/tests.yml")
+    for command in [*_recipe("check"), *_recipe("test")]:
+        assert f"python -m {command}\n" in steps, command
+    assert steps.count(f"python: {PYTHONS}".replace("'", '"')) == 2, "tests and wheel"
+
+
+def test_the_hooks_run_the_tools_of_make_check() -> None:
+    entries = re.findall(r"entry: (.*)", _read(".pre-commit-config.yaml"))
+    assert entries == [command.replace(" --check", "").removesuffix(" .") for command in _recipe("check")]

@@ -22,7 +22,7 @@ def report_run(model: Model, recipe: Recipe, batches: BatchSource, device: str) 
     memory = 4 * COPIES * count_parameters(model) / MEBI
     source_tokens = 0 if recipe.model.encoder.reads == "images" else model.encoder.embedding.weight.shape[0]
     result = trial(recipe, batches, (source_tokens, model.decoder.output.weight.shape[0]), device)
-    most = "" if (peak := _peak(device)) is None else f"; at most {peak:,.0f} MiB in all during {result.updates} updates"
+    most = "" if (mib := _peak(device)) is None else f"; at most {mib:,.0f} MiB in all during {result.updates} updates"
     yield f"memory: {memory:,.0f} MiB for weights, gradients, optimizer and moving average{most}"
     yield f"speed: {result.seconds:.2f} s an update, {result.tokens / result.seconds:,.0f} target tokens/s on {device}"
     yield _time(recipe, result.seconds, result.tokens, batches.epoch_stats.tokens[1])

@@ -75,6 +75,9 @@ class TrainReporter(_LiveLine):
     def _damaged(self, v: dict[str, Any]) -> str:
         return f"{v['problem']}: resuming from the previous checkpoint"
 
+    def _restored(self, v: dict[str, Any]) -> str:
+        return str(v["problem"])
+
     def _halved(self, v: dict[str, Any]) -> str:
         return f"out of memory at update {v['update']}: each batch is split into {v['parts']} parts from now on"
 

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
 from torch import nn
-from torch.distributed.checkpoint.api import CheckpointException
-from torch.distributed.checkpoint.state_dict_loader import load as load_sharded
-from torch.distributed.checkpoint.state_dict_saver import save as save_sharded
-from torch.distributed.tensor import DTensor, distribute_tensor
 
 from regard.atomic import file_sha256, sync
-from regard.errors import ModelFolderError, TrainingError
-from regard.model_folder import load_tensors, save_tensors
+from regard.errors import TrainingError
+from regard.training.best_weights import BestWeights
+from regard.training.checkpoint_tensors import DamagedCheckpoint, Parts, read_parts, save_parts
 from regard.training.distributed import World
 
-Parts = dict[str, dict[str, torch.Tensor]]  # model, ema, optimizer, random: tensors by name
-STATE, SHARDS = "state.json", "sharded"
+T = TypeVar("T")
+STATE, BEST = "state.json", "best.safetensors"
+FILE = re.compile(r"[a-z]+(-\d{5}-of-\d{5})?\.safetensors")  # of tensors, whole or of one process
 
 
 def has_checkpoint(run: Path) -> bool:
@@ -31,28 +32,40 @@ def has_checkpoint(run: Path) -> bool:
     return bool(_checkpoints(run / "checkpoints"))
 
 
-class DamagedCheckpoint(Exception):
-    """A checkpoint cannot be read, and why."""
+@dataclass(frozen=True)
+class Seal:
+    """The content of a checkpoint's `state.json`: the trainer's state, and the SHA-256 of every other file."""
+
+    folder: Path
+    state: dict[str, Any]
+    files: dict[str, str]
+
+    @property
+    def best(self) -> tuple[Path | None, str | None]:
+        """The copy of the best weights and its SHA-256; (None, None) if there were none yet."""
+        return (self.folder / BEST, self.files[BEST]) if BEST in self.files else (None, None)
 
 
 class Checkpoints:
     """The folder `checkpoints/` of a run: `update-00000500/` and so on, the newest few.
 
-    Sharded tensors are saved by all processes together (`torch.distributed.checkpoint`), others by the main process.
+    Each process writes the shards that it holds; tensors that all hold whole are written by the main process.
     """
 
     def __init__(self, folder: Path, keep: int, world: World | None = None) -> None:
         self.folder, self.keep, self.world = folder, keep, world or World()
 
-    def save(self, update: int, parts: Parts, state: dict[str, Any]) -> None:
+    def save(self, update: int, parts: Parts, state: dict[str, Any], best: BestWeights | None = None) -> None:
         """Write a checkpoint to a temporary folder, sync it to disk, rename it, then remove the oldest.
 
-        Raises TrainingError if that is impossible; the checkpoints before it are untouched then.
+        Raises TrainingError, in every process, if that is impossible; the checkpoints before it are untouched then.
         """
         temporary = self.folder / f"update-{update:08d}.part"
         try:
-            self._write(temporary, parts, state)
-        except (OSError, SafetensorError, CheckpointException) as problem:
+            self._attempt(partial(self._begin, temporary))
+            self._attempt(partial(save_parts, temporary, parts, self.world))
+            self._attempt(partial(self._publish, temporary, state, best))
+        except (OSError, SafetensorError, DamagedCheckpoint) as problem:
             shutil.rmtree(temporary, ignore_errors=True)
             earlier = _checkpoints(self.folder)
             last = f"the last one kept is {earlier[-1].name}" if earlier else "there is none yet"
@@ -61,16 +74,19 @@ class Checkpoints:
                 "Make room on the disk, or make the folder writable, then train with `resume=True`"
             ) from None
 
-    def load(self, own: Parts, report_damaged: Callable[[str], None]) -> tuple[Parts, dict[str, Any]] | None:
-        """The tensors and the state of the newest undamaged checkpoint, or None if there is no checkpoint.
+    def load(
+        self, own: Parts, report_damaged: Callable[[str], None], check_state: Callable[[dict[str, Any]], object] = dict
+    ) -> Seal | None:
+        """Read the newest undamaged checkpoint into `own`; None if there is no checkpoint.
 
-        `report_damaged` is called for each newer, damaged one. `own` are tensors of the right names and shapes, which a
-        sharded checkpoint is read into. Raises TrainingError if every checkpoint is damaged.
+        `report_damaged` is called for each newer, damaged one; `check_state` raises ValueError, KeyError or TypeError
+        for a state that cannot be. Raises TrainingError if every checkpoint is damaged.
         """
         problems, damaged = [], list[Path]()
         for folder in reversed(_checkpoints(self.folder)):
             try:
-                loaded = _read(folder, own)
+                seal = self._attempt(partial(_unseal, folder, self.world))
+                self._attempt(partial(_read, seal, own, check_state))
             except DamagedCheckpoint as problem:
                 problems.append(f"{folder}: damaged ({problem})")
                 damaged.append(folder)
@@ -78,10 +94,23 @@ class Checkpoints:
             for message in problems:
                 report_damaged(message)
             self._set_aside(damaged)
-            return loaded
+            return seal
         if problems:
             raise TrainingError(*problems, "no checkpoint can be read; start again in another folder")
         return None
+
+    def _attempt(self, step: Callable[[], T]) -> T:
+        """Take a step in all processes. If it fails in one, raise its exception there, and one like it elsewhere."""
+        try:
+            result, problem = [step()], None
+        except (OSError, SafetensorError, TrainingError, DamagedCheckpoint) as failure:
+            result, problem = [], failure
+        (failed,) = self.world.all_reduce_max(float(problem is not None))
+        if problem is not None:
+            raise problem
+        if failed:
+            raise DamagedCheckpoint("another process could not read or write its share, and says why")
+        return result[0]
 
     def _set_aside(self, damaged: list[Path]) -> None:
         """Rename damaged checkpoints, which would count as the newest and push undamaged ones out."""
@@ -91,25 +120,21 @@ class Checkpoints:
                 shutil.rmtree(aside, ignore_errors=True)
                 folder.rename(aside)
 
-    def _write(self, temporary: Path, parts: Parts, state: dict[str, Any]) -> None:
-        if self.world.is_main:
-            for unfinished in self.folder.glob("update-*.part"):
-                shutil.rmtree(unfinished, ignore_errors=True)
-            temporary.mkdir(parents=True)
-        if self.world.sharded:
-            self.world.barrier()
-            save_sharded(_flat(parts), checkpoint_id=temporary / SHARDS)
-        if self.world.is_main:
-            if not self.world.sharded:
-                for name, tensors in parts.items():
-                    save_tensors(temporary / f"{name}.safetensors", tensors)
-            self._publish(temporary, state)
-        self.world.barrier()
+    def _begin(self, temporary: Path) -> None:
+        if not self.world.is_main:
+            return
+        for unfinished in self.folder.glob("update-*.part"):
+            shutil.rmtree(unfinished, ignore_errors=True)
+        temporary.mkdir(parents=True)
 
-    def _publish(self, temporary: Path, state: dict[str, Any]) -> None:
-        """Write the checksums, sync all to disk, give the folder its name, and remove the oldest checkpoints."""
-        files = [path for path in sorted(temporary.rglob("*")) if path.is_file()]
-        sums = {str(path.relative_to(temporary)): file_sha256(path) for path in files}
+    def _publish(self, temporary: Path, state: dict[str, Any], best: BestWeights | None) -> None:
+        """Add the best weights, write the checksums, sync all to disk, give the folder its name, remove the oldest."""
+        if not self.world.is_main:
+            return
+        if best is not None:
+            best.copy_to(temporary / BEST, [folder / BEST for folder in reversed(_checkpoints(self.folder))])
+        files = sorted(path for path in temporary.iterdir() if path.is_file())
+        sums = {path.name: file_sha256(path) for path in files}
         contents: dict[str, Any] = {"state": state, "files": sums}
         contents = {**contents, "checksum": _checksum(contents)}
         (temporary / STATE).write_text(json.dumps(contents, indent=1), encoding="utf-8")
@@ -151,36 +176,46 @@ def init_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
         }
 
 
-def copy_into(own: Parts, parts: Parts) -> None:
-    """Copy tensors of a checkpoint into the tensors of the same names that are in use."""
-    with torch.no_grad():
-        for part, tensors in parts.items():
-            for name, tensor in tensors.items():
-                target = own[part][name]
-                if isinstance(target, DTensor) and not isinstance(tensor, DTensor):  # of a run that was not sharded
-                    tensor = distribute_tensor(tensor.to(target.device), target.device_mesh, target.placements)
-                if target is not tensor:
-                    target.copy_(tensor)
+def _unseal(folder: Path, world: World) -> Seal:
+    """Read `state.json` and check every file that it lists, the processes in turn; no other file is ever opened.
 
-
-def _read(folder: Path, own: Parts) -> tuple[Parts, dict[str, Any]]:
+    Raises DamagedCheckpoint, also for a file that is not listed: training did not write it. Hidden files, which
+    systems create by themselves, are left alone.
+    """
     try:
-        contents = json.loads((folder / STATE).read_text(encoding="utf-8"))
-        if contents.pop("checksum") != _checksum(contents):
+        contents = json.loads(_regular(folder, STATE).read_text(encoding="utf-8"))
+        if not isinstance(contents, dict) or contents.pop("checksum", None) != _checksum(contents):
             raise DamagedCheckpoint(f"{STATE} does not match its checksum")
-        for name, checksum in contents["files"].items():
-            if file_sha256(folder / name) != checksum:
+        state, files = dict(contents["state"]), dict(contents["files"])
+        if state.get("best_update") and BEST not in files:
+            raise DamagedCheckpoint(f"it has no {BEST}, although update {state['best_update']} was the best")
+        names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+        if unlisted := sorted(names - files.keys() - {STATE}):
+            raise DamagedCheckpoint(f"{unlisted[0]} is not listed in {STATE}: training did not write it")
+        for name in list(files)[world.rank :: world.size]:
+            if not FILE.fullmatch(name):
+                raise DamagedCheckpoint(f"{STATE} lists {name!r}, which is no file of a checkpoint")
+            if file_sha256(_regular(folder, name)) != files[name]:
                 raise DamagedCheckpoint(f"{name} does not match its checksum")
-        if (folder / SHARDS).is_dir():
-            load_sharded(_flat(own), checkpoint_id=folder / SHARDS)
-            return own, contents["state"]
-        return {path.stem: load_tensors(path) for path in sorted(folder.glob("*.safetensors"))}, contents["state"]
-    except (OSError, ValueError, KeyError, AttributeError, ModelFolderError, CheckpointException) as problem:
+        return Seal(folder, state, files)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise DamagedCheckpoint(_cause(problem)) from None
 
 
-def _flat(parts: Parts) -> dict[str, torch.Tensor]:
-    return {f"{part}/{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
+def _regular(folder: Path, name: str) -> Path:
+    """The path of a file in a checkpoint. Raises DamagedCheckpoint for what leads out of it or is no file."""
+    path = folder / name
+    if path.is_symlink() or not path.is_file():
+        raise DamagedCheckpoint(f"{name} is {'not a file' if path.is_symlink() or path.exists() else 'missing'}")
+    return path
+
+
+def _read(seal: Seal, own: Parts, check_state: Callable[[dict[str, Any]], object]) -> None:
+    try:
+        check_state(seal.state)
+        read_parts([seal.folder / name for name in seal.files if name != BEST], own)
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        raise DamagedCheckpoint(_cause(problem)) from None
 
 
 def _checksum(contents: dict[str, Any]) -> str:
@@ -189,6 +224,4 @@ def _checksum(contents: dict[str, Any]) -> str:
 
 
 def _cause(problem: BaseException) -> str:
-    if isinstance(problem, CheckpointException):  # of all processes; the first one's cause is reported
-        problem = next((cause for cause, _ in problem.failures.values()), problem)
     return getattr(problem, "strerror", None) or str(problem) or type(problem).__name__

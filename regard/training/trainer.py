@@ -16,16 +16,11 @@ import torch
 from regard.data.batch import TrainingBatch
 from regard.data.batch_stream import BatchSource, Position, Update
 from regard.errors import TrainingError
-from regard.model_folder import WEIGHTS, check_weights, named_weights, save_tensors
+from regard.model_folder import WEIGHTS, named_weights
 from regard.models import Model
-from regard.training.checkpoint import (
-    Checkpoints,
-    Parts,
-    copy_into,
-    has_checkpoint,
-    init_optimizer_state,
-    optimizer_tensors,
-)
+from regard.training.best_weights import BestWeights
+from regard.training.checkpoint import Checkpoints, has_checkpoint, init_optimizer_state, optimizer_tensors
+from regard.training.checkpoint_tensors import Parts
 from regard.training.distributed import World, full_tensor
 from regard.training.gradient_workers import first_line, out_of_memory
 from regard.training.journal import Journal, Report
@@ -67,6 +62,11 @@ class Progress:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Progress:
+        """Raise ValueError, KeyError or TypeError for values that are not of a run."""
+        for name, default in asdict(cls()).items():
+            kinds = {"best_by": str, "position": dict}.get(name, (int, float, type(default), type(None)))
+            if not isinstance(values[name], kinds) or isinstance(values[name], bool):
+                raise TypeError(f"its state has {name} = {values[name]!r:.40}")
         known = {name: value for name, value in values.items() if value is not None or name == "updates"}
         return cls(**{**known, "position": Position.from_json(values["position"])})
 
@@ -104,6 +104,7 @@ class Trainer:
         self.ema = MovingAverage(model, self.settings.ema_decay)
         self.checkpoints = Checkpoints(folder / "checkpoints", self.settings.keep_checkpoints, self.world)
         self.journal = Journal(folder / "journal.jsonl")
+        self.best = BestWeights(folder / WEIGHTS, lambda problem: self._record("restored", problem=problem))
         self.progress = Progress(updates=self.settings.updates, best_by=self.settings.best_by)
         self.signal: int | None = None  # that all processes stop for
         self._received: int | None = None  # signal of this process
@@ -143,7 +144,7 @@ class Trainer:
                     self._save_checkpoint()
             if self.signal is None and self.progress.validated_at < self.progress.update:
                 self._validate()
-            if not (self.folder / WEIGHTS).exists():  # stopped before the first validation: the folder is usable
+            if not self.progress.best_update:  # stopped before the first validation: the folder is usable
                 with self.ema.swapped_in(self.world.sharded):
                     self._save_weights()
             self._save_checkpoint()
@@ -152,23 +153,22 @@ class Trainer:
         return Outcome(self.progress, reason, self.signal)
 
     def resume(self) -> bool:
-        """Restore the newest undamaged checkpoint; False if there is none."""
+        """Restore the newest undamaged checkpoint, and the best weights from it; False if there is none.
+
+        Raises TrainingError if every checkpoint is damaged, or the best weights cannot be restored.
+        """
         optimizer = self.updater.optimizer
         init_optimizer_state(optimizer)
         own = self._parts()
-        loaded = self.checkpoints.load(own, lambda problem: self._record("damaged", problem=problem))
-        if loaded is None:
+        seal = self.checkpoints.load(own, lambda problem: self._record("damaged", problem=problem), Progress.from_json)
+        if seal is None:
             optimizer.state.clear()
             if self.world.is_main:
                 self.journal.truncate(0)
             self.world.barrier()
             return False
-        parts, state = loaded
-        if not self.world.sharded:
-            check_weights(self.model, parts["model"], self.checkpoints.folder)
-        copy_into(own, parts)
         torch.set_rng_state(own["random"]["cpu"])
-        self.progress = Progress.from_json(state)
+        self.progress = Progress.from_json(seal.state)
         self._saved_update = self.progress.update
         if self.progress.best_by not in ("", self.settings.best_by):  # other scores cannot be compared
             self.progress.best, self.progress.best_loss, self.progress.validations_since_best = -math.inf, math.inf, 0
@@ -177,6 +177,7 @@ class Trainer:
             self.progress.updates = self.settings.updates
         if self.world.is_main:
             self.journal.truncate(self.progress.update)
+            self.best.resume(*seal.best)
         self.world.barrier()
         self._record("resume", update=self.progress.update)
         return True
@@ -304,7 +305,7 @@ class Trainer:
             if self.world.is_main:
                 tensors[name] = whole.cpu()
         if self.world.is_main:
-            save_tensors(self.folder / WEIGHTS, tensors, {"update": str(self.progress.update)})
+            self.best.save(tensors, self.progress.update)
 
     def _checkpoint_is_due(self) -> bool:
         due = time.monotonic() - self._saved > 60 * self.settings.checkpoint_minutes
@@ -313,7 +314,7 @@ class Trainer:
     def _save_checkpoint(self) -> None:
         if self._saved_update == self.progress.update:  # nothing has changed since
             return
-        self.checkpoints.save(self.progress.update, self._parts(), self.progress.as_json())
+        self.checkpoints.save(self.progress.update, self._parts(), self.progress.as_json(), self.best)
         self._saved, self._saved_update = time.monotonic(), self.progress.update
 
     def _parts(self) -> Parts:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
+import re
 import shutil
 import signal
 import weakref
@@ -15,8 +18,8 @@ from unittest.mock import Mock
 import pytest
 import torch
 from safetensors import SafetensorError
-from torch.distributed.checkpoint.api import CheckpointException
 
+from regard.atomic import file_sha256
 from regard.data.batch import Example, TrainingBatch, collate, pad_images
 from regard.data.batch_stream import BatchingSettings, BatchPlan, BatchStream, Position
 from regard.data.vocabulary import EOS
@@ -427,17 +430,18 @@ def test_a_checkpoint_replaces_one_of_the_same_update(tmp_path: Path) -> None:
     own = {"model": {"weight": torch.zeros(2)}}
     for number in (1, 2):
         checkpoints.save(3, {"model": {"weight": torch.full((2,), float(number))}}, {"number": number})
-    loaded = checkpoints.load(own, pytest.fail)
-    assert loaded is not None
-    assert loaded[1] == {"number": 2}
+    seal = checkpoints.load(own, pytest.fail)
+    assert seal is not None
+    assert seal.state == {"number": 2}
+    assert torch.equal(own["model"]["weight"], torch.full((2,), 2.0))
     assert [path.name for path in tmp_path.iterdir()] == ["update-00000003"]
 
 
 def test_a_full_disk_while_writing_a_sharded_checkpoint_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full = CheckpointException("save", {0: (OSError(28, "No space left on device"), None)})  # type: ignore[dict-item]
-    monkeypatch.setattr("regard.training.checkpoint.save_sharded", Mock(side_effect=full))
+    full = Mock(side_effect=OSError(28, "No space left on device"))
+    monkeypatch.setattr("regard.training.checkpoint_tensors.save_tensors", full)
     checkpoints = Checkpoints(tmp_path, 1, World(sharded=True))
     with pytest.raises(TrainingError, match=r"could not be written \(No space left on device\); there is none yet"):
         checkpoints.save(3, {"model": {}}, {})
@@ -508,3 +512,194 @@ def test_every_preset_builds() -> None:
 
     for name in presets():
         build(ModelSettings.parse(preset(name)["model"], name), 30, 30, joint=True)
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 4
+    path.write_bytes(content)
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _swap(path: Path) -> None:
+    """Put the weights of a later update in place, as after a kill between the weights and their checkpoint."""
+    save_tensors(path, load_tensors(path), {"update": "99"})
+
+
+def _best_first() -> Any:
+    """Return a validation by which the first weights stay the best."""
+    calls = iter(range(100))
+    return lambda _: {"loss": float(next(calls)), "chrf": 0.0, "bleu": 0.0}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Train a run of 12 updates whose first validation, at update 5, is the best."""
+    run = tmp_path_factory.mktemp("finished") / "run"
+    assert _trainer(_recipe(), run, _best_first()).run().progress.best_update == 5
+    return run
+
+
+@pytest.mark.parametrize("updates", [12, 20], ids=["finished", "going on"])
+@pytest.mark.parametrize("spoil", [Path.unlink, _cut, _flip, _empty, _swap])
+def test_lost_best_weights_are_restored_from_the_checkpoint(
+    finished: Path, tmp_path: Path, spoil: Any, updates: int
+) -> None:
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "model.safetensors"
+    before = path.read_bytes()
+    spoil(path)
+    trainer = _trainer(_recipe(updates=updates), tmp_path, lambda _: {"loss": 99.0, "chrf": 0.0, "bleu": 0.0})
+    assert trainer.resume()
+    assert path.read_bytes() == before
+    assert trainer.run().progress.best_update == 5
+    assert path.read_bytes() == before
+    (problem,) = [line["problem"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "restored"]
+    because = "missing" if spoil is Path.unlink else "not the weights that the checkpoint names as the best"
+    assert because in problem
+    assert "the best weights (update 5) are restored" in problem
+
+
+def test_best_weights_lost_while_training_are_restored_at_the_next_checkpoint(tmp_path: Path) -> None:
+    path, contents = tmp_path / "model.safetensors", []
+    scores = _best_first()
+
+    def validate(model: Model) -> dict[str, Any]:
+        if path.exists():
+            contents.append(path.read_bytes())
+            _flip(path)
+        values: dict[str, Any] = scores(model)
+        return values
+
+    _trainer(_recipe(), tmp_path, validate).run()
+    assert contents[0] == contents[1] == path.read_bytes()
+    assert len([line for line in read(tmp_path / "journal.jsonl") if line["event"] == "restored"]) == 2
+
+
+def test_best_weights_that_nothing_holds_stop_the_run(tmp_path: Path) -> None:
+    scores = _best_first()
+
+    def validate(model: Model) -> dict[str, Any]:
+        for copy in tmp_path.rglob("*.safetensors"):
+            if copy.name in ("model.safetensors", "best.safetensors"):
+                _flip(copy)
+        values: dict[str, Any] = scores(model)
+        return values
+
+    with pytest.raises(TrainingError, match=r"model.safetensors: not the weights .* no checkpoint holds the best"):
+        _trainer(_recipe(), tmp_path, validate).run()
+    with pytest.raises(TrainingError, match="no checkpoint can be read; start again in another folder"):
+        _trainer(_recipe(), tmp_path).resume()
+
+
+def test_best_weights_that_cannot_be_replaced_stop_the_resumption(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "model.safetensors"
+    path.unlink()
+    path.mkdir()
+    (path / "file").touch()
+    with pytest.raises(TrainingError, match=r"model.safetensors: missing, and the best weights cannot be restored"):
+        _trainer(_recipe(), tmp_path).resume()
+
+
+def test_weights_of_a_run_without_a_best_validation_are_its_last(tmp_path: Path) -> None:
+    """Weights that another run, or a lost part of this one, left in the folder are not taken for its own."""
+    save_tensors(tmp_path / "model.safetensors", {"other": torch.ones(2)})
+    trainer = _trainer(_recipe(), tmp_path, lambda _: {"loss": math.nan, "chrf": 0.0, "bleu": 0.0})
+    assert trainer.run().progress.best_update == 0
+    saved = load_tensors(tmp_path / "model.safetensors")
+    assert all(torch.equal(saved[name], trainer.ema.weights[name]) for name in trainer.ema.weights)
+
+
+def _reseal(folder: Path, **changes: Any) -> None:
+    """Seal a checkpoint again, as somebody who knows the format can."""
+    contents = json.loads((folder / "state.json").read_text())
+    sums = {name: file_sha256(folder / name) for name in contents["files"] if (folder / name).is_file()}
+    contents = {"state": contents["state"], "files": sums, **changes}
+    digest = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
+    (folder / "state.json").write_text(json.dumps({**contents, "checksum": digest}))
+
+
+def _spoil_unlisted(folder: Path) -> None:
+    shutil.copy(folder / "ema.safetensors", folder / "more.safetensors")
+
+
+def _spoil_link(folder: Path) -> None:
+    (folder / "ema.safetensors").rename(folder.parent.parent / "outside")
+    (folder / "ema.safetensors").symlink_to(folder.parent.parent / "outside")
+
+
+def _spoil_shape(folder: Path) -> None:
+    tensors = load_tensors(folder / "model.safetensors")
+    name = next(name for name, tensor in tensors.items() if tensor.dim() == 2)
+    save_tensors(folder / "model.safetensors", {**tensors, name: tensors[name][:-1]})
+    _reseal(folder)
+
+
+def _spoil_state(folder: Path) -> None:
+    _reseal(folder, state={**json.loads((folder / "state.json").read_text())["state"], "update": "twelve"})
+
+
+def _spoil_names(folder: Path) -> None:
+    tensors = load_tensors(folder / "ema.safetensors")
+    tensors["unknown"] = tensors.pop(next(iter(tensors)))
+    save_tensors(folder / "ema.safetensors", tensors)
+    _reseal(folder)
+
+
+def _spoil_values(folder: Path) -> None:
+    tensors = load_tensors(folder / "model.safetensors")
+    next(iter(tensors.values())).view(-1)[0] = math.nan
+    save_tensors(folder / "model.safetensors", tensors)
+    _reseal(folder)
+
+
+def _spoil_rows(folder: Path) -> None:
+    tensors = load_tensors(folder / "ema.safetensors")
+    save_tensors(folder / "ema.safetensors", tensors, {"rows": json.dumps({next(iter(tensors)): [1, "7"]})})
+    _reseal(folder)
+
+
+CHECKPOINT_DAMAGE: list[tuple[Any, str]] = [
+    (_spoil_unlisted, "more.safetensors is not listed in state.json: training did not write it"),
+    (_spoil_link, "ema.safetensors is not a file"),
+    (lambda folder: (folder / "random.safetensors").unlink(), "random.safetensors is missing"),
+    (lambda folder: (folder / "best.safetensors").write_bytes(b""), "best.safetensors does not match its checksum"),
+    (lambda folder: _reseal(folder, files={}), "has no best.safetensors, although update 5 was the best"),
+    (lambda folder: _reseal(folder, state={}), "damaged .'update'"),
+    (lambda folder: _reseal(folder, state=[["update", 1]]), "damaged .'tokens'|'updates'"),
+    (_spoil_state, "its state has update = 'twelve'"),
+    (lambda folder: _reseal(folder, files={"../../outside": "0", "best.safetensors": "0"}), "is not listed|no file of"),
+    (lambda folder: (folder / "state.json").write_text("[]"), "state.json does not match its checksum"),
+    (lambda folder: (folder / "state.json").write_text("[" * 100_000), "recursion"),
+    (_spoil_shape, "its model tensor .* is not of shape"),
+    (_spoil_names, "has no ema tensor .*, and 1 more"),
+    (_spoil_values, "its model tensor .* is not finite"),
+    (_spoil_rows, "its ema tensor .* is not of shape"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "because"), CHECKPOINT_DAMAGE)
+def test_a_checkpoint_that_is_not_as_written_is_skipped(
+    finished: Path, tmp_path: Path, spoil: Any, because: str
+) -> None:
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    weights, newest = tmp_path / "model.safetensors", tmp_path / "checkpoints" / "update-00000012"
+    best, expected = weights.read_bytes(), load_tensors(newest / "model.safetensors")
+    spoil(newest)
+    resumed = _trainer(_recipe(), tmp_path, lambda _: {"loss": 99.0, "chrf": 0.0, "bleu": 0.0})
+    assert resumed.resume()
+    assert resumed.progress.update == 10
+    (problem,) = [line["problem"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "damaged"]
+    assert re.search(because, problem)
+    resumed.run()
+    actual = named_weights(resumed.model)
+    assert all(torch.equal(actual[name], expected[name]) for name in expected)
+    assert weights.read_bytes() == best

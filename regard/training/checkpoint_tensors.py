@@ -1,0 +1,152 @@
+"""Tensors of a checkpoint: safetensors files, whole or one for each process, read into whole or sharded tensors.
+
+A file of one process names in its header, as JSON, the rows that each of its tensors is. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch.distributed.tensor import DTensor, Shard
+
+from regard.model_folder import save_tensors
+from regard.shapes import Tensor
+from regard.training.distributed import World
+
+Parts = dict[str, dict[str, torch.Tensor]]  # model, ema, optimizer, random: tensors by name
+ROWS = "rows"  # key of the header: by tensor, the first row of the shard and the rows of the whole
+OPTIONAL = "optimizer"  # weights without a gradient have no state yet
+
+
+class DamagedCheckpoint(Exception):
+    """A checkpoint cannot be read, and why."""
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """Some rows of a tensor in a safetensors file that is open."""
+
+    file: Any
+    name: str
+    start: int
+    rows: int  # of the whole tensor
+    shape: tuple[int, ...]
+
+    def read(self, start: int, end: int) -> Tensor:
+        """Read rows of the whole tensor that are in this shard; a number has no rows."""
+        if not self.shape:
+            return self.file.get_tensor(self.name)  # type: ignore[no-any-return]
+        return self.file.get_slice(self.name)[start - self.start : end - self.start]  # type: ignore[no-any-return]
+
+
+def save_parts(folder: Path, parts: Parts, world: World) -> None:
+    """Write the tensors that this process holds; those that all hold whole are written by the main process.
+
+    Raises OSError.
+    """
+    for part, tensors in parts.items():
+        if not world.sharded:
+            if world.is_main:
+                save_tensors(folder / f"{part}.safetensors", tensors)
+            continue
+        local = {name: _local(t) for name, t in tensors.items() if world.is_main or isinstance(t, DTensor)}
+        rows = {name: [_first_row(t), t.shape[0]] for name, t in tensors.items() if isinstance(t, DTensor)}
+        path = folder / f"{part}-{world.rank + 1:05}-of-{world.size:05}.safetensors"
+        save_tensors(path, local, {ROWS: json.dumps(rows)})
+
+
+def read_parts(files: Sequence[Path], own: Parts) -> None:
+    """Read into each tensor of `own` the rows that this process holds, however many processes wrote them.
+
+    Raises DamagedCheckpoint, before anything is changed, if tensors are missing, unexpected or of another shape, and
+    after that if weights are not finite; also OSError, SafetensorError, ValueError, TypeError and KeyError.
+    """
+    with ExitStack() as stack, torch.no_grad():
+        shards = {part: _open_shards([f for f in files if _part(f) == part], stack) for part in map(_part, files)}
+        for part in {**own, **shards}:
+            _check(part, own.get(part, {}), shards.get(part, {}))
+        for part, tensors in own.items():
+            for name, tensor in tensors.items():
+                _fill(part, name, tensor, shards.get(part, {}).get(name, ()))
+
+
+def _open_shards(paths: Sequence[Path], stack: ExitStack) -> dict[str, list[_Shard]]:
+    """Open the files of one part; return the shards of each tensor by their first row."""
+    shards: dict[str, list[_Shard]] = {}
+    for path in paths:
+        file: Any = stack.enter_context(safe_open(path, "pt"))
+        rows = json.loads((file.metadata() or {}).get(ROWS, "{}"))
+        for name in file.keys():  # noqa: SIM118 (not a dict)
+            shape = tuple(file.get_slice(name).get_shape())
+            start, total = rows.get(name, (0, shape[0] if shape else 1))
+            shards.setdefault(name, []).append(_Shard(file, name, int(start), int(total), shape))
+    return {name: sorted(members, key=lambda shard: shard.start) for name, members in shards.items()}
+
+
+def _check(part: str, own: dict[str, torch.Tensor], shards: dict[str, list[_Shard]]) -> None:
+    """Raise DamagedCheckpoint if these shards do not make up exactly these tensors."""
+    problems = [f"it has no {part} tensor {name}" for name in own if name not in shards and part != OPTIONAL]
+    problems += [f"its {part} tensor {name} belongs to no part of this model" for name in shards if name not in own]
+    for name in own.keys() & shards.keys():
+        if not _is_complete(shards[name], tuple(own[name].shape)):
+            stored = [(shard.start, *shard.shape) for shard in shards[name]]
+            problems.append(f"its {part} tensor {name} is not of shape {tuple(own[name].shape)}: start, shape {stored}")
+    if problems:
+        more = f", and {len(problems) - 1} more" * (len(problems) > 1)
+        raise DamagedCheckpoint(sorted(problems)[0] + more)
+
+
+def _is_complete(shards: Sequence[_Shard], shape: tuple[int, ...]) -> bool:
+    """Return whether shards lie one after another and have all rows of a tensor of this shape."""
+    if not shape:
+        return [shard.shape for shard in shards] == [()]
+    if any(not shard.shape or shard.rows != shape[0] or shard.shape[1:] != shape[1:] for shard in shards):
+        return False
+    ends = list(accumulate(shard.shape[0] for shard in shards))
+    return [shard.start for shard in shards] == [0, *ends[:-1]] and ends[-1] == shape[0]
+
+
+def _fill(part: str, name: str, tensor: Tensor, shards: Sequence[_Shard]) -> None:
+    """Copy the rows that this process holds of a tensor; a state that the optimizer did not have yet is zero."""
+    target, first = _local(tensor), _first_row(tensor)
+    if not shards:
+        target.zero_()
+    for shard, start, end in _overlaps(shards, first, first + (target.shape[0] if target.shape else 1)):
+        values = shard.read(start, end)
+        if part in ("model", "ema") and not bool(torch.isfinite(values).all()):
+            raise DamagedCheckpoint(f"its {part} tensor {name} is not finite")
+        (target[start - first : end - first] if target.shape else target).copy_(values)
+
+
+def _overlaps(shards: Sequence[_Shard], first: int, last: int) -> Iterator[tuple[_Shard, int, int]]:
+    for shard in shards:
+        rows = shard.shape[0] if shard.shape else 1
+        start, end = max(first, shard.start), min(last, shard.start + rows)
+        if start < end:
+            yield shard, start, end
+
+
+def _part(path: Path) -> str:
+    """The part that a file holds tensors of: `model` of `model-00001-of-00004.safetensors`."""
+    return path.stem.partition("-")[0]
+
+
+def _local(tensor: Tensor) -> Tensor:
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def _first_row(tensor: Tensor) -> int:
+    """The row of the whole tensor at which the shard of this process begins: rows are shared out like `torch.chunk`."""
+    if not isinstance(tensor, DTensor):
+        return 0
+    assert tensor.placements == (Shard(0),), "weights are sharded by rows"
+    chunk = -(-tensor.shape[0] // tensor.device_mesh.size())
+    return min(tensor.device_mesh.get_local_rank() * chunk, tensor.shape[0])

@@ -182,7 +182,7 @@ def _crc32(path: Path) -> int:
 
 def _map_side(folder: Path, number: int, side: str) -> _Side:
     offsets, tokens = (
-        np.load(folder / f"{number:05}.{side}_{array}.npy", mmap_mode="r").view(np.ndarray)
+        np.lib.format.open_memmap(folder / f"{number:05}.{side}_{array}.npy", mode="r").view(np.ndarray)
         for array in ("offsets", "tokens")
     )
     return _Side(offsets, tokens)

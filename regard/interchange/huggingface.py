@@ -153,8 +153,9 @@ def _load_marian(folder: Path) -> tuple[Any, Any]:
     package = import_transformers()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = package.MarianMTModel.from_pretrained(folder, dtype=torch.float32).eval()
-        return model, package.MarianTokenizer.from_pretrained(folder)
+        safe = {"local_files_only": True, "trust_remote_code": False}
+        model = package.MarianMTModel.from_pretrained(folder, dtype=torch.float32, use_safetensors=True, **safe)
+        return model.eval(), package.MarianTokenizer.from_pretrained(folder, **safe)
 
 
 def _greedy(model: ModelFolder, batch: Batch, source_lengths: Sequence[int]) -> list[tuple[int, ...]]:

@@ -45,13 +45,15 @@ def _finite(value: Any) -> Any:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The events of a journal; a last line cut off by a crash is left out."""
+    """The events of a journal; a line cut off by a crash, or damaged, is left out: it is only a record."""
     if not path.exists():
         return []
     events = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
-            events.append(json.loads(line))
-        except json.JSONDecodeError:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
             continue
+        if isinstance(event, dict) and "event" in event and isinstance(event.get("update", 0), int):
+            events.append(event)
     return events

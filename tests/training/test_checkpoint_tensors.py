@@ -1,0 +1,101 @@
+"""Tensors of a checkpoint: written by some processes, they are read by any other number, each its own rows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from runs import run_command
+from safetensors.torch import load_file, save_file
+
+from regard.training.checkpoint_tensors import DamagedCheckpoint, Parts, read_parts
+
+SCRIPT = """
+import sys, torch
+from pathlib import Path
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, distribute_tensor, Shard
+from regard.training.checkpoint_tensors import read_parts, save_parts
+from regard.training.distributed import World
+
+action, folder = sys.argv[1], Path(sys.argv[2])
+dist.init_process_group("gloo")
+world = World(dist.get_rank(), dist.get_world_size(), sharded=True)
+mesh = init_device_mesh("cpu", (world.size,))
+shapes = [(7, 3), (1,), (2, 2), (5,), ()]
+wholes = [torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape) for shape in shapes]
+split = lambda t: distribute_tensor(t, mesh, [Shard(0)]) if t.dim() else t
+if action == "write":
+    save_parts(folder, {"model": {str(i): split(t) for i, t in enumerate(wholes)}, "random": {"cpu": wholes[0]}}, world)
+else:
+    own = {"model": {str(i): split(torch.zeros_like(t)) for i, t in enumerate(wholes)}}
+    own["random"] = {"cpu": torch.zeros_like(wholes[0])}
+    read_parts(sorted(folder.glob("*.safetensors")), own)
+    for i, whole in enumerate(wholes):
+        tensor = own["model"][str(i)]
+        assert torch.equal(tensor.full_tensor() if isinstance(tensor, DTensor) else tensor, whole), (i, tensor, whole)
+    assert torch.equal(own["random"]["cpu"], wholes[0])
+dist.destroy_process_group()
+"""
+SHAPES = [(7, 3), (1,), (2, 2), (5,), ()]
+
+
+def _start(script: Path, processes: int, action: str, folder: Path) -> None:
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    run_command([sys.executable, *launcher, str(script), action, str(folder)])
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write tensors in three processes: some have no row of the smaller ones."""
+    folder = tmp_path_factory.mktemp("shards")
+    script = folder / "script.py"
+    script.write_text(SCRIPT)
+    (folder / "three").mkdir()
+    _start(script, 3, "write", folder / "three")
+    return folder
+
+
+def _own() -> Parts:
+    return {
+        "model": {str(i): torch.zeros(shape) for i, shape in enumerate(SHAPES)},
+        "random": {"cpu": torch.zeros(7, 3)},
+    }
+
+
+def test_no_process_writes_more_than_its_rows(shards: Path) -> None:
+    names = [f"{part}-0000{rank}-of-00003.safetensors" for part in ("model", "random") for rank in (1, 2, 3)]
+    assert sorted(path.name for path in (shards / "three").iterdir()) == names
+    rows = [{name: t.shape[0] for name, t in load_file(shards / "three" / n).items() if t.dim()} for n in names[:3]]
+    assert [part.get("0") for part in rows] == [3, 3, 1]
+    assert [part.get("1") for part in rows] == [1, 0, 0]
+    assert [len(load_file(shards / "three" / name)) for name in names[3:]] == [1, 0, 0], "the main process has it"
+
+
+def test_one_process_reads_the_shards_of_three(shards: Path) -> None:
+    own = _own()
+    read_parts(sorted((shards / "three").iterdir()), own)
+    for i, shape in enumerate(SHAPES):
+        assert torch.equal(own["model"][str(i)], torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape))
+
+
+def test_two_processes_read_the_shards_of_three_and_whole_tensors(shards: Path) -> None:
+    _start(shards / "script.py", 2, "read", shards / "three")
+    own, whole = _own(), shards / "whole"
+    read_parts(sorted((shards / "three").iterdir()), own)
+    whole.mkdir()
+    for part, tensors in own.items():
+        save_file(tensors, whole / f"{part}.safetensors")
+    _start(shards / "script.py", 2, "read", whole)
+
+
+@pytest.mark.parametrize("left_out", ["model-00001", "model-00002", "model-00003", "random-00001"])
+def test_missing_shards_change_nothing(shards: Path, left_out: str) -> None:
+    own = _own()
+    files = [path for path in sorted((shards / "three").iterdir()) if not path.name.startswith(left_out)]
+    with pytest.raises(DamagedCheckpoint, match=r"is not of shape|it has no"):
+        read_parts(files, own)
+    assert not any(bool(tensor.any()) for tensors in own.values() for tensor in tensors.values())

@@ -1,13 +1,22 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow check fix hooks constraints clean bench-train bench-translate bench-million
+.PHONY: demo quick test coverage slow check fix hooks constraints clean bench-train bench-translate bench-million
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
 
-test: .venv/ready  ## the default tests, which take minutes
-	$(BIN)/pytest -n 2
+QUICK := not slow and not system and not broad
+
+quick: .venv/ready  ## units, and each law over a few models: about a minute
+	$(BIN)/pytest -q -n 2 -m "$(QUICK)"
+
+test: .venv/ready  ## all but the slow tests, in two runs: the quick ones with every shape checked, then the others
+	REGARD_SHAPES=1 $(BIN)/pytest -n 2 -m "$(QUICK)"
+	$(BIN)/pytest -n 2 -m "not slow and not ($(QUICK))"
+
+coverage: .venv/ready  ## branch coverage of all but the slow tests, by module
+	$(BIN)/pytest -q -n 2 --cov=regard --cov-branch --cov-report=term --cov-report=xml:.coverage.xml
 
 slow: .venv/ready  ## the slow tests
 	$(BIN)/pytest -n 2 -m slow

@@ -1,5 +1,6 @@
-"""Set-up of all tests, before `regard` is imported: every annotated shape is checked in every test."""
+"""Set-up of all tests; with REGARD_SHAPES=1 every annotated shape and type of `regard` is checked in every call."""
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -7,15 +8,25 @@ from collections.abc import Iterator
 import laws.checking
 import pytest
 import torch
+from cached import FolderCache
 from jaxtyping import install_import_hook
 
 assert "regard" not in sys.modules, "regard was imported before its annotations could be checked"
-install_import_hook("regard", f"{laws.checking.__name__}.{laws.checking.checked.__name__}")
+if os.environ.get("REGARD_SHAPES", "0") != "0":
+    install_import_hook("regard", f"{laws.checking.__name__}.{laws.checking.checked.__name__}")
 pytest.register_assert_rewrite("laws.models", "laws.learning")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: commands under test need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+SYSTEM = ("bulk", "cli", "demo", "interchange")
+"""Folders whose tests are all system tests."""
 torch.set_num_threads(1)
 torch.set_warn_always(True)  # a warning fails every test that raises it, not only the first
+
+
+@pytest.fixture(scope="session")
+def cached(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> FolderCache:
+    """Return the cache of folders that take long to make."""
+    return FolderCache(pytestconfig, tmp_path_factory.mktemp("folders"))
 
 
 @pytest.fixture(autouse=True)
@@ -24,3 +35,11 @@ def _seed_every_test() -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of whole folders, before marks select tests."""
+    for item in items:
+        if item.path.parent.name in SYSTEM:
+            item.add_marker(pytest.mark.system)

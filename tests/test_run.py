@@ -18,6 +18,8 @@ from regard.samples import korean_english
 from regard.settings import read_toml
 from regard.training import Recipe
 
+pytestmark = pytest.mark.system
+
 SIDE = {"layers": 1, "size": 24, "heads": 2, "feedforward": 48, "dropout": 0}
 SETTINGS: dict[str, object] = {
     **{f"model.{side}.{key}": value for side in ("encoder", "decoder") for key, value in SIDE.items()},

@@ -1,15 +1,22 @@
-"""Small models, trained by the command itself, once per session."""
+"""Small models, trained by the command itself, once until the sources change."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import albums
+import command
 import pytest
 from albums import folder
+from cached import PACKAGE, FolderCache
 from command import CAPTIONER, RECURRENT, TRANSFORMER, Command, as_the_shell_does, sets
 
 from regard.cli import main
 from regard.samples import korean_english
+
+SOURCES = [Path(str(module)) for module in (__file__, albums.__file__, command.__file__)]
 
 
 @pytest.fixture
@@ -20,12 +27,14 @@ def regard(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.fixture(scope="session")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write Korean and English sentences for training, validation and test."""
-    folder = tmp_path_factory.mktemp("data")
+def data(cached: FolderCache) -> Path:
+    """Return a folder of Korean and English sentences for training, validation and test."""
+    return cached("data", _write_data, PACKAGE, *SOURCES)
+
+
+def _write_data(folder: Path) -> None:
     sizes = {"train": 300, "valid": 10, "test": 12, "recombination": 0, "length": 0}
     korean_english(sizes=sizes, short=1.0).write(folder, "ko", "en")
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -38,15 +47,15 @@ def corpus(data: Path) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def transformer(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def transformer(corpus: list[str], trained: Callable[..., Path]) -> Path:
     """Train a Transformer and return its run folder."""
-    return _trained(tmp_path_factory.mktemp("transformer") / "run", *corpus, *sets(TRANSFORMER))
+    return trained("transformer", *corpus, *sets(TRANSFORMER))
 
 
 @pytest.fixture(scope="session")
-def recurrent(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recurrent(corpus: list[str], trained: Callable[..., Path]) -> Path:
     """Train a recurrent network with attention and return its run folder."""
-    return _trained(tmp_path_factory.mktemp("rnn") / "run", *corpus, "--preset", "rnn-bahdanau", *sets(RECURRENT))
+    return trained("recurrent", *corpus, "--preset", "rnn-bahdanau", *sets(RECURRENT))
 
 
 @pytest.fixture(params=["transformer", "recurrent"])
@@ -57,15 +66,15 @@ def model(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="session")
-def marian(corpus: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def marian(corpus: list[str], trained: Callable[..., Path]) -> Path:
     """Train a small Marian model and return its run folder."""
-    return _trained(tmp_path_factory.mktemp("marian") / "run", *corpus, "--preset", "marian", *sets(TRANSFORMER))
+    return trained("marian", *corpus, "--preset", "marian", *sets(TRANSFORMER))
 
 
 @pytest.fixture(scope="session")
-def image_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write plain images in four colours, with captions that name the colours."""
-    return folder(tmp_path_factory.mktemp("images"), count=24)
+def image_folder(cached: FolderCache) -> Path:
+    """Return a folder of plain images in four colours, with captions that name the colours."""
+    return cached("images", lambda path: folder(path, count=24), PACKAGE, *SOURCES)
 
 
 @pytest.fixture(scope="session")
@@ -76,14 +85,23 @@ def caption_options(image_folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def captioner(caption_options: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def captioner(caption_options: list[str], trained: Callable[..., Path]) -> Path:
     """Train a model that captions images and return its run folder."""
-    return _trained(tmp_path_factory.mktemp("captioner") / "run", *caption_options, *sets(CAPTIONER))
+    return trained("captioner", *caption_options, *sets(CAPTIONER))
 
 
-def _trained(folder: Path, *options: str) -> Path:
-    length = sets(["training.updates=120", "training.validate_every=120"])
-    with pytest.raises(SystemExit) as ended, as_the_shell_does():
-        main(["train", *options, *length, "--out", str(folder), "--threads", "1", "--quiet"])
-    assert ended.value.code == 0
-    return folder
+@pytest.fixture(scope="session")
+def trained(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that trains a model once for all workers and returns a copy of its run folder."""
+
+    def trained(name: str, *options: str) -> Path:
+        def make(folder: Path) -> None:
+            with pytest.raises(SystemExit) as ended, as_the_shell_does():
+                main(["train", *options, *length, "--out", str(folder / "run"), "--threads", "1", "--quiet"])
+            assert ended.value.code == 0
+
+        length = sets(["training.updates=120", "training.validate_every=120"])
+        run = cached(name, make, PACKAGE, *SOURCES) / "run"
+        return shutil.copytree(run, tmp_path_factory.mktemp(name) / "run")
+
+    return trained

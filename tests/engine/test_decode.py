@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from broad import broad
 from laws.models import images, make, pairs
 
 from regard.data.vocabulary import EOS
@@ -37,8 +38,8 @@ def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]
 
 
 @pytest.mark.parametrize("settings", pairs(1))
-@pytest.mark.parametrize("beam", [1, 3])
-@pytest.mark.parametrize("limits", [BatchLimits(8, 30), BatchLimits(1, 1), BatchLimits()])
+@pytest.mark.parametrize("beam", broad([3, 1]))
+@pytest.mark.parametrize("limits", broad([BatchLimits(8, 30), BatchLimits(1, 1), BatchLimits()]))
 def test_continuous_batching_equals_decoding_alone(settings: ModelSettings, beam: int, limits: BatchLimits) -> None:
     model, search = make(settings, ends=0.02), SearchSettings(beam=beam, length_penalty=1.0)
     requests = IMAGE_REQUESTS if settings.encoder.reads == "images" else REQUESTS

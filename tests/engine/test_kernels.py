@@ -208,6 +208,7 @@ def test_nan_stays_nan() -> None:
     assert bool(((tokens >= 0) & (tokens < model.decoder.output.weight.shape[0])).all())
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [
@@ -225,6 +226,7 @@ def test_missing_kernels_have_a_reason(environment: dict[str, str], reason: str,
 
 
 @posix
+@pytest.mark.system
 def test_world_writable_cache_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     env = {**os.environ, "REGARD_CACHE": str(tmp_path)}

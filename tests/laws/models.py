@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 import torch
 import torch.nn.functional as F
+from broad import broad_beyond_cover
 from torch import Tensor
 
 from regard.data.batch import Example, TrainingBatch, collate, pad, pad_images
@@ -92,9 +92,16 @@ def pairs(count: int = 4, share: str = "none", reads: Sequence[str] = ("text", "
         encoders, decoders = variants(encoder, count), variants(decoder, count)
         for k in range(max(len(encoders), len(decoders)) if modality == "text" else len(encoders)):
             chosen.append((encoders[(k + j) % len(encoders)], decoders[(k + i) % len(decoders)]))
-    return [
-        pytest.param(ModelSettings(encoder=e, decoder=d, share=share), id=f"{label(e)}+{label(d)}") for e, d in chosen
-    ]
+    settings = [ModelSettings(encoder=encoder, decoder=decoder, share=share) for encoder, decoder in chosen]
+    ids = [f"{label(one.encoder)}+{label(one.decoder)}" for one in settings]
+    return broad_beyond_cover(settings, [_features(one) for one in settings], ids)
+
+
+def _features(settings: ModelSettings) -> frozenset[tuple[str, str]]:
+    """Return the encoder, the decoder and the attention scores of a model: each must have a case in the quick tests."""
+    sides = {"encoder": settings.encoder, "decoder": settings.decoder}
+    scores = {("score", side.score) for side in sides.values() if hasattr(side, "score")}
+    return frozenset({(name, side.kind) for name, side in sides.items()} | scores)
 
 
 def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, vocabulary: int = TARGET_VOCABULARY) -> Model:

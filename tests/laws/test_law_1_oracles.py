@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from broad import broad
 from torch import Tensor, nn
 
 from laws.models import SOURCE_VOCABULARY, alone, entries, make, sentences, targets, variants
@@ -190,9 +191,9 @@ SCORES = {
 }
 
 
-@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("layers", broad([3, 1]))
 @pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", broad(CELLS))
 @pytest.mark.parametrize("order", ["bahdanau", "luong", "luong_input_feeding"])
 def test_a_recurrent_decoder_equals_a_loop_over_torch_cells(order: str, cell: str, score: str, layers: int) -> None:
     """Compute one sentence and one step at a time, by the equations of the papers."""

@@ -21,6 +21,8 @@ pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 from regard.engine.ctranslate2 import NOTES, CTranslate2
 from regard.interchange.ctranslate2 import POSITIONS, write
 
+pytestmark = pytest.mark.system
+
 SUPPORTED: list[dict[str, Any]] = [  # Transformer settings that CTranslate2 supports
     {},
     {"layers": 1, "norm": "post", "activation": "relu"},

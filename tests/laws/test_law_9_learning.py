@@ -15,6 +15,8 @@ from regard.models.recurrent import NoAttentionDecoderSettings, RecurrentDecoder
 from regard.models.vision import ResNetEncoderSettings, ViTEncoderSettings
 from regard.settings import Settings
 
+pytestmark = pytest.mark.system
+
 SIZES: dict[str, Any] = {
     "size": 32,
     "layers": 2,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from broad import broad
 
 from laws.models import alone, make, pairs, sources, targets
 from laws.test_law_5_scores import recomputed
@@ -48,7 +49,7 @@ def check(model: Model, batch: Batch, settings: SearchSettings, requests: list[T
     return beams
 
 
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("options", broad([*OPTIONS], quick=2))
 @pytest.mark.parametrize("settings", pairs(1))
 def test_options_give_the_same_alone_and_in_a_batch_with_true_scores(settings: ModelSettings, options: str) -> None:
     batch = sources(settings, *LENGTHS)

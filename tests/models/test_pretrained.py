@@ -21,6 +21,8 @@ from regard.layers.resnet import ResNetBackbone
 from regard.models import Batch, Model, ModelSettings, build, load_pretrained
 from regard.models.vision import DEVIATION, MEAN
 
+pytestmark = pytest.mark.system
+
 Weights = dict[str, Tensor]
 NETWORKS: dict[str, tuple[str, tuple[int, ...]]] = {
     "resnet18": ("basic", (2, 2, 2, 2)),

@@ -15,8 +15,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from cached import PACKAGE, FolderCache
 
-import regard
 from regard.errors import UsageError
 from regard.samples import AlignedPair, Sample, english, korean, korean_english
 from regard.samples.conjugation import Stem, conjugate
@@ -167,11 +167,15 @@ def read_sample(folder: Path) -> Sample:
 
 
 @pytest.fixture(scope="module")
-def sample_folder(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("samples")
-    environment = {**os.environ, "PYTHONHASHSEED": "17", "PYTHONPATH": str(Path(regard.__file__).parents[1])}
+def sample_folder(cached: FolderCache) -> Path:
+    return cached("samples", _write_in_a_process, PACKAGE / "samples", PACKAGE / "atomic.py", Path(__file__))
+
+
+def _write_in_a_process(folder: Path) -> None:
+    """Write the data with another seed of Python's hashes, on which nothing may depend."""
+    folders = [PACKAGE.parent, PACKAGE.parent / "tests"]
+    environment = {**os.environ, "PYTHONHASHSEED": "17", "PYTHONPATH": os.pathsep.join(map(str, folders))}
     subprocess.run([sys.executable, __file__, str(folder)], env=environment, check=True)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from broad import broad
 from laws.searching import recomputed
 from tables import Table, random_table, source
 
@@ -42,7 +43,7 @@ def probabilities(logits: torch.Tensor, temperature: float, top_k: int | None, t
 
 @pytest.mark.parametrize(
     ("temperature", "top_k", "top_p"),
-    [(1.0, None, None), (0.5, None, None), (2.0, 3, None), (1.0, None, 0.7), (1.3, 4, 0.8), (1.0, 1, None)],
+    broad([(1.3, 4, 0.8), (1.0, None, None), (0.5, None, None), (2.0, 3, None), (1.0, None, 0.7), (1.0, 1, None)]),
 )
 def test_tokens_are_sampled_with_their_probabilities(
     temperature: float, top_k: int | None, top_p: float | None

@@ -18,6 +18,8 @@ from systems import posix
 from regard.training.distributed import World, join_processes
 from regard.training.journal import read
 
+pytestmark = pytest.mark.system
+
 TRAINING = {"updates": 12, "validate_every": 6, "log_every": 3, "precision": "float32"}
 NO_DROPOUT = {"model.encoder.dropout": 0, "model.decoder.dropout": 0}
 

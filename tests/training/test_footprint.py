@@ -10,6 +10,8 @@ import pytest
 
 from regard.training.recipe import has_bfloat16
 
+pytestmark = pytest.mark.system
+
 SHAPES = """
 import resource
 import regard.training

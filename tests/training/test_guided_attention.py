@@ -247,6 +247,7 @@ def accuracy(model: Model, guide: Guide, batch: TrainingBatch) -> float:
     return float(hits[linked].float().mean())
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", [kind for kind in DECODERS if "score" in kind.model_fields])
 def test_a_guided_head_learns_links_that_an_unguided_one_does_not(kind: type[Settings]) -> None:
     sizes = {name: value for name, value in SIZES.items() if name in kind.model_fields}
@@ -296,6 +297,7 @@ def _linked(generator: random.Random) -> Example:
     return Example([*row, EOS], [*row, EOS], links=array("i", (n for t in range(len(row)) for n in (t, t))))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("rdrop", [0.0, 1.0])
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, rdrop: float) -> None:
     uninterrupted = trainer(recipe(rdrop=rdrop), tmp_path / "uninterrupted")
@@ -314,6 +316,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, rdrop: float)
     )
 
 
+@pytest.mark.system
 def test_the_journal_has_the_divergence_of_the_guided_head(tmp_path: Path) -> None:
     trainer(recipe(updates=40, guided=1.0, validate_every=40), tmp_path / "run").run()
     guided = [line["guided"] for line in read_journal(tmp_path / "run" / "journal.jsonl") if line["event"] == "train"]
@@ -323,6 +326,7 @@ def test_the_journal_has_the_divergence_of_the_guided_head(tmp_path: Path) -> No
     assert not any("guided" in line for line in read_journal(tmp_path / "unguided" / "journal.jsonl"))
 
 
+@pytest.mark.system
 def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path: Path) -> None:
     path, default = tmp_path / "alignment.json", {"symmetry": None, "with_reverse": "grow-diag"}
     trainer(recipe(guided_head=2, guided_row="after"), tmp_path).run()

@@ -12,6 +12,8 @@ from regard.errors import TrainingError
 from regard.training.distributed import join_processes
 from regard.training.rendezvous import Rendezvous, rendezvous
 
+pytestmark = pytest.mark.system
+
 SIZE = 3
 
 

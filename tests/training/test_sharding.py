@@ -112,6 +112,7 @@ print(resident() - before)
 """
 
 
+@pytest.mark.system
 @pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="only glibc keeps freed memory, and has a setting to return it"
 )

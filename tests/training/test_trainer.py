@@ -17,6 +17,7 @@ from unittest.mock import Mock
 
 import pytest
 import torch
+from broad import broad_pairs
 from safetensors import SafetensorError
 from systems import posix
 
@@ -104,7 +105,7 @@ def _trainer(recipe: Recipe, folder: Path, validate: Any = _scores, batches: int
     return Trainer(model, kind(examples, settings, 1), recipe, folder, validate)
 
 
-@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+@pytest.mark.parametrize(("encoder", "decoder"), broad_pairs(PAIRS))
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, encoder: str, decoder: str) -> None:
     extra = {"encoder_rate": 0.3, "doubly_stochastic": 0.5} if encoder in VISION else {}
     uninterrupted = _trainer(_recipe(encoder, decoder, **extra), tmp_path / "uninterrupted")

@@ -118,6 +118,7 @@ def test_smallest_page_is_below_a_hundred_kilobytes(explanation: Callable[..., E
     assert len(render_page(explanation(1, 1, 1)).encode()) < 100_000
 
 
+@pytest.mark.system
 def test_two_hundred_words_of_eight_by_eight_heads_fit_in_five_megabytes(
     explanation: Callable[..., ExplanationData],
 ) -> None:

@@ -15,6 +15,8 @@ from PIL import Image
 
 from regard.visualisation import Alignment, ExplanationData, Meta, page_data, render_page, save
 
+pytestmark = pytest.mark.system
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 MORE = ["--disable-component-update", "--disable-sync"]

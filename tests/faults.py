@@ -1,0 +1,146 @@
+"""Put one deliberate fault into each of some modules, and count how many of them the tests find.
+
+    python tests/faults.py [--seed 1] [--count 20] [--tests quick|test] [--only N] [--jobs 2] [--list]
+
+A fault is an inverted condition or a dropped statement inside a function, in a module and at a line drawn with the seed. Each is
+made in a copy of the repository, on which the tests run until the first failure; the working tree is not touched. The last line
+says how many were found. A fault that the tests miss deserves a test, unless the program with it does the same as before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+QUICK = "not slow and not system and not broad"
+RUNS = {"quick": [QUICK], "test": [QUICK, "not slow and (system or broad)"]}
+"""The marks of the runs of pytest that `make quick` and `make test` consist of."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A part of a module's text, and what replaces it."""
+
+    path: Path
+    line: int
+    kind: str
+    start: int
+    end: int
+    new: str
+
+    def apply(self, root: Path) -> None:
+        text = (root / self.path).read_bytes()
+        (root / self.path).write_bytes(text[: self.start] + self.new.encode() + text[self.end :])
+
+    def __str__(self) -> str:
+        old = " ".join((ROOT / self.path).read_bytes()[self.start : self.end].decode().split())
+        return f"{self.path}:{self.line} {self.kind}: {old[:90]}"
+
+
+def faults_of(path: Path) -> list[Fault]:
+    """Return every fault that can be made inside the functions of a module."""
+    source = (ROOT / path).read_bytes()
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+
+    def fault(node: ast.expr | ast.stmt, kind: str, new: str) -> Fault:
+        end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        return Fault(path, node.lineno, kind, starts[node.lineno - 1] + node.col_offset, end, new)
+
+    faults = []
+    for node in _inside_functions(ast.parse(source)):
+        if isinstance(node, (ast.If, ast.IfExp, ast.While)):
+            condition = ast.get_source_segment(source.decode(), node.test) or ""
+            faults.append(fault(node.test, "inverted condition", f"(not ({condition}))"))
+        elif isinstance(node, (ast.Assign, ast.AugAssign)) or (
+            isinstance(node, ast.Expr) and not isinstance(node.value, (ast.Constant, ast.Yield, ast.YieldFrom))
+        ):
+            faults.append(fault(node, "dropped statement", "pass"))
+    return faults
+
+
+def _inside_functions(tree: ast.Module) -> Iterator[ast.AST]:
+    seen: set[int] = set()
+    for function in ast.walk(tree):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for statement in function.body:
+                for node in ast.walk(statement):
+                    if id(node) not in seen:
+                        seen.add(id(node))
+                        yield node
+
+
+def draw(count: int, seed: int) -> list[Fault]:
+    """Draw a fault in each of `count` modules."""
+    chance = random.Random(seed)
+    modules = [(path, faults) for path in _tracked("regard") if path.suffix == ".py" and (faults := faults_of(path))]
+    return [chance.choice(faults) for _, faults in chance.sample(modules, count)]
+
+
+def _tracked(*folders: str) -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z", *folders], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [Path(name) for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
+    """Return the first line that pytest prints of a failure with this fault in place, or None if every test passes."""
+    with tempfile.TemporaryDirectory(prefix="regard-fault-") as folder:
+        for path in _tracked():
+            (Path(folder) / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / path, Path(folder) / path)
+        if fault:
+            fault.apply(Path(folder))
+        for i, marks in enumerate(RUNS[tests]):
+            # The first run of `make test` checks shapes.
+            environment = {**os.environ, "PYTHONPATH": folder, "REGARD_SHAPES": str(int(tests == "test" and i == 0))}
+            command = [sys.executable, "-m", "pytest", "-x", "-q", f"-n{jobs}", "-p", "no:cacheprovider", "-m", marks]
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            if done.returncode:
+                lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR", "E  "))]
+                return (lines or [*done.stderr.splitlines()[-1:], f"pytest ended with {done.returncode}"])[-1]
+    return None
+
+
+def main() -> None:
+    """Run the tests with each fault in turn and print which are found."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--tests", choices=tuple(RUNS), default="quick")
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of the faults to try")
+    parser.add_argument("--jobs", type=int, default=2, help="processes of pytest")
+    parser.add_argument("--list", action="store_true", help="print the faults and run nothing")
+    options = parser.parse_args()
+    faults = draw(options.count, options.seed)
+    numbers = options.only or range(1, options.count + 1)
+    if not options.list and (failure := first_failure(None, options.tests, options.jobs)):
+        sys.exit(f"the tests fail without any fault: {failure}")
+    results = []
+    for number in numbers:
+        fault = faults[number - 1]
+        if options.list:
+            print(f"{number:3} {fault}")
+            continue
+        start = time.monotonic()
+        failure = first_failure(fault, options.tests, options.jobs)
+        results.append(failure is not None)
+        print(f"{number:3} {'found ' if failure else 'MISSED'} {time.monotonic() - start:5.0f} s  {fault}", flush=True)
+        print(f"    {failure[:160]}" if failure else "    no test fails", flush=True)
+    if results:
+        print(f"{sum(results)} of {len(results)} faults found by make {options.tests} (seed {options.seed})")
+
+
+if __name__ == "__main__":
+    main()

@@ -17,8 +17,8 @@ if os.environ.get("REGARD_SHAPES", "0") != "0":
 pytest.register_assert_rewrite("laws.models", "laws.learning")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: commands under test need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
-SYSTEM = ("bulk", "cli", "demo", "interchange")
-"""Folders whose tests are all system tests."""
+SYSTEM, UNITS = ("cli", "demo", "interchange"), ("test_in_flags.py", "test_progress.py")
+"""Folders of system tests, and the files in them that are tests of units."""
 torch.set_num_threads(1)
 torch.set_warn_always(True)  # a warning fails every test that raises it, not only the first
 
@@ -41,5 +41,5 @@ def _seed_every_test() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of whole folders, before marks select tests."""
     for item in items:
-        if item.path.parent.name in SYSTEM:
+        if item.path.parent.name in SYSTEM and item.path.name not in UNITS:
             item.add_marker(pytest.mark.system)

@@ -17,6 +17,8 @@ from regard.bulk import Chunk, ChunkResult, ChunkTranslator, Lines, OutputFormat
 from regard.bulk.workers import InProcess
 from regard.pipeline import Translation, Translator
 
+pytestmark = pytest.mark.system
+
 
 class Echo(Translator):
     """Translator that returns each line unchanged."""

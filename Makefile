@@ -16,7 +16,7 @@ test: .venv/ready  ## all but the slow tests, in two runs: the quick ones with e
 	$(BIN)/pytest -n 2 -m "not slow and not ($(QUICK))"
 
 coverage: .venv/ready  ## branch coverage of all but the slow tests, by module
-	$(BIN)/pytest -q -n 2 --cov=regard --cov-branch --cov-report=term --cov-report=xml:.coverage.xml
+	$(BIN)/pytest -q -n 2 --cov --cov-report=term
 
 slow: .venv/ready  ## the slow tests
 	$(BIN)/pytest -n 2 -m slow

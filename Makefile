@@ -7,13 +7,14 @@ demo: .venv/ready  ## install, then train, score, translate and draw on the buil
 	$(BIN)/regard demo
 
 QUICK := not slow and not system and not broad
+OTHERS := not slow and (system or broad)
 
 quick: .venv/ready  ## units, and each law over a few models: about a minute
 	$(BIN)/pytest -q -n 2 -m "$(QUICK)"
 
 test: .venv/ready  ## all but the slow tests, in two runs: the quick ones with every shape checked, then the others
 	REGARD_SHAPES=1 $(BIN)/pytest -n 2 -m "$(QUICK)"
-	$(BIN)/pytest -n 2 -m "not slow and not ($(QUICK))"
+	$(BIN)/pytest -n 2 -m "$(OTHERS)"
 
 coverage: .venv/ready  ## branch coverage of all but the slow tests, by module
 	$(BIN)/pytest -q -n 2 --cov --cov-report=term

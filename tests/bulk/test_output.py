@@ -55,6 +55,7 @@ def _kill_after(steps_left: Iterator[int], frame: FrameType, event: str, value: 
     return lambda *_: _kill_after(steps_left, *_)
 
 
+@pytest.mark.system
 @posix
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # fork beside idle threads
 @pytest.mark.parametrize(
@@ -95,6 +96,7 @@ def _leave_finished_part(path: Path) -> None:
     assert part.journal.exists()
 
 
+@pytest.mark.system
 def test_a_run_killed_before_its_last_step_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "out"
     _leave_finished_part(path)

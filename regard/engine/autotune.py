@@ -10,31 +10,32 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from regard.atomic import atomic_file
-from regard.engine.native import cache_folders, processor
+from regard.engine.native import processor
+from regard.engine.private_cache import private_folders, read_private, write_private
 
 FILE = "tuning.json"
 ROUNDS = 5
 CLEARLY = 0.93
 """A later choice must take at most this share of the time of an earlier one."""
+_MAX_BYTES, _MAX_CHOICE = 1 << 20, 1 << 16
 
 
-def cached(measurement: str, measure: Callable[[], Any]) -> Any:
-    """Return the result of a measurement that this machine made before, or make it now and cache it if possible."""
+def cached(measurement: str, choices: Sequence[int], measure: Callable[[], int]) -> int:
+    """Return the choice that this machine measured before, or measure it now and cache it if possible.
+
+    A cached value that is none of the choices is measured again.
+    """
     key = hashlib.sha256(f"{measurement}\0{processor()}\0{os.cpu_count()}".encode()).hexdigest()[:16]
-    paths = [folder / FILE for folder in cache_folders()]
+    paths = [folder / FILE for folder in private_folders()]
     for path in paths:
-        known = _read(path)
-        if key in known:
-            return known[key]
+        known = _read(path).get(key)
+        if known is not None and known in choices:
+            return known
     result = measure()
     for path in paths:
         with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_file(path, shared=True) as temporary:
-                temporary.write_text(json.dumps({**_read(path), key: result}), encoding="utf-8")
+            write_private(path, json.dumps({**_read(path), key: result}).encode())
             break
     return result
 
@@ -64,9 +65,11 @@ def seconds(run: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _read(path: Path) -> dict[str, Any]:
-    with suppress(OSError, ValueError):
-        known = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(known, dict):
-            return known
+def _read(path: Path) -> dict[str, int]:
+    """Read the cached choices; what is no choice of a measurement is left out."""
+    content = read_private(path, _MAX_BYTES)
+    with suppress(ValueError, RecursionError):  # UTF-8, JSON, digits, nesting
+        values = json.loads(content or b"{}")
+        if isinstance(values, dict):
+            return {key: value for key, value in values.items() if type(value) is int and 0 <= value <= _MAX_CHOICE}
     return {}

@@ -141,7 +141,8 @@ class Engine:
             return False
         trial, measurement = requests[:CT2_BATCH], f"engine {self._key()} {settings.beam} {torch.get_num_threads()}"
         runs = (lambda: self._decode(trial, settings, rules), lambda: _decode_by_ct2(ct2, trial, settings))
-        return bool(cached(measurement, lambda: fastest((0, 1), lambda choice: seconds(runs[choice])) == 1))
+        choices = range(len(runs))
+        return cached(measurement, choices, lambda: fastest(choices, lambda choice: seconds(runs[choice]))) == 1
 
     def _decode(
         self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule]
@@ -202,7 +203,8 @@ class Engine:
         """Return a packed model for one sentence, computed by as many threads as are measured to be fastest."""
         if threads == 1 or sum(parameter.numel() for parameter in self.model.parameters()) < SMALL:
             return self._packed[0]
-        count = int(cached(f"threads {self._key()} {threads}", lambda: self._fastest_team(threads)))
+        choices = sorted({1, 2, threads})
+        count = cached(f"threads {self._key()} {threads}", choices, lambda: self._fastest_team(choices))
         if count == 1:
             return self._packed[0]
         if count not in self._teams:
@@ -213,17 +215,17 @@ class Engine:
         """Return how much each thread decodes together; measured if there are enough rows for it to matter."""
         if rows <= 8 * max(ROWS):
             return BatchLimits(rows=ROWS[0])
-        return BatchLimits(rows=int(cached(f"rows {self._key()}", self._fastest_rows)))
+        return BatchLimits(rows=cached(f"rows {self._key()}", ROWS, self._fastest_rows))
 
     def _key(self) -> str:
         """Describe precision and model sizes, on which measurements depend."""
         shapes = sorted({f"{tuple(p.shape)}" for p in self.model.parameters()})
         return f"{self.precision} {len(list(self.model.parameters()))} {' '.join(shapes)}"
 
-    def _fastest_team(self, threads: int) -> int:
+    def _fastest_team(self, choices: Sequence[int]) -> int:
         """Measure how many threads step one sentence fastest."""
-        teams = {count: self._packed[0].clone(count) for count in {1, 2, threads} if count <= threads}
-        return fastest(sorted(teams), lambda count: _step_seconds(teams[count], 1, 8))
+        teams = {count: self._packed[0].clone(count) for count in choices}
+        return fastest(choices, lambda count: _step_seconds(teams[count], 1, 8))
 
     def _fastest_rows(self) -> int:
         """Measure how many rows decoded together take the least time each."""

@@ -10,13 +10,17 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
+
+from regard.engine.private_cache import FOLDER, private_folders, read_private, write_private
 
 SOURCE = Path(__file__).with_name("kernels.c")
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-O3", "-std=gnu11", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
-SWITCH, FOLDER = "REGARD_KERNELS", "REGARD_CACHE"
+SWITCH = "REGARD_KERNELS"
 _TIMEOUT = 120
+_MAX_BYTES = 1 << 26
 
 
 class _Unavailable(Exception):
@@ -38,41 +42,64 @@ def kernels() -> ctypes.CDLL:
 
 @functools.cache
 def _load() -> ctypes.CDLL | str:
-    """Load the library, or return the reason why not."""
+    """Load the library, compiling it if no cache has it whole; or return the reason why not."""
     if os.environ.get(SWITCH, "").lower() in ("off", "0", "no"):
         return f"the environment variable {SWITCH} switches them off"
+    reason = f"no cache folder is writable and yours alone; set {FOLDER} to one that is"
     try:
-        return _with_signatures(ctypes.CDLL(str(_compiled_library())))
-    except (_Unavailable, OSError) as error:
-        return str(error)
+        compiler = _compiler()
+        key = _key(compiler)
+        for folder in private_folders():
+            try:
+                library = _cached_library(folder, key) or _compile_into(folder, key, compiler)
+                return _with_signatures(ctypes.CDLL(str(library)))
+            except (OSError, AttributeError) as problem:  # a full disk, or one that nothing is executed from
+                reason = f"they cannot be kept in {folder} ({problem}); set {FOLDER} to another folder of yours"
+    except _Unavailable as problem:
+        return str(problem)
+    return reason
 
 
-def _compiled_library() -> Path:
-    """Return the library for this machine from the cache, or compile it: beside first, then renamed."""
+def _compiler() -> str:
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "", *COMPILERS))), None)
     if compiler is None:
         raise _Unavailable(f"there is no C compiler; install one of {', '.join(COMPILERS)} (Debian: apt install gcc)")
+    return compiler
+
+
+def _key(compiler: str) -> str:
+    """Hash what a library is compiled from, by and for."""
     parts = (SOURCE.read_bytes(), " ".join(FLAGS), _version(compiler), processor())
-    name = hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
-    for folder in cache_folders():
-        library = folder / f"kernels-{name}.so"
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not _is_private(folder):
-                continue
-            if library.exists():
-                return library
-            handle, temporary = tempfile.mkstemp(suffix=".so", dir=folder)
-        except OSError:
-            continue
-        os.close(handle)
-        try:
-            _compile(compiler, Path(temporary))
-            Path(temporary).replace(library)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
-        return library
-    raise _Unavailable(f"no cache folder is ours alone and writable; set {FOLDER} to one that is")
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
+
+
+def _cached_library(folder: Path, key: str) -> Path | None:
+    """Return the library of this key if it is whole: its name holds the hash of its content. Damaged ones are removed.
+
+    A library that was cut short would end the process with a bus error when it is used.
+    """
+    for path in sorted(folder.glob(f"kernels-{key}-*.so")):
+        content = read_private(path, _MAX_BYTES)
+        if content is not None and path.name == _library_name(key, content):
+            return path
+        with suppress(OSError):
+            path.unlink()
+    return None
+
+
+def _compile_into(folder: Path, key: str, compiler: str) -> Path:
+    """Compile the library and write it into a folder, synced to disk. Raises OSError if that fails."""
+    with tempfile.TemporaryDirectory(prefix="kernels-", dir=folder) as temporary:
+        compiled = Path(temporary) / "kernels.so"
+        _compile(compiler, compiled)
+        content = compiled.read_bytes()
+    path = folder / _library_name(key, content)
+    write_private(path, content)
+    return path
+
+
+def _library_name(key: str, content: bytes) -> str:
+    return f"kernels-{key}-{hashlib.sha256(content).hexdigest()[:32]}.so"
 
 
 def _compile(compiler: str, library: Path) -> None:
@@ -84,28 +111,6 @@ def _compile(compiler: str, library: Path) -> None:
     if done.returncode:
         error_line = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[-200:])
         raise _Unavailable(f"the C compiler {compiler} failed: {error_line}")
-
-
-def cache_folders() -> list[Path]:
-    """Return the folders for what was made for this machine, the first choice first."""
-    if folder := os.environ.get(FOLDER):
-        return [Path(folder)]
-    temporary = Path(tempfile.gettempdir()) / f"regard-{_user()}"
-    try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regard"
-    except RuntimeError:  # a user without a home
-        return [temporary]
-    return [cache, temporary]
-
-
-def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0
-
-
-def _is_private(folder: Path) -> bool:
-    """Return whether nobody else can put a library there for us to run."""
-    status = folder.stat()
-    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
 
 
 def _version(compiler: str) -> str:

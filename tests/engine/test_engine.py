@@ -32,7 +32,7 @@ def ids(results: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
 
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(autotune, "cache_folders", lambda: [tmp_path])
+    monkeypatch.setattr(autotune, "private_folders", lambda: [tmp_path])
 
 
 @pytest.mark.parametrize("settings", pairs(1))
@@ -123,12 +123,17 @@ class TestNative:
 
 
 def test_measurements_are_cached_and_made_again_if_the_cache_is_damaged(tmp_path: Path) -> None:
-    assert [cached("a", lambda: 7), cached("a", lambda: 8), cached("b", lambda: 9)] == [7, 7, 9]
+    choices = (7, 8, 9)
+    assert [cached("a", choices, lambda: 7), cached("a", choices, lambda: 8), cached("b", choices, lambda: 9)] == [
+        7,
+        7,
+        9,
+    ]
     (file,) = tmp_path.iterdir()
     assert sorted(json.loads(file.read_text()).values()) == [7, 9]
     file.write_text("{")
-    assert cached("a", lambda: 8) == 8
-    assert cached("a", lambda: 9) == 8
+    assert cached("a", choices, lambda: 8) == 8
+    assert cached("a", choices, lambda: 9) == 8
 
 
 def test_fastest_choice_must_be_clearly_faster() -> None:

@@ -1,0 +1,88 @@
+"""Cache for what was made for this machine, only in folders and files that no other user can change."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from regard.atomic import sync
+
+FOLDER = "REGARD_CACHE"
+
+
+def cache_folders() -> list[Path]:
+    """Return the folders that the cache may be in, the first choice first."""
+    if folder := os.environ.get(FOLDER):
+        return [Path(folder)]
+    temporary = Path(tempfile.gettempdir()) / f"regard-{_user()}"
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        cache = configured if configured.is_absolute() else Path.home() / ".cache"
+    except RuntimeError:  # a user without a home
+        return [temporary]
+    return [cache / "regard", temporary]
+
+
+def private_folders() -> list[Path]:
+    """Return those of `cache_folders` that are this user's alone; missing ones are created."""
+    folders = []
+    for folder in cache_folders():
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if _is_private(folder):
+                folders.append(folder)
+    return folders
+
+
+def read_private(path: Path, max_bytes: int) -> bytes | None:
+    """Read a file of this user; None if it is missing, too large, a link, no regular file, or writable by others."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with suppress(OSError), open(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISREG(status.st_mode) and _is_own(status) and status.st_size <= max_bytes:
+            return file.read(max_bytes)
+    return None
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that only this user can read, synced to disk, then renamed; a link is replaced, not followed.
+
+    Raises OSError.
+    """
+    handle, temporary = tempfile.mkstemp(prefix=path.name, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    with suppress(OSError):  # some systems cannot sync folders
+        sync(path.parent)
+
+
+def _is_private(folder: Path) -> bool:
+    """Return whether nobody else can put a file into this folder, nor another folder in its place."""
+    uid, resolved = _user(), Path(os.path.realpath(folder))
+    for part in (folder.absolute(), *folder.absolute().parents):
+        status = part.lstat()
+        if stat.S_ISLNK(status.st_mode) and status.st_uid not in (0, uid):
+            return False  # another user decides where it leads
+    if not (resolved.is_dir() and _is_own(resolved.lstat())):
+        return False
+    modes = [parent.stat().st_mode for parent in resolved.parents]
+    return os.name == "nt" or not any(mode & stat.S_IWOTH and not mode & stat.S_ISVTX for mode in modes)
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Return whether a file or folder belongs to this user, and only this user may write to it."""
+    return os.name == "nt" or (status.st_uid == _user() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0

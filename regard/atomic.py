@@ -15,15 +15,16 @@ _CHUNK = 1 << 20  # bytes
 
 
 @contextlib.contextmanager
-def atomic_file(path: str | Path, *, durable: bool = False, shared: bool = False) -> Iterator[Path]:
+def atomic_file(path: str | Path, *, durable: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path` to write to; at the end it replaces `path`, or is removed after an error.
 
     A reader never sees half a file. If `path` is a symbolic link, its target is replaced and the link stays.
-    `durable` syncs the data to disk before the rename. `shared` adds the process id to the temporary name, for files
-    that several processes may write at once. Raises OSError.
+    `durable` syncs the data to disk before the rename, and the name after it. Raises OSError.
     """
     final = os.path.realpath(path)
-    temporary = Path(f"{final}.{os.getpid()}.partial" if shared else f"{final}.partial")
+    temporary = Path(f"{final}.partial")
+    if temporary.is_symlink():  # not ours: writing would follow it
+        temporary.unlink()
     try:
         yield temporary
         if durable:
@@ -33,25 +34,36 @@ def atomic_file(path: str | Path, *, durable: bool = False, shared: bool = False
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+    if durable:
+        _sync_names(Path(final).parent)
 
 
 @contextlib.contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """Yield a new, empty folder beside `folder`; at the end it replaces `folder`, or is removed after an error."""
+    """Yield a new, empty folder beside `folder`; at the end it replaces `folder`, or is removed after an error.
+
+    What is in it is synced to disk before the rename, so that no power failure leaves a folder of empty files.
+    """
     temporary = folder.with_name(folder.name + ".partial")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         temporary.mkdir(parents=True)
         yield temporary
+        for path in temporary.rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                sync(path)
+        for path in (temporary, *(path for path in temporary.rglob("*") if path.is_dir())):
+            _sync_names(path)
         shutil.rmtree(folder, ignore_errors=True)
         temporary.rename(folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+    _sync_names(folder.absolute().parent)
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
-    """Write a file atomically; write directly to what cannot be replaced, such as /dev/null or a pipe.
+    """Write a file atomically, synced to disk; write directly to what cannot be replaced, such as /dev/null or a pipe.
 
     Raises DataError if the file cannot be written.
     """
@@ -60,7 +72,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
             with Path(path).open("ab") as file:
                 file.write(data)
             return
-        with atomic_file(path) as temporary:
+        with atomic_file(path, durable=True) as temporary:
             temporary.write_bytes(data)
     except OSError as problem:
         raise DataError(f"{path}: cannot be written ({problem.strerror}); choose another path") from None
@@ -85,6 +97,12 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _sync_names(folder: Path) -> None:
+    """Flush a folder's list of names to disk, if its file system can."""
+    with contextlib.suppress(OSError):
+        sync(folder)
 
 
 def file_sha256(*paths: str | Path) -> str:

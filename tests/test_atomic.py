@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from systems import posix
 
+from regard import atomic
 from regard.atomic import atomic_file, atomic_folder, file_sha256, replaceable, write_bytes, write_text
 from regard.data.text import write_lines
 from regard.errors import DataError
@@ -19,7 +21,7 @@ def _write_and_fail(path: Path) -> None:
     path.touch(exist_ok=False)
 
 
-@pytest.mark.parametrize("options", [{}, {"shared": True}, {"durable": True}])
+@pytest.mark.parametrize("options", [{}, {"durable": True}])
 def test_a_file_is_replaced_completely_or_not_at_all(tmp_path: Path, options: dict[str, bool]) -> None:
     path = tmp_path / "file"
     write_text(path, "before")
@@ -47,6 +49,42 @@ def test_a_folder_is_replaced_completely_or_not_at_all(tmp_path: Path) -> None:
 def test_a_path_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be written"):
         write_bytes(tmp_path / "missing" / "file", b"x")
+
+
+@pytest.mark.parametrize("write", [lambda path: write_text(path, "after"), lambda path: write_lines(path, ["after"])])
+def test_files_are_synced_before_they_get_their_name(
+    write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, str]] = []
+    replace = os.replace
+
+    def record(old: str, new: str) -> None:
+        calls.append(("replace", Path(new).name))
+        replace(old, new)
+
+    monkeypatch.setattr(atomic, "sync", lambda path: calls.append(("sync", Path(path).name)))
+    monkeypatch.setattr(os, "replace", record)
+    write(tmp_path / "file")
+    assert calls == [("sync", "file.partial"), ("replace", "file"), ("sync", tmp_path.name)]
+
+
+def test_folders_are_synced_before_they_get_their_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(atomic, "sync", lambda path: synced.append(str(Path(path).relative_to(tmp_path))))
+    with atomic_folder(tmp_path / "folder") as temporary:
+        (temporary / "inner").mkdir()
+        (temporary / "inner" / "file").touch()
+        assert synced == []
+    names = ["folder.partial/inner/file", "folder.partial", "folder.partial/inner", "."]
+    assert (synced, os.listdir(tmp_path)) == (names, ["folder"])
+
+
+def test_a_link_in_place_of_the_temporary_file_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("before")
+    (tmp_path / "file.partial").symlink_to("victim")
+    write_text(tmp_path / "file", "after")
+    assert ((tmp_path / "victim").read_text(), (tmp_path / "file").read_text()) == ("before", "after")
+    assert sorted(os.listdir(tmp_path)) == ["file", "victim"]
 
 
 def test_the_hash_of_files_is_that_of_their_contents(tmp_path: Path) -> None:

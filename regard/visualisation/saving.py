@@ -35,7 +35,7 @@ def save(drawable: Drawable, path: str | os.PathLike[str], meta: Meta | None = N
     path = Path(path)
     content = _render(drawable, path, meta)
     try:
-        with atomic_file(path) as temporary:
+        with atomic_file(path, durable=True) as temporary:
             temporary.write_bytes(content)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error

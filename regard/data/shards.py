@@ -8,6 +8,7 @@ which each sentence begins and the last one ends. `index.json` says how many the
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ FORMAT, VERSION, INDEX = "Regard shards", 1, "index.json"
 REMEDY = "; remove the folder, and train with `resume=True`: it is made anew from the text"
 
 _SIDES = ("source", "target")
+_FILE_NAME = re.compile(r"[0-9]{5,9}\.(source|target)_(offsets|tokens)\.npy")
 _CHUNK = 1 << 20  # bytes
 
 Array = npt.NDArray[Any]
@@ -66,9 +68,11 @@ class Shards(StoredExamples):
             if (index["format"], index["version"]) != (FORMAT, VERSION):
                 raise ValueError(f"not shards of version {VERSION}")
             for entry in index["files"]:
+                if not _FILE_NAME.fullmatch(entry["name"]):  # which could lead out of the folder
+                    raise ValueError(f"its index names {entry['name']!r}, which is no file of shards")
                 _check(folder / entry["name"], entry)
             return cls(folder, index)
-        except (OSError, ValueError, KeyError, TypeError) as problem:
+        except (OSError, ValueError, KeyError, TypeError, ArithmeticError) as problem:
             raise DataError(f"{folder}: damaged ({problem}){REMEDY}") from None
 
     def __len__(self) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch import nn
 
 from regard.errors import ConfigurationError, MissingExtra
@@ -16,6 +17,7 @@ from regard.models.interface import Batch, Encoded, EncoderSizes
 from regard.models.vision import GridHead, ImageEncoder, VisionSettings, flatten_mask, normalise_pixels
 from regard.shapes import Bool, Float, Tensor
 
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9_-]{1,80})?")  # architecture, and a tag of its weights
 PROBE_CELLS = 8  # cells per side of the noise images that probe the receptive field
 
 
@@ -28,6 +30,18 @@ class TimmEncoderSettings(VisionSettings):
     weights: str | None = Field(
         None, description="pretrained weights to start from, .safetensors or .pth; read when training starts"
     )
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        """Refuse names by which timm would fetch a network (`hf-hub:`) or read one from a folder (`local-dir:`)."""
+        if PLAIN_NAME.fullmatch(name):
+            return name
+        raise ValueError(
+            f"wanted the plain name of a network in timm, such as resnet18, got {name[:100]!r}; nothing is fetched or "
+            "read from other folders to build a model, so give such a name, and weights as a file in "
+            "model.encoder.weights"
+        )
 
 
 class TimmEncoder(ImageEncoder):
@@ -117,7 +131,7 @@ def _create_network(name: str, stride: int) -> tuple[nn.Module, int]:
         ) from None
     try:
         info: Any = timm.create_model(name, pretrained=False, features_only=True).feature_info
-    except (RuntimeError, ValueError, AttributeError, NotImplementedError) as problem:
+    except (RuntimeError, ValueError, AttributeError, TypeError, LookupError, AssertionError) as problem:
         raise ConfigurationError(
             f"model.encoder.name: timm has no feature maps of {name!r} ({problem}); see timm.list_models()"
         ) from None

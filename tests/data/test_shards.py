@@ -172,3 +172,24 @@ def test_chunks_do_not_change_the_files(
     write_shards(tmp_path / "b", text.pairs, tokenizer, rows=100)
     for path in whole.folder.iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["../other.npy", "/dev/zero", "index.json", "00000.source_tokens.npy/..", "", 7])
+def test_an_index_that_names_other_files_is_refused(
+    name: object, tmp_path: Path, text: Corpus, tokenizer: Tokenizer
+) -> None:
+    folder = write_shards(tmp_path / "train", text.pairs, tokenizer).folder
+    (tmp_path / "other.npy").write_bytes(b"")
+    index = json.loads((folder / "index.json").read_bytes())
+    index["files"][0]["name"] = name
+    (folder / "index.json").write_text(json.dumps(index))
+    with pytest.raises(DataError, match="damaged"):
+        Shards.open(folder)
+
+
+def test_an_index_without_rows_is_refused(tmp_path: Path, text: Corpus, tokenizer: Tokenizer) -> None:
+    folder = write_shards(tmp_path / "train", text.pairs, tokenizer).folder
+    index = json.loads((folder / "index.json").read_bytes())
+    (folder / "index.json").write_text(json.dumps({**index, "rows": 0}))
+    with pytest.raises(DataError, match="damaged"):
+        Shards.open(folder)

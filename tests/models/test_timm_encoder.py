@@ -157,3 +157,31 @@ def test_weights_of_a_whole_network_fill_the_stages_in_use(tmp_path: Path) -> No
     with pytest.raises(TrainingError, match=r"no weights called stages\.1\.0") as raised:
         load_pretrained(model, model_settings)
     assert raised.value.causes[-1].startswith("set model.encoder.name to the network")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hf-hub:org/net",
+        "hf_hub:org/net",
+        "local-dir:/srv/net",
+        "local-dir:net",
+        "timm/net",
+        "/etc/net",
+        "../net",
+        "",
+        ".",
+    ]
+    + ["https://example.org/net", "file:net", "a.b.c", "net:1", "net?x", "net\n", "net\0", " net", "ñet", "n" * 5000],
+)
+def test_a_name_that_leads_to_the_network_or_to_a_folder_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)  # refused before timm is imported
+    with pytest.raises(ConfigurationError, match=r"model\.encoder\.name|encoder\.name") as refused:
+        settings(name=name)
+    assert "plain name" in str(refused.value)
+    assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet18.a1_in1k", "vit_base_patch16_224", "convnext-tiny.in12k"])
+def test_a_plain_name_is_accepted(name: str) -> None:
+    assert settings(name=name).encoder.name == name  # type: ignore[union-attr]

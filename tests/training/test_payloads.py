@@ -1,0 +1,290 @@
+"""Nothing is ever unpickled: payloads in the files of every kind of folder, and a look at the source itself."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import os
+import pickle
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from runs import SIDES
+
+import regard
+from regard.atomic import file_sha256
+from regard.data.image_cache import cached_images
+from regard.data.images import ImageSizeSettings
+from regard.errors import RegardError, TrainingError
+from regard.models.pretrained import read_tensors
+from regard.samples import korean_english
+from regard.training.checkpoint import _checksum
+
+PACKAGE = Path(regard.__file__).parent
+UNPICKLERS = {"dill", "joblib", "marshal", "shelve", "cloudpickle", "torch.distributed.checkpoint", "torch.hub"}
+MARKER = "marker"
+
+
+class _Payload:
+    """A pickle that creates a folder when it is loaded; harmless."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        return os.mkdir, (str(self.marker),)
+
+
+def _array(payload: object) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.array([payload], dtype=object), allow_pickle=True)
+    return file.getvalue()
+
+
+def _torch(payload: object, zipped: bool) -> bytes:
+    file = io.BytesIO()
+    torch.save({"weight": payload}, file, _use_new_zipfile_serialization=zipped)
+    return file.getvalue()
+
+
+FORMS: dict[str, Callable[[object], bytes]] = {
+    "pickle": pickle.dumps,
+    "torch": lambda payload: _torch(payload, True),
+    "old torch": lambda payload: _torch(payload, False),
+    "numpy": _array,
+}
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> Iterator[Path]:
+    """The folder that a payload creates, which nothing may have done at the end of the test."""
+    path = tmp_path / MARKER
+    yield path
+    assert not path.exists(), "a payload was executed"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_payloads_work(tmp_path: Path, form: str) -> None:
+    """They are executed by whoever unpickles them: otherwise the tests below would prove nothing."""
+    file = io.BytesIO(FORMS[form](_Payload(tmp_path / MARKER)))
+    if form == "pickle":
+        pickle.load(file)
+    elif form == "numpy":
+        np.load(file, allow_pickle=True)
+    else:
+        torch.load(file, weights_only=False)
+    assert (tmp_path / MARKER).is_dir()
+
+
+SETTINGS: dict[str, object] = {
+    **{f"model.{side}.{key}": value for side in ("encoder", "decoder") for key, value in SIDES["transformer"].items()},
+    "tokenizer.size": 560,
+    "batching.tokens": 256,
+    "batching.micro_batches": 1,
+    "data.shards": True,
+    "search.no_repeat_ngram": 1,
+    "training.updates": 2,
+    "training.validate_every": 1,
+    "training.validate_with": 2,
+    "training.sharded": True,
+}
+PROCESS = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
+
+
+def _as_torchrun(patch: pytest.MonkeyPatch) -> None:
+    """Make this process one that torchrun started, alone, so that its weights are sharded."""
+    for name, value in {**PROCESS, "MASTER_PORT": "0"}.items():
+        patch.setenv(name, value)
+
+
+@pytest.fixture(scope="module")
+def sharded_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Train a run with sharded checkpoints and with shards of its data."""
+    data, run = tmp_path_factory.mktemp("data"), tmp_path_factory.mktemp("sharded") / "run"
+    sizes = {"train": 60, "valid": 3, "test": 0, "recombination": 0, "length": 0}
+    korean_english(sizes=sizes, short=1.0).write(data, "ko", "en")
+    files: dict[str, Any] = {"source": data / "train.ko", "target": data / "train.en"}
+    files |= {"valid_source": data / "valid.ko", "valid_target": data / "valid.en"}
+    with pytest.MonkeyPatch.context() as patch:
+        _as_torchrun(patch)
+        regard.train(**files, out=run, settings=SETTINGS, threads=1, device="cpu")
+    newest = run / "checkpoints" / "update-00000002"
+    assert "model-00001-of-00001.safetensors" in {path.name for path in newest.iterdir()}
+    return run
+
+
+UNLISTED = [".metadata", "sharded/.metadata", "__0_0.distcp", "data.pkl", "more.safetensors", "model.safetensors"]
+FEW = ("model.safetensors", "model-00001-of-00001.safetensors", "state.json", ".metadata", "data.pkl")
+NEWEST = "checkpoints/update-00000002"
+
+
+def _files(run: Path) -> list[str]:
+    return sorted(str(path.relative_to(run)) for path in run.rglob("*") if path.is_file())
+
+
+def _resume(run: Path, expected: Path) -> bool:
+    """Resume a run; return whether it could be, and check the weights if so. Another end is an error."""
+    try:
+        regard.train(out=run, resume=True, threads=1, device="cpu")
+    except RegardError:
+        return False
+    for name in ("model.safetensors", *(f"{NEWEST}/{path.name}" for path in (expected / NEWEST).iterdir())):
+        if name.endswith(".safetensors"):
+            assert (run / name).read_bytes() == (expected / name).read_bytes(), name
+    return True
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_resuming_executes_no_file_of_a_sharded_run(
+    sharded_run: Path, tmp_path: Path, marker: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """Each file in turn holds the payload, those that training did not write too; none of them changes the weights."""
+    _as_torchrun(monkeypatch)
+    payload, resumed = FORMS[form](_Payload(marker)), 0
+    names = [*_files(sharded_run), *(f"{NEWEST}/{name}" for name in UNLISTED)]
+    if form != "pickle":  # where a reader of this form could be
+        names = [name for name in names if name.startswith("shards") or Path(name).name in FEW]
+    for number, name in enumerate(names):
+        run = shutil.copytree(sharded_run, tmp_path / f"run{number}")
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).write_bytes(payload)
+        resumed += _resume(run, sharded_run)
+        assert not marker.exists(), name
+        shutil.rmtree(run)
+    assert resumed >= len([name for name in names if name.startswith(NEWEST)]), "an earlier checkpoint is read"
+
+
+def test_resuming_in_one_process_executes_no_sealed_payload(sharded_run: Path, tmp_path: Path, marker: Path) -> None:
+    """Files of an attacker who writes the checksums anew; without torchrun the run is no longer sharded."""
+    for form in FORMS.values():
+        run = shutil.copytree(sharded_run, tmp_path / "run")
+        for state in run.glob("checkpoints/*/state.json"):
+            contents = json.loads(state.read_text())
+            contents.pop("checksum")
+            for name in [*contents["files"], "sharded.safetensors"]:
+                (state.parent / name).write_bytes(form(_Payload(marker)))
+                contents["files"][name] = file_sha256(state.parent / name)
+            (state.parent / ".metadata").write_bytes(form(_Payload(marker)))
+            state.write_text(json.dumps({**contents, "checksum": _checksum(contents)}))
+        with pytest.raises(TrainingError, match="no checkpoint can be read"):
+            regard.train(out=run, resume=True, threads=1, device="cpu")
+        shutil.rmtree(run)
+
+
+def test_resuming_and_translating_look_up_no_pickled_name(sharded_run: Path, tmp_path: Path) -> None:
+    """Python itself reports every name that an unpickler looks up (an audit event)."""
+    names, watching = [], True
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if watching and event == "pickle.find_class":
+            names.append(arguments)
+
+    sys.addaudithook(audit)  # cannot be removed
+    pickle.loads(pickle.dumps(Path("a")))
+    assert names, "the event is reported"
+    names.clear()
+    run = shutil.copytree(sharded_run, tmp_path / "run")
+    regard.train(out=run, resume=True, settings={"training.updates": 3}, threads=1, device="cpu")
+    regard.load(run).translate("나는 집에 간다")
+    watching = False
+    assert names == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_loading_executes_no_file_of_a_model_folder(sharded_run: Path, tmp_path: Path, marker: Path, form: str) -> None:
+    loaded, problems = 0, dict[str, str]()
+    for name in [path.name for path in sharded_run.iterdir() if path.is_file()]:
+        folder = tmp_path / name
+        shutil.copytree(sharded_run, folder, ignore=shutil.ignore_patterns("checkpoints", "shards"))
+        (folder / name).write_bytes(FORMS[form](_Payload(marker)))
+        try:
+            regard.load(folder).translate("나는 집에 간다")
+            loaded += 1
+        except RegardError as problem:
+            problems[name] = str(problem)
+        assert not marker.exists(), name
+    assert all(name in problem for name, problem in problems.items())
+    assert loaded >= 3, "journal, recipe and model card are not read"
+
+
+@pytest.mark.parametrize("name", ["weights.pth", "weights.bin", "weights.safetensors"])
+@pytest.mark.parametrize("form", FORMS)
+def test_published_weights_are_not_executed(tmp_path: Path, marker: Path, form: str, name: str) -> None:
+    (tmp_path / name).write_bytes(FORMS[form](_Payload(marker)))
+    with pytest.raises(TrainingError, match=name):
+        read_tensors(tmp_path / name)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_cached_images_are_not_executed(
+    tmp_path: Path, marker: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr("regard.data.image_cache.IN_MEMORY", 0)
+    from PIL import Image
+
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    settings = ImageSizeSettings(height=8, width=8)
+    expected = cached_images([tmp_path / "a.png"], settings, tmp_path / "images").pixels.copy()
+    for path in sorted((tmp_path / "images").iterdir()):
+        path.write_bytes(FORMS[form](_Payload(marker)))
+        log: list[str] = []
+        cache = cached_images([tmp_path / "a.png"], settings, tmp_path / "images", log.append)
+        assert np.array_equal(cache.pixels, expected)
+        assert "decoded again" in log[0]
+
+
+def test_the_source_calls_no_unpickler() -> None:
+    problems = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            problems += [f"{path.name}:{node.lineno}: {problem}" for problem in _unpickles(node)]
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import joblib",
+        "from torch.distributed.checkpoint.state_dict_loader import load",
+        "from pickle import loads",
+        "pickle.load(file)",
+        "torch.load(path)",
+        "torch.load(path, weights_only=False)",
+        "np.load(path, allow_pickle=False)",
+        "dist.all_gather_object(a, b)",
+        "Model.from_pretrained(folder)",
+    ],
+)
+def test_the_look_at_the_source_sees_unpicklers(source: str) -> None:
+    assert [problem for node in ast.walk(ast.parse(source)) for problem in _unpickles(node)]
+
+
+def _unpickles(node: ast.AST) -> Iterator[str]:
+    """Describe an import or a call by which something could be unpickled."""
+    modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+    yield from (f"imports {m}" for m in modules if any(f"{m}.".startswith(f"{name}.") for name in UNPICKLERS))
+    if isinstance(node, ast.ImportFrom) and node.module == "pickle":
+        yield "imports from pickle"
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return
+    call, options = ast.unparse(node.func), {option.arg: ast.unparse(option.value) for option in node.keywords}
+    if call.endswith("_object") or call in (
+        "pickle.load",
+        "pickle.loads",
+        "pickle.Unpickler",
+        "np.load",
+        "torch.jit.load",
+    ):
+        yield f"calls {call}"
+    if call == "torch.load" and options.get("weights_only") != "True":
+        yield f"calls {call} without weights_only"
+    if node.func.attr == "from_pretrained" and None not in options:
+        yield f"calls {call} without the options that make it safe"

@@ -1,5 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests start many processes, and pytest rewrites every test: compiled once, both start in a third of the time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick test coverage slow check fix hooks constraints clean bench-train bench-translate bench-million
 

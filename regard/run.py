@@ -28,7 +28,7 @@ from regard.models import Model, build, count_parameters, load_pretrained, selec
 from regard.pipeline import load
 from regard.settings import read_toml
 from regard.training import Outcome, Recipe, Trainer, World, model_card
-from regard.training.budget import choose
+from regard.training.budget import BudgetChoice, choose
 from regard.training.checkpoint import has_checkpoint
 from regard.training.compose_recipe import TrainRequest, check_parent, data_table, length_setting, parent_of
 from regard.training.distributed import join_processes
@@ -160,11 +160,12 @@ def dry_run(request: TrainRequest, device: str = "auto", report: Report | None =
         session = _Session(Path(folder), False, sizes, device, World(), report)
         session.say(*_describe_guide(recipe))
         data = session.read_data(recipe, started=False)
-        recipe = session.within_budget(recipe, data)
+        choice = session.within_budget(recipe, data)
+        recipe, trial = (recipe, None) if choice is None else (choice.recipe, choice.trial)
         torch.manual_seed(recipe.training.seed)
         model = _build_model(recipe, data.tokenizer).to(device)
         session.say(_describe_batches(data.batches, recipe))
-        return list(report_run(model, recipe, data.batches, device))
+        return list(report_run(model, recipe, data.batches, device, trial))
 
 
 @contextmanager
@@ -248,7 +249,8 @@ class _Session:
         self.world.barrier()  # until all have looked, before the main process writes
         if self.world.is_main:
             data = self.read_data(recipe, started)
-            recipe = self.within_budget(recipe, data)
+            choice = self.within_budget(recipe, data)
+            recipe = recipe if choice is None else choice.recipe
             settings = load_settings(self.out) if started else _make_folder(recipe, data, self.out)
         self.world.barrier()
         if not self.world.is_main:
@@ -283,17 +285,17 @@ class _Session:
             self.say(f"vocabulary: {sizes} tokens{f' of {parent}' if parent else ''}")
         return data
 
-    def within_budget(self, recipe: Recipe, data: PreparedData) -> Recipe:
-        """The recipe with the size, updates and warm-up that a time budget allows; unchanged without one."""
+    def within_budget(self, recipe: Recipe, data: PreparedData) -> BudgetChoice | None:
+        """Choose the size, updates and warm-up that a time budget allows; None without a budget."""
         if not self.sizes:
-            return recipe
+            return None
         assert recipe.training.minutes is not None, "a budget is a number of minutes"
         processes = self.world.size
         vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
         resolved = {name: size.resolved(self.device, processes) for name, size in self.sizes.items()}
         choice = choose(recipe.training.minutes, resolved, data.batches, vocabularies, self.device, processes)
         self.say(*choice.report)
-        return choice.recipe
+        return choice
 
 
 def _make_folder(recipe: Recipe, data: PreparedData, out: Path) -> FolderSettings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import pkgutil
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import regard.lessons.soft_dictionary
 
 ROOT = Path(__file__).parent.parent
+HISTORY = ("CHANGELOG.md", "log.md")  # they keep the names of their time
 PAGES = sorted(
     page for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")] if ">>> " in page.read_text(encoding="utf-8")
 )
@@ -30,6 +32,17 @@ def test_the_doctests_of_the_soft_dictionary_pass() -> None:
     result = doctest.testmod(regard.lessons.soft_dictionary)
     assert result.attempted >= 4
     assert result.failed == 0
+
+
+@pytest.mark.parametrize(
+    "page",
+    [p for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")] if p.name not in HISTORY],
+    ids=lambda page: page.name,
+)
+def test_python_names_of_a_page_exist(page: Path) -> None:
+    """`regard.visualisation.page_data(…)` in running text calls what is there."""
+    for name in set(re.findall(r"`(regard(?:\.(?!json)\w+)+)(?:\([^`]*)?`", page.read_text(encoding="utf-8"))):
+        assert pkgutil.resolve_name(name) is not None, f"{page.name}: {name}"
 
 
 def test_pages_with_doctests_include_the_main_ones() -> None:

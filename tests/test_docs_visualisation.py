@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ def test_the_python_of_the_page_runs(
         assert (tmp_path / page).read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert (tmp_path / "sheet.svg").read_text(encoding="utf-8").startswith("<svg")
     assert "gradient × input" in capsys.readouterr().out
+    answered = json.loads(json.dumps(names["answer"]("나는 집에 간다")))
+    assert answered["source"] == ["나는", "집에", "간다"], "what the served page asks for is there, and is JSON"
 
 
 def test_the_page_names_every_field_of_the_data() -> None:

@@ -162,3 +162,26 @@ def test_arguments_that_exclude_each_other(data: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="no training pairs"):
         regard.train(out=tmp_path / "run")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("minutes", [30, 2, 90])
+def test_a_dry_run_takes_the_time_of_its_budget(data: Path, monkeypatch: pytest.MonkeyPatch, minutes: int) -> None:
+    """Two trials differ by what else the machine does: the second one here is 1.6 times as slow."""
+    from regard.run import dry_run
+    from regard.training.budget import Trial
+    from regard.training.compose_recipe import TrainRequest, data_table
+
+    trials = list[Trial]()
+
+    def slower_each_time(*_: Any) -> Trial:
+        trials.append(Trial(1.6 ** len(trials), 256.0, 10_000, 3))
+        return trials[-1]
+
+    for module in ("budget", "run_report"):
+        monkeypatch.setattr(f"regard.training.{module}.trial", slower_each_time)
+    settings = {name: value for name, value in SETTINGS.items() if name != "training.updates"}
+    request = TrainRequest(data=data_table(**files(data)), settings=settings, budget=f"{minutes}m")
+    lines = dry_run(request, "cpu")
+    (time,) = (line for line in lines if line.startswith("time: "))
+    assert re.search(rf"about {minutes}(\.0)? minutes", time), time
+    assert any(f"time: {int(minutes * 60 / trial.seconds):,} updates" in time for trial in trials[:3]), "of a size"

@@ -228,7 +228,7 @@ def _caption_test_set(
     from regard.data.prepare_captions import read_caption_corpus
 
     corpus = read_caption_corpus(test_set.captions, test_set.images, captioner.image_size, test_set.skip_bad, say)
-    say(f"captioning {len(corpus):,} images of {test_set.images}")
+    say(f"captioning {len(corpus):,} images in {test_set.images}")
     return [caption.text for caption in captioner.caption(corpus.images, **search)], corpus.caption_set.references
 
 

@@ -106,7 +106,7 @@ class CaptionSet:
         counts = [len(image.captions) for image in self.images]
         spread = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
         summary = (
-            f"{self.name}: {len(self):,} images of {self.folder} with {len(self.captions):,} captions, {spread} each, "
+            f"{self.name}: {len(self):,} images in {self.folder}, {len(self.captions):,} captions, {spread} each, "
             f"from {self.path} ({self.kind})"
         )
         return [summary, *(f"  {note}" for note in self.notes)]

@@ -148,8 +148,8 @@ def _nouns(
 
     assert caption.readings is not None, "readings were requested"
     for named in LANGUAGES[language].mentions(caption.text):
-        for number, thing in enumerate(scene.scene.meaning.things):
-            if (thing.shape, thing.colour) == (named.thing.shape, named.thing.colour):
+        for number, entity in enumerate(scene.scene.meaning.entities):
+            if (entity.shape, entity.colour) == (named.entity.shape, named.entity.colour):
                 yield caption.readings.image_map(named.word, choice.layer, choice.head), scene.scene.mask(number)
                 break
 

@@ -43,11 +43,15 @@ def by_length(sources: Sequence[str], outputs: Sequence[str], references: Sequen
 
 
 def _with_interval(outputs: list[str], references: list[list[str]]) -> tuple[float, float, float]:
-    """Return chrF and its interval as sacreBLEU does, whose own function fails if all lines of a resample are empty."""
+    """Return chrF and its interval as sacreBLEU does, cut at 0 and 100.
+
+    sacreBLEU's own function fails if all lines of a resample are empty, and its symmetric interval may leave the scale.
+    """
     metric = CHRF()
     counts = metric._extract_corpus_statistics(outputs, references)
     rows = np.random.default_rng(SEED).choice(len(counts), size=(DRAWS, len(counts)), replace=True)
     sums = np.array(counts, dtype=np.float32)[rows].sum(1)
     scores = np.sort([float(metric._compute_score_from_stats(statistics).score) for statistics in sums])
     mean, half = float(scores.mean()), float(scores[DRAWS - DRAWS // 40 - 1] - scores[DRAWS // 40]) / 2
-    return float(metric._aggregate_and_compute(counts).score), mean - half, mean + half
+    low, high = max(0.0, mean - half), min(100.0, mean + half)
+    return float(metric._aggregate_and_compute(counts).score), low, high

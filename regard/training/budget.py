@@ -25,11 +25,22 @@ _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:
 
 @dataclass(frozen=True)
 class BudgetChoice:
-    """The chosen preset, its recipe with updates and warm-up, and a line for each size that was tried."""
+    """The chosen preset, its recipe with updates and warm-up, its trial, and a line for each size that was tried."""
 
     preset: str
     recipe: Recipe
+    trial: Trial
     report: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Mean seconds and target tokens of the timed updates of a trial, with the model's size."""
+
+    seconds: float
+    tokens: float
+    weights: int
+    updates: int
 
 
 def minutes_of(text: str) -> float:
@@ -75,27 +86,17 @@ def choose(
         )
         if best is None or tokens >= enough:
             warmup = max(1, min(recipe.schedule.warmup, updates // 8))
-            best = (name, updates, warmup)
+            best = (name, updates, warmup, result)
     if best is None:
         raise TrainingError(f"`budget=`: {report[-1]}; take a smaller model or batching.tokens")
-    name, updates, warmup = best
+    name, updates, warmup, result = best
     recipe = recipes[name]
     recipe = recipe.with_values(
         training={**recipe.training.model_dump(), "updates": updates, "minutes": None},
         schedule={**recipe.schedule.model_dump(), "warmup": warmup},
     )
     report.append(f"chosen: {name} for {updates:,} updates, {warmup:,} of them warm-up")
-    return BudgetChoice(name, recipe, tuple(report))
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Mean seconds and target tokens of the timed updates of a trial, with the model's size."""
-
-    seconds: float
-    tokens: float
-    weights: int
-    updates: int
+    return BudgetChoice(name, recipe, result, tuple(report))
 
 
 def trial(

@@ -9,19 +9,24 @@ import torch
 
 from regard.data.batch_stream import BatchSource
 from regard.models import Model, ModelSettings, count_parameters, ctranslate2_obstacles, huggingface_obstacles
-from regard.training.budget import trial
+from regard.training.budget import Trial, trial
 from regard.training.recipe import Recipe
 
 COPIES = 5  # weights, gradients, two moments of the optimizer, the moving average
 MEBI = 2**20
 
 
-def report_run(model: Model, recipe: Recipe, batches: BatchSource, device: str) -> Iterator[str]:
-    """Lines of the report. Times a few updates of another model of the same settings."""
+def report_run(
+    model: Model, recipe: Recipe, batches: BatchSource, device: str, result: Trial | None = None
+) -> Iterator[str]:
+    """Lines of the report, with the speed of `result`; without one, times a few updates of a model of these settings.
+
+    Two trials never take the same time: the updates of a budget follow from its own trial, and so must their time.
+    """
     yield from _parts(model, recipe.model)
     memory = 4 * COPIES * count_parameters(model) / MEBI
     source_tokens = 0 if recipe.model.encoder.reads == "images" else model.encoder.embedding.weight.shape[0]
-    result = trial(recipe, batches, (source_tokens, model.decoder.output.weight.shape[0]), device)
+    result = result or trial(recipe, batches, (source_tokens, model.decoder.output.weight.shape[0]), device)
     most = "" if (mib := _peak(device)) is None else f"; at most {mib:,.0f} MiB in all during {result.updates} updates"
     yield f"memory: {memory:,.0f} MiB for weights, gradients, optimizer and moving average{most}"
     yield f"speed: {result.seconds:.2f} s an update, {result.tokens / result.seconds:,.0f} target tokens/s on {device}"
@@ -48,7 +53,7 @@ def _time(recipe: Recipe, seconds: float, tokens: float, epoch_tokens: float) ->
         end = f"ends after {s.patience} validations without a better score"
         return f"time: {epoch_tokens / tokens * seconds / 60:.1f} minutes an epoch; {end}"
     minutes, epochs = updates * seconds / 60, updates * tokens / epoch_tokens
-    return f"time: {updates:,} updates, about {minutes:.0f} minutes, {epochs:.1f} epochs"
+    return f"time: {updates:,} updates, about {minutes:.{0 if minutes >= 10 else 1}f} minutes, {epochs:.1f} epochs"
 
 
 def _peak(device: str) -> float | None:

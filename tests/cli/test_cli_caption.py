@@ -288,7 +288,7 @@ def test_bad_data_is_refused_or_skipped(regard: Command, tmp_path: Path) -> None
     regard.fails("train", *arguments, "--out", "run", status=1, because=causes)
     done = regard("train", *arguments, "--out", "run", "--set", "data.images.skip_bad=true")
     assert "skipped: 2 images that cannot be read" in done.err
-    assert "train: 2 images of images with 3 captions" in done.err
+    assert "train: 2 images in images, 3 captions" in done.err
 
 
 def test_data_and_model_must_fit(regard: Command, caption_options: list[str], corpus: list[str]) -> None:

@@ -30,3 +30,14 @@ def test_intervals_equal_sacrebleus_even_if_a_side_is_empty() -> None:
     (bucket,) = by_length(["A man.", "A man."], ["Ein Mann.", ""], [["Ein Mann.", ""]])
     assert bucket.sentences == 2
     assert bucket.low <= bucket.chrf
+
+
+def test_intervals_stay_on_the_scale() -> None:
+    references = [f"the sentence with number {n} is right" for n in range(4)]
+    sources = ["a b c"] * 4
+    nearly, hardly = [*references[:3], "wrong"], ["zzz", "yyy", "xxx", references[3]]
+    for outputs in (nearly, hardly, references, ["zzz"] * 4, [""] * 4):
+        (bucket,) = by_length(sources, outputs, [references])
+        assert 0 <= bucket.low <= bucket.high <= 100, outputs
+    (wide,) = by_length(sources, nearly, [references])
+    assert wide.high == 100, "half an interval above this mean leaves the scale"

@@ -14,17 +14,17 @@ from regard.samples.images import (
     SIDE,
     UNSEEN,
     CaptionedScene,
+    Entity,
     ImageSample,
     Meaning,
-    Thing,
     draw,
     image_sample,
 )
 from regard.samples.images.drawing import INKS
 from regard.samples.images.scene import COLOURS, PLACES, SHAPES, mask
 
-CIRCLE, STAR = Thing("circle", "red", 1, "small"), Thing("star", "blue", 1, "large")
-STARS = Thing("star", "orange", 3)
+CIRCLE, STAR = Entity("circle", "red", 1, "small"), Entity("star", "blue", 1, "large")
+STARS = Entity("star", "orange", 3)
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +46,13 @@ def test_every_wording_is_parsed_to_the_exact_meaning(scenes: list[CaptionedScen
             assert wordings.states_exactly(caption.text, image.scene.meaning), caption
             mentions = wordings.mentions(caption.text)
             assert [mention.word for mention in mentions] == [word for word, _ in caption.nouns], caption
-            assert [mention.thing for mention in mentions] == [
-                image.scene.meaning.things[index] for _, index in caption.nouns
+            assert [mention.entity for mention in mentions] == [
+                image.scene.meaning.entities[index] for _, index in caption.nouns
             ]
 
 
 def test_english_captions_agree_with_hand_written_ones() -> None:
-    def captions(*objects: Thing, relation: str | None = None, place: str | None = None) -> list[str]:
+    def captions(*objects: Entity, relation: str | None = None, place: str | None = None) -> list[str]:
         return [caption.text for caption in LANGUAGES["en"].captions(Meaning(objects, relation, place))]
 
     assert captions(CIRCLE, STARS, relation="left") == [
@@ -63,19 +63,19 @@ def test_english_captions_agree_with_hand_written_ones() -> None:
         "three orange stars to the right of a small red circle",
         "three orange stars are to the right of a small red circle",
     ]
-    assert captions(Thing("cross", "orange", 2)) == [
+    assert captions(Entity("cross", "orange", 2)) == [
         "two orange crosses",
         "there are two orange crosses",
         "a picture of two orange crosses",
     ]
-    assert captions(Thing("heart", "orange"), Thing("square", "blue"), relation="inside")[0] == (
+    assert captions(Entity("heart", "orange"), Entity("square", "blue"), relation="inside")[0] == (
         "an orange heart inside a blue square"
     )
     assert "a large blue star in the top left corner" in captions(STAR, place="top left")
 
 
 def test_captions_in_korean_have_the_right_particles_and_counters() -> None:
-    def captions(*objects: Thing, relation: str | None = None, place: str | None = None) -> list[str]:
+    def captions(*objects: Entity, relation: str | None = None, place: str | None = None) -> list[str]:
         return [caption.text for caption in LANGUAGES["ko"].captions(Meaning(objects, relation, place))]
 
     assert captions(CIRCLE, STAR, relation="left") == [
@@ -88,9 +88,9 @@ def test_captions_in_korean_have_the_right_particles_and_counters() -> None:
     ]
     assert captions(STARS) == ["주황색 별이 세 개 있다", "주황색 별 세 개가 있다", "주황색 별 세 개가 보인다"]
     assert "주황색 별 세 개는 위에, 큰 파란 별은 아래에 있다" in captions(STARS, STAR, relation="above")
-    inside = captions(Thing("star", "green"), Thing("square", "black"), relation="inside")
+    inside = captions(Entity("star", "green"), Entity("square", "black"), relation="inside")
     assert "검은 네모가 초록색 별을 둘러싸고 있다" in inside
-    inside = captions(Thing("cross", "green"), Thing("circle", "black"), relation="inside")
+    inside = captions(Entity("cross", "green"), Entity("circle", "black"), relation="inside")
     assert "검은 동그라미가 초록색 십자가를 둘러싸고 있다" in inside
     assert captions(CIRCLE, place="bottom right")[0] == "오른쪽 아래에 작은 빨간 동그라미가 있다"
 
@@ -153,12 +153,12 @@ def test_regions_contain_their_objects(scenes: list[CaptionedScene]) -> None:
     shares = []
     for image in scenes:
         pixels = np.asarray(draw(image.scene)).astype(int)
-        for index, item in enumerate(image.scene.meaning.things):
+        for index, item in enumerate(image.scene.meaning.entities):
             region = image.scene.mask(index)
             shares.append(region.mean())
             coloured = (np.abs(pixels - INKS[item.colour]) < 24).all(-1)
             assert coloured[region].mean() > 0.2, (image, item)
-            same_colour = [candidate for candidate in image.scene.meaning.things if candidate.colour == item.colour]
+            same_colour = [candidate for candidate in image.scene.meaning.entities if candidate.colour == item.colour]
             if len(same_colour) == 1:
                 outside = ~mask(image.scene.boxes[index])
                 assert coloured[outside].sum() <= 2, (image, item)  # an edge of two colours may look like a third

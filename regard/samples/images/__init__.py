@@ -2,16 +2,16 @@
 
 from regard.samples.images.corpus import LANGUAGES, UNSEEN, CaptionedScene, ImageSample, image_sample
 from regard.samples.images.drawing import draw
-from regard.samples.images.scene import SIDE, Meaning, Thing
+from regard.samples.images.scene import SIDE, Entity, Meaning
 
 __all__ = [
     "LANGUAGES",
     "SIDE",
     "UNSEEN",
     "CaptionedScene",
+    "Entity",
     "ImageSample",
     "Meaning",
-    "Thing",
     "draw",
     "image_sample",
 ]

@@ -23,10 +23,10 @@ from regard.samples.images.scene import (
     SHAPES,
     SIDE,
     Box,
+    Entity,
     Fact,
     Meaning,
     Scene,
-    Thing,
 )
 from regard.samples.images.wording import Caption, Language
 
@@ -38,10 +38,10 @@ UNSEEN: frozenset[Fact] = frozenset(
     for j, colour in enumerate(COLOURS)
 )
 """Combinations in the test split only, as in `Scene.combinations`: one shape of each colour per role, place, number."""
-LARGE, SMALL, AROUND = (22, 25), (14, 16), (32, 36)  # pixels: smallest and largest side of a thing
-MANY = (12, 14)  # the same for one of several things
+LARGE, SMALL, AROUND = (22, 25), (14, 16), (32, 36)  # pixels: smallest and largest side of an entity
+MANY = (12, 14)  # the same for one of several entities
 WORDINGS = 3  # captions of an image in each language
-EDGE, GAP = 2, 4  # pixels: distance from the edge, and between things
+EDGE, GAP = 2, 4  # pixels: distance from the edge, and between entities
 TRIES = 60
 
 
@@ -80,9 +80,9 @@ class ImageSample:
 def _regions(image: CaptionedScene) -> Iterable[str]:
     for language, captions in image.captions.items():
         for number, caption in enumerate(captions):
-            for word, thing in caption.nouns:
+            for word, entity in caption.nouns:
                 noun = {"file": image.file, "language": language, "caption": number, "word": word}
-                yield json.dumps({**noun, "boxes": image.scene.region(thing)})
+                yield json.dumps({**noun, "boxes": image.scene.region(entity)})
 
 
 def image_sample(train: int = 6000, valid: int = 200, test: int = 400, seed: int = 1) -> ImageSample:
@@ -113,7 +113,7 @@ def _draw_scene(rng: Random, is_unseen: bool) -> Scene:
         scene = Scene(meaning, (), rng.getrandbits(31))
         if is_unseen == UNSEEN.isdisjoint(scene.combinations()):
             continue
-        boxes = _place_things(rng, meaning)
+        boxes = _place_entities(rng, meaning)
         if boxes:
             return Scene(meaning, boxes, scene.style_seed)
 
@@ -124,42 +124,42 @@ def _draw_scene(rng: Random, is_unseen: bool) -> Scene:
 def _draw_meaning(rng: Random) -> Meaning:
     kind = rng.choices(("at", "alone", *RELATIONS), (4, 3, 5, 5, 3))[0]
     if kind == "at":
-        return Meaning((_draw_thing(rng, 1),), None, rng.choice(PLACES))
+        return Meaning((_draw_entity(rng, 1),), None, rng.choice(PLACES))
     if kind == "alone":
-        return Meaning((_draw_thing(rng, rng.randint(2, 4)),))
-    first, second = _draw_two_things(rng)
+        return Meaning((_draw_entity(rng, rng.randint(2, 4)),))
+    first, second = _draw_two_entities(rng)
     if kind == "inside":
-        outer = Thing(rng.choice(("circle", "square")), second.colour)
-        return Meaning((Thing(first.shape, first.colour), outer), kind)
+        outer = Entity(rng.choice(("circle", "square")), second.colour)
+        return Meaning((Entity(first.shape, first.colour), outer), kind)
     return Meaning((first, second), kind)
 
 
-def _draw_thing(rng: Random, count: int) -> Thing:
+def _draw_entity(rng: Random, count: int) -> Entity:
     size = rng.choice(("small", "large")) if count == 1 else None
-    return Thing(rng.choice(SHAPES), rng.choice(COLOURS), count, size)
+    return Entity(rng.choice(SHAPES), rng.choice(COLOURS), count, size)
 
 
-def _draw_two_things(rng: Random) -> tuple[Thing, Thing]:
-    """Draw two things of different shapes and colours."""
+def _draw_two_entities(rng: Random) -> tuple[Entity, Entity]:
+    """Draw two entities of different shapes and colours."""
     shapes, colours = rng.sample(SHAPES, 2), rng.sample(COLOURS, 2)
-    things = []
+    entities = []
     for shape, colour in zip(shapes, colours, strict=True):
         count = rng.choices((1, 2, 3), (6, 3, 1))[0]
-        things.append(Thing(shape, colour, count, rng.choice(("small", "large")) if count == 1 else None))
-    return things[0], things[1]
+        entities.append(Entity(shape, colour, count, rng.choice(("small", "large")) if count == 1 else None))
+    return entities[0], entities[1]
 
 
 # --- layout
 
 
-def _place_things(rng: Random, meaning: Meaning) -> tuple[tuple[Box, ...], ...]:
-    """Draw boxes for all things; empty if there was no room."""
+def _place_entities(rng: Random, meaning: Meaning) -> tuple[tuple[Box, ...], ...]:
+    """Draw boxes for all entities; empty if there was no room."""
     if meaning.relation == "inside":
         return _place_inside(rng)
     boxes: list[tuple[Box, ...]] = []
-    for number, thing in enumerate(meaning.things):
+    for number, entity in enumerate(meaning.entities):
         area = _allowed_area(meaning, number)
-        placed = _place_in_third(rng, thing, meaning.place) if meaning.place else _scatter(rng, thing, area)
+        placed = _place_in_third(rng, entity, meaning.place) if meaning.place else _scatter(rng, entity, area)
         if not placed:
             return ()
         boxes.append(placed)
@@ -173,13 +173,13 @@ def _place_inside(rng: Random) -> tuple[tuple[Box, ...], ...]:
     return ((Box(x, y, x + inner, y + inner),), (Box(left, top, left + outer, top + outer),))
 
 
-def _draw_side(rng: Random, thing: Thing) -> int:
-    return rng.randint(*{"small": SMALL, "large": LARGE, None: MANY}[thing.size])
+def _draw_side(rng: Random, entity: Entity) -> int:
+    return rng.randint(*{"small": SMALL, "large": LARGE, None: MANY}[entity.size])
 
 
-def _place_in_third(rng: Random, thing: Thing, place: str) -> tuple[Box, ...]:
-    """Place one thing with its centre in the third of the image that the place names."""
-    side, words = _draw_side(rng, thing), place.split()
+def _place_in_third(rng: Random, entity: Entity, place: str) -> tuple[Box, ...]:
+    """Place one entity with its centre in the third of the image that the place names."""
+    side, words = _draw_side(rng, entity), place.split()
     column = "left" in words, "right" in words
     row = "top" in words, "bottom" in words
     x, y = (_draw_start(rng, side, *ends) for ends in (column, row))
@@ -187,7 +187,7 @@ def _place_in_third(rng: Random, thing: Thing, place: str) -> tuple[Box, ...]:
 
 
 def _draw_start(rng: Random, side: int, is_first: bool, is_last: bool) -> int:
-    """Draw where a thing begins on an axis: near the start, near the end, or in the middle."""
+    """Draw where an entity begins on an axis: near the start, near the end, or in the middle."""
     room = SIDE - side
     if is_first or is_last:
         near = rng.randint(EDGE, max(EDGE, SIDE // 3 - side // 2 - 4))
@@ -196,7 +196,7 @@ def _draw_start(rng: Random, side: int, is_first: bool, is_last: bool) -> int:
 
 
 def _allowed_area(meaning: Meaning, number: int) -> Box:
-    """Return the half of the image that is reserved for a thing of a relation, or the whole image."""
+    """Return the half of the image that is reserved for an entity of a relation, or the whole image."""
     half = SIDE // 2
     if meaning.relation == "left":
         return Box(0, 0, half, SIDE) if number == 0 else Box(half, 0, SIDE, SIDE)
@@ -205,23 +205,23 @@ def _allowed_area(meaning: Meaning, number: int) -> Box:
     return Box(0, 0, SIDE, SIDE)
 
 
-def _scatter(rng: Random, thing: Thing, area: Box) -> tuple[Box, ...]:
-    """Place several things that do not touch; empty if there was no room."""
+def _scatter(rng: Random, entity: Entity, area: Box) -> tuple[Box, ...]:
+    """Place several entities that do not touch; empty if there was no room."""
     boxes: list[Box] = []
     for _ in range(TRIES):
-        side = _draw_side(rng, thing)
+        side = _draw_side(rng, entity)
         x = rng.randint(area.left + EDGE, area.right - EDGE - side)
         y = rng.randint(area.top + EDGE, area.bottom - EDGE - side)
         box = Box(x, y, x + side, y + side)
         if not any(box.meets(other, GAP) for other in boxes):
             boxes.append(box)
-        if len(boxes) == thing.count:
+        if len(boxes) == entity.count:
             return tuple(boxes)
     return ()
 
 
 def _is_unambiguous(relation: str | None, boxes: list[tuple[Box, ...]]) -> bool:
-    """Return whether a relation is unambiguous: the things are further apart along it than across it."""
+    """Return whether a relation is unambiguous: the entities are further apart along it than across it."""
     if relation is None:
         return True
     (x0, y0), (x1, y1) = (_centre(group) for group in boxes)

@@ -31,10 +31,10 @@ def draw(scene: Scene) -> Image.Image:
     rng = Random(scene.style_seed)
     image = _background(rng).resize((SIDE * OVERSAMPLING, SIDE * OVERSAMPLING))
     pen = ImageDraw.Draw(image)
-    for number, thing in reversed(list(enumerate(scene.meaning.things))):  # an inner thing is drawn last
-        ink = _vary_colour(INKS[thing.colour], rng)
+    for number, entity in reversed(list(enumerate(scene.meaning.entities))):  # an inner entity is drawn last
+        ink = _vary_colour(INKS[entity.colour], rng)
         for box in scene.boxes[number]:
-            _draw_shape(pen, thing.shape, box, ink)
+            _draw_shape(pen, entity.shape, box, ink)
     return image.reduce(OVERSAMPLING)
 
 

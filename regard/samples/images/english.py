@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from regard.samples.images.scene import COLOURS, SHAPES, SIZES, Thing
+from regard.samples.images.scene import COLOURS, SHAPES, SIZES, Entity
 from regard.samples.images.wording import Language
 
 PLURALS = {shape: "crosses" if shape == "cross" else f"{shape}s" for shape in SHAPES}
@@ -48,19 +48,19 @@ PATTERN = re.compile(
 )
 
 
-def _phrase(thing: Thing, _role: str) -> tuple[list[str], int]:
-    """Return the words of a thing with its article or number, and the index of the noun."""
-    words = [*([thing.size] if thing.size else []), thing.colour]
-    if thing.count > 1:
-        words = [COUNTS[thing.count], *words, PLURALS[thing.shape]]
+def _phrase(entity: Entity, _role: str) -> tuple[list[str], int]:
+    """Return the words of an entity with its article or number, and the index of the noun."""
+    words = [*([entity.size] if entity.size else []), entity.colour]
+    if entity.count > 1:
+        words = [COUNTS[entity.count], *words, PLURALS[entity.shape]]
     else:
-        words = ["an" if words[0][0] in "aeiou" else "a", *words, thing.shape]
+        words = ["an" if words[0][0] in "aeiou" else "a", *words, entity.shape]
     return words, len(words) - 1
 
 
-def _read(match: re.Match[str]) -> tuple[Thing, str, int]:
+def _read(match: re.Match[str]) -> tuple[Entity, str, int]:
     count, size, colour, noun = match.groups()
-    return Thing(SHAPE_OF[noun], colour, COUNT_OF.get(count, 1), size), "", match[0].count(" ")
+    return Entity(SHAPE_OF[noun], colour, COUNT_OF.get(count, 1), size), "", match[0].count(" ")
 
 
 ENGLISH = Language(TEMPLATES, PLACES, _phrase, PATTERN, _read, {"is": "are"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from regard.samples.hangul import PARTICLES, particle
-from regard.samples.images.scene import Thing
+from regard.samples.images.scene import Entity
 from regard.samples.images.wording import Language
 
 SHAPES = {
@@ -79,17 +79,17 @@ PATTERN = re.compile(
 )
 
 
-def _phrase(thing: Thing, role: str) -> tuple[list[str], int]:
-    """Return the words of a thing and the index of its noun.
+def _phrase(entity: Entity, role: str) -> tuple[list[str], int]:
+    """Return the words of an entity and the index of its noun.
 
     The particle of its role is on the last word, or before the number for the role "counted".
     """
-    words = [*([SIZES[thing.size]] if thing.size else []), COLOURS[thing.colour], SHAPES[thing.shape]]
+    words = [*([SIZES[entity.size]] if entity.size else []), COLOURS[entity.colour], SHAPES[entity.shape]]
     noun = len(words) - 1
     if role == "counted":
         words[-1] = particle(words[-1], "subject")
-    if thing.count > 1:
-        words += [COUNTS[thing.count], COUNTER]
+    if entity.count > 1:
+        words += [COUNTS[entity.count], COUNTER]
     if role == "of":
         words[-1] += "의"
     elif role in MARKED:
@@ -97,10 +97,10 @@ def _phrase(thing: Thing, role: str) -> tuple[list[str], int]:
     return words, noun
 
 
-def _read(match: re.Match[str]) -> tuple[Thing, str, int]:
+def _read(match: re.Match[str]) -> tuple[Entity, str, int]:
     size, colour, shape, early, count, late = match.groups()
-    thing = Thing(SHAPE_OF[shape], COLOUR_OF[colour], COUNT_OF.get(count, 1), SIZE_OF.get(size))
-    return thing, ROLES.get(late or early, ""), 2 if size else 1
+    entity = Entity(SHAPE_OF[shape], COLOUR_OF[colour], COUNT_OF.get(count, 1), SIZE_OF.get(size))
+    return entity, ROLES.get(late or early, ""), 2 if size else 1
 
 
 KOREAN = Language(TEMPLATES, PLACES, _phrase, PATTERN, _read, {})

@@ -1,4 +1,4 @@
-"""Scenes of the image sample: things of a shape, colour, size and number, and their positions.
+"""Scenes of the image sample: entities of a shape, colour, size and number, and their positions.
 
 Positions are in pixels from the top left corner.
 """
@@ -16,15 +16,15 @@ SIDE = 72  # pixels
 SHAPES = ("circle", "square", "triangle", "star", "cross", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "black")
 SIZES = ("small", "large")
-RELATIONS = ("left", "above", "inside")  # of the first thing to the second; right of and below say the same reversed
+RELATIONS = ("left", "above", "inside")  # of the first entity to the second; right of and below say the same reversed
 PLACES = ("top left", "top", "top right", "left", "middle", "right", "bottom left", "bottom", "bottom right")
 
 Fact = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Thing:
-    """One or several things of one kind, as a caption names them: "a small red circle", "three green stars".
+class Entity:
+    """One or several objects of one kind, as a caption names them: "a small red circle", "three green stars".
 
     A single one has a size, unless it is inside another or contains another; several have none.
     """
@@ -39,18 +39,18 @@ class Thing:
 class Meaning:
     """The meaning of a caption, independent of wording and language.
 
-    Either the first of two things is in a relation to the second, or one thing is at a place, or several are anywhere.
+    Either the first of two entities is in a relation to the second, or one is at a place, or several are anywhere.
     """
 
-    things: tuple[Thing, ...]
+    entities: tuple[Entity, ...]
     relation: str | None = None
     place: str | None = None
 
     def facts(self) -> frozenset[Fact]:
-        """Return the meaning as single facts: things, relation and place."""
-        facts: set[Fact] = {("there is", thing) for thing in self.things}
+        """Return the meaning as single facts: entities, relation and place."""
+        facts: set[Fact] = {("there is", entity) for entity in self.entities}
         if self.relation:
-            facts.add((self.relation, *self.things))
+            facts.add((self.relation, *self.entities))
         if self.place:
             facts.add(("at", self.place))
         return frozenset(facts)
@@ -72,16 +72,16 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """A meaning with a box for each single thing; `look` is the seed of background, shades and noise."""
+    """A meaning with a box for each single object; `style_seed` is that of background, shades and noise."""
 
     meaning: Meaning
-    boxes: tuple[tuple[Box, ...], ...]  # of each of the meaning's things
+    boxes: tuple[tuple[Box, ...], ...]  # of each of the meaning's entities
     style_seed: int = 0
 
-    def region(self, thing: int) -> tuple[Box, ...]:
-        """Return the boxes of a thing by number; of one that contains another, the frame around the other."""
-        if self.meaning.relation != "inside" or thing == 0:
-            return self.boxes[thing]
+    def region(self, entity: int) -> tuple[Box, ...]:
+        """Return the boxes of an entity by number; of one that contains another, the frame around the other."""
+        if self.meaning.relation != "inside" or entity == 0:
+            return self.boxes[entity]
         (outer,), (inner,) = self.boxes[1], self.boxes[0]
         return (
             Box(outer.left, outer.top, outer.right, inner.top),
@@ -90,19 +90,19 @@ class Scene:
             Box(outer.left, inner.bottom, outer.right, outer.bottom),
         )
 
-    def mask(self, thing: int) -> npt.NDArray[np.bool_]:
-        """Return the region of a thing as a mask of pixels (Y, X)."""
-        return mask(self.region(thing))
+    def mask(self, entity: int) -> npt.NDArray[np.bool_]:
+        """Return the region of an entity as a mask of pixels (Y, X)."""
+        return mask(self.region(entity))
 
     def combinations(self) -> Iterator[Fact]:
-        """Yield the combinations of a thing's role, place or number with its colour and shape.
+        """Yield the combinations of an entity's role, place or number with its colour and shape.
 
         For example ("first left", "red", "circle").
         """
         relation = self.meaning.relation
-        for number, thing in enumerate(self.meaning.things):
-            role = f"{('first', 'second')[number]} {relation}" if relation else self.meaning.place or thing.count
-            yield role, thing.colour, thing.shape
+        for number, entity in enumerate(self.meaning.entities):
+            role = f"{('first', 'second')[number]} {relation}" if relation else self.meaning.place or entity.count
+            yield role, entity.colour, entity.shape
 
 
 def mask(boxes: tuple[Box, ...]) -> npt.NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """Captions from templates, and their meaning: the same table of templates generates and parses.
 
-A template is a caption with placeholders for its things: `A` and `B`, with a role after a slash if the language marks
-one ("A/subject"). A caption is parsed by replacing its things by placeholders and looking up the result; so a caption
+A template is a caption with placeholders for its entities: `A` and `B`, with a role after a slash if the language marks
+one ("A/subject"). A caption is parsed by replacing its entities by placeholders and looking up the result; so a caption
 in any other wording has no known meaning.
 """
 
@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from regard.samples.images.scene import Meaning, Thing
+from regard.samples.images.scene import Entity, Meaning
 
 
 @dataclass(frozen=True)
 class Caption:
-    """A caption, and for each of its nouns the number of its word and of the thing that it names."""
+    """A caption, and for each of its nouns the number of its word and of the entity that it names."""
 
     text: str
     nouns: tuple[tuple[int, int], ...]
@@ -25,29 +25,29 @@ class Caption:
 
 @dataclass(frozen=True)
 class Mention:
-    """A thing that a text mentions: the number of its noun's word (between spaces), and its role."""
+    """An entity that a text mentions: the number of its noun's word (between spaces), and its role."""
 
-    thing: Thing
+    entity: Entity
     word: int
     role: str = ""
 
 
-Phrase = tuple[list[str], int]  # the words of a thing, and the index of the noun
+Phrase = tuple[list[str], int]  # the words of an entity, and the index of the noun
 
 
 @dataclass(frozen=True, eq=False)
 class Language:
     """The captions of a language.
 
-    `templates` are grouped by relation; "at" is one thing at a place, "alone" things without relation or place.
+    `templates` are grouped by relation; "at" is one entity at a place, "alone" entities without relation or place.
     """
 
     templates: Mapping[str, tuple[str, ...]]
     places: Mapping[str, str]
-    phrase: Callable[[Thing, str], Phrase]  # a thing in a role
-    pattern: re.Pattern[str]  # a thing in a text
-    read: Callable[[re.Match[str]], tuple[Thing, str, int]]  # the thing, its role, and the index of the noun
-    plurals: Mapping[str, str]  # plural forms of words if the first thing has a count: is, are
+    phrase: Callable[[Entity, str], Phrase]  # an entity in a role
+    pattern: re.Pattern[str]  # an entity in a text
+    read: Callable[[re.Match[str]], tuple[Entity, str, int]]  # the entity, its role, and the index of the noun
+    plurals: Mapping[str, str]  # plural forms of words if the first entity has a count: is, are
 
     def captions(self, meaning: Meaning) -> list[Caption]:
         """Return all captions of a meaning."""
@@ -59,10 +59,10 @@ class Language:
         nouns = []
         marks = template.replace("PLACE", self.places[meaning.place] if meaning.place else "").split()
         first = next(_number(mark) for mark in marks if _is_mark(mark))
-        is_plural = meaning.things[first].count > 1
+        is_plural = meaning.entities[first].count > 1
         for mark in marks:
             if _is_mark(mark):
-                phrase, noun = self.phrase(meaning.things[_number(mark)], mark[2:])
+                phrase, noun = self.phrase(meaning.entities[_number(mark)], mark[2:])
                 nouns.append((len(words) + noun, _number(mark)))
                 words += phrase
             else:
@@ -70,24 +70,24 @@ class Language:
         return Caption(" ".join(words), tuple(nouns))
 
     def mentions(self, text: str) -> list[Mention]:
-        """Return the things that a text mentions, in order; also of a text without a meaning as a whole."""
+        """Return the entities that a text mentions, in order; also of a text without a meaning as a whole."""
         return list(self._mentions(text))
 
     def _mentions(self, text: str) -> Iterator[Mention]:
         for match in self.pattern.finditer(text):
-            thing, role, noun = self.read(match)
-            yield Mention(thing, text[: match.start()].count(" ") + noun, role)
+            entity, role, noun = self.read(match)
+            yield Mention(entity, text[: match.start()].count(" ") + noun, role)
 
     def meaning(self, text: str) -> Meaning | None:
         """Return the meaning of a caption; None if it fits no template."""
-        things = self.mentions(text)
+        entities = self.mentions(text)
         rest = self.pattern.sub(lambda match: _mark(self.read(match)[1]), text)
         for singular, plural in self.plurals.items():
             rest = re.sub(rf"\b{plural}\b", singular, rest)
         if rest not in self._skeletons:
             return None
         kind, order, place = self._skeletons[rest]
-        ordered = tuple(things[order.index(number)].thing for number in sorted(order))
+        ordered = tuple(entities[order.index(number)].entity for number in sorted(order))
         return Meaning(ordered, None if kind in ("at", "alone") else kind, place)
 
     def states_exactly(self, text: str, meaning: Meaning) -> bool:
@@ -97,7 +97,7 @@ class Language:
 
     @cached_property
     def _skeletons(self) -> dict[str, tuple[str, list[int], str | None]]:
-        """Map from templates with one mark for every thing to their kind, the order of things, and the place."""
+        """Map from templates with one mark for every entity to their kind, the order of entities, and the place."""
         skeletons = {}
         for kind, templates in self.templates.items():
             for template in templates:
@@ -118,5 +118,5 @@ def _number(mark: str) -> int:
 
 
 def _mark(role: str) -> str:
-    """Return the mark of a thing in a role; a thing counted after its particle is a subject too."""
+    """Return the mark of an entity in a role; an entity counted after its particle is a subject too."""
     return f"@{'subject' if role == 'counted' else role}"

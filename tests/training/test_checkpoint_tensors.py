@@ -40,6 +40,7 @@ else:
     assert torch.equal(own["random"]["cpu"], wholes[0])
 dist.destroy_process_group()
 """
+pytestmark = pytest.mark.system  # processes
 SHAPES = [(7, 3), (1,), (2, 2), (5,), ()]
 
 

@@ -141,6 +141,7 @@ def _resume(run: Path, expected: Path) -> bool:
     return True
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("form", FORMS)
 def test_resuming_executes_no_file_of_a_sharded_run(
     sharded_run: Path, tmp_path: Path, marker: Path, monkeypatch: pytest.MonkeyPatch, form: str
@@ -161,6 +162,7 @@ def test_resuming_executes_no_file_of_a_sharded_run(
     assert resumed >= len([name for name in names if name.startswith(NEWEST)]), "an earlier checkpoint is read"
 
 
+@pytest.mark.system
 def test_resuming_in_one_process_executes_no_sealed_payload(sharded_run: Path, tmp_path: Path, marker: Path) -> None:
     """Files of an attacker who writes the checksums anew; without torchrun the run is no longer sharded."""
     for form in FORMS.values():
@@ -178,6 +180,7 @@ def test_resuming_in_one_process_executes_no_sealed_payload(sharded_run: Path, t
         shutil.rmtree(run)
 
 
+@pytest.mark.system
 def test_resuming_and_translating_look_up_no_pickled_name(sharded_run: Path, tmp_path: Path) -> None:
     """Python itself reports every name that an unpickler looks up (an audit event)."""
     names, watching = [], True

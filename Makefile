@@ -3,7 +3,7 @@ BIN := .venv/bin
 # Tests start many processes, and pytest rewrites every test: compiled once, both start in a third of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test coverage slow check fix hooks constraints clean bench-train bench-translate bench-million
+.PHONY: demo quick test coverage slow check fix hooks constraints clean bench-train bench-translate bench-million gpu
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
@@ -59,6 +59,9 @@ bench-translate: .venv/ready  ## decoding speed beside other toolkits; DATA as a
 
 bench-million: .venv/ready  ## a million lines: constant memory, killed and resumed; OPTIONS: see benchmarks/million.py --help
 	$(BIN)/python benchmarks/million.py $(OPTIONS)
+
+gpu: .venv/ready  ## everything that is promised on a GPU, in less than ten minutes; skipped with a sentence where there is none
+	$(BIN)/python benchmarks/gpu.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Regard needs Python 3.10 or newer")'

@@ -145,7 +145,8 @@ def train_request(
         sizes = request.sizes(recipe)
         world = world.split(bool(recipe.training.sharded))
         session = _Session(out, request.resume, sizes, local_device, world, report if world.is_main else None)
-        return session.run(recipe)
+        with _deterministic(local_device):
+            return session.run(recipe)
 
 
 def dry_run(request: TrainRequest, device: str = "auto", report: Report | None = None) -> list[str]:
@@ -178,6 +179,24 @@ def _threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def _deterministic(device: str) -> Iterator[None]:
+    """Make a GPU sum in one order as long as the block runs, so that a resumed run has the weights of an unbroken one.
+
+    The CPU always does. PyTorch warns of operations for which it has no such kernel.
+    """
+    if not device.startswith("cuda"):
+        yield
+        return
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it when it is first used
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
 @dataclass(frozen=True)

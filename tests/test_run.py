@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +187,17 @@ def test_a_dry_run_takes_the_time_of_its_budget(data: Path, monkeypatch: pytest.
     (time,) = (line for line in lines if line.startswith("time: "))
     assert re.search(rf"about {minutes}(\.0)? minutes", time), time
     assert any(f"time: {int(minutes * 60 / trial.seconds):,} updates" in time for trial in trials[:3]), "of a size"
+
+
+def test_a_gpu_sums_in_one_order_while_it_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    from regard.run import _deterministic
+
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    with _deterministic("cpu"):
+        assert not torch.are_deterministic_algorithms_enabled()
+    with suppress(KeyError), _deterministic("cuda:0"):
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled(), "an operation without such a kernel goes on"
+        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+        raise KeyError
+    assert not torch.are_deterministic_algorithms_enabled()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import torch
 import torch.nn.functional as F
@@ -54,7 +55,10 @@ def continue_rnn(cell: Cell, x: Float[Tensor, "N T Dk"], states: States) -> RNNO
 
 
 def _fused(network: nn.RNNBase, x: Tensor, keep: Tensor | None) -> RNNOutput:
-    with torch.autocast(x.device.type, enabled=False):
+    # cuDNN has no backward pass in eval mode, which attributions need.
+    without_cudnn = x.is_cuda and torch.is_grad_enabled() and not network.training
+    flags = torch.backends.cudnn.flags(enabled=False) if without_cudnn else nullcontext()
+    with torch.autocast(x.device.type, enabled=False), flags:
         if keep is None:
             outputs, states = network(x.float())
         else:

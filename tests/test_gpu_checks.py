@@ -1,0 +1,64 @@
+"""`make gpu` on a machine without a GPU: it is skipped with a sentence, and its checks run, and can fail, on the CPU."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.system
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+def _run(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCHMARKS / "gpu.py"), *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_without_a_gpu_it_is_skipped_with_a_sentence() -> None:
+    process = _run()
+    assert process.returncode == 0, process.stderr
+    (line,) = process.stdout.splitlines()
+    assert line.startswith("make gpu is skipped: PyTorch finds no GPU")
+
+
+def test_every_check_runs_on_the_cpu() -> None:
+    process = _run("--device", "cpu", "--quick")
+    assert process.returncode == 0, process.stdout + process.stderr
+    laws, train = process.stdout.splitlines()[-2:]
+    assert re.fullmatch(r"gpu laws (\d+) of \1, decoding (\d+) of \2, training (\d+) of \3, processes not run", laws)
+    assert re.fullmatch(r"gpu train tiny [\d,]+ target tokens/s, [\d.]+% of the matrix rate, [\d,]+ MB", train)
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import gpu_checks
+
+    return gpu_checks
+
+
+def test_a_law_fails_for_a_model_that_computes_something_else(checks: ModuleType) -> None:
+    settings = checks.pairs(1)[0].values[0]
+    for law in (checks.equals_processor, checks.gradients):
+        case = checks.Case.of(settings, "cpu", "float32")
+        assert law(case) == ""
+        with torch.no_grad():
+            for parameter in case.model.parameters():
+                parameter.mul_(1.1)
+        assert "relative distance" in law(case), law.__name__
+
+
+def test_a_failure_and_an_exception_are_one_line_each(checks: ModuleType) -> None:
+    def broken() -> str:
+        raise RuntimeError("CUDA error: misaligned address\nmore lines")
+
+    lines = [line for check in (lambda: "", lambda: "wrong", broken) for line in checks.failures_of("law", check)]
+    assert lines == ["", "law: wrong", "law: RuntimeError: CUDA error: misaligned address"]

@@ -3,7 +3,7 @@ BIN := .venv/bin
 # Tests start many processes, and pytest rewrites every test: compiled once, both start in a third of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test coverage slow check fix hooks constraints clean bench-train bench-translate bench-million gpu
+.PHONY: demo quick test coverage fuzz slow check fix hooks constraints clean bench-train bench-translate bench-million gpu
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
@@ -20,6 +20,9 @@ test: .venv/ready  ## all but the slow tests, in two runs: the quick ones with e
 
 coverage: .venv/ready  ## branch coverage of all but the slow tests, by module
 	$(BIN)/pytest -q -n 2 --cov --cov-report=term
+
+fuzz: .venv/ready  ## ten thousand cases of damage, hostile input and odd options; OPTIONS: see tests/fuzz --help
+	$(BIN)/python tests/fuzz $(OPTIONS)
 
 slow: .venv/ready  ## the slow tests
 	$(BIN)/pytest -n 2 -m slow

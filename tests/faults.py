@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 QUICK = "not slow and not system and not broad"
 RUNS = {"quick": [QUICK], "test": [QUICK, "not slow and (system or broad)"]}
 """The marks of the runs of pytest that `make quick` and `make test` consist of."""
+PATIENCE = 1800.0  # seconds; a fault may make a loop endless, which nobody misses
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,12 @@ def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
             # The first run of `make test` checks shapes.
             environment = {**os.environ, "PYTHONPATH": folder, "REGARD_SHAPES": str(int(tests == "test" and i == 0))}
             command = [sys.executable, "-m", "pytest", "-x", "-q", f"-n{jobs}", "-p", "no:cacheprovider", "-m", marks]
-            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            try:
+                done = subprocess.run(
+                    command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+                )
+            except subprocess.TimeoutExpired:
+                return f"the tests do not end within {PATIENCE / 60:.0f} minutes"
             if done.returncode:
                 lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR", "E  "))]
                 return (lines or [*done.stderr.splitlines()[-1:], f"pytest ended with {done.returncode}"])[-1]

@@ -1,0 +1,112 @@
+"""Cases of the fuzzer, and what became of each: the verdicts that it counts."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fuzz.material import Material
+from fuzz.process import Outcome, run
+
+VERDICTS = ("unchanged", "done", "refused", "aloud", "silent", "internal", "slow")
+BAD = ("silent", "internal", "slow")
+SLOW = 10.0  # seconds of the processor
+NOISE = 2.0  # seconds below which growth is not judged
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command in a folder of its own.
+
+    `prepare` makes what the command reads. `reference` names the same command on undamaged files: another output must
+    be said. `outputs`: files that count as output, besides stdout. `double`: the same with twice the input.
+    """
+
+    name: str
+    arguments: list[str]
+    prepare: Callable[[Path], None] = lambda _: None
+    stdin: bytes = b""
+    reference: str | None = None
+    outputs: list[str] = field(default_factory=list)
+    double: Case | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    case: Case
+    verdict: str
+    outcome: Outcome
+
+
+KINDS: dict[str, Callable[[random.Random, Material], Case]] = {}
+SHARES: dict[str, int] = {}
+
+
+def kind(share: int) -> Callable[[Callable[[random.Random, Material], Case]], Callable[..., Case]]:
+    """Register a generator of cases; `share` says how many of its cases are drawn for each one of the others."""
+
+    def register(generator: Callable[[random.Random, Material], Case]) -> Callable[..., Case]:
+        KINDS[generator.__name__] = generator
+        SHARES[generator.__name__] = share
+        return generator
+
+    return register
+
+
+def draw(number: int, seed: int, material: Material) -> Case:
+    """Return case `number`; it depends on the seed and the number alone."""
+    chance = random.Random(f"{seed} {number}")
+    name = chance.choices(list(KINDS), list(SHARES.values()))[0]
+    return KINDS[name](chance, material)
+
+
+class Judge:
+    """Run cases and compare them with the same commands on undamaged files, which run once."""
+
+    def __init__(self, material: Material, folder: Path) -> None:
+        self.material, self.folder = material, folder
+        self.references: dict[str, tuple[bytes, ...]] = {}
+
+    def __call__(self, case: Case) -> Result:
+        outcome, outputs = self._run(case)
+        return Result(case, self._verdict(case, outcome, outputs), outcome)
+
+    def _verdict(self, case: Case, outcome: Outcome, outputs: tuple[bytes, ...]) -> str:
+        if outcome.seconds > SLOW:
+            return "slow"
+        if outcome.is_internal:
+            return "internal"
+        if case.double is not None:
+            twice = self._run(case.double)[0]
+            if twice.seconds > SLOW or twice.seconds > max(NOISE, 4 * outcome.seconds):
+                return "slow"
+            if twice.is_internal:
+                return "internal"
+        if outcome.status:
+            return "refused"
+        if case.reference is None:
+            return "aloud" if outcome.is_aloud else "done"
+        if outputs == self._reference(case):
+            return "unchanged"
+        return "aloud" if outcome.is_aloud else "silent"
+
+    def _reference(self, case: Case) -> tuple[bytes, ...]:
+        assert case.reference is not None
+        if case.reference not in self.references:
+            undamaged = Case(case.reference, case.arguments, self.material.fresh(case.reference), case.stdin)
+            outcome, outputs = self._run(Case(**{**vars(undamaged), "outputs": case.outputs}))
+            assert outcome.status == 0, f"{case.reference}: {outcome.err}"
+            self.references[case.reference] = outputs
+        return self.references[case.reference]
+
+    def _run(self, case: Case) -> tuple[Outcome, tuple[bytes, ...]]:
+        folder = self.folder / "case"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        case.prepare(folder)
+        outcome = run(case.arguments, folder, case.stdin)
+        paths = [folder / name for name in case.outputs]
+        return outcome, (outcome.out, *(path.read_bytes() if path.is_file() else b"" for path in paths))

@@ -1,0 +1,154 @@
+"""Damage to every kind of file of a folder, and the commands that read it."""
+
+from __future__ import annotations
+
+import functools
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from fuzz.cases import Case, kind
+from fuzz.material import Material, sets
+
+Damage = Callable[[Path, random.Random], None]
+LINES = "나는 빵을 먹고 있었다\n그는 학교에 간다\n\nnever seen: ßøж\n".encode()
+
+
+def _edit(change: Callable[[bytearray, random.Random], bytes | bytearray]) -> Damage:
+    def damage(path: Path, chance: random.Random) -> None:
+        path.write_bytes(change(bytearray(path.read_bytes()) or bytearray(b"\0"), chance))
+
+    return damage
+
+
+def _flip(data: bytearray, chance: random.Random) -> bytearray:
+    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    return data
+
+
+def _block(data: bytearray, chance: random.Random) -> bytearray:
+    start = chance.randrange(len(data))
+    end = min(len(data), start + chance.choice((2, 16, 512, 4096)))
+    data[start:end] = bytes(end - start) if chance.random() < 0.5 else chance.randbytes(end - start)
+    return data
+
+
+def _digit(data: bytearray, chance: random.Random) -> bytearray:
+    places = [i for i, byte in enumerate(data[:100_000]) if 48 <= byte <= 57]
+    if places:
+        place = chance.choice(places)
+        data[place] = 48 + (data[place] - 48 + chance.randrange(1, 10)) % 10
+    return data
+
+
+def _number(data: bytearray, chance: random.Random) -> bytes:
+    """Replace a number by one that no setting means."""
+    places = [i for i, byte in enumerate(data[:100_000]) if 48 <= byte <= 57]
+    if not places:
+        return bytes(data)
+    place = chance.choice(places)
+    number = chance.choice((b"-1", b"0", b"1e308", b"9" * 20, b"9" * 5000, b"NaN", b"null", b'"1"', b"[" * 3000))
+    return bytes(data[:place]) + number + bytes(data[place + 1 :])
+
+
+def _link(path: Path, chance: random.Random) -> None:
+    path.unlink()
+    path.symlink_to(chance.choice((path.name, "/dev/zero", "/dev/null", "nowhere", ".")))
+
+
+def _folder(path: Path, chance: random.Random) -> None:
+    del chance
+    path.unlink()
+    path.mkdir()
+
+
+DAMAGES: list[Damage] = [
+    *4 * [_edit(_flip)],
+    *2 * [_edit(_block)],
+    *2 * [_edit(_digit)],
+    _edit(_number),
+    _edit(lambda data, chance: data[: chance.randrange(len(data))]),
+    _edit(lambda *_: b""),
+    _edit(lambda _, chance: chance.choice((b"[]", b"null", b"{}", b"[" * 100_000, b'{"a":' * 50_000, b"\xff\xfe"))),
+    _edit(lambda data, chance: data + chance.randbytes(chance.choice((1, 9, 1000)))),
+    lambda path, _: path.unlink(),
+    _link,
+    _folder,
+]
+TRANSLATE = ["translate", "RUN", "--format=jsonl", "--nbest=2", "--threads=1"]
+COMMANDS: dict[str, tuple[list[str], list[str]]] = {
+    "translate": (TRANSLATE, []),
+    "align": (["align", "RUN", "--source=pairs/test.ko", "--target=pairs/test.en", "--threads=1"], []),
+    "evaluate": (["evaluate", "RUN", "--source=pairs/test.ko", "--reference=pairs/test.en", "--threads=1"], []),
+    "show": (["show", "RUN", "나는 집에 간다", "--out=out.svg", "--threads=1"], ["out.svg"]),
+    "resume": (
+        ["train", "--out=RUN", "--resume", *sets("training.updates=60"), "--threads=1", "--quiet"],
+        ["RUN/model.safetensors"],
+    ),
+    "caption": (["caption", "RUN", "pairs/images", "--format=jsonl", "--threads=1"], []),
+    "ctranslate2": ([*TRANSLATE, "--engine=ctranslate2"], []),
+    "export": (["export", "RUN", "out", "--to=huggingface", "--threads=1"], ["out/model.safetensors"]),
+    "import": (["import", "huggingface", "RUN", "out", "--threads=1"], ["out/model.safetensors"]),
+    "from": (
+        ["train", "--from=RUN", "--source=pairs/test.ko", "--target=pairs/test.en", "--out=out", "--threads=1"],
+        ["out/model.safetensors"],
+    ),
+}
+READ_BY = {
+    "translator": ("translate", "align", "evaluate", "show", "resume", "resume", "translate"),
+    "recurrent": ("translate", "resume"),
+    "captioner": ("caption", "resume"),
+    "exported": ("ctranslate2",),
+    "marian": ("import",),
+}
+
+
+def _prepare(folder: Path, material: Material, name: str, file: str, damage: Damage, seed: int) -> None:
+    material.copy(folder, name)
+    damage(folder / file, random.Random(seed))
+
+
+@kind(share=40)
+def damaged_file(chance: random.Random, material: Material) -> Case:
+    """Damage one file of a run, of an export or of a published model, and run a command that reads the folder."""
+    name = chance.choice(list(READ_BY))
+    command = chance.choice(READ_BY[name])
+    files = material.files(name)
+    if command != "resume":  # what only resuming reads is drawn less often
+        files += 3 * [file for file in files if file.count("/") == 1]
+    if name == "exported":
+        files = [file for file in files if "/exports/" in file]
+    file, damage, seed = chance.choice(files), chance.choice(DAMAGES), chance.randrange(1 << 30)
+    arguments, outputs = COMMANDS[command]
+    return Case(
+        f"{command} {file} damaged by {DAMAGES.index(damage)}",
+        [argument.replace("RUN", name) for argument in arguments],
+        functools.partial(_prepare, material=material, name=name, file=file, damage=damage, seed=seed),
+        LINES,
+        f"{name}:{command}",
+        [output.replace("RUN", name) for output in outputs],
+    )
+
+
+@kind(share=4)
+def swapped_files(chance: random.Random, material: Material) -> Case:
+    """Put a file of one run in the place of the same file of another run."""
+    name, other = chance.choice((("translator", "recurrent"), ("recurrent", "translator")))
+    own = {file.split("/", 1)[1] for file in material.files(name)}
+    file = chance.choice(sorted(own & {file.split("/", 1)[1] for file in material.files(other)}))
+
+    def damage(path: Path, chance: random.Random) -> None:
+        del chance
+        shutil.copyfile(material.root / other / file, path)
+
+    command = chance.choice(("translate", "resume"))
+    arguments, outputs = COMMANDS[command]
+    return Case(
+        f"{command} {name}/{file} of {other}",
+        [argument.replace("RUN", name) for argument in arguments],
+        functools.partial(_prepare, material=material, name=name, file=f"{name}/{file}", damage=damage, seed=0),
+        LINES,
+        f"{name}:{command}",
+        [output.replace("RUN", name) for output in outputs],
+    )

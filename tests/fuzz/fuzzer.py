@@ -1,0 +1,39 @@
+"""Make the material, and run cases by their numbers."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+import fuzz.damage
+import fuzz.inputs  # noqa: F401
+import torch
+from fuzz.cases import SHARES, Judge, draw
+from fuzz.material import Material
+
+import regard.cli
+
+__all__ = ["SHARES", "attempt", "draw", "material"]
+
+
+@cache
+def material(folder: Path) -> Material:
+    """Return the folders to attack; made before the first case, and used again where they are there already."""
+    torch.set_num_threads(1)
+    os.environ["REGARD_CACHE"] = str(folder / "cache")
+    assert regard.cli.app, "imported once, before processes are forked"
+    return Material(folder / "material")
+
+
+@cache
+def _judge(folder: Path, process: int) -> Judge:
+    return Judge(material(folder), folder / f"work-{process}")
+
+
+def attempt(work: tuple[int, int, Path]) -> tuple[int, str, str, list[str], float]:
+    """Run one case; return its number, name, verdict, messages and seconds."""
+    number, seed, folder = work
+    result = _judge(folder, os.getpid())(draw(number, seed, material(folder)))
+    messages = [line[:300] for line in result.outcome.err.splitlines()][-6:]
+    return number, result.case.name, result.verdict, messages, result.outcome.seconds

@@ -1,0 +1,287 @@
+"""Hostile text, options, settings, JSON lines, files of pairs, and images."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import io
+import json
+import random
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pydantic
+import typer
+from fuzz.cases import Case, kind
+from fuzz.material import Material, sets
+from PIL import Image
+
+from regard.cli import app
+from regard.training.recipe import Recipe
+
+ALPHABETS = [
+    "a", "ab ", "가나다라", "나는 ", "\u0301", "a\u0301", "a\u0301\u0316", "\u1112\u1161\u11ab", "👩\u200d👩\u200d👧", "\u202e", "\u200b", " ", "\t ", "漢字",
+    "0123456789", ".", ". ", "! A", "<>&\"'", "\x00", "\x1b[31m", "\ufeff", "\u2028", "\r", "\x0b\x0c\x1c\x85", "\ud83d", "ﷺ", "İı", "ß", "\U0001f1f0",
+    "(((", "\\", "%s", "{}", "▁", "@@ ", "<unk>", "</s>",
+]  # fmt: skip
+NUMBERS = [
+    "0",
+    "-1",
+    "1",
+    "nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "1e-320",
+    "9" * 20,
+    "9" * 400,
+    "9" * 5000,
+    "1.5",
+    "",
+    " ",
+    "x",
+]
+NUMBERS += [
+    "true",
+    "null",
+    "[]",
+    "{}",
+    "[" * 5000,
+    "1_000",
+    "٣",
+    "0x10",
+    "--",
+    "\x00",
+    "2147483648",
+    "9223372036854775808",
+]
+LENGTHS = [1, 3, 30, 300, 3_000, 30_000, 300_000]
+FEW = ["--max-length=8", "--threads=1"]
+
+
+def _text(chance: random.Random, length: int) -> str:
+    alphabet = "".join(chance.sample(ALPHABETS, chance.choice((1, 1, 2, 3))))
+    if chance.random() < 0.5:
+        return (alphabet * (length // len(alphabet) + 1))[:length]
+    return "".join(chance.choices(alphabet, k=length))
+
+
+def _bytes(text: str, chance: random.Random) -> bytes:
+    data = text.encode("utf-8", "surrogatepass")
+    return data if chance.random() < 0.9 else data.replace(b"a", b"\xff")
+
+
+def _with_run(folder: Path, material: Material, name: str, files: dict[str, bytes]) -> None:
+    """Link a run, which these cases only read, and write files beside it."""
+    for link, origin in ((name, name), ("pairs", "data"), ("images", "images")):
+        (folder / link).symlink_to(material.root / origin)
+    for path, data in files.items():
+        (folder / path).write_bytes(data)
+
+
+@kind(share=16)
+def hostile_text(chance: random.Random, material: Material) -> Case:
+    """Translate odd text; where it is long, twice as much of it too."""
+    name, length = chance.choice(("translator", "recurrent")), chance.choice(LENGTHS)
+    text = _text(chance, length)
+    options = chance.choice(([], ["--format=jsonl"], ["--alignments"], ["--nbest=2"], ["--beam=1"], ["--stream"]))
+    packed = chance.random() < 0.1 and length > 100
+    beginning = chance.choice(("", "나는 빵을 먹고 있었다\n")).encode()  # text of no known script is refused at once
+
+    def case(data: bytes, double: Case | None) -> Case:
+        data = beginning + data
+        files = {"in.gz": gzip.compress(data)} if packed else {}
+        arguments = ["translate", name, *(["in.gz"] if packed else []), *options, *FEW]
+        prepare = functools.partial(_with_run, material=material, name=name, files=files)
+        label = f"{' '.join(arguments)}: {length} of {text[:12]!r}"
+        return Case(label, arguments, prepare, b"" if packed else data, double=double)
+
+    return case(_bytes(text, chance), case(_bytes(text + text, chance), None) if length >= 3_000 else None)
+
+
+@kind(share=4)
+def hostile_arguments(chance: random.Random, material: Material) -> Case:
+    """Give odd text to options that take words: terms, prefixes, forbidden words, names of files."""
+    command, name = chance.choice((("translate", "translator"), ("caption", "captioner"), ("show", "translator")))
+    text = _text(chance, chance.choice((0, 1, 5, 50, 6_000))).replace("\x00", "").encode("utf-8", "replace").decode()
+    options = {"translate": ["--term", "--prefix", "--forbid", "--output"], "caption": ["--prefix", "--forbid"]}
+    option = chance.choice(options.get(command, ["--out"]))
+    inputs = {"caption": ["images/images"], "show": [text]}.get(command, [])
+    arguments = [command, name, *inputs, f"{option}={text}", "--threads=1"]
+    prepare = functools.partial(_with_run, material=material, name=name, files={})
+    return Case(f"{command} {option}={text[:20]!r} of {len(text)}", arguments, prepare, b"a b\n")
+
+
+@functools.cache
+def _options() -> list[tuple[str, str, bool]]:
+    """Return command, option and whether it is a flag, of all options of all commands."""
+    group: Any = typer.main.get_command(app)
+    commands = {name: command for name, command in group.commands.items() if name not in ("demo", "doctor")}
+    params = [(n, p) for n, c in commands.items() for p in (*c.params, *getattr(c, "search_params", ()))]
+    unsafe = ("--help", "--debug", "--device", "--threads", "--workers", "--budget")
+    return [
+        (name, param.opts[0], bool(getattr(param, "is_flag", False)))
+        for name, param in params
+        if param.opts[0].startswith("--") and param.opts[0] not in unsafe
+    ]
+
+
+CALLS = {
+    "translate": ["translator"],
+    "caption": ["captioner", "images"],
+    "evaluate": ["translator", "--source=pairs/test.ko", "--reference=pairs/test.en"],
+    "align": ["translator", "--source=pairs/test.ko", "--target=pairs/test.en"],
+    "show": ["translator", "나는 집에 간다"],
+    "train": ["--source=pairs/train.ko", "--target=pairs/train.en", "--out=out", "--dry-run"],
+    "costs": ["--n=8", "--d=4"],
+    "export": ["translator", "out"],
+    "import": ["huggingface", "marian", "out"],
+}
+
+
+def _with_all(folder: Path, material: Material) -> None:
+    material.copy(folder, "translator")
+    for name in ("captioner", "marian", "images"):
+        (folder / name).symlink_to(material.root / name)
+
+
+@kind(share=10)
+def odd_options(chance: random.Random, material: Material) -> Case:
+    """Call a command with up to four options, most of them with values that mean nothing."""
+    command = chance.choice(sorted({name for name, *_ in _options()} & CALLS.keys()))
+    own = [(option, is_flag) for name, option, is_flag in _options() if name == command]
+    values = [*NUMBERS, "text", "jsonl", "auto", "nowhere", "translator", "out", ".", "/", "pairs/test.ko", "a=b"]
+    arguments = [command, *CALLS[command], "--threads=1"]
+    for option, is_flag in chance.sample(own, chance.randrange(1, 5)):
+        value = chance.choice(values).replace("\x00", "")
+        arguments.append(option if is_flag else f"{option}={value}")
+    prepare = functools.partial(_with_all, material=material)
+    return Case(" ".join(argument[:60] for argument in arguments), arguments, prepare, b"a b\n")
+
+
+def _leaves(model: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the keys of all settings of a model of pydantic, in all its variants."""
+    for name, field in model.model_fields.items():
+        models = list(_models(field.annotation))
+        for inner in models:
+            yield from _leaves(inner, f"{prefix}{name}.")
+        if not models:
+            yield f"{prefix}{name}"
+
+
+def _models(annotation: Any) -> Iterator[Any]:
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        if issubclass(annotation, pydantic.BaseModel):
+            yield annotation
+        return
+    for part in get_args(annotation):
+        yield from _models(part)
+
+
+@functools.cache
+def _settings() -> list[str]:
+    return sorted(set(_leaves(Recipe)))
+
+
+@kind(share=8)
+def odd_settings(chance: random.Random, material: Material) -> Case:
+    """Train for an update with up to three settings that mean nothing."""
+    values = [*NUMBERS, "none", '"x"', "[1, 2]", "{a = 1}", "1e20", "10000000", "0.5", "1" + "0" * 30]
+    keys = chance.sample(_settings(), chance.randrange(1, 4))
+    odd = [f"{key}={chance.choice(values)}".replace("\x00", "") for key in keys]
+    size = [f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=8", "layers=1")]
+    small = ["tokenizer.size=300", "training.updates=1", "batching.tokens=64", *size]
+    arguments = ["train", *CALLS["train"][:3], *sets(*small, *odd), "--threads=1", "--quiet"]
+    if chance.random() < 0.5:
+        arguments.append("--dry-run")
+    prepare = functools.partial(_with_all, material=material)
+    return Case(f"train with {' '.join(o[:60] for o in odd)}", arguments, prepare)
+
+
+def _value(chance: random.Random, depth: int = 0) -> Any:
+    leaves: list[Callable[[], Any]] = [
+        lambda: chance.choice((None, True, 0, -1, 1e308, float("nan"), 10**20, 10**400)),
+        lambda: _text(chance, chance.choice((0, 1, 10, 1000))),
+        lambda: "나는 집에 간다",
+    ]
+    if depth > 2 or chance.random() < 0.6:
+        return chance.choice(leaves)()
+    if chance.random() < 0.5:
+        return [_value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3, 300)))]
+    return {_text(chance, 3): _value(chance, depth + 1) for _ in range(chance.choice((0, 1, 3)))}
+
+
+@kind(share=8)
+def json_lines(chance: random.Random, material: Material) -> Case:
+    """Translate JSON lines whose fields hold anything."""
+    fields = ("text", "prefix", "terms", "forbid", *chance.choice(((), ("other",))))
+    lines = []
+    for _ in range(chance.choice((1, 2, 5))):
+        values: Any = {field: _value(chance) for field in chance.sample(fields, chance.randrange(4))}
+        if chance.random() < 0.8:
+            values["text"] = "나는 빵을 먹고 있었다"
+        if chance.random() < 0.3:
+            values["terms"] = [_text(chance, chance.choice((1, 5, 20_000))) for _ in range(chance.choice((1, 300)))]
+        line = json.dumps(values).encode()
+        broken = (line[: len(line) // 2], b"[" * 100_000, b"[]", b"1", b'{"text": ' + b"9" * 5000 + b"}", b"\xff")
+        lines.append(line if chance.random() < 0.8 else chance.choice(broken))
+    arguments = ["translate", "translator", "--input=jsonl", *chance.choice(([], ["--format=jsonl"])), *FEW]
+    prepare = functools.partial(_with_run, material=material, name="translator", files={})
+    return Case(f"JSON lines {lines[0][:60]!r}", arguments, prepare, b"\n".join(lines))
+
+
+@kind(share=4)
+def odd_corpora(chance: random.Random, material: Material) -> Case:
+    """Train for an update on files of odd pairs, alignments or recipes."""
+    count = chance.choice((1, 3, 40))
+    source, target = (
+        _bytes("\n".join(_text(chance, chance.choice(LENGTHS[:5])) for _ in range(count)), chance) for _ in "ab"
+    )
+    files = {
+        "a": source,
+        "b": target,
+        "links": _bytes(_text(chance, 50), chance),
+        "pairs.tsv": source.replace(b" ", b"\t"),
+    }
+    files["recipe.toml"] = _bytes(_text(chance, 200), chance) if chance.random() < 0.5 else b"[" * 5000
+    inputs = chance.choice((["--source=a", "--target=b"], ["--pairs=pairs.tsv"], ["recipe.toml"]))
+    if chance.random() < 0.2:
+        inputs = [*inputs, "--alignments=links"]
+    small = [
+        "training.updates=1",
+        "batching.tokens=64",
+        "tokenizer.size=300",
+        "model.encoder.size=8",
+        "model.decoder.size=8",
+    ]
+    arguments = ["train", *inputs, "--out=out", *sets(*small), "--threads=1", "--quiet"]
+    prepare = functools.partial(_with_run, material=material, name="translator", files=files)
+    return Case(f"train on {inputs}: {source[:20]!r} {target[:20]!r}", arguments, prepare)
+
+
+def _image(chance: random.Random) -> bytes:
+    sizes = ((1, 1), (1, 5000), (5000, 1), (3, 3), (16, 12), (4000, 4000), (1, 49_000_000))
+    mode, size = chance.choice(("1", "L", "P", "RGB", "RGBA", "I;16", "F", "CMYK", "LA")), chance.choice(sizes)
+    form = chance.choice(("PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"))
+    data = io.BytesIO()
+    try:
+        Image.new(mode, size).save(data, form)
+    except (OSError, ValueError):  # a format without this mode or size
+        Image.new("RGB", (16, 12)).save(data, "PNG")
+    content = bytearray(data.getvalue())
+    for _ in range(chance.choice((0, 0, 1, 1, 5))):
+        content[chance.randrange(min(len(content), 200))] = chance.randrange(256)
+    return bytes(content[: chance.randrange(len(content))]) if chance.random() < 0.2 else bytes(content)
+
+
+@kind(share=6)
+def odd_images(chance: random.Random, material: Material) -> Case:
+    """Caption images of odd sizes, modes and formats, most of them damaged."""
+    suffix = chance.choice((".png", ".jpg", ".gif", ".webp"))
+    arguments = ["caption", "captioner", f"image{suffix}", "--format=jsonl", "--threads=1"]
+    prepare = functools.partial(
+        _with_run, material=material, name="captioner", files={f"image{suffix}": _image(chance)}
+    )
+    return Case(f"caption image{suffix}", arguments, prepare)

@@ -1,0 +1,85 @@
+"""Folders and files that the cases read: small models trained by the command itself, and what other toolkits write."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from fuzz.process import run
+
+SIZES = {"train": 120, "valid": 6, "test": 6, "recombination": 0, "length": 0}
+SETTINGS = [
+    *("tokenizer.size=600", "batching.tokens=256", "schedule.warmup=10", "schedule.peak=0.015"),
+    *("search.beam=2", "search.max_ratio=1.0", "search.max_extra=5", "training.precision=float32"),
+    *("training.ema_decay=0.9", "training.best_by=loss", "training.validate_with=3"),
+    *("training.updates=40", "training.validate_every=20"),
+    *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=16", "dropout=0")),
+]
+TRANSFORMER = [
+    f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("layers=1", "heads=2", "feedforward=32")
+]
+RECURRENT = ["model.encoder.embedding=16", "model.decoder.embedding=16", "model.decoder.attention_size=16"]
+CAPTIONER = [
+    *("data.images.height=8", "data.images.width=8", "data.images.cell=4", "tokenizer.size=280"),
+    *("model.encoder.heads=2", "model.encoder.depths=[1]", "model.encoder.width=8", "model.encoder.stem=strided"),
+    *("model.decoder.heads=2", "model.decoder.layers=1", "model.decoder.feedforward=32"),
+]
+
+
+def sets(*settings: str) -> list[str]:
+    return [part for setting in settings for part in ("--set", setting)]
+
+
+class Material:
+    """The folders `translator`, `recurrent`, `captioner` (runs), `ctranslate2`, `marian`, `data` and `images`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        if not (root / "complete").exists():
+            shutil.rmtree(root, ignore_errors=True)
+            root.mkdir(parents=True)
+            self._make()
+            (root / "complete").touch()
+
+    def fresh(self, reference: str) -> Callable[[Path], None]:
+        """Return what copies the undamaged folder, which `reference` names before its colon, into a case's folder."""
+        return functools.partial(self.copy, name=reference.split(":")[0])
+
+    def copy(self, folder: Path, name: str) -> None:
+        """Copy a folder, and link sentence pairs or images beside it as `pairs`."""
+        shutil.copytree(self.root / name, folder / name)
+        (folder / "pairs").symlink_to(self.root / ("images" if name == "captioner" else "data"))
+
+    def files(self, name: str) -> list[str]:
+        """Return the files of a folder, relative to the root."""
+        return sorted(str(path.relative_to(self.root)) for path in (self.root / name).rglob("*") if path.is_file())
+
+    def _make(self) -> None:
+        import albums
+
+        sys.path.append(str(Path(__file__).parents[1] / "interchange"))
+        from marian_folders import marian_folder
+
+        from regard.samples import korean_english
+
+        korean_english(sizes=SIZES, short=1.0).write(self.root / "data", "ko", "en")
+        albums.folder(self.root / "images", count=12)
+        pairs = [f"--{side}={self.root}/data/train.{end}" for side, end in (("source", "ko"), ("target", "en"))]
+        pairs += [f"--valid-{side}={self.root}/data/valid.{end}" for side, end in (("source", "ko"), ("target", "en"))]
+        images = [f"--images={self.root}/images/images", f"--captions={self.root}/images/captions.tsv"]
+        images += [f"--valid-captions={self.root}/images/valid.tsv"]
+        self._run("train", *pairs, *sets(*SETTINGS, *TRANSFORMER), "--out", "translator")
+        self._run("train", *pairs, "--preset=rnn-bahdanau", *sets(*SETTINGS, *RECURRENT), "--out", "recurrent")
+        self._run("train", *images, *sets(*SETTINGS, *CAPTIONER), "--out", "captioner")
+        self._run("export", "translator", "ctranslate2", "--to", "ctranslate2")
+        marian_folder(self.root / "marian")
+        shutil.copytree(self.root / "translator", self.root / "exported")
+        (self.root / "exported" / "exports").mkdir()
+        (self.root / "ctranslate2").rename(self.root / "exported" / "exports" / "ctranslate2")
+
+    def _run(self, *arguments: str) -> None:
+        outcome = run([*arguments, "--threads=1"], self.root)
+        assert outcome.status == 0, outcome.err

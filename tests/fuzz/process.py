@@ -1,0 +1,98 @@
+"""Run a command of `regard` in a forked copy of this process, with limits of time, so that it may crash or hang."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PATIENCE = 120.0  # seconds of wall time until a command is killed; the machine may be busy with others
+PROCESSOR_SECONDS = 40
+LARGEST_FILE = 1 << 28  # bytes
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended. `status` is negative after a signal; `seconds` are those of the processor."""
+
+    status: int
+    out: bytes
+    err: str
+    seconds: float
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it crashed, or ended with an error that is not a sentence of our own."""
+        signs = ("internal error", "Traceback (most recent", "pydantic", "terminate called", "Fatal Python")
+        lines = [line for line in self.err.splitlines() if line and not line.startswith(("warning: ", "  "))]
+        has_causes = self.status == 0 or any(line.startswith("regard: ") for line in lines)
+        return self.status not in (0, 1, 2) or not has_causes or any(sign in self.err for sign in signs)
+
+    @property
+    def is_aloud(self) -> bool:
+        """Whether it was refused, or succeeded with a warning."""
+        return self.status != 0 or "warning: " in self.err
+
+
+def run(arguments: Sequence[str], folder: Path, stdin: bytes = b"") -> Outcome:
+    """Run `regard` with these arguments in `folder`, and wait for its end."""
+    streams = [folder / name for name in ("stdin", "stdout", "stderr")]
+    streams[0].write_bytes(stdin)
+    child = os.fork()
+    if child == 0:
+        _become(arguments, folder, streams)
+    status, usage = _wait(child)
+    outcome = Outcome(
+        status, streams[1].read_bytes(), streams[2].read_text(errors="replace"), usage.ru_utime + usage.ru_stime
+    )
+    for stream in streams:
+        stream.unlink()
+    return outcome
+
+
+def _become(arguments: Sequence[str], folder: Path, streams: Sequence[Path]) -> None:
+    """Turn the forked process into the command; never returns."""
+    status = 99
+    try:
+        os.setsid()
+        os.chdir(folder)
+        for number, stream in enumerate(streams):
+            os.dup2(os.open(stream, os.O_RDWR | os.O_CREAT, 0o600), number)
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode) for n, mode in ((0, "r"), (1, "w"), (2, "w")))
+        resource.setrlimit(resource.RLIMIT_CPU, (PROCESSOR_SECONDS, PROCESSOR_SECONDS))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        warnings.resetwarnings()
+        from regard.cli import main
+
+        main(list(arguments))
+    except SystemExit as done:
+        status = done.code if isinstance(done.code, int) else 98
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _wait(child: int) -> tuple[int, resource.struct_rusage]:
+    """Wait for the process, and end it with all that it has started if that takes too long."""
+    start, pause = time.monotonic(), 0.002
+    while True:
+        ended, status, usage = os.wait4(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status), usage
+        if time.monotonic() - start > PATIENCE:
+            os.killpg(child, signal.SIGKILL)
+        time.sleep(pause)
+        pause = min(0.05, pause * 1.5)

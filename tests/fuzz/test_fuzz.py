@@ -1,0 +1,56 @@
+"""A small part of the fuzzer in every run of the tests; `make fuzz` runs ten thousand cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cached import PACKAGE, FolderCache
+from fuzz import fuzzer
+from fuzz.cases import KINDS, Case, Judge
+from fuzz.material import Material
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def material(cached: FolderCache) -> Material:
+    """Make the folders to attack once, until the sources change."""
+    return fuzzer.material(cached("fuzz", fuzzer.material, PACKAGE, Path(__file__).parent))
+
+
+@pytest.fixture
+def judge(material: Material, tmp_path: Path) -> Judge:
+    return Judge(material, tmp_path)
+
+
+def test_every_kind_is_drawn(material: Material) -> None:
+    names = {fuzzer.draw(number, 1, material).name for number in range(300)}
+    assert len(names) > 250
+    assert len(KINDS) == len(fuzzer.SHARES) > 8
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        ("def main(arguments): raise RuntimeError('an error')", "internal"),
+        ("import os\ndef main(arguments): os.abort()", "internal"),
+        ("import sys\ndef main(arguments): sys.exit(1)", "internal"),  # without a sentence
+        ("import sys\ndef main(arguments): print('regard: no', file=sys.stderr); sys.exit(2)", "refused"),
+        (
+            "import sys\ndef main(arguments): print('other'); print('warning: hm', file=sys.stderr); sys.exit(0)",
+            "aloud",
+        ),
+        ("import sys\ndef main(arguments): print('other'); sys.exit(0)", "silent"),
+        ("import sys\ndef main(arguments): sys.exit(0)", "unchanged"),
+        ("import time\ndef main(arguments):\n  while time.process_time() < 12: pass", "slow"),
+    ],
+)
+def test_verdicts(code: str, verdict: str, material: Material, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fuzzer sees what it looks for, in commands that do it."""
+    own: dict[str, object] = {}
+    exec(code, own)
+    monkeypatch.setattr("regard.cli.main", own["main"])
+    judge.references["translator:none"] = (b"",)
+    result = judge(Case("deliberate", [], reference="translator:none"))
+    assert result.verdict == verdict, result.outcome

@@ -107,6 +107,8 @@ def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
             # The first run of `make test` checks shapes.
             environment = {**os.environ, "PYTHONPATH": folder, "REGARD_SHAPES": str(int(tests == "test" and i == 0))}
             command = [sys.executable, "-m", "pytest", "-x", "-q", f"-n{jobs}", "-p", "no:cacheprovider", "-m", marks]
+            if fault and (Path(folder) / (near := Path("tests", fault.path.parts[1]))).is_dir():
+                command += [str(near), "tests"]  # all tests, those of the same room first
             try:
                 done = subprocess.run(
                     command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
@@ -131,7 +133,7 @@ def main() -> None:
     options = parser.parse_args()
     faults = draw(options.count, options.seed)
     numbers = options.only or range(1, options.count + 1)
-    if not options.list and (failure := first_failure(None, options.tests, options.jobs)):
+    if not options.list and not options.only and (failure := first_failure(None, options.tests, options.jobs)):
         sys.exit(f"the tests fail without any fault: {failure}")
     results = []
     for number in numbers:

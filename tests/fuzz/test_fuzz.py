@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from cached import PACKAGE, FolderCache
-from fuzz import fuzzer
+
+pytest.importorskip("resource", reason="the fuzzer forks processes and limits them, as on Linux and macOS")
+from fuzz import cases, fuzzer, process
 from fuzz.cases import KINDS, Case, Judge
 from fuzz.material import Material
 
@@ -43,7 +45,7 @@ def test_every_kind_is_drawn(material: Material) -> None:
         ),
         ("import sys\ndef main(arguments): print('other'); sys.exit(0)", "silent"),
         ("import sys\ndef main(arguments): sys.exit(0)", "unchanged"),
-        ("import time\ndef main(arguments):\n  while time.process_time() < 12: pass", "slow"),
+        ("import time\ndef main(arguments):\n  while time.process_time() < 600: pass", "slow"),
     ],
 )
 def test_verdicts(code: str, verdict: str, material: Material, judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,6 +53,8 @@ def test_verdicts(code: str, verdict: str, material: Material, judge: Judge, mon
     own: dict[str, object] = {}
     exec(code, own)
     monkeypatch.setattr("regard.cli.main", own["main"])
+    monkeypatch.setattr(cases, "SLOW", 0.5)
+    monkeypatch.setattr(process, "PROCESSOR_SECONDS", 1)
     judge.references["translator:none"] = (b"",)
     result = judge(Case("deliberate", [], reference="translator:none"))
     assert result.verdict == verdict, result.outcome

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
-from regard.bulk.output import OutputMark
+from regard.bulk.output import ResumableOutput, StreamedOutput
 from regard.data.text import CR_ALONE, LineReader, has_cr_alone
 from regard.errors import DataError
 
@@ -21,7 +22,7 @@ class Chunk:
     number: int  # counted from 0
     start: int  # the number of its first line, counted from 1
     lines: tuple[str, ...]
-    digest: str  # SHA-256 of all lines up to its last, so that a changed file is noticed when work resumes
+    digest: str  # SHA-256 of the digest before and its lines, so that a changed file is noticed when work resumes
 
     @property
     def end(self) -> int:
@@ -31,25 +32,38 @@ class Chunk:
 
 def chunks(lines: Iterable[str], size: int) -> Iterator[Chunk]:
     """Group lines into chunks of `size`; the last may be shorter."""
-    stream, digest, number = iter(lines), hashlib.sha256(), 0
+    stream, digest, number = iter(lines), "", 0
     while group := tuple(islice(stream, size)):
-        digest.update("".join(line + "\n" for line in group).encode())
-        yield Chunk(number, number * size + 1, group, digest.hexdigest())
+        digest = _extend(digest, group)
+        yield Chunk(number, number * size + 1, group, digest)
         number += 1
 
 
-def remaining(all_chunks: Iterable[Chunk], mark: OutputMark, name: str) -> Iterator[Chunk]:
-    """Skip the chunks that are done. Raises DataError if they were made from other lines."""
+def _extend(digest: str, lines: Iterable[str]) -> str:
+    return hashlib.sha256((digest + "".join("\n" + line for line in lines)).encode()).hexdigest()
+
+
+def remaining(all_chunks: Iterable[Chunk], output: StreamedOutput | ResumableOutput, name: str) -> Iterator[Chunk]:
+    """Skip the chunks that are done. Raises DataError if they were made from other lines.
+
+    If the file has grown since, its last chunk may have been shorter than it is now: that one is taken back from the
+    output and yielded again, because no batch may depend on where a file ended once.
+    """
+    mark, stream = output.mark, iter(all_chunks)
     if not mark.chunks:
-        return iter(all_chunks)
-    stream = iter(all_chunks)
-    last = next(islice(stream, mark.chunks - 1, None), None)
-    if last is None or (last.end, last.digest) != (mark.lines, mark.digest):
+        return stream
+    before, last = "", None
+    for last in islice(stream, mark.chunks):
+        before = last.digest if last.number < mark.chunks - 1 else before
+    if last is None or _extend(before, last.lines[: mark.lines - last.start + 1]) != mark.digest:
         raise DataError(
             f"{name}: lines 1 to {mark.lines:,} are translated already, and have changed since; give the file as it "
             "was, or translate into another file"
         )
-    return stream
+    if last.end == mark.lines:
+        return stream
+    output.take_back()
+    return chain([last], stream)
 
 
 class Lines:
@@ -85,7 +99,7 @@ class Lines:
 
 def _standard_input() -> Iterator[str]:
     """Yield each line of standard input as soon as it arrives. Raises DataError for a line that is not text."""
-    for number, line in enumerate(sys.stdin.buffer, 1):
+    for number, line in enumerate(_standard_input_lines(), 1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as problem:
@@ -98,3 +112,14 @@ def _standard_input() -> Iterator[str]:
         if "\0" in text:
             raise DataError(f"standard input: line {number} holds a NUL character; remove it")
         yield text.removesuffix("\n").removesuffix("\r")
+
+
+def _standard_input_lines() -> Iterator[bytes]:
+    """Read through a file of our own: a thread that waits in `sys.stdin` would prevent Python from closing it."""
+    try:
+        copy = os.dup(sys.stdin.fileno())
+    except OSError:  # a stand-in without a file
+        yield from sys.stdin.buffer
+        return
+    with open(copy, "rb") as file:
+        yield from file

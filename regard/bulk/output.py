@@ -30,7 +30,7 @@ class OutputMark:
 
     chunks: int = 0
     lines: int = 0
-    digest: str = ""  # SHA-256 of those lines
+    digest: str = ""  # of the last chunk, and so of all those lines
     written: int = 0  # bytes of results
     written_digest: str = ""  # SHA-256 of those bytes
     known: int = 0  # lines in a script seen in training
@@ -66,6 +66,9 @@ class StreamedOutput:
     def discard(self) -> None:
         """Do nothing: a stream cannot be taken back."""
 
+    def take_back(self) -> None:
+        """Do nothing: no work on a stream is resumed."""
+
 
 class ResumableOutput:
     """Writes results to `OUTPUT.part`; `OUTPUT` itself appears when all is done.
@@ -78,7 +81,7 @@ class ResumableOutput:
         self.output, self.conditions = output, json.loads(json.dumps(conditions))
         self.path = output.with_name(output.name + ".part")
         self.journal = output.with_name(output.name + ".part.json")
-        self.mark = OutputMark()
+        self.mark = self._previous = OutputMark()  # the mark now, and before the last chunk
         self._digest = hashlib.sha256()
         self._file: FileIO | None = None
 
@@ -141,7 +144,7 @@ class ResumableOutput:
             digest = self._digest.copy()
             digest.update(data)
             mark = replace(mark, written=self.mark.written + len(data), written_digest=digest.hexdigest())
-            self._write_journal(mark)
+            self._write_journal(mark, self.mark)
         except OSError as problem:
             with contextlib.suppress(OSError):
                 self._file.truncate(self.mark.written)
@@ -149,7 +152,13 @@ class ResumableOutput:
                 f"{self.path}: cannot be written ({problem.strerror}); make room on the disk, or see that the folder "
                 "can be written"
             ) from None
-        self.mark, self._digest = mark, digest
+        self._previous, self.mark, self._digest = self.mark, mark, digest
+
+    def take_back(self) -> None:
+        """Remove the last chunk: the journal goes back first, and what it no longer describes is truncated."""
+        assert self._file is not None, "open the part file before taking a chunk back"
+        self._write_journal(self._previous, self._previous)
+        self._read(self._previous)
 
     def finish(self) -> None:
         """Rename the part file, which is complete now, to the output."""
@@ -168,18 +177,24 @@ class ResumableOutput:
 
     def _reopen(self) -> None:
         """Open the part file and truncate it to what the journal describes. Raises DataError if it is damaged."""
-        mark = OutputMark(**_read_journal(self.journal)["mark"])
+        journal = _read_journal(self.journal)
+        mark, self._previous = (OutputMark(**journal[name]) for name in ("mark", "previous"))
         if not self.path.exists() and self.output.is_file():  # stopped between the last two steps of `finish`
             with atomic_file(self.path) as copy:
                 shutil.copyfile(self.output, copy)
         self._file = self.path.open("a+b", buffering=0)
         self._lock(self._file)
+        self._read(mark)
+
+    def _read(self, mark: OutputMark) -> None:
+        """Go to `mark` in the part file and truncate what follows. Raises DataError if what is before it is damaged."""
+        assert self._file is not None, "open the part file before reading it"
         self._file.seek(0)
-        left = mark.written
+        self._digest, left = hashlib.sha256(), mark.written
         while left and (data := self._file.read(min(left, _BLOCK))):
             self._digest.update(data)
             left -= len(data)
-        if left or self._digest.hexdigest() != mark.written_digest:
+        if left or (mark.chunks and self._digest.hexdigest() != mark.written_digest):
             raise DataError(
                 f"{self.path}: damaged, or not what {self.journal.name} describes; delete both and begin again without "
                 "`resume=True`"
@@ -216,8 +231,8 @@ class ResumableOutput:
                 f"`output={self.output}`: another process is writing it; wait for it, or choose another file"
             ) from None
 
-    def _write_journal(self, mark: OutputMark) -> None:
-        values = {"format": 1, "conditions": self.conditions, "mark": asdict(mark)}
+    def _write_journal(self, mark: OutputMark, previous: OutputMark) -> None:
+        values = {"format": 1, "conditions": self.conditions, "mark": asdict(mark), "previous": asdict(previous)}
         with atomic_file(self.journal, durable=True) as temporary:
             temporary.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
@@ -231,6 +246,7 @@ def _read_journal(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         OutputMark(**values["mark"])
+        OutputMark(**values["previous"])
         if values["format"] == 1 and isinstance(values["conditions"], dict):
             return dict(values)
     except (ValueError, KeyError, TypeError):

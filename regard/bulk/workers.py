@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections import deque
@@ -79,25 +80,29 @@ class Workers:
 
     def results(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, ChunkResult]]:
         """Yield each chunk with its result, in order. Raises WorkerError if a worker dies, and what a worker raised."""
-        stream = _Stream(chunks)
+        reader = _ChunkReader(chunks)
         idle, busy = [*self._processes], dict[Connection, Chunk]()
         order, done = deque[Chunk](), dict[int, ChunkResult]()
-        while True:
-            while idle and len(order) < MAX_PENDING * self._count and (chunk := stream.next()):
-                self._send(idle[-1], chunk)
-                busy[idle.pop()] = chunk
-                order.append(chunk)
-            if not order:
-                return stream.end()
-            for connection in wait(list(busy)):
-                assert isinstance(connection, Connection), "wait returns the connections it was given"
-                chunk = busy[connection]
-                done[chunk.number] = self._receive(connection, chunk)
-                del busy[connection]
-                idle.append(connection)
-            while order and order[0].number in done:
-                chunk = order.popleft()
-                yield chunk, done.pop(chunk.number)
+        try:
+            while True:
+                wants_more = bool(idle) and len(order) < MAX_PENDING * self._count and not reader.ended
+                if not busy and not wants_more:
+                    return reader.raise_problem()
+                for connection in wait([*busy, *([reader.ready] if wants_more else [])]):
+                    assert isinstance(connection, Connection), "wait returns the connections it was given"
+                    if connection is not reader.ready:
+                        done[busy[connection].number] = self._receive(connection, busy[connection])
+                        del busy[connection]
+                        idle.append(connection)
+                    elif (chunk := reader.take()) is not None:
+                        self._send(idle[-1], chunk)
+                        busy[idle.pop()] = chunk
+                        order.append(chunk)
+                while order and order[0].number in done:
+                    chunk = order.popleft()
+                    yield chunk, done.pop(chunk.number)
+        finally:
+            reader.close()
 
     def _send(self, connection: Connection, chunk: Chunk) -> None:
         try:
@@ -126,23 +131,51 @@ class Workers:
         )
 
 
-class _Stream:
-    """Reads chunks; an error in reading is raised only when the chunks before it are done."""
+class _ChunkReader:
+    """Reads chunks in a thread, one ahead: results are not held up while the lines of a pipe are still to come.
+
+    `ready` can be read when `take` does not block. An error in reading is raised only when the chunks before it are
+    done.
+    """
 
     def __init__(self, chunks: Iterable[Chunk]) -> None:
-        self._chunks = iter(chunks)
-        self._problem: RegardError | None = None
+        self.ready, self._notify = multiprocessing.Pipe(duplex=False)
+        self.ended = False
+        self._chunks, self._taken = iter(chunks), threading.Semaphore()
+        self._next: Chunk | None = None
+        self._problem: BaseException | None = None
+        # A daemon: the program need not wait for a pipe that never ends.
+        threading.Thread(target=self._read, name="reader of chunks", daemon=True).start()
 
-    def next(self) -> Chunk | None:
-        try:
-            return None if self._problem else next(self._chunks, None)
-        except RegardError as problem:
-            self._problem = problem
-            return None
+    def take(self) -> Chunk | None:
+        """Return the next chunk; None after the last."""
+        self.ready.recv_bytes()
+        chunk, self.ended = self._next, self._next is None
+        self._taken.release()
+        return chunk
 
-    def end(self) -> None:
-        if self._problem:
+    def raise_problem(self) -> None:
+        """Raise what prevented reading, if anything did."""
+        if self._problem is not None:
             raise self._problem
+
+    def close(self) -> None:
+        """Let the thread end as soon as it has read what it waits for."""
+        self._notify.close()
+        self._taken.release()
+
+    def _read(self) -> None:
+        ended = False
+        while not ended and self._taken.acquire():
+            try:
+                self._next = next(self._chunks, None)
+            except BaseException as problem:
+                self._next, self._problem = None, problem
+            ended = self._next is None
+            try:
+                self._notify.send_bytes(b"1")
+            except OSError:  # closed
+                return
 
 
 class _WorkerTraceback(Exception):

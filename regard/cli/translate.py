@@ -112,7 +112,7 @@ def _translate_chunks(
     """Translate the chunks of `size` lines that are not done yet, and write each as soon as it is."""
     from regard.bulk import chunks, remaining
 
-    for chunk, result in pool.results(remaining(chunks(lines, size), sink.mark, lines.name)):
+    for chunk, result in pool.results(remaining(chunks(lines, size), sink, lines.name)):
         report.warn(*result.notes)
         sink.add(result.text, sink.mark.after(chunk.end, chunk.digest, result.known, result.unknown))
         report(chunk.end)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -14,17 +14,17 @@ import pytest
 from systems import posix
 
 from regard.bulk import ResumableOutput, chunks, output, remaining
-from regard.errors import UsageError
+from regard.errors import DataError, UsageError
 
 LINES = [f"line {number}" for number in range(5)]
 WHOLE = "".join(f"{line.upper()}\n" for line in LINES).encode()
 
 
-def finish_work(path: Path, resume: bool = True) -> int:
+def finish_work(path: Path, resume: bool = True, lines: Sequence[str] = LINES) -> int:
     """Finish the remaining work and return its number of chunks."""
     count = 0
     with ResumableOutput(path, {"option": {"--chunk": 3}}).open(resume) as part:
-        for chunk in remaining(chunks(LINES, 3), part.mark, "lines"):
+        for chunk in remaining(chunks(lines, 3), part, "lines"):
             part.add(
                 "".join(f"{line.upper()}\n" for line in chunk.lines), part.mark.after(chunk.end, chunk.digest, 0, 0)
             )
@@ -33,14 +33,14 @@ def finish_work(path: Path, resume: bool = True) -> int:
     return count
 
 
-def run_and_kill(path: Path, step: int, resume: bool) -> bool:
+def run_and_kill(path: Path, step: int, resume: bool, lines: Sequence[str] = LINES) -> bool:
     """Work in a process that is killed after `step` executed lines of the module; return whether it was killed."""
     process = os.fork()
     if process == 0:
         try:
             steps_left = iter(range(step))
             sys.settrace(lambda *_: _kill_after(steps_left, *_))
-            finish_work(path, resume)
+            finish_work(path, resume, lines)
             sys.settrace(None)
         finally:
             os._exit(0)
@@ -134,3 +134,45 @@ def test_running_work_is_not_reported_as_interrupted(tmp_path: Path) -> None:
         part.add("2\n", part.mark.after(2, "", 0, 0))
         part.finish()
     assert path.read_text() == "1\n2\n"
+
+
+@pytest.mark.parametrize("more", [1, 2, 3, 7])
+def test_a_file_that_grew_after_its_last_short_chunk_is_continued(tmp_path: Path, more: int) -> None:
+    path, grown = tmp_path / "out", [*LINES, *(f"more {number}" for number in range(more))]
+    _leave_finished_part(path)
+    os.replace(path, tmp_path / "out.part")
+    fresh = len(list(chunks(grown, 3))) - 1
+    assert finish_work(path, lines=grown) == fresh, "the short chunk is done again, whole ones are not"
+    assert path.read_bytes() == "".join(f"{line.upper()}\n" for line in grown).encode()
+    assert os.listdir(tmp_path) == ["out"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [LINES[:4], [*LINES[:4], "line 4 and more"], [*LINES[:4], "other", "line 5"], ["other", *LINES[1:], "line 5"], []],
+)
+def test_a_file_whose_translated_lines_changed_is_refused(tmp_path: Path, lines: list[str]) -> None:
+    path = tmp_path / "out"
+    _leave_finished_part(path)
+    os.replace(path, tmp_path / "out.part")
+    with pytest.raises(DataError, match="lines: lines 1 to 5 are translated already, and have changed since"):
+        finish_work(path, lines=lines)
+    assert (tmp_path / "out.part").read_bytes() == WHOLE, "nothing is taken back"
+
+
+@pytest.mark.system
+@posix
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # fork beside idle threads
+def test_a_kill_while_a_chunk_is_taken_back_loses_nothing(tmp_path: Path) -> None:
+    grown, step = [*LINES, "line 5", "line 6"], 0
+    while True:
+        path = tmp_path / f"{step}" / "out"
+        path.parent.mkdir()
+        _leave_finished_part(path)
+        os.replace(path, path.parent / "out.part")
+        if not run_and_kill(path, step, True, grown):
+            break
+        finish_work(path, lines=grown)
+        assert path.read_bytes() == "".join(f"{line.upper()}\n" for line in grown).encode(), step
+        step += 7
+    assert step > 100

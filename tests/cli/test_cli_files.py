@@ -421,18 +421,38 @@ def named_pipe(tmp_path: Path) -> Path:
 
 
 @posix
-def test_a_pipe_is_read_as_it_comes(regard: Command, run: Path, named_pipe: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "regard", "translate", str(run), str(named_pipe), "--chunk", "2"],
-        stdout=subprocess.PIPE,
-        env=ENVIRONMENT,
-    ) as command:
-        with named_pipe.open("wb", buffering=0) as pipe:
-            assert command.stdout is not None
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("source", ["named pipe", "standard input"])
+def test_a_pipe_is_answered_before_more_lines_come(
+    regard: Command, run: Path, named_pipe: Path, source: str, workers: int
+) -> None:
+    file = str(named_pipe) if source == "named pipe" else "-"
+    command = [sys.executable, "-m", "regard", "translate", str(run), file, "--chunk", "2", "--workers", str(workers)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with named_pipe.open("wb", buffering=0) if file != "-" else process.stdin as pipe:
             for _ in range(3):
                 pipe.write(b"I go\nI go\n")
-                assert command.stdout.readline() == command.stdout.readline()
-        assert command.wait() == 0
+                pipe.flush()
+                assert process.stdout.readline() == process.stdout.readline() != b""
+        assert process.wait() == 0
+
+
+@posix
+def test_workers_that_wait_for_a_pipe_can_be_stopped(run: Path) -> None:
+    command = [sys.executable, "-m", "regard", "translate", str(run), "-", "--chunk", "1", "--workers", "2"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=ENVIRONMENT, **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"I go\n")
+        process.stdin.flush()
+        assert process.stdout.readline() != b""
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130, "while the thread that reads still waits for a line"
+        assert b"Fatal" not in process.stderr.read()
 
 
 def test_json_lines_are_checked_before_work_begins(regard: Command, run: Path) -> None:

@@ -22,7 +22,7 @@ SPACE = "▁"
 _UNREAD = ("<pad>", "<s>", "</s>")
 _GAPS = (SPACE, "<0x20>", "<0x09>", "<0x0A>", "<0x0D>")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-_STRANGE = "\ufdd0"  # a noncharacter of Unicode, so no vocabulary has it
+_STRANGE, _STRANGE_START = "\ufdd0", "\ufdd1"  # noncharacters of Unicode, so no vocabulary has them
 
 
 def normalised_line(text: str) -> str:
@@ -153,11 +153,10 @@ class Vocabulary:
 
     @cached_property
     def _scores(self) -> dict[str, float]:
-        """The score of each token that can occur in text."""
+        """The score of each token that SentencePiece segments text into, with or without an id."""
         p = self._processor
         ids = (i for i in range(len(p)) if not (p.is_control(i) or p.is_unknown(i) or p.is_byte(i)))
-        scores = {p.id_to_piece(i): p.get_score(i) for i in ids}
-        return {token: score for token, score in scores.items() if self.id_of(token) != UNK}
+        return {p.id_to_piece(i): p.get_score(i) for i in ids}
 
     @cached_property
     def _token_ids(self) -> dict[str, int]:
@@ -177,16 +176,15 @@ class Vocabulary:
     def _ids_with_bytes(self, tokens: Iterable[str]) -> list[int]:
         """Look up tokens; an unknown character becomes bytes, or a run of them one UNK."""
         ids: list[int] = []
+        in_run = False
         for token in tokens:
             index = self._token_ids.get(token)
-            if index is not None:
-                ids.append(index)
-                continue
-            byte_ids = [self.id_of(f"<0x{byte:02X}>") for byte in token.encode()]
-            if UNK not in byte_ids:
+            byte_ids = [self.id_of(f"<0x{byte:02X}>") for byte in token.encode()] if index is None else [index]
+            if index is not None or UNK not in byte_ids:
                 ids += byte_ids
-            elif not ids or ids[-1] != UNK:
+            elif not in_run:
                 ids.append(UNK)
+            in_run = index is None and UNK in byte_ids
         return ids
 
     def _detokenised(self, ids: list[int]) -> str:
@@ -262,7 +260,15 @@ class TableVocabulary(Vocabulary):
         """Encode many lines, with the language code that one may begin with."""
         lines = [_split_code(normalised_line(text)) for text in texts]
         tokens: list[list[str]] = self._processor.encode([rest for _, rest in lines], out_type=str)
-        return [[self.id_of(t) for t in (*code, *row)] for (code, _), row in zip(lines, tokens, strict=True)]
+        return [[*map(self.id_of, code), *self._ids_of(row)] for (code, _), row in zip(lines, tokens, strict=True)]
+
+    def _ids_of(self, tokens: list[str]) -> Iterator[int]:
+        """Look up tokens; of a detokenised text SentencePiece joins unknown ones, and puts a space before the first."""
+        if tokens[:1] == [SPACE] and tokens[1:] and tokens[1].startswith(_STRANGE_START):
+            tokens = tokens[1:]
+        for token in tokens:
+            unknown = sum(map(token.count, (_STRANGE, _STRANGE_START)))
+            yield from [UNK] * unknown or [self.id_of(token)]
 
     def sample_all(self, texts: Sequence[str], kind: str, dropout: float, seed: int) -> list[list[int]]:
         """Like `Vocabulary.sample_all`; a language code is not segmented."""
@@ -291,6 +297,13 @@ class TableVocabulary(Vocabulary):
         """Normalise a line as SentencePiece does before segmentation: imported models have rules of their own."""
         line: str = self._processor.normalize(_split_code(normalised_line(text))[1])
         return line.replace(SPACE, " ").strip()
+
+    def _detokenised(self, ids: list[int]) -> str:
+        tokens = [_STRANGE if index == UNK else token for index, token in self._with_tokens(ids)]
+        first = int(bool(tokens) and bool(_split_code(tokens[0])[0]))  # after the language code
+        if ids[first : first + 1] == [UNK]:  # not a space and then something unknown
+            tokens[first] = _STRANGE_START
+        return str(self._processor.decode_pieces(tokens))
 
     def _decode(self, ids: list[int]) -> str:
         tokens = [self.table.names[index] if index != UNK else "⁇" for index in ids]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import sys
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,19 +11,30 @@ from typing import Any, TypeVar, cast
 import pydantic
 
 from regard.errors import ConfigurationError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # pragma: no cover
-    import tomli as tomllib
+from regard.reading import DEPTH, parse_toml
 
 S = TypeVar("S", bound="Settings")
+
+# Largest values of settings, by what they count: far more than anyone wants, and still a number to compute with.
+COUNT = 1_000_000_000  # updates, pairs, tokens, pixels of a corpus or a run
+MINUTES = 10_000_000  # 19 years
+FACTOR = 1_000  # weights of losses, rates and penalties, ratios
+LAYERS = 1_000
+SIZE = 65_536  # of a vector
+LENGTH = 100_000  # positions, learned or seen
+TOKENS = 10_000  # that a target must or may have whatever its source
+VOCABULARY = 1_000_000
+BEAM = 20_000  # samples that are drawn, too
+SIDE = 8_192  # pixels, or rows and columns
+PARTS = 1_024  # of a batch, each with a thread or process of its own
 
 
 class Settings(pydantic.BaseModel):
     """Base class of all settings: immutable, and an unknown key is an error that names the nearest known one."""
 
-    model_config = pydantic.ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, protected_namespaces=()
+    )
 
     @classmethod
     def parse(cls: type[S], values: Mapping[str, Any], origin: str) -> S:
@@ -42,12 +52,12 @@ class Settings(pydantic.BaseModel):
 def read_toml(path: str | Path) -> dict[str, Any]:
     """Read a TOML file. Raises ConfigurationError if it is missing or not valid TOML."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        return parse_toml(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as problem:
         raise ConfigurationError(f"{path}: cannot be read ({problem.strerror}); give the path of a TOML file") from None
     except UnicodeDecodeError as problem:
         raise ConfigurationError(f"{path}: not UTF-8 at byte {problem.start}; save the file as UTF-8") from None
-    except tomllib.TOMLDecodeError as problem:
+    except ValueError as problem:
         raise ConfigurationError(f"{path}: not valid TOML: {problem}") from None
 
 
@@ -58,6 +68,10 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise ConfigurationError(f"`set={assignment}`: wanted key=value, such as batching.tokens=2048")
+        if key.count(".") >= DEPTH:
+            raise ConfigurationError(
+                f"`set={key[:40]}…`: a key of {key.count('.') + 1:,} parts; no setting has so many"
+            )
         settings.pop(key.strip(), None)
         settings[key.strip()] = _parse_value(text.strip())
     return settings
@@ -95,8 +109,8 @@ def _kind_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 def _parse_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"x = {text}")["x"]
-    except tomllib.TOMLDecodeError:
+        return parse_toml(f"x = {text}")["x"]
+    except ValueError:
         return text
 
 
@@ -124,8 +138,17 @@ def _causes(cls: type[Settings], problem: pydantic.ValidationError, origin: str)
             causes.append(f"{origin}: {key + ': ' if key else ''}{message}")
         else:
             message = error["msg"][0].lower() + error["msg"][1:]
-            causes.append(f"{origin}: {key}: {message}, got {error.get('input')!r}")
+            causes.append(f"{origin}: {key}: {message}, got {_excerpt(error.get('input'))}")
     return causes
+
+
+def _excerpt(value: Any) -> str:
+    """Return how a value is written, shortened."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python writes no number of more than 4,300 digits
+        return f"{type(value).__name__} that is too long to be written"
+    return text if len(text) <= 80 else f"{text[:60]}… ({len(text):,} characters)"
 
 
 def _suggestion(key: str, known: list[str]) -> str:

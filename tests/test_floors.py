@@ -14,6 +14,7 @@ ROOT = Path(regard.__file__).parent
 FLOORS: dict[str, int] = {
     "errors": 0,
     "shapes": 0,
+    "reading": 0,
     "settings": 0,
     "atomic": 0,
     "attention": 1,
@@ -36,10 +37,12 @@ FLOORS: dict[str, int] = {
     "demo": 8,
     "cli": 9,
 }
-# errors is below everything: settings and atomic raise its errors; model_folder stores the search settings; and engine
+# errors is below everything: settings, reading and atomic raise its errors; settings are read; model_folder stores the search settings; and engine
 # runs the same search on the exports of a model folder.
 LEVEL_DOORS = {
     ("settings", "errors"),
+    ("settings", "reading"),
+    ("reading", "errors"),
     ("atomic", "errors"),
     ("model_folder", "search"),
     ("engine", "search"),

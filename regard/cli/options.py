@@ -19,7 +19,7 @@ Precision = Annotated[
     typer.Option(help="Precision of the weights in decoding; int8 is the fastest for text on a CPU."),
 ]
 Format = Annotated[Literal["text", "jsonl"], typer.Option(help="Output: plain lines, or one JSON object per line.")]
-NBest = Annotated[int, typer.Option(min=1, help="Number of hypotheses to print for each input.")]
+NBest = Annotated[int, typer.Option(min=1, max=1000, help="Number of hypotheses to print for each input.")]
 Prefix = Annotated[str, typer.Option(help="Text that every output begins with.")]
 Forbid = Annotated[list[str] | None, typer.Option(help="A word that must not appear; may be repeated.")]
 With = Annotated[

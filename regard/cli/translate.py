@@ -35,7 +35,9 @@ InputFormat = Annotated[
 ]
 Stream = Annotated[bool, typer.Option("--stream", help="Print words as they are decoded; greedy, or with --sample.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an --output that was interrupted.")]
-Chunk = Annotated[int, typer.Option(min=1, help="Lines that are translated, and written to disk, together.")]
+Chunk = Annotated[
+    int, typer.Option(min=1, max=1_000_000, help="Lines that are translated, and written to disk, together.")
+]
 WorkerCount = Annotated[int, typer.Option("--workers", min=1, max=1024, help="Number of processes.")]
 
 

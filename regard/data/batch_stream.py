@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import islice
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -15,7 +15,7 @@ from pydantic import Field
 from regard.data.batch import Example, Resample, StoredExamples, TrainingBatch, collate
 from regard.data.bucketing import EpochStats, epoch_stats, epoch_stats_of_lengths, make_buckets
 from regard.errors import DataError
-from regard.settings import Settings
+from regard.settings import COUNT, PARTS, Settings
 
 BLOCKS = 2_000_000
 """Most blocks of neighbouring examples that an epoch shuffles; a corpus of no more examples has one in each block."""
@@ -31,15 +31,18 @@ class BatchingSettings(Settings):
     """Settings of batching: the size of an update, its micro-batches, bucketing, and subword dropout."""
 
     tokens: int = Field(
-        4096, ge=1, description="Size of an update: tokens on its larger side, ends of sentence and padding included."
+        4096,
+        ge=1,
+        le=COUNT,
+        description="Size of an update: tokens on its larger side, ends of sentence and padding included.",
     )
-    micro_batches: int | Literal["auto"] = Field(
+    micro_batches: Annotated[int, Field(ge=1, le=PARTS)] | Literal["auto"] = Field(
         "auto",
         description="Micro-batches of an update, each computed by its own thread or process, or one after another; "
         "more need less memory and padding. auto: one for each processor core up to four, one on a GPU; the number is "
         "recorded.",
     )
-    buffer_size: int = Field(100_000, ge=1, description="Sentences that are sorted by length at once.")
+    buffer_size: int = Field(100_000, ge=1, le=COUNT, description="Sentences that are sorted by length at once.")
     subword_dropout: float = Field(
         0.0,
         ge=0,

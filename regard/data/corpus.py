@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -28,7 +27,7 @@ from regard.data.pairs import (
 )
 from regard.data.text import clean
 from regard.errors import DataError
-from regard.settings import Settings
+from regard.settings import COUNT, FACTOR, Settings
 
 EVALUATION = ("valid", "test")  # names of corpora; all others are for training
 
@@ -47,6 +46,7 @@ class MixSettings(Settings):
     alignments: str | None = Field(None, description="In [[data.mix]]: file of word links of its pairs.")
     weight: float = Field(
         1.0,
+        allow_inf_nan=True,  # `_wrong_part` refuses them, with all else that is wrong
         description="In [[data.mix]]: how often batches come from it, relative to other weights; data.source has 1.",
     )
     name: str | None = Field(
@@ -71,9 +71,14 @@ class CorpusSettings(Settings):
     )
     test_target: str | None = Field(None, description="Their translations.")
     test_pairs: str | None = Field(None, description="Instead of both: a TSV or JSONL file.")
-    max_length: int = Field(200, ge=1, description="Longest training sentence in words (ten characters also make one).")
+    max_length: int = Field(
+        200, ge=1, le=COUNT, description="Longest training sentence in words (ten characters also make one)."
+    )
     max_ratio: float = Field(
-        9.0, ge=1, description="How many times longer than the other a side of more than 30 characters may be."
+        9.0,
+        ge=1,
+        le=COUNT,
+        description="How many times longer than the other a side of more than 30 characters may be.",
     )
     drop_duplicates: bool = Field(False, description="Keep only the first of equal training pairs.")
     mix: Annotated[tuple[MixSettings, ...], Field(strict=False)] = Field(
@@ -334,7 +339,7 @@ def _wrong_part(number: int, part: MixSettings) -> Iterator[str]:
     where = f"mix {number}" + (f" ({part.name})" if part.name else "")
     if problem := _problem("", part.source, part.target, part.pairs):
         yield f"{where}: {problem}"
-    if not (part.weight > 0 and math.isfinite(part.weight)):
-        yield f"{where}: weight {part.weight:g} is not a positive number; give one above 0, or leave the corpus out"
+    if not 0 < part.weight <= FACTOR:
+        yield f"{where}: weight {part.weight:g} is not a positive number up to {FACTOR:,}; give one, or drop it"
     if part.name is not None and not re.fullmatch(r"\w[\w.-]*", part.name):
         yield f"{where}: name {part.name!r} cannot name a folder; use letters, digits, points and hyphens"

@@ -26,7 +26,7 @@ from pydantic import Field
 
 from regard.data.text import did_you_mean
 from regard.errors import DataError
-from regard.settings import Settings
+from regard.settings import COUNT, SIDE, Settings
 from regard.shapes import Float, Tensor
 
 Pixels = npt.NDArray[np.uint8]
@@ -60,22 +60,32 @@ _GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 class ImageSizeSettings(Settings):
     """Size of the images that a model takes; saved with the model, so that every image is treated alike."""
 
-    height: int = Field(160, ge=0, description="Rows of pixels that images are resized to; 0: in proportion to width.")
-    width: int = Field(
-        160, ge=0, description="Columns; 0: in proportion to height. Both 0: images keep their size, up to `max_side`."
+    height: int = Field(
+        160, ge=0, le=SIDE, description="Rows of pixels that images are resized to; 0: in proportion to width."
     )
-    max_side: int = Field(512, ge=1, description="Longest side in pixels if height or width is 0.")
+    width: int = Field(
+        160,
+        ge=0,
+        le=SIDE,
+        description="Columns; 0: in proportion to height. Both 0: images keep their size, up to `max_side`.",
+    )
+    max_side: int = Field(512, ge=1, le=SIDE, description="Longest side in pixels if height or width is 0.")
     fit: Literal["stretch", "crop", "pad"] = Field(
         "stretch",
         description="How an image of another aspect ratio is fitted: stretch it; crop what is too much (at random in "
         "training, else evenly); pad: keep its aspect ratio, so that one side is shorter.",
     )
-    cell: int = Field(16, ge=1, description="Side in pixels of a grid cell, which counts like a token in batches.")
+    cell: int = Field(
+        16, ge=1, le=SIDE, description="Side in pixels of a grid cell, which counts like a token in batches."
+    )
     blank: bool = Field(
         False, description="Make all pixels grey: the baseline that sees no image and learns from captions alone."
     )
     max_pixels: int = Field(
-        50_000_000, ge=1, description="Files with more pixels are refused before decoding (decompression bombs)."
+        50_000_000,
+        ge=1,
+        le=COUNT,
+        description="Files with more pixels are refused before decoding (decompression bombs).",
     )
 
     def resized(self, size: Size) -> Size:
@@ -111,7 +121,7 @@ class ImageSettings(ImageSizeSettings):
         False, description="Skip and count images and captions that cannot be used, instead of refusing all."
     )
     captions_per_image: int = Field(
-        5, ge=1, description="Captions of an image that are learnt together, so that it is encoded once."
+        5, ge=1, le=COUNT, description="Captions of an image that are learnt together, so that it is encoded once."
     )
     flip: bool | Literal["auto"] = Field(
         "auto",

@@ -17,7 +17,7 @@ from regard.atomic import write_bytes
 from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, Vocabulary, normalised_line, vocabulary_of
 from regard.errors import ConfigurationError, DataError, ModelFolderError
-from regard.settings import Settings
+from regard.settings import VOCABULARY, Settings
 
 _MAX_LINES = 2_000_000
 
@@ -31,7 +31,9 @@ class TokenizerSettings(Settings):
         "formulas are written (unseen tokens are unknown). subword_dropout has no effect on these two.",
     )
     joint: bool = Field(True, description="One vocabulary for both sides, or one for each.")
-    size: int | None = Field(None, ge=5, description="Tokens in each vocabulary; chosen from the corpus if not given.")
+    size: int | None = Field(
+        None, ge=5, le=VOCABULARY, description="Tokens in each vocabulary; chosen from the corpus if not given."
+    )
     byte_fallback: bool = Field(True, description="Encode characters never seen in training as bytes, not as unknown.")
     character_coverage: float = Field(
         0.9999, gt=0, le=1, description="Share of the training text whose characters get tokens of their own."

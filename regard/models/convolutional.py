@@ -16,7 +16,7 @@ from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.positions import LearnedPositions
 from regard.layers.residual import masked_mean, to_autocast
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, Source, State
-from regard.settings import Settings
+from regard.settings import LAYERS, LENGTH, SIZE, Settings
 from regard.shapes import Float, Int, Tensor
 
 
@@ -24,13 +24,14 @@ class ConvolutionalSettings(Settings):
     """Settings common to the convolutional encoder and decoder."""
 
     kind: Literal["convolutional"] = "convolutional"
-    layers: int = Field(4, ge=1, description="number of layers")
-    size: int = Field(256, ge=1, description="size of the vectors between layers")
-    kernel_size: int = Field(3, ge=1, description="positions in a convolution kernel")
-    embedding: int = Field(256, ge=1, description="size of the embeddings and of the output")
+    layers: int = Field(4, ge=1, le=LAYERS, description="number of layers")
+    size: int = Field(256, ge=1, le=SIZE, description="size of the vectors between layers")
+    kernel_size: int = Field(3, ge=1, le=LENGTH, description="positions in a convolution kernel")
+    embedding: int = Field(256, ge=1, le=SIZE, description="size of the embeddings and of the output")
     max_positions: int = Field(
         512,
         ge=1,
+        le=LENGTH,
         description="learned positions: how many there are; later ones share the last, and no target is longer",
     )
     dropout: float = Field(0.2, ge=0, lt=1, description="dropout after embeddings and before layers")

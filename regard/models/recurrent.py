@@ -17,7 +17,7 @@ from regard.layers.embedding import Embedding, OutputProjection
 from regard.layers.residual import to_autocast
 from regard.layers.rnn import RNN_CLASSES, continue_rnn, run_rnn
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, Source, State
-from regard.settings import Settings
+from regard.settings import LAYERS, SIZE, Settings
 from regard.shapes import Float, Int, Tensor
 
 
@@ -27,10 +27,10 @@ class RecurrentEncoderSettings(Settings):
     reads: ClassVar[str] = "text"
     kind: Literal["recurrent"] = "recurrent"
     cell: CellName = Field("gru", description="recurrent cell")
-    layers: int = Field(1, ge=1, description="number of layers")
-    size: int = Field(256, ge=1, description="size of the hidden state in each direction")
+    layers: int = Field(1, ge=1, le=LAYERS, description="number of layers")
+    size: int = Field(256, ge=1, le=SIZE, description="size of the hidden state in each direction")
     bidirectional: bool = Field(True, description="run in both directions and concatenate the states")
-    embedding: int = Field(256, ge=1, description="size of the embeddings")
+    embedding: int = Field(256, ge=1, le=SIZE, description="size of the embeddings")
     dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and layers")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
 
@@ -39,10 +39,10 @@ class _DecoderSettings(Settings):
     """Settings common to the recurrent decoders."""
 
     cell: CellName = Field("gru", description="recurrent cell")
-    layers: int = Field(1, ge=1, description="number of layers")
-    size: int = Field(512, ge=1, description="size of the hidden state")
+    layers: int = Field(1, ge=1, le=LAYERS, description="number of layers")
+    size: int = Field(512, ge=1, le=SIZE, description="size of the hidden state")
     embedding: int = Field(
-        256, ge=1, description="size of the embeddings and of the features below the output projection"
+        256, ge=1, le=SIZE, description="size of the embeddings and of the features below the output projection"
     )
     dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and layers")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
@@ -59,7 +59,10 @@ class RecurrentDecoderSettings(_DecoderSettings):
     )
     score: ScoreName = Field("additive", description="attention score of the cross-attention")
     attention_size: int = Field(
-        256, ge=1, description="size to which state and source are projected for the score; general projects neither"
+        256,
+        ge=1,
+        le=SIZE,
+        description="size to which state and source are projected for the score; general projects neither",
     )
     gate: bool = Field(False, description="scale the context by a gate between 0 and 1, computed from the state")
 

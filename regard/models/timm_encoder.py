@@ -15,6 +15,7 @@ from torch import nn
 from regard.errors import ConfigurationError, MissingExtra
 from regard.models.interface import Batch, Encoded, EncoderSizes
 from regard.models.vision import GridHead, ImageEncoder, VisionSettings, flatten_mask, normalise_pixels
+from regard.settings import SIDE
 from regard.shapes import Bool, Float, Tensor
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}(\.[A-Za-z0-9_-]{1,80})?")  # architecture, and a tag of its weights
@@ -26,7 +27,7 @@ class TimmEncoderSettings(VisionSettings):
 
     kind: Literal["timm"] = "timm"
     name: str = Field("resnet18", description="name of the network in timm")
-    stride: int = Field(32, ge=1, description="pixels per cell side: selects the feature map that is read")
+    stride: int = Field(32, ge=1, le=SIDE, description="pixels per cell side: selects the feature map that is read")
     weights: str | None = Field(
         None, description="pretrained weights to start from, .safetensors or .pth; read when training starts"
     )

@@ -14,7 +14,7 @@ from regard.layers.feedforward import Activation, FeedForward
 from regard.layers.positions import LearnedPositions, SinusoidalPositions
 from regard.layers.residual import Norm, Residual, masked_mean, to_autocast
 from regard.models.interface import Batch, Decoder, Encoded, Encoder, EncoderSizes, ShardUnit, Source, State
-from regard.settings import Settings
+from regard.settings import LAYERS, LENGTH, SIZE, Settings
 from regard.shapes import Float, Int, Tensor
 
 
@@ -22,10 +22,10 @@ class TransformerSettings(Settings):
     """Settings common to the Transformer encoder and decoder."""
 
     kind: Literal["transformer"] = "transformer"
-    layers: int = Field(4, ge=1, description="number of layers")
-    size: int = Field(128, ge=2, description="model size D")
-    heads: int = Field(4, ge=1, description="attention heads; they divide the size")
-    feedforward: int = Field(256, ge=1, description="inner size of the feed-forward networks")
+    layers: int = Field(4, ge=1, le=LAYERS, description="number of layers")
+    size: int = Field(128, ge=2, le=SIZE, description="model size D")
+    heads: int = Field(4, ge=1, le=SIZE, description="attention heads; they divide the size")
+    feedforward: int = Field(256, ge=1, le=SIZE, description="inner size of the feed-forward networks")
     dropout: float = Field(0.3, ge=0, lt=1, description="dropout after embeddings and sublayers")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
     layer_dropout: float = Field(0.0, ge=0, lt=1, description="LayerDrop: share of layers skipped in a training step")
@@ -42,6 +42,7 @@ class TransformerSettings(Settings):
     window: int | None = Field(
         None,
         ge=1,
+        le=LENGTH,
         description="local self-attention: sees no farther than so many positions; none sees all",
     )
     positions: Literal["sinusoidal", "learned", "none"] = Field(
@@ -50,6 +51,7 @@ class TransformerSettings(Settings):
     max_positions: int = Field(
         512,
         ge=1,
+        le=LENGTH,
         description="learned positions: how many there are; later ones share the last, and no target is longer",
     )
     scale_embedding: bool = Field(

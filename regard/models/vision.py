@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pydantic
 import torch
@@ -16,7 +16,7 @@ from regard.layers.residual import masked_mean
 from regard.layers.resnet import STEMS, ImageNorm, KeepMask, ResNetBackbone, strided_mask
 from regard.models.interface import Batch, Encoded, Encoder, EncoderSizes
 from regard.models.transformer import EncoderLayer, TransformerEncoderSettings
-from regard.settings import Settings
+from regard.settings import LAYERS, SIDE, SIZE, Settings
 from regard.shapes import Bool, Float, Tensor
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -27,16 +27,19 @@ class VisionSettings(Settings):
     """Settings common to image encoders."""
 
     reads: ClassVar[str] = "images"
-    size: int = Field(256, ge=2, description="size of the vector of each cell (D)")
-    layers: int = Field(0, ge=0, description="Transformer layers in which the cells attend to each other")
-    heads: int = Field(4, ge=1, description="attention heads of these layers; they divide the size")
-    feedforward: int = Field(512, ge=1, description="inner size of their feed-forward networks")
+    size: int = Field(256, ge=2, le=SIZE, description="size of the vector of each cell (D)")
+    layers: int = Field(0, ge=0, le=LAYERS, description="Transformer layers in which the cells attend to each other")
+    heads: int = Field(4, ge=1, le=SIZE, description="attention heads of these layers; they divide the size")
+    feedforward: int = Field(512, ge=1, le=SIZE, description="inner size of their feed-forward networks")
     dropout: float = Field(0.1, ge=0, lt=1, description="dropout of the cells and in these layers")
     positions: Literal["sinusoidal", "learned", "none"] = Field(
         "sinusoidal", description="2-D positional embedding; with none, rows and columns are invisible"
     )
     max_positions: int = Field(
-        64, ge=1, description="learned positions: how many rows and columns there are; later ones share the last"
+        64,
+        ge=1,
+        le=SIDE,
+        description="learned positions: how many rows and columns there are; later ones share the last",
     )
     freeze_backbone: bool = Field(False, description="keep the network that sees pixels fixed; train what stands on it")
 
@@ -50,10 +53,10 @@ class ResNetEncoderSettings(VisionSettings):
     """ResNet; depths [2, 2, 2, 2], width 64, stem classic and norm batch are ResNet-18."""
 
     kind: Literal["resnet"] = "resnet"
-    depths: tuple[int, ...] = Field(
-        (1, 1, 1, 1), min_length=1, description="blocks of each stage; all but the first halve both sides"
+    depths: tuple[Annotated[int, Field(ge=1, le=LAYERS)], ...] = Field(
+        (1, 1, 1, 1), min_length=1, max_length=8, description="blocks of each stage; all but the first halve both sides"
     )
-    width: int = Field(32, ge=1, description="channels of the first stage; each stage doubles them")
+    width: int = Field(32, ge=1, le=SIZE, description="channels of the first stage; each stage doubles them")
     block: Literal["basic", "bottleneck"] = Field(
         "basic", description="two convolutions of 3 × 3, or 1 × 1, 3 × 3, 1 × 1 with four times the channels"
     )
@@ -66,7 +69,7 @@ class ResNetEncoderSettings(VisionSettings):
         description="group: group norm, to train from scratch; batch: batch norm with pretrained statistics",
     )
     group_size: int = Field(
-        16, ge=1, description="group norm: fewest channels in a group; narrow networks learn faster with 4"
+        16, ge=1, le=SIZE, description="group norm: fewest channels in a group; narrow networks learn faster with 4"
     )
     weights: str | None = Field(
         None, description="pretrained weights to start from, .safetensors or .pth; read when training starts"
@@ -82,20 +85,13 @@ class ResNetEncoderSettings(VisionSettings):
     def _list_to_tuple(cls, depths: Any) -> Any:
         return tuple(depths) if isinstance(depths, list) else depths
 
-    @pydantic.field_validator("depths")
-    @classmethod
-    def _at_least_one_block(cls, depths: tuple[int, ...]) -> tuple[int, ...]:
-        if min(depths) < 1:
-            raise ValueError(f"a stage has at least one block, got {list(depths)}")
-        return depths
-
 
 class ViTEncoderSettings(VisionSettings):
     """Vision Transformer (Dosovitskiy et al. 2021): patches of pixels are the cells, with self-attention."""
 
     kind: Literal["vit"] = "vit"
-    patch_size: int = Field(8, ge=1, description="pixels per patch side")
-    layers: int = Field(4, ge=1, description="Transformer layers in which the patches attend to each other")
+    patch_size: int = Field(8, ge=1, le=SIDE, description="pixels per patch side")
+    layers: int = Field(4, ge=1, le=LAYERS, description="Transformer layers in which the patches attend to each other")
 
     @property
     def stride(self) -> int:

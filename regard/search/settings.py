@@ -7,43 +7,60 @@ from typing import TypedDict
 import pydantic
 from pydantic import Field
 
-from regard.settings import Settings
+from regard.settings import BEAM, COUNT, FACTOR, LENGTH, TOKENS, Settings
 
 
 class SearchSettings(Settings):
     """Decoding options of a model: beam search, sampling and the order of the results."""
 
-    beam: int = Field(5, ge=1, description="beam size, or number of samples drawn; 1 is greedy search")
+    beam: int = Field(5, ge=1, le=BEAM, description="beam size, or number of samples drawn; 1 is greedy search")
     length_penalty: float = Field(
-        1.0, ge=0, description="α of the GNMT length penalty; 0 compares plain log-probabilities"
+        1.0, ge=0, le=10, description="α of the GNMT length penalty; 0 compares plain log-probabilities"
     )
     coverage_penalty: float = Field(
-        0.0, ge=0, description="β of the GNMT coverage penalty: hypotheses that leave source tokens unread rank lower"
+        0.0,
+        ge=0,
+        le=FACTOR,
+        description="β of the GNMT coverage penalty: hypotheses that leave source tokens unread rank lower",
     )
-    max_ratio: float = Field(2.0, gt=0, description="a target has at most this many tokens for each source token …")
-    max_extra: int = Field(20, ge=1, description="… plus this many")
-    min_length: int = Field(0, ge=0, description="fewest tokens of a target, end of sentence not counted")
-    max_length: int | None = Field(None, ge=1, description="most tokens of a target, end of sentence not counted")
+    max_ratio: float = Field(
+        2.0, gt=0, le=100, description="a target has at most this many tokens for each source token …"
+    )
+    max_extra: int = Field(20, ge=1, le=TOKENS, description="… plus this many")
+    min_length: int = Field(0, ge=0, le=TOKENS, description="fewest tokens of a target, end of sentence not counted")
+    max_length: int | None = Field(
+        None, ge=1, le=COUNT, description="most tokens of a target, end of sentence not counted"
+    )
     no_repeat_ngram: int = Field(
-        0, ge=0, description="size of the token n-grams that may not occur twice in a target; 0: any may"
+        0, ge=0, le=LENGTH, description="size of the token n-grams that may not occur twice in a target; 0: any may"
     )
     sample: bool = Field(False, description="draw each token by its probability instead of searching")
-    temperature: float = Field(1.0, gt=0, description="of sampling: below 1 likely tokens become likelier")
-    top_k: int | None = Field(None, ge=1, description="sample only from this many likeliest tokens")
+    temperature: float = Field(1.0, gt=0, le=FACTOR, description="of sampling: below 1 likely tokens become likelier")
+    top_k: int | None = Field(None, ge=1, le=COUNT, description="sample only from this many likeliest tokens")
     top_p: float | None = Field(
         None, gt=0, le=1, description="nucleus sampling: only from the likeliest tokens that have this probability"
     )
-    seed: int = Field(0, ge=0, description="of sampling; a sentence's samples depend on this and on its own text")
-    groups: int = Field(1, ge=1, description="groups of beams that avoid each other's tokens (diverse beam search)")
+    seed: int = Field(
+        0, ge=0, lt=2**63, description="of sampling; a sentence's samples depend on this and on its own text"
+    )
+    groups: int = Field(
+        1, ge=1, le=BEAM, description="groups of beams that avoid each other's tokens (diverse beam search)"
+    )
     diversity: float = Field(
-        0.5, ge=0, description="log-probability that a token loses for each beam of an earlier group that took it"
+        0.5,
+        ge=0,
+        le=FACTOR,
+        description="log-probability that a token loses for each beam of an earlier group that took it",
     )
     mbr: bool = Field(
         False,
         description="minimum Bayes risk: rank hypotheses by likeness to the others (chrF), not by probability",
     )
     longest_source: int | None = Field(
-        None, ge=1, description="tokens of the longest source in training; longer texts are split at sentence ends"
+        None,
+        ge=1,
+        le=COUNT,
+        description="tokens of the longest source in training; longer texts are split at sentence ends",
     )
 
     @pydantic.model_validator(mode="after")

@@ -17,7 +17,7 @@ from regard.data.tokenizer import TokenizerSettings
 from regard.errors import UsageError
 from regard.models import ModelSettings
 from regard.search import SearchSettings
-from regard.settings import Settings, merge
+from regard.settings import COUNT, FACTOR, LAYERS, MINUTES, SIZE, Settings, merge
 from regard.training.schedule import ScheduleSettings
 
 GUIDED = 0.05
@@ -33,36 +33,44 @@ class TrainingSettings(Settings):
         min_length=1,
         description="the run whose weights and vocabulary this one starts from (fine-tuning, --from)",
     )
-    updates: int | None = Field(None, ge=1, description="stop after so many updates")
+    updates: int | None = Field(None, ge=1, le=COUNT, description="stop after so many updates")
     minutes: float | None = Field(
-        None, gt=0, description="or after so many minutes of training, turned into updates once the speed is known"
+        None,
+        gt=0,
+        le=MINUTES,
+        description="or after so many minutes of training, turned into updates once the speed is known",
     )
     label_smoothing: float = Field(
         0.1, ge=0, lt=1, description="share of the probability mass spread over the whole vocabulary"
     )
     rdrop: float = Field(
-        0.0, ge=0, description="weight of R-Drop: two passes with different dropout should agree; 5 suits small corpora"
+        0.0,
+        ge=0,
+        le=FACTOR,
+        description="weight of R-Drop: two passes with different dropout should agree; 5 suits small corpora",
     )
-    rdrop_after: int = Field(0, ge=0, description="updates before R-Drop starts; until then an update costs half")
+    rdrop_after: int = Field(
+        0, ge=0, le=COUNT, description="updates before R-Drop starts; until then an update costs half"
+    )
     scheduled_sampling: float = Field(
         0.0, ge=0, le=1, description="share of the decoder's input tokens that it has drawn itself; 1: all of them"
     )
-    scheduled_sampling_ramp: int = Field(4000, ge=0, description="updates in which that share grows from 0")
+    scheduled_sampling_ramp: int = Field(4000, ge=0, le=COUNT, description="updates in which that share grows from 0")
     doubly_stochastic: float = Field(
-        0.0, ge=0, description="weight λ of doubly stochastic attention, λ Σ (1 − Σ α)²; for captions"
+        0.0, ge=0, le=FACTOR, description="weight λ of doubly stochastic attention, λ Σ (1 − Σ α)²; for captions"
     )
-    encoder_rate: float = Field(1.0, gt=0, description="learning rate of the encoder over that of the rest")
-    guided: Annotated[float, Field(ge=0)] | Literal["auto"] = Field(
+    encoder_rate: float = Field(1.0, gt=0, le=FACTOR, description="learning rate of the encoder over that of the rest")
+    guided: Annotated[float, Field(ge=0, le=FACTOR)] | Literal["auto"] = Field(
         "auto",
         description="weight of the guided attention loss, by which one head learns data.alignments; "
         f"auto: {GUIDED} if alignments are given, then written into train.toml; 0: off",
     )
-    guided_layer: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+    guided_layer: Annotated[int, Field(ge=1, le=LAYERS)] | Literal["auto"] = Field(
         "auto",
         description="layer of the guided head among those with cross-attention, counted from 1; auto: the last but "
         "one, or the only one",
     )
-    guided_head: int = Field(1, ge=1, description="guided head of that layer, counted from 1")
+    guided_head: int = Field(1, ge=1, le=SIZE, description="guided head of that layer, counted from 1")
     guided_row: Literal["before", "after"] = Field(
         "before",
         description="decoder step whose attention is guided by a token's links: the one before, which predicts the "
@@ -71,9 +79,9 @@ class TrainingSettings(Settings):
     optimizer: Literal["adam", "adamw"] = Field("adamw", description="adamw: weight decay decoupled from the gradient")
     beta1: float = Field(0.9, ge=0, lt=1, description="decay of Adam's mean of the gradients")
     beta2: float = Field(0.98, ge=0, lt=1, description="decay of Adam's mean of their squares")
-    weight_decay: float = Field(0.01, ge=0, description="weight decay")
+    weight_decay: float = Field(0.01, ge=0, le=FACTOR, description="weight decay")
     max_grad_norm: float = Field(
-        1.0, ge=0, description="gradients with a larger norm are clipped to it; 0: no clipping"
+        1.0, ge=0, le=COUNT, description="gradients with a larger norm are clipped to it; 0: no clipping"
     )
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
@@ -82,21 +90,24 @@ class TrainingSettings(Settings):
     ema_decay: float = Field(
         0.999, ge=0, lt=1, description="decay of the exponential moving average of the weights; 0: no average"
     )
-    validate_every: int = Field(500, ge=1, description="updates between validations")
+    validate_every: int = Field(500, ge=1, le=COUNT, description="updates between validations")
     validate_with: int = Field(
-        1000, ge=1, description="validation pairs that are translated, at most; the loss is that of all pairs"
+        1000, ge=1, le=COUNT, description="validation pairs that are translated, at most; the loss is that of all pairs"
     )
     best_by: Literal["chrf", "bleu", "cider", "loss"] = Field(
         "chrf", description="validation score that selects the best weights; cider: of captions"
     )
-    patience: int = Field(10, ge=1, description="early stopping after so many validations without a better score")
-    log_every: int = Field(50, ge=1, description="updates between 'train' events in the journal")
+    patience: int = Field(
+        10, ge=1, le=COUNT, description="early stopping after so many validations without a better score"
+    )
+    log_every: int = Field(50, ge=1, le=COUNT, description="updates between 'train' events in the journal")
     checkpoint_minutes: float = Field(
         10.0,
         ge=0,
+        le=MINUTES,
         description="minutes between checkpoints; there is one after each validation too",
     )
-    keep_checkpoints: int = Field(2, ge=1, description="number of checkpoints kept")
+    keep_checkpoints: int = Field(2, ge=1, le=COUNT, description="number of checkpoints kept")
     sharded: bool | Literal["layers"] = Field(
         False,
         description="with torchrun: shard weights, gradients and optimizer over the processes (PyTorch's FSDP2); "

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pydantic
 from pydantic import Field
 
-from regard.settings import Settings
+from regard.settings import COUNT, FACTOR, Settings
 
 
 class ScheduleSettings(Settings):
@@ -18,9 +18,12 @@ class ScheduleSettings(Settings):
         description="decay like 1/√update from the peak; noam: the peak follows from the model size",
     )
     peak: float = Field(
-        5e-3, gt=0, description="the highest learning rate; with noam the factor of the paper's formula, 1 by default"
+        5e-3,
+        gt=0,
+        le=FACTOR,
+        description="the highest learning rate; with noam the factor of the paper's formula, 1 by default",
     )
-    warmup: int = Field(2000, ge=1, description="updates until the peak")
+    warmup: int = Field(2000, ge=1, le=COUNT, description="updates until the peak")
 
     @pydantic.model_validator(mode="before")
     @classmethod

@@ -329,7 +329,10 @@ def test_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
         ({"pairs": "c", "valid_target": "a"}, "valid_target is given without valid_source"),
         ({"pairs": "c", "valid_pairs": "b", "valid_target": "a"}, "valid_source and valid_target exclude valid_pairs"),
         ({"pairs": "c", "max_length": 0}, "max_length"),
-        ({"pairs": "c", "mix": [{"pairs": "d", "weight": 0.0}]}, "mix 1: weight 0 is not a positive number"),
+        (
+            {"pairs": "c", "mix": [{"pairs": "d", "weight": 0.0}]},
+            "mix 1: weight 0 is not a positive number up to 1,000",
+        ),
         ({"pairs": "c", "mix": [{"pairs": "d", "wieght": 1.0}]}, "did you mean 'mix.weight'?"),
         ({"mix": [{"source": "d"}]}, "mix 1: source is given without target"),
         ({"source": "d", "mix": [{"pairs": "d"}]}, "source is given without target"),

@@ -108,7 +108,7 @@ def test_cell_centres_are_those_of_the_receptive_fields(encoder: dict[str, objec
 
 
 def test_a_stage_without_blocks_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"at least one block, got \[1, 0\]"):
+    with pytest.raises(ConfigurationError, match=r"depths: input should be greater than or equal to 1, got 0"):
         _settings({"kind": "resnet", "depths": [1, 0]}, TRANSFORMER)
 
 

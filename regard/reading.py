@@ -1,0 +1,130 @@
+"""Reading of files that come from outside: whatever is wrong with their content becomes one sentence.
+
+JSON, TOML and files of tensors (safetensors, PyTorch's without executing what is in them). The parsers raise ValueError
+with the reason alone; `read_json` and `read_tensors` raise the error that the caller names, with path and remedy.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import RegardError
+
+if TYPE_CHECKING:
+    import torch
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:  # pragma: no cover
+    import tomli as tomllib
+
+DEPTH = 50
+"""Most levels of lists and tables in one another; recipes have four, and what goes through all levels recurses."""
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON. Raises ValueError with the reason: no JSON, not UTF-8, nested too deeply, numbers too long."""
+    try:
+        values = json.loads(text.decode("utf-8") if isinstance(text, bytes) else text)
+    except RecursionError:
+        raise ValueError(f"nested more than {DEPTH} levels deep") from None
+    except MemoryError:
+        raise ValueError("it does not fit in memory") from None
+    _check_depth(values)
+    return values
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML. Raises ValueError with the reason, as `parse_json`."""
+    try:
+        values = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(f"nested more than {DEPTH} levels deep") from None
+    _check_depth(values)
+    return values
+
+
+def _check_depth(values: Any) -> None:
+    """Raise ValueError if lists and tables are nested more than `DEPTH` levels deep."""
+    level: list[Any] = [values]
+    for _ in range(DEPTH + 1):
+        tables = [value for value in level if isinstance(value, (dict, list))]
+        if not tables:
+            return
+        level = [inner for table in tables for inner in (table.values() if isinstance(table, dict) else table)]
+    raise ValueError(f"nested more than {DEPTH} levels deep")
+
+
+def read_json(path: Path, error: type[RegardError], remedy: str) -> dict[str, Any]:
+    """Read a table from a JSON file. Raises `error` if it is missing, unreadable, damaged or no table."""
+    if not path.is_file():
+        raise error(f"{path}: {'not a file' if path.exists() else 'missing'}; {remedy}")
+    try:
+        values = parse_json(path.read_bytes())
+    except OSError as problem:
+        raise error(f"{path}: cannot be read ({problem.strerror}); {remedy}") from None
+    except ValueError as problem:
+        raise error(f"{path}: damaged, not JSON ({problem}); {remedy}") from None
+    if not isinstance(values, dict):
+        raise error(f"{path}: damaged, wanted a table, got {type(values).__name__}; {remedy}")
+    return values
+
+
+def read_tensors(path: Path, error: type[RegardError], remedy: str, device: str = "cpu") -> dict[str, torch.Tensor]:
+    """Read tensors by name from a safetensors file, or from one of `torch.save`, in which code is never executed.
+
+    Raises `error` if the file is missing, damaged, or holds anything else; then nothing else was done with it.
+    """
+    if not path.is_file():
+        raise error(f"{path}: {'not a file' if path.exists() else 'missing'}; {remedy}")
+    import safetensors
+    import torch
+
+    try:
+        if path.suffix == ".safetensors":
+            with safetensors.safe_open(path, "pt", device=device) as file:
+                return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        with warnings.catch_warnings():  # about pickles that it refuses anyway
+            warnings.simplefilter("ignore")
+            content: Any = torch.load(path, map_location=device, weights_only=True)
+    except Exception as problem:  # the readers raise exceptions of any class for damaged files
+        reason = reason_of(problem).split(". ")[0]
+        raise error(f"{path}: damaged, or not a file of tensors alone ({reason}); {remedy}") from None
+    if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
+        content = content["state_dict"]
+    if not isinstance(content, Mapping) or not all(_is_plain(tensor, torch.Tensor) for tensor in content.values()):
+        raise error(f"{path}: expected tensors by name (a state_dict), got {_kinds(content)}; {remedy}")
+    return {str(name): tensor for name, tensor in content.items()}
+
+
+def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]] | None:
+    """Return the shapes that the header of a safetensors file names; None if it cannot be read."""
+    import safetensors
+
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except Exception:  # whoever reads the tensors says what is wrong
+        return None
+
+
+def reason_of(problem: BaseException) -> str:
+    """Return the first line of an exception's message, or else the name of its class."""
+    return next(iter(str(problem).splitlines()), "")[:300] or type(problem).__name__
+
+
+def _is_plain(value: Any, tensor: type[torch.Tensor]) -> bool:
+    """Return whether a value is a tensor that can be copied from: dense, with its content in memory."""
+    import torch
+
+    return isinstance(value, tensor) and value.layout is torch.strided and not (value.is_quantized or value.is_meta)
+
+
+def _kinds(content: Any) -> str:
+    names: Iterable[str] = {type(value).__name__ for value in content.values()} if isinstance(content, Mapping) else ()
+    return type(content).__name__ + (f" of {', '.join(sorted(names))}" if names else "")

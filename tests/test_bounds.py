@@ -1,0 +1,99 @@
+"""Every number that a user can set has bounds: what lies beyond them is refused in one sentence, at once."""
+
+from __future__ import annotations
+
+import math
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from regard.data.corpus import CorpusSettings
+from regard.errors import ConfigurationError
+from regard.model_folder import FolderSettings
+from regard.search import SearchSettings
+from regard.settings import Settings, parse_assignments
+from regard.training import Recipe
+
+REQUIRED: dict[str, dict[str, Any]] = {
+    "CorpusSettings": {"source": "a", "target": "b"},
+    "ImageSettings": {"folder": "a", "captions": "b"},
+}
+NUMBERS = ["0", "-1", "nan", "inf", "-inf", "1e308", "1e-320", "1" + "0" * 20, "9" * 400, "9" * 5000, "0x" + "f" * 5000]
+WHOLE, REAL = 2**63 - 1, 1e9
+
+
+def settings_classes(root: type[Settings]) -> Iterator[type[Settings]]:
+    """Yield every class of settings inside this one."""
+    yield root
+    for field in root.model_fields.values():
+        for part in parts(field.annotation):
+            if isinstance(part, type) and issubclass(part, Settings):
+                yield from settings_classes(part)
+
+
+def parts(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for part in typing.get_args(annotation):
+        yield from parts(part)
+
+
+def is_number(annotation: Any) -> bool:
+    return any(part in (int, float) for part in parts(annotation))
+
+
+CLASSES = {cls.__name__: cls for root in (Recipe, FolderSettings) for cls in settings_classes(root)}
+FIELDS = [
+    pytest.param(cls, name, id=f"{cls.__name__}.{name}")
+    for cls in CLASSES.values()
+    for name, field in cls.model_fields.items()
+    if is_number(field.annotation) and name != "weight"
+]
+
+
+def test_the_walk_meets_every_room_of_settings() -> None:
+    assert {
+        "TrainingSettings",
+        "SearchSettings",
+        "ImageSettings",
+        "ViTEncoderSettings",
+        "MixSettings",
+    } <= CLASSES.keys()
+    assert len(FIELDS) > 100
+
+
+def parsed(cls: type[Settings], name: str, value: str) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """Return the numbers that a class of settings makes of a value, and why it refuses it."""
+    try:
+        accepted = getattr(cls.parse({**REQUIRED.get(cls.__name__, {}), **parse_assignments([value])}, "here"), name)
+    except ConfigurationError as problem:
+        return (), problem.causes
+    return accepted if isinstance(accepted, tuple) else (accepted,), ()
+
+
+@pytest.mark.parametrize(("cls", "name"), FIELDS)
+def test_a_number_beyond_its_bounds_is_refused(cls: type[Settings], name: str) -> None:
+    for text in NUMBERS:
+        numbers, causes = parsed(cls, name, f"{name}=[{text}]" if name == "depths" else f"{name}={text}")
+        assert numbers or causes
+        assert all(cause.startswith("here: ") and "\n" not in cause and len(cause) < 300 for cause in causes)
+        for number in numbers:
+            assert math.isfinite(number), f"{text[:40]} was accepted"
+            assert 0 <= number <= (WHOLE if "seed" in name else REAL), f"{text[:40]} was accepted"
+
+
+@pytest.mark.parametrize("text", [text for text in NUMBERS if text != "1e-320"])
+def test_weights_of_a_mix_have_bounds(text: str) -> None:
+    mix = [{"source": "c", "target": "d", **parse_assignments([f"weight={text}"])}]
+    with pytest.raises(ConfigurationError, match="weight"):
+        CorpusSettings.parse({"source": "a", "target": "b", "mix": mix}, "here")
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "1e308", "9" * 400])
+def test_numbers_are_refused_from_python_too(text: str) -> None:
+    for number in (float(text[:308]), int(text) if text[-1].isdigit() and "e" not in text else math.nan):
+        with pytest.raises(ConfigurationError, match="beam: input should be"):
+            SearchSettings().with_values(beam=number)
+        with pytest.raises(ConfigurationError, match="length_penalty: input should be"):
+            SearchSettings().with_values(length_penalty=number)

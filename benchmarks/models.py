@@ -103,7 +103,7 @@ def _random(options: argparse.Namespace, folder: Path) -> None:
     import torch
     from regard.data.tokenizer import Tokenizer, TokenizerSettings
     from regard.data.vocabulary import Vocabulary
-    from regard.model_folder import WEIGHTS, FolderSettings, named_weights, save_folder, save_tensors
+    from regard.model_folder import FolderSettings, named_weights, save_folder, save_weights
     from regard.models import ModelSettings, build
     from regard.search import SearchSettings
 
@@ -116,7 +116,7 @@ def _random(options: argparse.Namespace, folder: Path) -> None:
         FolderSettings(model=chosen, tokenizer=kind, search=SearchSettings()),
         Tokenizer(vocabulary, vocabulary, kind),
     )
-    save_tensors(folder / WEIGHTS, named_weights(model))
+    save_weights(folder, named_weights(model))
 
 
 def _cache_export(folder: Path) -> None:

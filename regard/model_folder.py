@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hashlib
 import json
+import struct
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -20,8 +24,9 @@ from regard.atomic import atomic_file, file_sha256, write_text
 from regard.attention.alignment import SYMMETRIES
 from regard.data.images import ImageSizeSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.errors import ModelFolderError
+from regard.errors import ModelFolderError, RegardError
 from regard.models import Model, ModelSettings, build
+from regard.seal import SEAL, SHA256, json_digest, sealed, tensor_digest, why_broken
 from regard.search import SearchSettings
 from regard.settings import Settings
 
@@ -29,6 +34,21 @@ CONFIG, WEIGHTS, ALIGNMENT = "config.json", "model.safetensors", "alignment.json
 FORMAT: Final = 1
 """The version of the folder's format; a folder of another version is refused."""
 _REMEDY = "copy the folder again from where the model was trained, or train the model again"
+_VOCABULARIES = ("*.model", "*vocab.json")
+_UNREADABLE = (SafetensorError, OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError)
+
+
+class Seal(Settings):
+    """The manifest of a model folder, part of `config.json`: what the other files have to be.
+
+    Weights and `alignment.json` are replaced while the folder is in use. They carry their own digest, and the `id` of
+    the folder that they belong to, so that no two files ever have to be replaced at once.
+    """
+
+    id: str = ""
+    files: dict[str, str] = Field({}, description="SHA-256 of the vocabularies by file name")
+    alignment: bool = Field(False, description="whether a head was chosen for alignments, so the file has to be there")
+    sha256: str = Field("", description="of all else in config.json")
 
 
 class FolderSettings(Settings):
@@ -39,6 +59,7 @@ class FolderSettings(Settings):
     tokenizer: TokenizerSettings
     search: SearchSettings
     images: ImageSizeSettings | None = Field(None, description="size of a captioner's images; none: it reads text")
+    seal: Seal = Seal()
 
 
 @dataclass(frozen=True)
@@ -55,48 +76,123 @@ def named_weights(model: nn.Module) -> dict[str, torch.Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def save_folder(folder: Path, settings: FolderSettings, tokenizer: Tokenizer) -> None:
-    """Write what training does not change: settings and vocabularies."""
+def save_folder(folder: Path, settings: FolderSettings, tokenizer: Tokenizer, origin: str = "") -> None:
+    """Write what training does not change: settings and vocabularies, `config.json` last.
+
+    `origin` is what tells this folder from others of the same settings and vocabularies: its recipe or its weights.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG).unlink(missing_ok=True)  # from here to the end this is no model folder, instead of parts of two
     tokenizer.save(folder)
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.files.items()}
+    identity = json_digest([settings.model_dump(exclude={SEAL}), files, origin])[:32]
+    _write_settings(folder, settings.with_values(seal={"id": identity, "files": files}))
+
+
+def _write_settings(folder: Path, settings: FolderSettings) -> None:
     unused = {"images"} if settings.images is None else set[str]()
-    write_text(folder / CONFIG, json.dumps(settings.model_dump(exclude=unused), ensure_ascii=False, indent=2) + "\n")
+    values = sealed(settings.model_dump(exclude=unused))
+    write_text(folder / CONFIG, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
+
+
+def save_weights(folder: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write the weights of a folder whose settings are written already. Raises OSError."""
+    save_tensors(folder / WEIGHTS, tensors, {**(metadata or {}), "model": folder_id(folder)})
+
+
+def folder_id(folder: Path) -> str:
+    """Return the id of a model folder; empty if its settings cannot be read."""
+    with contextlib.suppress(OSError, ValueError, RecursionError, LookupError, TypeError):
+        return str(json.loads((folder / CONFIG).read_text(encoding="utf-8"))[SEAL]["id"])
+    return ""
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write tensors and metadata atomically, synced to disk.
+    """Write tensors and metadata, with the digest of both, atomically, synced to disk.
 
     Raises OSError if that fails; the file that was there before is untouched then.
     """
+    tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    metadata = {name: value for name, value in (metadata or {}).items() if name != SHA256}
     try:
         with atomic_file(path, durable=True) as temporary:
             temporary.touch()
             mode = temporary.stat().st_mode  # the user's default; safetensors makes files that only the owner can read
-            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, dict(metadata or {}))
+            save_file(tensors, temporary, {**metadata, SHA256: tensor_digest(tensors, metadata)})
+            _sort_metadata(temporary)
             temporary.chmod(mode)
     except SafetensorError as problem:
         raise OSError(errno.EIO, f"could not be written ({problem})", str(path)) from None
 
 
-def load_tensors(path: Path, device: str = "cpu") -> dict[str, torch.Tensor]:
-    """Read tensors. Raises ModelFolderError if the file is missing or damaged."""
+def _sort_metadata(path: Path) -> None:
+    """Sort the metadata in a safetensors header in place: safetensors writes it in another order each time."""
+    with path.open("r+b") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+        if len(text) <= length:
+            file.seek(8)
+            file.write(text.ljust(length))
+
+
+def load_tensors(path: Path, device: str = "cpu", *, foreign: bool = False) -> dict[str, torch.Tensor]:
+    """Read tensors; those of a `foreign` file need no digest. Raises ModelFolderError if it is missing or damaged."""
+    return _read_tensors(path, device, "optional" if foreign else "needed")[0]
+
+
+def _read_tensors(
+    path: Path, device: str = "cpu", digest: Literal["needed", "optional", "ignored"] = "needed"
+) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Read tensors and metadata. What is hashed is the memory that is returned, not the file once more."""
     if not path.is_file():
         raise ModelFolderError(f"{path}: missing; {_REMEDY}")
     try:
         with safe_open(path, "pt", device=device) as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except (SafetensorError, OSError) as problem:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            metadata: dict[str, str] = dict(file.metadata() or {})
+        stored = metadata.pop(SHA256, None)
+        actual = tensor_digest(tensors, metadata) if digest != "ignored" and stored is not None else stored
+    except _UNREADABLE as problem:
         raise ModelFolderError(f"{path}: damaged ({problem}); {_REMEDY}") from None
+    if stored is None and digest == "needed":
+        raise ModelFolderError(f"{path}: not sealed (it has no SHA-256); {_seal_remedy(path.parent)}")
+    if actual != stored:
+        raise ModelFolderError(
+            f"{path}: damaged or changed (its content does not match its SHA-256); {_seal_remedy(path.parent)}"
+        )
+    return tensors, metadata
+
+
+def _seal_remedy(folder: Path) -> str:
+    return f"{_REMEDY}; if the change was on purpose, seal it with `regard doctor {folder} --seal`"
 
 
 def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
     """Load a model folder (a run folder is one too) in evaluation mode."""
     folder = Path(folder)
     settings = load_settings(folder)
-    tokenizer = Tokenizer.load(folder, settings.tokenizer)
-    model = build(settings.model, len(tokenizer.source), len(tokenizer.target), settings.tokenizer.joint)
-    load_weights(model, load_tensors(folder / WEIGHTS), folder / WEIGHTS)
+    with ThreadPoolExecutor(1) as background:  # hashes the weights while the model is built
+        weights = background.submit(read_weights, folder, settings)
+        tokenizer = load_tokenizer(folder, settings)
+        model = build(settings.model, len(tokenizer.source), len(tokenizer.target), settings.tokenizer.joint)
+        load_weights(model, weights.result(), folder / WEIGHTS)
     return ModelFolder(settings, tokenizer, model.to(device).eval())
+
+
+def load_tokenizer(folder: Path, settings: FolderSettings) -> Tokenizer:
+    """Read the vocabularies. Raises ModelFolderError if they are not those that the settings were written with."""
+    return Tokenizer.load(folder, settings.tokenizer, settings.seal.files, _seal_remedy(folder))
+
+
+def read_weights(folder: Path, settings: FolderSettings) -> dict[str, torch.Tensor]:
+    """Read the weights of a folder. Raises ModelFolderError if they are missing, damaged or of another folder."""
+    path = folder / WEIGHTS
+    tensors, metadata = _read_tensors(path)
+    if metadata.get("model", "") != settings.seal.id:
+        raise ModelFolderError(f"{path}: the weights are of another model than {CONFIG}; {_seal_remedy(folder)}")
+    return tensors
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
@@ -128,13 +224,22 @@ def check_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: P
 def load_settings(folder: Path) -> FolderSettings:
     """Read `config.json`. Raises ModelFolderError if it is missing, damaged or of another format version."""
     path = folder / CONFIG
+    values = _read_settings(folder)
+    settings = FolderSettings.parse(values, str(path))
+    if problem := why_broken(values):
+        raise ModelFolderError(f"{path}: damaged or changed ({problem}); {_seal_remedy(folder)}")
+    return settings
+
+
+def _read_settings(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such folder; give the folder that `regard train --out` wrote")
     if not path.is_file():
         raise ModelFolderError(f"{path}: missing, so {folder} is not a model folder; {_REMEDY}")
     try:
         values: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise ModelFolderError(f"{path}: damaged, not JSON ({problem}); {_REMEDY}") from None
     if not isinstance(values, dict):
         raise ModelFolderError(f"{path}: damaged, wanted a table, got {type(values).__name__}; {_REMEDY}")
@@ -144,35 +249,136 @@ def load_settings(folder: Path) -> FolderSettings:
             f"{path}: written by another version of Regard (format {version}; this one reads {FORMAT}): train or "
             "export it again"
         )
-    return FolderSettings.parse(values, str(path))
+    return values
 
 
 def fingerprints(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file that affects what a model outputs, by file name."""
-    patterns = (CONFIG, ALIGNMENT, "*.model", "*vocab.json", "*.safetensors")
+    """Return a SHA-256 of every file that affects what a model outputs, by file name; of tensors the one they carry."""
+    patterns = (CONFIG, ALIGNMENT, *_VOCABULARIES, "*.safetensors")
     paths = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
-    return {path.name: file_sha256(path) for path in paths}
+    return {path.name: _stored_digest(path) or file_sha256(path) for path in paths}
+
+
+def model_fingerprint(folder: Path) -> str:
+    """Return a SHA-256 of what a model computes: settings, vocabularies and weights, by the digests that they carry."""
+    settings = load_settings(folder)
+    weights = _stored_digest(folder / WEIGHTS)
+    return json_digest([settings.model_dump(exclude={SEAL}), settings.seal.files, weights])
+
+
+def _stored_digest(path: Path) -> str:
+    """The digest in the header of a file of tensors; empty if there is none. Whoever loads the tensors compares it."""
+    if path.suffix != ".safetensors":
+        return ""
+    with contextlib.suppress(*_UNREADABLE), safe_open(path, "pt") as file:
+        return str((file.metadata() or {}).get(SHA256, ""))
+    return ""
 
 
 def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
-    """Write which layer and head show alignments best (the fields of `AlignmentChoice`)."""
-    write_text(folder / ALIGNMENT, json.dumps(choice, indent=2) + "\n")
+    """Write which layer and head show alignments best (the fields of `AlignmentChoice`).
+
+    `config.json` notes afterwards that the file has to be there: at every moment the two agree.
+    """
+    values = sealed(choice, id=folder_id(folder))
+    write_text(folder / ALIGNMENT, json.dumps(values, indent=2) + "\n")
+    if (folder / CONFIG).is_file() and not (settings := load_settings(folder)).seal.alignment:
+        _write_settings(folder, settings.with_values(seal={**settings.seal.model_dump(), "alignment": True}))
 
 
-def load_alignment(folder: Path) -> dict[str, Any] | None:
+def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | None:
     """Read the folder's `AlignmentChoice` as a dict; None if it has none or, with a warning, if it is damaged."""
-    path = folder / ALIGNMENT
-    if not path.is_file():
+    path, seal = folder / ALIGNMENT, seal or Seal()
+    if not path.is_file() and not seal.alignment:
         return None
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        symmetry, with_reverse = values.get("symmetry"), values.get("with_reverse", "grow-diag")
-        if symmetry not in (None, *SYMMETRIES):
-            raise ValueError(f"symmetry: wanted {', '.join(SYMMETRIES)} or null, got {symmetry!r}")
-        if with_reverse not in SYMMETRIES:
-            raise ValueError(f"with_reverse: wanted {', '.join(SYMMETRIES)}, got {with_reverse!r}")
-        choice = {"layer": str(values["layer"]), "head": values["head"], "shifted": bool(values["shifted"])}
-        return {**choice, "symmetry": symmetry, "with_reverse": with_reverse}
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        warnings.warn(f"{path}: damaged ({problem}) and not used; alignments come from the last layer", stacklevel=2)
+        return _read_alignment(path, seal.id)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        cause = f"damaged ({problem})" if path.is_file() else "missing, although a head was chosen,"
+        warnings.warn(
+            f"{path}: {cause} and not used (`regard doctor {folder} --seal` takes the folder as it is now); "
+            "alignments come from the last layer",
+            stacklevel=2,
+        )
         return None
+
+
+def _read_alignment(path: Path, identity: str | None) -> dict[str, Any]:
+    """Read an alignment choice; with the id of a folder, only one that is whole and belongs to it."""
+    values = json.loads(path.read_text(encoding="utf-8"))
+    symmetry, with_reverse = values.get("symmetry"), values.get("with_reverse", "grow-diag")
+    if symmetry not in (None, *SYMMETRIES):
+        raise ValueError(f"symmetry: wanted {', '.join(SYMMETRIES)} or null, got {symmetry!r}")
+    if with_reverse not in SYMMETRIES:
+        raise ValueError(f"with_reverse: wanted {', '.join(SYMMETRIES)}, got {with_reverse!r}")
+    choice = {"layer": str(values["layer"]), "head": values["head"], "shifted": bool(values["shifted"])}
+    if identity is not None and (broken := why_broken(values)):
+        raise ValueError(broken)
+    if identity is not None and values[SEAL].get("id") != identity:
+        raise ValueError("it was chosen for another model")
+    return {**choice, "symmetry": symmetry, "with_reverse": with_reverse}
+
+
+def check_folder(folder: Path) -> dict[str, str]:
+    """Return what is wrong with each file that affects what a model outputs, by file name; empty text for nothing.
+
+    Raises ModelFolderError for what is no model folder.
+    """
+    _read_settings(folder)
+    results = {CONFIG: _problem_of(lambda: load_settings(folder))}
+    settings = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG))
+    for name, digest in sorted(settings.seal.files.items()):
+        path, state = folder / name, "damaged or changed" if (folder / name).is_file() else "missing"
+        is_whole = path.is_file() and file_sha256(path) == digest
+        results[name] = "" if is_whole else f"{path}: {state}; {_seal_remedy(folder)}"
+    results[WEIGHTS] = _problem_of(lambda: read_weights(folder, settings))
+    if not any(results.values()):
+        results[WEIGHTS] = _problem_of(lambda: load_folder(folder))
+    if (folder / ALIGNMENT).is_file() or settings.seal.alignment:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            load_alignment(folder, settings.seal)
+        results[ALIGNMENT] = "; ".join(str(warning.message) for warning in warned)
+    return results
+
+
+def unlisted_files(folder: Path) -> list[str]:
+    """Return the names of vocabularies that `config.json` does not list, so nothing reads them."""
+    listed = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG)).seal.files
+    return [path.name for pattern in _VOCABULARIES for path in sorted(folder.glob(pattern)) if path.name not in listed]
+
+
+def seal_folder(folder: Path) -> None:
+    """Take the files of a model folder as they are: renew their digests, where these do not hold.
+
+    Raises ModelFolderError or ConfigurationError, and changes nothing, if the files are of no model that can be loaded.
+    """
+    settings = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG))
+    tokenizer = Tokenizer.load(folder, settings.tokenizer)
+    tensors, metadata = _read_tensors(folder / WEIGHTS, digest="ignored")
+    with torch.device("meta"):
+        model = build(settings.model, len(tokenizer.source), len(tokenizer.target), settings.tokenizer.joint)
+    check_weights(model, tensors, folder / WEIGHTS)
+    files = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.files.items()}
+    identity = settings.seal.id or json_digest([settings.model_dump(exclude={SEAL}), files, tensor_digest(tensors, {})])
+    choice = folder / ALIGNMENT
+    try:
+        alignment = _read_alignment(choice, None) if choice.is_file() else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        raise ModelFolderError(f"{choice}: damaged ({problem}); remove it, or choose a head again") from None
+    seal = {"id": identity[:32], "files": files, "alignment": alignment is not None}
+    _write_settings(folder, settings.with_values(seal=seal))
+    if _problem_of(lambda: read_weights(folder, load_settings(folder))):
+        save_weights(folder, tensors, metadata)
+    if alignment is not None:
+        values = json.loads(choice.read_text(encoding="utf-8"))
+        write_text(choice, json.dumps(sealed({**values, SEAL: {}}, id=folder_id(folder)), indent=2) + "\n")
+
+
+def _problem_of(action: Callable[[], object]) -> str:
+    """Return the sentences that an action is refused with; empty if it succeeds."""
+    try:
+        action()
+    except RegardError as problem:
+        return "; ".join(problem.causes)
+    return ""

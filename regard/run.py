@@ -23,9 +23,19 @@ from regard.data.prepare import PreparedData, prepare_data
 from regard.data.tokenizer import Tokenizer
 from regard.errors import UsageError
 from regard.evaluation.validation import make_validator
-from regard.model_folder import CONFIG, WEIGHTS, FolderSettings, load_settings, load_tensors, load_weights, save_folder
+from regard.model_folder import (
+    CONFIG,
+    WEIGHTS,
+    FolderSettings,
+    load_settings,
+    load_tokenizer,
+    load_weights,
+    read_weights,
+    save_folder,
+)
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
 from regard.pipeline import load
+from regard.seal import json_digest
 from regard.settings import read_toml
 from regard.training import Outcome, Recipe, Trainer, World, model_card
 from regard.training.budget import BudgetChoice, choose
@@ -284,7 +294,7 @@ class _Session:
         parent = None if started else parent_of(recipe)
         tokenizer: Tokenizer | None = None
         if started or parent is not None:
-            tokenizer = Tokenizer.load(parent or self.out, load_settings(parent or self.out).tokenizer)
+            tokenizer = load_tokenizer(parent or self.out, load_settings(parent or self.out))
 
         def inspect(sources: Sequence[str], targets: Sequence[str]) -> None:
             if tokenizer is not None and parent is not None:
@@ -329,8 +339,8 @@ def _make_folder(recipe: Recipe, data: PreparedData, out: Path) -> FolderSetting
         settings = settings.with_values(search=recipe.search.with_values(**{name: longest}))
     out.mkdir(parents=True, exist_ok=True)
     recipe.write(out / "train.toml")
-    save_folder(out, settings, data.tokenizer)
-    return settings
+    save_folder(out, settings, data.tokenizer, origin=json_digest(recipe.model_dump()))
+    return load_settings(out)
 
 
 def _build_model(recipe: Recipe, tokenizer: Tokenizer, has_weights: bool = False) -> Model:
@@ -340,7 +350,7 @@ def _build_model(recipe: Recipe, tokenizer: Tokenizer, has_weights: bool = False
     if has_weights:
         return model
     if parent is not None:
-        load_weights(model, load_tensors(parent / WEIGHTS), parent / WEIGHTS)
+        load_weights(model, read_weights(parent, load_settings(parent)), parent / WEIGHTS)
     else:
         load_pretrained(model, recipe.model)
     return model

@@ -10,8 +10,9 @@ import torch
 from regard.data.images import ImageSizeSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS
-from regard.model_folder import WEIGHTS, FolderSettings, named_weights, save_folder, save_tensors
+from regard.model_folder import FolderSettings, named_weights, save_folder, save_weights
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
+from regard.seal import tensor_digest
 from regard.search import SearchSettings
 
 SENTENCES = [
@@ -53,8 +54,8 @@ def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer
         tokenizer=tokenizer_settings,
         search=SearchSettings(beam=3, max_ratio=1.0, max_extra=8, longest_source=40),
     )
-    save_folder(path, settings, tokenizer)
-    save_tensors(path / WEIGHTS, named_weights(model))
+    save_folder(path, settings, tokenizer, origin=tensor_digest(named_weights(model), {}))
+    save_weights(path, named_weights(model))
     return path
 
 
@@ -72,6 +73,6 @@ def captioner_folder(path: Path, decoder: str = "recurrent") -> Path:
         model.decoder.output.bias[EOS] = -1.0
     search = SearchSettings(beam=3, max_ratio=1.0, max_extra=8)
     settings = FolderSettings(model=model_settings, tokenizer=tokenizer_settings, search=search, images=FRAME)
-    save_folder(path, settings, tokenizer)
-    save_tensors(path / WEIGHTS, named_weights(model))
+    save_folder(path, settings, tokenizer, origin=tensor_digest(named_weights(model), {}))
+    save_weights(path, named_weights(model))
     return path

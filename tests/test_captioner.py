@@ -23,6 +23,7 @@ from regard.errors import DataError, UsageError
 from regard.model_folder import CONFIG, save_alignment
 from regard.models import Batch
 from regard.pipeline import Caption, Captioner, Translator, load, load_captioner, load_translator
+from regard.seal import sealed
 from regard.search import Constraints
 from regard.search.forced_decoding import force_decode
 
@@ -139,7 +140,7 @@ def test_an_ensemble_of_captioners_averages_probabilities(tmp_path: Path, files:
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     config = json.loads((tmp_path / "two" / "config.json").read_text())
     config["images"]["height"] += 8
-    (tmp_path / "two" / "config.json").write_text(json.dumps(config))
+    (tmp_path / "two" / "config.json").write_text(json.dumps(sealed(config)))
     with pytest.raises(UsageError, match="two: resizes images differently from"):
         load([tmp_path / "one", tmp_path / "two"])
 

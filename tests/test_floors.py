@@ -17,6 +17,7 @@ FLOORS: dict[str, int] = {
     "reading": 0,
     "settings": 0,
     "atomic": 0,
+    "seal": 0,
     "attention": 1,
     "data": 1,
     "samples": 2,

@@ -23,7 +23,7 @@ from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS
 from regard.errors import LineWarning, ModelFolderError, RegardError, UsageError
 from regard.evaluation.validation import make_validator
-from regard.model_folder import CONFIG, WEIGHTS, load_tensors, named_weights, save_folder, save_tensors
+from regard.model_folder import CONFIG, WEIGHTS, load_tensors, named_weights, save_folder, save_weights
 from regard.models import Batch
 from regard.pipeline import Translation, Translator, load
 from regard.search import ConstraintEncoder, Constraints, Hypothesis, LengthPenalty, SearchOptions, SearchSettings
@@ -123,7 +123,7 @@ def test_alignments_link_existing_words_and_need_attention(translator: Translato
 
 def test_saved_equals_loaded(translator: Translator, tmp_path: Path) -> None:
     save_folder(tmp_path, translator.settings, translator.tokenizer)
-    save_tensors(tmp_path / WEIGHTS, named_weights(translator.model))
+    save_weights(tmp_path, named_weights(translator.model))
     loaded = load(tmp_path)
     assert [t.score for t in loaded.translate(SENTENCES)] == [t.score for t in translator.translate(SENTENCES)]
 
@@ -143,7 +143,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     path = folder(tmp_path) / WEIGHTS
     tensors = load_tensors(path)
     tensors["decoder.output.bias"][3] = float("nan")
-    save_tensors(path, tensors)
+    save_weights(tmp_path, tensors)
     with pytest.raises(ModelFolderError, match=r"decoder\.output\.bias are not finite"):
         load(tmp_path)
 

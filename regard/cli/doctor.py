@@ -1,4 +1,4 @@
-"""regard doctor: check this machine: Python, PyTorch, GPU, native kernels, memory, disk, fonts, extras, training."""
+"""regard doctor: check this machine (Python, PyTorch, GPU, kernels, memory, disk, fonts, training), or a model."""
 
 from __future__ import annotations
 
@@ -8,18 +8,38 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 import regard
 from regard.cli.app import app, setup_process
 from regard.cli.options import Debug, Quiet, Threads
+from regard.errors import UsageError
 
 
 @app.command()
-def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) -> None:
-    """Check what works on this machine, and print remedies. Exit status 1 if something necessary is broken."""
+def doctor(
+    run: Annotated[
+        Path | None, typer.Argument(help="a model folder: each of its files is compared with its SHA-256")
+    ] = None,
+    seal: Annotated[
+        bool, typer.Option("--seal", help="take RUN's files as they are now, after a change on purpose")
+    ] = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Check what works on this machine, or that a model folder is whole, and print remedies.
+
+    Exit status 1 if something necessary is broken.
+    """
     setup_process(threads, quiet, debug)
+    if run is not None:
+        _check_run(run, seal)
+        return
+    if seal:
+        raise UsageError("--seal: which folder is to be sealed? Give it: regard doctor RUN --seal")
     checks: list[Callable[[], tuple[bool, str]]] = [
         _python,
         _torch,
@@ -40,6 +60,21 @@ def doctor(threads: Threads = None, quiet: Quiet = False, debug: Debug = False) 
         failed = failed or not works
         typer.echo(f"{'ok ' if works else 'BAD'} {line}")
     if failed:
+        raise typer.Exit(1)
+
+
+def _check_run(run: Path, seal: bool) -> None:
+    """Print a line for each file of a model folder that affects its output, after sealing them if that is asked for."""
+    from regard.model_folder import check_folder, seal_folder, unlisted_files
+
+    if seal:
+        seal_folder(run)
+    problems = check_folder(run)
+    for name, problem in problems.items():
+        typer.echo(f"BAD {problem}" if problem else f"ok  {run / name}")
+    for name in unlisted_files(run):
+        typer.echo(f"ok  {run / name}: not listed in config.json, so nothing reads it")
+    if any(problems.values()):
         raise typer.Exit(1)
 
 

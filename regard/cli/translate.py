@@ -136,11 +136,10 @@ def _unknown_script(lines: Lines, run: Path) -> DataError:
 
 def _constraint_encoder(run: Path, constraints: Constraints) -> ConstraintEncoder:
     """Load what tokenises constraints, before the model is; raises UsageError if `constraints` cannot be met."""
-    from regard.data.tokenizer import Tokenizer
-    from regard.model_folder import load_settings
+    from regard.model_folder import load_settings, load_tokenizer
     from regard.search import ConstraintEncoder, check_constraints
 
-    encoder = ConstraintEncoder(Tokenizer.load(run, load_settings(run).tokenizer).target)
+    encoder = ConstraintEncoder(load_tokenizer(run, load_settings(run)).target)
     check_constraints([constraints], encoder)
     return encoder
 

@@ -6,7 +6,7 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from regard.errors import ConfigurationError, DataError, ModelFolderError
 from regard.settings import VOCABULARY, Settings
 
 _MAX_LINES = 2_000_000
+_REMEDY = "copy it again from where the model was trained, or train the model again"
 
 
 class TokenizerSettings(Settings):
@@ -91,20 +92,35 @@ class Tokenizer:
 
     def save(self, folder: str | Path) -> None:
         """Write the vocabularies into a model folder."""
+        for name, content in self.files.items():
+            write_bytes(Path(folder) / name, content)
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The files that the vocabularies are stored as, by name."""
         sides = (self.source, self.target)
-        for name, side in zip(_model_names(self.settings), sides, strict=False):
-            write_bytes(Path(folder) / name, side.model)
-        for name, side in zip(_table_names(self.settings), sides, strict=False):
-            assert side.table is not None, "a table numbers the tokens"
-            write_bytes(Path(folder) / name, side.table.text)
+        models = {name: side.model for name, side in zip(_model_names(self.settings), sides, strict=False)}
+        tables = zip(_table_names(self.settings), sides, strict=False)
+        return {**models, **{name: side.table.text for name, side in tables if side.table is not None}}
 
     @classmethod
-    def load(cls, folder: str | Path, settings: TokenizerSettings) -> Tokenizer:
-        """Read the vocabularies of a model folder. Raises ModelFolderError if a file is missing or damaged."""
-        tables = [_load_table(Path(folder) / name) for name in _table_names(settings)]
-        paths = [Path(folder) / name for name in _model_names(settings)]
+    def load(
+        cls,
+        folder: str | Path,
+        settings: TokenizerSettings,
+        digests: Mapping[str, str] | None = None,
+        remedy: str = _REMEDY,
+    ) -> Tokenizer:
+        """Read the vocabularies of a model folder; `digests` are the SHA-256 that its files have to have, by name.
+
+        Raises ModelFolderError if a file is missing or damaged.
+        """
+        names = [*_table_names(settings), *_model_names(settings)]
+        contents = {name: _read(Path(folder) / name, digests, remedy) for name in names}
+        tables = [_parse_table(Path(folder) / name, contents[name]) for name in _table_names(settings)]
         vocabularies = [
-            _load(path, tables[min(side, len(tables) - 1)] if tables else None) for side, path in enumerate(paths)
+            _parse(Path(folder) / name, contents[name], tables[min(side, len(tables) - 1)] if tables else None)
+            for side, name in enumerate(_model_names(settings))
         ]
         return cls(vocabularies[0], vocabularies[-1], settings)
 
@@ -195,26 +211,28 @@ def _size_error(problem: str, settings: TokenizerSettings, side: str) -> DataErr
     return DataError(f"{side}: SentencePiece could not learn a vocabulary ({problem.strip()}); check the text")
 
 
-_REMEDY = "copy it again from where the model was trained, or train the model again"
-
-
-def _load_table(path: Path) -> PieceTable:
+def _read(path: Path, digests: Mapping[str, str] | None, remedy: str) -> bytes:
     try:
-        return PieceTable.parse(path.read_bytes())
+        content = path.read_bytes()
     except OSError as problem:
         raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {_REMEDY}") from None
+    if not content:
+        raise ModelFolderError(f"{path}: damaged, it is empty; {_REMEDY}")
+    if digests is not None and hashlib.sha256(content).hexdigest() != digests.get(path.name):
+        raise ModelFolderError(f"{path}: damaged or changed (it does not match its SHA-256 in config.json); {remedy}")
+    return content
+
+
+def _parse_table(path: Path, content: bytes) -> PieceTable:
+    try:
+        return PieceTable.parse(content)
     except ValueError as problem:
         raise ModelFolderError(f"{path}: damaged, {problem}; {_REMEDY}") from None
 
 
-def _load(path: Path, table: PieceTable | None = None) -> Vocabulary:
+def _parse(path: Path, content: bytes, table: PieceTable | None = None) -> Vocabulary:
     try:
-        model = path.read_bytes()
-        if not model:
-            raise ModelFolderError(f"{path}: damaged, it is empty; {_REMEDY}")
-        vocabulary = vocabulary_of(model, table)
-    except OSError as problem:
-        raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {_REMEDY}") from None
+        vocabulary = vocabulary_of(content, table)
     except RuntimeError:
         raise ModelFolderError(f"{path}: damaged, not a SentencePiece model; {_REMEDY}") from None
     if len(vocabulary) <= EOS or vocabulary.tokens(range(4)) != [*SPECIAL]:

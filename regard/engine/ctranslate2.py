@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from regard.atomic import file_sha256
+from regard.atomic import file_sha256, write_text
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.errors import MissingExtra, ModelFolderError, UsageError
-from regard.model_folder import CONFIG, WEIGHTS
+from regard.model_folder import model_fingerprint
+from regard.seal import sealed, why_broken
 from regard.search import Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens
 
 NOTES = "regard.json"
@@ -38,17 +39,49 @@ def export_folder(folder: Path, precision: str) -> Path:
 
 
 def fingerprint(folder: Path) -> str:
-    """Hash a model folder's settings and weights (SHA-256): what an export is made from."""
-    return file_sha256(folder / CONFIG, folder / WEIGHTS)
+    """Hash a model folder's settings, vocabularies and weights (SHA-256): what an export is made from."""
+    return model_fingerprint(folder)
 
 
 def up_to_date(export: Path, folder: Path) -> bool:
-    """Return whether an export is there, whole, and of the model folder's present weights."""
-    try:
-        notes = json.loads((export / NOTES).read_text(encoding="utf-8"))
-        return bool(notes["fingerprint"] == fingerprint(folder)) and (export / "model.bin").is_file()
-    except (OSError, ValueError, KeyError, TypeError):
+    """Return whether an export is there, and of the model folder's present weights.
+
+    Raises ModelFolderError if it is damaged.
+    """
+    if not export.is_dir():
         return False
+    try:
+        return bool(_read_notes(export)["fingerprint"] == fingerprint(folder))
+    except (OSError, ValueError, KeyError) as problem:
+        raise _incomplete(export, problem) from None
+
+
+def _incomplete(export: Path, problem: Exception) -> ModelFolderError:
+    return ModelFolderError(
+        f"{export}: not a complete CTranslate2 export ({problem}); remove it and write it again with regard export"
+    )
+
+
+def write_notes(export: Path, notes: Mapping[str, Any]) -> None:
+    """Write the notes of an export whose other files are complete: sealed, and with the SHA-256 of each of those."""
+    files = {path.name: file_sha256(path) for path in sorted(export.iterdir()) if path.is_file() and path.name != NOTES}
+    text = json.dumps(sealed({**notes, "files": files}), ensure_ascii=False, indent=2)
+    write_text(export / NOTES, text + "\n")
+
+
+def check_files(export: Path, notes: Mapping[str, Any]) -> None:
+    """Raise ValueError if a file of an export is not what its notes say."""
+    for name, digest in dict(notes["files"]).items():
+        if file_sha256(export / name) != digest:
+            raise ValueError(f"{name} is damaged or changed: it does not match its SHA-256 in {NOTES}")
+
+
+def _read_notes(export: Path) -> dict[str, Any]:
+    """Read the notes of an export. Raises OSError or ValueError if they are missing or damaged."""
+    notes = json.loads((export / NOTES).read_text(encoding="utf-8"))
+    if not isinstance(notes, dict) or (broken := why_broken(notes)):
+        raise ValueError(f"{NOTES} is damaged or changed" + (f": {broken}" if isinstance(notes, dict) else ""))
+    return notes
 
 
 class CTranslate2:
@@ -64,13 +97,12 @@ class CTranslate2:
         ctranslate2 = import_ctranslate2("the CTranslate2 engine")
         before = torch.get_num_threads()
         try:
-            self.notes: dict[str, Any] = json.loads((export / NOTES).read_text(encoding="utf-8"))
+            self.notes = _read_notes(export)
+            check_files(export, self.notes)
             self._translator = ctranslate2.Translator(str(export), inter_threads=workers, intra_threads=threads)
             self._source, self._target = _vocabularies(export)
-        except (OSError, ValueError, RuntimeError) as problem:
-            raise ModelFolderError(
-                f"{export}: not a complete CTranslate2 export ({problem}); write it again with regard export"
-            ) from None
+        except (OSError, ValueError, RuntimeError, KeyError, TypeError) as problem:
+            raise _incomplete(export, problem) from None
         finally:
             torch.set_num_threads(before)  # making a translator changes PyTorch's number of threads
         self._ids = {token: i for i, token in enumerate(self._target)}

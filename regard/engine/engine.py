@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -253,19 +254,23 @@ def _open_export(folder: Path | None, precision: Precision, is_required: bool) -
             raise UsageError("engine ctranslate2 needs one model folder with its export; take `engine=auto`")
         return None
     export = export_folder(folder, precision)
-    if not up_to_date(export, folder):
-        if is_required:
-            raise UsageError(
-                f"{folder}: has no CTranslate2 export in {precision} of its present weights; make one with: regard "
-                f"export {folder} --to ctranslate2 --precision {precision}"
-            )
-        return None
     try:
+        if not up_to_date(export, folder):
+            if is_required:
+                raise UsageError(
+                    f"{folder}: has no CTranslate2 export in {precision} of its present weights; make one with: regard "
+                    f"export {folder} --to ctranslate2 --precision {precision}"
+                )
+            return None
         return CTranslate2(export, workers=torch.get_num_threads(), threads=1)
-    except (MissingExtra, ModelFolderError):
+    except MissingExtra:
         if is_required:
             raise
-        return None
+    except ModelFolderError as problem:
+        if is_required:
+            raise
+        warnings.warn(f"{problem}; until then it is not used", stacklevel=2)
+    return None
 
 
 def _is_constrained(request: DecodeRequest, settings: SearchSettings, max_target: int | None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import Any, Literal
 
 import torch
 
-from regard.atomic import atomic_folder, write_text
+from regard.atomic import atomic_folder
 from regard.data.vocabulary import BOS, EOS, Vocabulary
-from regard.engine.ctranslate2 import NOTES, CTranslate2, fingerprint, import_ctranslate2
+from regard.engine.ctranslate2 import CTranslate2, fingerprint, import_ctranslate2, write_notes
 from regard.errors import ExportError
 from regard.interchange.parity import Parity, check_new
 from regard.interchange.probe_sentences import real_sentences
@@ -59,10 +58,10 @@ def export(folder: Path, out: Path, precision: Precision = "float32", source: Pa
     notes["max_target"] = model.model.max_target
     with atomic_folder(out) as folder_beside:
         write(model, folder_beside, precision)
-        write_text(folder_beside / NOTES, _json(notes))
+        write_notes(folder_beside, notes)
         parity = compare(model, CTranslate2(folder_beside), sentences, origin)
         _check(parity, precision)
-        write_text(folder_beside / NOTES, _json({**notes, "parity": asdict(parity)}))
+        write_notes(folder_beside, {**notes, "parity": asdict(parity)})
     return parity
 
 
@@ -129,10 +128,6 @@ def _check(parity: Parity, precision: Precision) -> None:
         raise ExportError(
             *(f"the export does not translate as the model does: {c}" for c in causes), f"{parity}; {why}"
         )
-
-
-def _json(values: Any) -> str:
-    return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
 
 
 def _spec(model: ModelFolder) -> Any:

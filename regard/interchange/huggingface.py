@@ -31,8 +31,10 @@ from regard.model_folder import (
     named_weights,
     save_folder,
     save_tensors,
+    save_weights,
 )
 from regard.models import Batch, build, count_parameters, huggingface_obstacles
+from regard.seal import tensor_digest
 from regard.search import SearchSettings, search
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -83,8 +85,8 @@ def import_model(folder: Path, out: Path) -> ModelFolder:
         FolderSettings(model=settings, tokenizer=tokenizer.settings, search=search), tokenizer, model
     )
     with atomic_folder(out) as folder_beside:
-        save_folder(folder_beside, imported.settings, tokenizer)
-        save_tensors(folder_beside / WEIGHTS, named_weights(model))
+        save_folder(folder_beside, imported.settings, tokenizer, origin=tensor_digest(named_weights(model), {}))
+        save_weights(folder_beside, named_weights(model))
         write_text(folder_beside / "README.md", _model_card(folder, imported))
     return imported
 
@@ -240,7 +242,7 @@ def _different_ids(config: dict[str, Any], tokenizer: Tokenizer) -> list[str]:
 def _tensors(folder: Path) -> dict[str, torch.Tensor]:
     """Read the weights from safetensors, or from a PyTorch file, of which nothing but tensors is read."""
     if (folder / WEIGHTS).is_file():
-        return load_tensors(folder / WEIGHTS)
+        return load_tensors(folder / WEIGHTS, foreign=True)
     path = folder / "pytorch_model.bin"
     if not path.is_file():
         raise ExportError(f"{folder}: there is neither {WEIGHTS} nor {path.name}; give the folder of a Marian model")

@@ -12,7 +12,7 @@ from regard.attention import Attention
 from regard.engine import Engine, EngineName, Precision
 from regard.errors import UsageError
 from regard.model_folder import ALIGNMENT, FolderSettings, ModelFolder, load_alignment, load_folder
-from regard.models import Ensemble, Model
+from regard.models import Ensemble
 from regard.pipeline.captioner import Captioner
 from regard.pipeline.translation import AlignmentChoice
 from regard.pipeline.translator import Translator
@@ -39,7 +39,7 @@ def load(
         folder = folders[0]
     folder = Path(folder)
     loaded = load_folder(folder, device)
-    choice, decoder = _alignment_choice(folder, loaded.model), Engine(loaded.model, engine, precision, folder)
+    choice, decoder = _alignment_choice(folder, loaded), Engine(loaded.model, engine, precision, folder)
     return _pipeline_type(loaded.settings)(loaded.model, loaded.tokenizer, loaded.settings, choice, decoder)
 
 
@@ -81,7 +81,7 @@ def _load_ensemble(
     if causes := _incompatible(folders, members):
         raise UsageError(*causes)
     first = members[0]
-    model, choice = Ensemble([member.model for member in members]), _alignment_choice(folders[0], first.model)
+    model, choice = Ensemble([member.model for member in members]), _alignment_choice(folders[0], first)
     if choice is not None:
         choice = replace(choice, layer=f"models.0.{choice.layer}")
     decoder = Engine(model, engine, precision)
@@ -105,12 +105,12 @@ def _incompatible(folders: list[Path], members: list[ModelFolder]) -> list[str]:
     return causes
 
 
-def _alignment_choice(folder: Path, model: Model) -> AlignmentChoice | None:
+def _alignment_choice(folder: Path, loaded: ModelFolder) -> AlignmentChoice | None:
     """Return the attention head that the folder names for alignments; None, with a warning, if the model lacks it."""
-    values = load_alignment(folder)
+    values = load_alignment(folder, loaded.settings.seal)
     if values is None:
         return None
-    module, head = dict(model.named_modules()).get(values["layer"]), values["head"]
+    module, head = dict(loaded.model.named_modules()).get(values["layer"]), values["head"]
     heads = module.heads if isinstance(module, Attention) and module.role == "cross" else 0
     if heads and (head is None or (type(head) is int and 0 <= head < heads)):
         return AlignmentChoice(**values)

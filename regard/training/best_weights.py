@@ -11,19 +11,19 @@ from safetensors import SafetensorError, safe_open
 
 from regard.atomic import atomic_file, file_sha256
 from regard.errors import TrainingError
-from regard.model_folder import save_tensors
+from regard.model_folder import folder_id, save_tensors
 
 
 class BestWeights:
     """The file of the best weights. `report` is called with a sentence when it had to be restored."""
 
     def __init__(self, path: Path, report: Callable[[str], None]) -> None:
-        self.path, self.report = path, report
+        self.path, self.report, self.folder_id = path, report, folder_id(path.parent)
         self.sha256: str | None = None  # of the file as training wrote it; None: it has written none
 
     def save(self, tensors: Mapping[str, torch.Tensor], update: int) -> None:
         """Write the weights of an update. Raises OSError."""
-        save_tensors(self.path, tensors, {"update": str(update)})
+        save_tensors(self.path, tensors, {"update": str(update), "model": self.folder_id})
         self.sha256 = file_sha256(self.path)
 
     def copy_to(self, copy: Path, earlier: Sequence[Path]) -> None:

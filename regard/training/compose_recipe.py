@@ -11,7 +11,7 @@ import torch
 
 from regard.data.tokenizer import Tokenizer
 from regard.errors import UsageError
-from regard.model_folder import WEIGHTS, FolderSettings, load_settings, load_tensors
+from regard.model_folder import WEIGHTS, FolderSettings, load_settings, load_tensors, load_tokenizer
 from regard.models import build
 from regard.settings import merge, override, read_toml
 from regard.training.budget import minutes_of
@@ -129,7 +129,7 @@ def check_parent(recipe: Recipe) -> None:
         if tokenizer[name] != before[name]
     ]
     if not causes:
-        causes = _shape_conflicts(recipe, parent, Tokenizer.load(parent, inherited.tokenizer))
+        causes = _shape_conflicts(recipe, parent, load_tokenizer(parent, inherited))
     if causes:
         raise UsageError(*causes)
 

@@ -55,7 +55,7 @@ def test_the_chosen_head_is_stored_and_used(regard: Command, run: Path, data: Pa
     assert last.endswith("last layer, mean of heads")
     assert float(best.split()[1].rstrip("%")) <= float(last.split()[1].rstrip("%"))
     stored = json.loads((run / "alignment.json").read_text(encoding="utf-8"))
-    assert set(stored) == {"layer", "head", "shifted", "symmetry", "with_reverse"}
+    assert set(stored) == {"layer", "head", "shifted", "symmetry", "with_reverse", "seal"}
     assert regard("align", run, *pairs, "--gold", data / "test.align").lines == chosen.lines, (
         "the stored choice is used"
     )

@@ -12,9 +12,10 @@ import torch
 from command import Command, files
 
 from regard.data.vocabulary import EOS
-from regard.errors import ExportError, UsageError
-from regard.model_folder import WEIGHTS, load_folder, load_tensors, save_tensors
+from regard.errors import ExportError, ModelFolderError, UsageError
+from regard.model_folder import WEIGHTS, load_folder, load_tensors, save_weights
 from regard.pipeline import Translator
+from regard.seal import sealed
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 
@@ -66,7 +67,7 @@ def test_the_default_folder_is_in_the_run_and_follows_its_weights(regard: Comman
     assert json.loads((folder / NOTES).read_text(encoding="utf-8"))["parity"]["source"] == "lines.ko"
     assert up_to_date(folder, Path("run"))
     weights = load_tensors(Path("run") / WEIGHTS)
-    save_tensors(Path("run") / WEIGHTS, {name: tensor * 1.01 for name, tensor in weights.items()})
+    save_weights(Path("run"), {name: tensor * 1.01 for name, tensor in weights.items()})
     assert not up_to_date(folder, Path("run")), "the weights have changed"
     regard.fails("export", "run", "--precision", INT8, status=1, because="there is something already")
 
@@ -76,8 +77,26 @@ def test_export_does_not_depend_on_search_settings(transformer: Path, tmp_path: 
     run = Path(shutil.copytree(transformer, tmp_path / "run"))
     config = json.loads((run / "config.json").read_text())
     config["search"] |= more
-    (run / "config.json").write_text(json.dumps(config))
+    (run / "config.json").write_text(json.dumps(sealed(config)))
     assert (ctranslate2.export(run, tmp_path / "there"), (tmp_path / "there" / "model.bin").exists())[1]
+
+
+@pytest.mark.parametrize("name", ["model.bin", NOTES, "config.json"])
+def test_a_damaged_export_is_refused_or_passed_over_aloud(regard: Command, transformer: Path, name: str) -> None:
+    shutil.copytree(transformer, "run")
+    regard("export", "run", "--to", "ctranslate2", "--threads", "1")
+    path = export_folder(Path("run"), "float32") / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(ModelFolderError, match=f"{name} is damaged or changed|not a complete CTranslate2 export"):
+        CTranslate2(path.parent)
+    arguments = ["translate", "run", _write_lines("lines"), "--threads", "1"]
+    done = regard.ended(*arguments, "--engine", "ctranslate2")
+    assert (done.status, done.out) == (1, "")
+    assert "write it again with regard export" in done.causes[0]
+    (warning,) = regard(*arguments).warnings
+    assert str(path.parent) in warning
 
 
 def test_a_seed_changes_nothing_without_sampling(regard: Command, transformer: Path) -> None:

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from command import Command
 
+from regard.model_folder import folder_id, save_alignment
+from regard.seal import sealed
+
 Spoil = Callable[[Path], None]
 
 
@@ -42,8 +45,8 @@ DAMAGE: list[tuple[str, Spoil, str]] = [
     ("config.json", empty, "damaged, not JSON"),
     ("config.json", replace_by_folder, "missing, so run is not a model folder"),
     ("joint.model", delete, "cannot be read (No such file or directory)"),
-    ("joint.model", truncate, "damaged, not a SentencePiece model"),
-    ("joint.model", fill_with_noise, "damaged, not a SentencePiece model"),
+    ("joint.model", truncate, "damaged or changed (it does not match"),
+    ("joint.model", fill_with_noise, "damaged or changed (it does not match"),
     ("joint.model", empty, "damaged"),
     ("joint.model", replace_by_folder, "cannot be read (Is a directory)"),
     ("model.safetensors", delete, "missing"),
@@ -113,7 +116,7 @@ def test_a_configuration_of_another_model_is_refused(
 ) -> None:
     values = json.loads((run / "config.json").read_text())
     _change(values, change)
-    (run / "config.json").write_text(json.dumps(values))
+    (run / "config.json").write_text(json.dumps(sealed(values)))
     done = regard.ended("translate", run, stdin=b"a\n")
     assert done.status in (1, 2)
     assert because in done.causes[0]
@@ -124,7 +127,7 @@ def test_weights_of_another_model_are_refused(regard: Command, run: Path, recurr
     shutil.copy(recurrent / "model.safetensors", run)
     done = regard.ended("translate", run, stdin=b"a\n")
     assert (done.status, done.out) == (1, "")
-    assert done.causes[-1].startswith("the weights are of another model than config.json; copy the folder again")
+    assert done.causes[0].startswith("run/model.safetensors: the weights are of another model than config.json; copy")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +152,10 @@ def test_weights_of_another_model_are_refused(regard: Command, run: Path, recurr
 def test_a_damaged_alignment_is_reported_and_not_used(regard: Command, run: Path, content: str, because: str) -> None:
     line = "나는 빵을 먹고 있었다\n".encode()
     plain = regard("translate", run, "--alignments", stdin=line)
-    (run / "alignment.json").write_text(content.replace("LAYER", "decoder.layers.0.cross_attention"))
+    content = content.replace("LAYER", "decoder.layers.0.cross_attention")
+    if content.startswith("{") and content.endswith("}"):
+        content = json.dumps(sealed(json.loads(content), id=folder_id(run)))
+    (run / "alignment.json").write_text(content)
     done = regard("translate", run, "--alignments", stdin=line)
     assert done.out == plain.out
     (warning,) = done.warnings
@@ -160,9 +166,7 @@ def test_a_damaged_alignment_is_reported_and_not_used(regard: Command, run: Path
 def test_a_good_alignment_is_used(regard: Command, run: Path, data: Path) -> None:
     outputs = set()
     for head in (0, 1):
-        (run / "alignment.json").write_text(
-            json.dumps({"layer": "decoder.layers.0.cross_attention", "head": head, "shifted": True})
-        )
+        save_alignment(run, {"layer": "decoder.layers.0.cross_attention", "head": head, "shifted": True})
         done = regard("translate", run, data / "test.ko", "--alignments")
         assert done.err == ""
         outputs.add(done.out)
@@ -175,6 +179,46 @@ def test_a_model_folder_translates_without_its_training_files(regard: Command, r
         shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()
     run.rename("모델 folder")
     assert regard("translate", "모델 folder", data / "test.ko").out == whole
+
+
+def test_doctor_checks_a_folder_aloud_and_seals_it(regard: Command, run: Path, data: Path) -> None:
+    pairs = ["--source", data / "test.ko", "--target", data / "test.en"]
+    regard("align", run, *pairs, "--choose")
+    whole = ["config.json", "joint.model", "model.safetensors", "alignment.json"]
+    assert regard("doctor", run).lines == [f"ok  run/{name}" for name in whole]
+    (run / "other.model").write_bytes(b"of something else")
+    assert regard("doctor", run).lines[4:] == ["ok  run/other.model: not listed in config.json, so nothing reads it"]
+    values = json.loads((run / "config.json").read_text())
+    values["search"]["beam"] = 2
+    (run / "config.json").write_text(json.dumps(values))
+    because = "run/config.json: damaged or changed (its content does not match its SHA-256); copy the folder again"
+    done = regard.fails("translate", run, stdin=b"a\n", status=1, because=because)
+    assert done.causes[0].endswith("if the change was on purpose, seal it with `regard doctor run --seal`")
+    done = regard.fails("doctor", run, status=1, because=[])
+    assert done.lines[0].startswith(f"BAD {because}")
+    assert done.lines[1:3] == ["ok  run/joint.model", "ok  run/model.safetensors"]
+    regard("doctor", run, "--seal")
+    assert regard("translate", run, stdin="나는 집에 간다\n".encode()).warnings == []
+
+
+def test_doctor_does_not_seal_what_is_no_model(regard: Command, run: Path) -> None:
+    truncate(run / "model.safetensors")
+    regard.fails("doctor", run, "--seal", status=1, because="run/model.safetensors: damaged (")
+    regard.fails("doctor", "no", status=1, because="no: no such folder")
+    regard.fails("doctor", "--seal", status=2, because="--seal: which folder is to be sealed?")
+
+
+def test_a_flipped_bit_is_refused_when_training_begins_with_it(regard: Command, run: Path, corpus: list[str]) -> None:
+    for name in ("joint.model", "model.safetensors"):
+        content = bytearray((run / name).read_bytes())
+        content[-9] ^= 4
+        (run / name).write_bytes(content)
+        because = f"run/{name}: damaged or changed ("
+        regard.fails("train", *corpus, "--from", run, "--out", "tuned", status=1, because=because)
+        if name == "joint.model":
+            regard.fails("train", "--out", run, "--resume", status=1, because=because)
+        content[-9] ^= 4
+        (run / name).write_bytes(content)
 
 
 def _change(values: dict[str, Any], change: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import tomli_w
 from command import TRANSFORMER, Command, sets
 
 from regard.model_folder import load_tensors
+from regard.seal import sealed
 from regard.settings import read_toml
 from regard.training import journal
 
@@ -492,7 +493,7 @@ def test_fine_tuning_on_longer_sources_raises_the_longest_source(
     small = sets(["training.updates=1", "training.validate_with=1"])
     for limit, expected in ((3, longest), (3 * longest, 3 * longest)):
         config["search"]["longest_source"] = limit
-        Path("parent/config.json").write_text(json.dumps(config))
+        Path("parent/config.json").write_text(json.dumps(sealed(config)))
         regard("train", *corpus, "--from", "parent", *small, "--out", f"tuned{limit}")
         assert json.loads(Path(f"tuned{limit}/config.json").read_text())["search"]["longest_source"] == expected
 

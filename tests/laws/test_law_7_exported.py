@@ -18,7 +18,7 @@ from regard.search import Hypothesis, SearchSettings, search
 
 pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 
-from regard.engine.ctranslate2 import NOTES, CTranslate2
+from regard.engine.ctranslate2 import CTranslate2, write_notes
 from regard.interchange.ctranslate2 import POSITIONS, write
 
 pytestmark = pytest.mark.system
@@ -81,9 +81,8 @@ def exported(
     )
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     write(folder, path, "float32")
-    (path / NOTES).write_text(
-        f'{{"fingerprint": "", "precision": "float32", "max_source": {POSITIONS}, "max_target": {model.max_target or "null"}}}'
-    )
+    notes = {"fingerprint": "", "precision": "float32", "max_source": POSITIONS, "max_target": model.max_target}
+    write_notes(path, notes)
     assert all(torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
     return folder, CTranslate2(path, threads=1)
 

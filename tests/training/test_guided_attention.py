@@ -25,6 +25,7 @@ from regard.model_folder import load_alignment, named_weights
 from regard.models import DECODERS, Batch, Model, ModelSettings, build
 from regard.models.recurrent import RecurrentEncoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
+from regard.seal import sealed
 from regard.settings import Settings
 from regard.training import Recipe, Trainer
 from regard.training.gradient_workers import GradientWorkers
@@ -347,6 +348,6 @@ def test_alignments_come_from_the_guided_head_unless_another_was_chosen(tmp_path
         "shifted": True,
         "symmetry": None,
     }  # written by a version without with_reverse
-    path.write_text(json.dumps(chosen), encoding="utf-8")
+    path.write_text(json.dumps(sealed(chosen, id="")), encoding="utf-8")
     trainer(recipe(), tmp_path).run()
     assert load_alignment(tmp_path) == {**chosen, **default}

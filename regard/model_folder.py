@@ -19,6 +19,7 @@ from pydantic import Field
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from regard.atomic import atomic_file, file_sha256, write_text
 from regard.attention.alignment import SYMMETRIES
@@ -169,6 +170,13 @@ def _seal_remedy(folder: Path) -> str:
     return f"{_REMEDY}; if the change was on purpose, seal it with `regard doctor {folder} --seal`"
 
 
+class _WithoutInitialisation(TorchFunctionMode):
+    """Draws none of the random numbers that the weights of a folder replace."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return args[0] if func in (torch.Tensor.uniform_, torch.Tensor.normal_) else func(*args, **(kwargs or {}))
+
+
 def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
     """Load a model folder (a run folder is one too) in evaluation mode."""
     folder = Path(folder)
@@ -176,7 +184,9 @@ def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
     with ThreadPoolExecutor(1) as background:  # hashes the weights while the model is built
         weights = background.submit(read_weights, folder, settings)
         tokenizer = load_tokenizer(folder, settings)
-        model = build(settings.model, len(tokenizer.source), len(tokenizer.target), settings.tokenizer.joint)
+        is_text = settings.model.encoder.reads == "text"  # networks of timm are probed when they are built
+        with _WithoutInitialisation() if is_text else contextlib.nullcontext():
+            model = build(settings.model, len(tokenizer.source), len(tokenizer.target), settings.tokenizer.joint)
         load_weights(model, weights.result(), folder / WEIGHTS)
     return ModelFolder(settings, tokenizer, model.to(device).eval())
 

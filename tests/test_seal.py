@@ -118,6 +118,15 @@ def test_weights_without_a_digest_are_refused_and_foreign_ones_read(run: Path) -
     assert load_tensors(run / WEIGHTS, foreign=True).keys() == tensors.keys()
 
 
+@pytest.mark.parametrize("encoder", ["transformer", "recurrent", "convolutional"])
+def test_a_folder_is_loaded_to_the_bit(tmp_path: Path, encoder: str) -> None:
+    path = folder(tmp_path, encoder, "recurrent")
+    stored = load_tensors(path / WEIGHTS)
+    loaded = named_weights(load_folder(path).model)
+    assert loaded.keys() == stored.keys()
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in stored.items())
+
+
 def test_metadata_are_written_in_one_order(tmp_path: Path) -> None:
     contents = set()
     for _ in range(12):

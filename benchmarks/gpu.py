@@ -128,7 +128,7 @@ class _Measured(Exception):
 
 
 def measure(shape: Shape, device: str, folder: Path, seconds: float, tokens: int) -> Speed:
-    """Train on random sentences of 5 to 40 tokens in bfloat16 for so many seconds, after the shape's first updates."""
+    """Train on random sentences of 5 to 40 tokens for so many seconds, after the shape's first updates."""
     recipe, examples = _recipe(shape, device, tokens), _examples(12 * tokens // 22)
     ratio = sum(len(example.source) for example in examples) / sum(len(example.target) for example in examples)
     torch.manual_seed(1)
@@ -160,7 +160,8 @@ def _recipe(shape: Shape, device: str, tokens: int) -> Recipe:
     side = {"layers": shape.layers, "size": shape.size, "feedforward": shape.feedforward, "heads": shape.heads}
     values = merge(preset("transformer-base"), {"model": dict.fromkeys(("encoder", "decoder"), side)})
     values = merge(values, {"model": {part: {"dropout": shape.dropout} for part in ("encoder", "decoder")}})
-    training = {"updates": ENDLESS, "validate_every": ENDLESS, "log_every": 1, "precision": "bfloat16"}
+    precision = "bfloat16" if device.startswith("cuda") else "auto"  # where a processor has none, it is emulated
+    training = {"updates": ENDLESS, "validate_every": ENDLESS, "log_every": 1, "precision": precision}
     data = {"source": "random", "target": "random"}  # names only
     values = merge(values, {"data": data, "batching": {"tokens": tokens, "micro_batches": 1}, "training": training})
     return Recipe.parse(values, "the benchmark").resolved(device)

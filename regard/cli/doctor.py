@@ -44,6 +44,7 @@ def doctor(
         _python,
         _torch,
         _devices,
+        *([_scheduling] if sys.platform == "linux" else []),
         _kernels,
         _memory,
         _folder,
@@ -104,6 +105,23 @@ def _devices() -> tuple[bool, str]:
     if torch.backends.mps.is_available():
         return True, "GPU: Apple (--device mps)"
     return True, "no GPU that PyTorch can use; everything runs on the CPU"
+
+
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+
+
+def _scheduling() -> tuple[bool, str]:
+    """Say between whom Linux shares out the processor: with autogroup, `nice` counts only within a session."""
+    try:
+        is_on = AUTOGROUP.read_text(encoding="utf-8").strip() != "0"
+    except OSError:  # a kernel without autogroup, or a container without this file
+        return True, "beside other work: nobody groups processes here, so `nice -n 19` before the other work makes room"
+    if not is_on:
+        return True, "beside other work: autogroup is off, so `nice -n 19` before the other work makes room"
+    return True, (
+        "beside other work: autogroup is on, so nice counts only within a session (a terminal); to make room, write 19 "
+        "into /proc/PID/autogroup of the other work, or as root -10 into that of this session"
+    )
 
 
 def _kernels() -> tuple[bool, str]:

@@ -187,3 +187,27 @@ def test_doctor_passes_on_this_machine(regard: Command) -> None:
     done = regard("doctor", "--threads", 1)
     assert all(line.startswith("ok  ") for line in done.lines)
     assert done.err == ""
+    assert sum("beside other work: " in line for line in done.lines) == (sys.platform == "linux")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("1\n", "autogroup is on, so nice counts only within a session"),
+        ("0\n", "autogroup is off"),
+        (None, "nobody groups"),
+    ],
+)
+def test_doctor_says_how_the_processor_is_shared_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str | None, expected: str
+) -> None:
+    import regard.cli.doctor as doctor
+
+    file = tmp_path / "sched_autogroup_enabled"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setattr(doctor, "AUTOGROUP", file)
+    works, line = doctor._scheduling()
+    assert works
+    assert line.startswith(f"beside other work: {expected}")
+    assert ("/proc/PID/autogroup" in line) == (content == "1\n"), "what to write is said where it helps"

@@ -27,6 +27,7 @@ from regard.data.images import ImageSizeSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.errors import ModelFolderError, RegardError
 from regard.models import Model, ModelSettings, build
+from regard.reading import file_bytes, parse_json, tensor_shapes
 from regard.seal import SEAL, SHA256, json_digest, sealed, tensor_digest, why_broken
 from regard.search import SearchSettings
 from regard.settings import Settings
@@ -103,8 +104,8 @@ def save_weights(folder: Path, tensors: Mapping[str, torch.Tensor], metadata: Ma
 
 def folder_id(folder: Path) -> str:
     """Return the id of a model folder; empty if its settings cannot be read."""
-    with contextlib.suppress(OSError, ValueError, RecursionError, LookupError, TypeError):
-        return str(json.loads((folder / CONFIG).read_text(encoding="utf-8"))[SEAL]["id"])
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        return str(parse_json(file_bytes(folder / CONFIG))[SEAL]["id"])
     return ""
 
 
@@ -184,9 +185,15 @@ def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
     with ThreadPoolExecutor(1) as background:  # hashes the weights while the model is built
         weights = background.submit(read_weights, folder, settings)
         tokenizer = load_tokenizer(folder, settings)
+        vocabularies = len(tokenizer.source), len(tokenizer.target)
+        try:
+            check_shapes(settings, vocabularies, folder / WEIGHTS)
+        except ModelFolderError:
+            weights.result()  # if the file is damaged, that is said
+            raise
         is_text = settings.model.encoder.reads == "text"  # networks of timm are probed when they are built
         with _WithoutInitialisation() if is_text else contextlib.nullcontext():
-            model = build(settings.model, len(tokenizer.source), len(tokenizer.target), settings.tokenizer.joint)
+            model = build(settings.model, *vocabularies, settings.tokenizer.joint)
         load_weights(model, weights.result(), folder / WEIGHTS)
     return ModelFolder(settings, tokenizer, model.to(device).eval())
 
@@ -205,6 +212,19 @@ def read_weights(folder: Path, settings: FolderSettings) -> dict[str, torch.Tens
     return tensors
 
 
+def check_shapes(settings: FolderSettings, vocabularies: tuple[int, int], path: Path) -> None:
+    """Raise ModelFolderError, with all causes, if a file's header says that its weights are not of this model.
+
+    The model takes no memory for this, whatever its size. A damaged header is left to the reader.
+    """
+    stored = tensor_shapes(path)
+    if stored is None or settings.model.encoder.kind == "timm":  # whose networks compute while they are made
+        return
+    with torch.device("meta"):
+        parameters = dict(build(settings.model, *vocabularies, settings.tokenizer.joint).named_parameters())
+    _compare(_shapes(parameters), stored, path)
+
+
 def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
     """Copy weights into a model. Raises ModelFolderError, with all causes, if they do not fit it exactly."""
     check_weights(model, tensors, path)
@@ -215,18 +235,28 @@ def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Pa
 
 def check_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
     """Raise ModelFolderError, with all causes, if these weights do not fit the model exactly or are not finite."""
-    parameters = dict(model.named_parameters())
-    problems = [f"{path}: no weights called {name}" for name in parameters if name not in tensors]
-    problems += [
-        f"{path}: weights {name} belong to no part of this model" for name in tensors if name not in parameters
+    not_finite = [
+        name
+        for name, tensor in tensors.items()
+        if not (tensor.is_floating_point() and torch.isfinite(tensor.float()).all())
     ]
-    for name in parameters.keys() & tensors.keys():
-        if parameters[name].shape != tensors[name].shape:
-            shapes = f"wanted {tuple(parameters[name].shape)}, got {tuple(tensors[name].shape)}"
-            problems.append(f"{path}: weights {name} have another shape: {shapes}")
-    not_finite = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
     if not_finite:
         raise ModelFolderError(f"{path}: damaged: weights {not_finite[0]} are not finite (NaN or infinity); {_REMEDY}")
+    _compare(_shapes(dict(model.named_parameters())), _shapes(tensors), path)
+
+
+def _shapes(tensors: Mapping[str, torch.Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def _compare(wanted: Mapping[str, tuple[int, ...]], stored: Mapping[str, tuple[int, ...]], path: Path) -> None:
+    """Raise ModelFolderError, with all causes, if these are not the names and shapes of the weights of a model."""
+    problems = [f"{path}: no weights called {name}" for name in wanted if name not in stored]
+    problems += [f"{path}: weights {name} belong to no part of this model" for name in stored if name not in wanted]
+    for name in wanted.keys() & stored.keys():
+        if wanted[name] != stored[name]:
+            shapes = f"wanted {wanted[name]}, got {stored[name]}"
+            problems.append(f"{path}: weights {name} have another shape: {shapes}")
     if problems:
         raise ModelFolderError(*sorted(problems)[:8], f"the weights are of another model than {CONFIG}; {_REMEDY}")
 
@@ -248,8 +278,8 @@ def _read_settings(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ModelFolderError(f"{path}: missing, so {folder} is not a model folder; {_REMEDY}")
     try:
-        values: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as problem:
+        values: Any = parse_json(file_bytes(path))
+    except (OSError, ValueError) as problem:
         raise ModelFolderError(f"{path}: damaged, not JSON ({problem}); {_REMEDY}") from None
     if not isinstance(values, dict):
         raise ModelFolderError(f"{path}: damaged, wanted a table, got {type(values).__name__}; {_REMEDY}")
@@ -303,7 +333,7 @@ def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | N
         return None
     try:
         return _read_alignment(path, seal.id)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         cause = f"damaged ({problem})" if path.is_file() else "missing, although a head was chosen,"
         warnings.warn(
             f"{path}: {cause} and not used (`regard doctor {folder} --seal` takes the folder as it is now); "
@@ -315,7 +345,7 @@ def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | N
 
 def _read_alignment(path: Path, identity: str | None) -> dict[str, Any]:
     """Read an alignment choice; with the id of a folder, only one that is whole and belongs to it."""
-    values = json.loads(path.read_text(encoding="utf-8"))
+    values = parse_json(file_bytes(path))
     symmetry, with_reverse = values.get("symmetry"), values.get("with_reverse", "grow-diag")
     if symmetry not in (None, *SYMMETRIES):
         raise ValueError(f"symmetry: wanted {', '.join(SYMMETRIES)} or null, got {symmetry!r}")
@@ -374,14 +404,14 @@ def seal_folder(folder: Path) -> None:
     choice = folder / ALIGNMENT
     try:
         alignment = _read_alignment(choice, None) if choice.is_file() else None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise ModelFolderError(f"{choice}: damaged ({problem}); remove it, or choose a head again") from None
     seal = {"id": identity[:32], "files": files, "alignment": alignment is not None}
     _write_settings(folder, settings.with_values(seal=seal))
     if _problem_of(lambda: read_weights(folder, load_settings(folder))):
         save_weights(folder, tensors, metadata)
     if alignment is not None:
-        values = json.loads(choice.read_text(encoding="utf-8"))
+        values = parse_json(file_bytes(choice))
         write_text(choice, json.dumps(sealed({**values, SEAL: {}}, id=folder_id(folder)), indent=2) + "\n")
 
 

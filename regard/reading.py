@@ -1,11 +1,12 @@
 """Reading of files that come from outside: whatever is wrong with their content becomes one sentence.
 
 JSON, TOML and files of tensors (safetensors, PyTorch's without executing what is in them). The parsers raise ValueError
-with the reason alone; `read_json` and `read_tensors` raise the error that the caller names, with path and remedy.
+with the reason alone; `read_tensors` raises the error that the caller names, with path and remedy.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 import warnings
@@ -25,6 +26,13 @@ else:  # pragma: no cover
 
 DEPTH = 50
 """Most levels of lists and tables in one another; recipes have four, and what goes through all levels recurses."""
+
+
+def file_bytes(path: Path) -> bytes:
+    """Read a whole file. Raises OSError, also for a device such as /dev/zero, which has no end."""
+    if path.is_char_device():
+        raise OSError(errno.EINVAL, "a device, not a file", str(path))
+    return path.read_bytes()
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -60,28 +68,13 @@ def _check_depth(values: Any) -> None:
     raise ValueError(f"nested more than {DEPTH} levels deep")
 
 
-def read_json(path: Path, error: type[RegardError], remedy: str) -> dict[str, Any]:
-    """Read a table from a JSON file. Raises `error` if it is missing, unreadable, damaged or no table."""
-    if not path.is_file():
-        raise error(f"{path}: {'not a file' if path.exists() else 'missing'}; {remedy}")
-    try:
-        values = parse_json(path.read_bytes())
-    except OSError as problem:
-        raise error(f"{path}: cannot be read ({problem.strerror}); {remedy}") from None
-    except ValueError as problem:
-        raise error(f"{path}: damaged, not JSON ({problem}); {remedy}") from None
-    if not isinstance(values, dict):
-        raise error(f"{path}: damaged, wanted a table, got {type(values).__name__}; {remedy}")
-    return values
-
-
 def read_tensors(path: Path, error: type[RegardError], remedy: str, device: str = "cpu") -> dict[str, torch.Tensor]:
     """Read tensors by name from a safetensors file, or from one of `torch.save`, in which code is never executed.
 
     Raises `error` if the file is missing, damaged, or holds anything else; then nothing else was done with it.
     """
     if not path.is_file():
-        raise error(f"{path}: {'not a file' if path.exists() else 'missing'}; {remedy}")
+        raise error(f"{path}: missing{', what has its name is no file' if path.exists() else ''}; {remedy}")
     import safetensors
     import torch
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import pydantic
 
 from regard.errors import ConfigurationError
-from regard.reading import DEPTH, parse_toml
+from regard.reading import DEPTH, file_bytes, parse_toml
 
 S = TypeVar("S", bound="Settings")
 
@@ -52,7 +52,7 @@ class Settings(pydantic.BaseModel):
 def read_toml(path: str | Path) -> dict[str, Any]:
     """Read a TOML file. Raises ConfigurationError if it is missing or not valid TOML."""
     try:
-        return parse_toml(Path(path).read_text(encoding="utf-8-sig"))
+        return parse_toml(file_bytes(Path(path)).decode("utf-8-sig"))
     except OSError as problem:
         raise ConfigurationError(f"{path}: cannot be read ({problem.strerror}); give the path of a TOML file") from None
     except UnicodeDecodeError as problem:

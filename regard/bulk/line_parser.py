@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from regard.bulk.chunks import Chunk
 from regard.errors import DataError
+from regard.reading import parse_json
 from regard.search import NO_CONSTRAINTS, ConstraintEncoder, Constraints, contradictions
 
 _KEYS = {"text": "a text", "prefix": "a text", "terms": "a list of texts", "forbid": "a list of texts"}
@@ -39,8 +39,8 @@ class LineParser:
         if not line.strip():
             return [], "", self.constraints
         try:
-            values = json.loads(line)
-        except (ValueError, RecursionError) as problem:
+            values = parse_json(line)
+        except ValueError as problem:
             return [f'{where}: not JSON ({problem}); wanted {{"text": …}}'], "", self.constraints
         if not isinstance(values, dict) or "text" not in values:
             return [f'{where}: wanted a JSON object with the key text, such as {{"text": …}}'], "", self.constraints

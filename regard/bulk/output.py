@@ -18,8 +18,11 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, Any, TextIO
 
+from pydantic import TypeAdapter
+
 from regard.atomic import atomic_file, sync
 from regard.errors import DataError, UsageError
+from regard.reading import file_bytes, parse_json
 
 _BLOCK = 1 << 20  # bytes
 
@@ -244,12 +247,14 @@ class ResumableOutput:
 
 def _read_journal(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        OutputMark(**values["mark"])
+        values = parse_json(file_bytes(path))
+        mark = TypeAdapter(OutputMark).validate_python(values["mark"])
+        if min(number for number in vars(mark).values() if type(number) is int) < 0:
+            raise ValueError("a count is negative")
         OutputMark(**values["previous"])
         if values["format"] == 1 and isinstance(values["conditions"], dict):
-            return dict(values)
-    except (ValueError, KeyError, TypeError):
+            return {**values, "mark": asdict(mark)}
+    except (OSError, ValueError, KeyError, TypeError):
         pass
     raise DataError(f"{path}: damaged, not a journal; delete it and begin again without `resume=True`")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +45,8 @@ def _series(name: str, events: list[dict[str, Any]], key: str) -> list[Series]:
     """Return the finite values of a journal key against updates, or nothing if there are none."""
     from regard.visualisation import Series
 
-    points = [(float(event["update"]), float(event[key])) for event in events if event.get(key) is not None]
-    points = [point for point in points if math.isfinite(point[1])]
+    values = [(event["update"], event[key]) for event in events if event.get(key) is not None]
+    points = [(float(update), float(value)) for update, value in values if abs(value) < 1e300]
     return [Series(name, tuple(points))] if points else []
 
 

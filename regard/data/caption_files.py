@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import random
 import re
 import unicodedata
@@ -16,6 +15,7 @@ from typing import Any
 from regard.data.images import SUFFIXES
 from regard.data.text import clean, read_file
 from regard.errors import DataError
+from regard.reading import parse_json
 
 SHOWN = 20  # causes of one kind that are listed
 MAX_IMAGES, FRACTION = 1000, 20  # held out for validation: at most a thousand images, at most a twentieth
@@ -348,6 +348,6 @@ def _list_of(value: Mapping[str, Any], key: str, path: Path) -> list[Any]:
 def _json(text: str) -> Any:
     """Parse JSON; None if it is not JSON."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         return None

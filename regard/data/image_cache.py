@@ -25,6 +25,7 @@ import numpy as np
 from regard.atomic import atomic_folder, write_text
 from regard.data.images import ImageSizeSettings, Pixels, load_pixels, read_bytes
 from regard.errors import DataError
+from regard.reading import file_bytes, parse_json
 
 IN_MEMORY = 64_000_000  # bytes of pixels
 DECODED_AT_ONCE = 64  # images
@@ -81,7 +82,7 @@ def cached_images(
     if folder is not None and folder.exists():
         try:
             return _reopen(folder, cache_key)
-        except (OSError, ValueError, KeyError, TypeError) as problem:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as problem:
             if log is not None:
                 log(f"{folder}: {_reason(problem)}; the images are decoded again")
         shutil.rmtree(folder, ignore_errors=True)
@@ -176,7 +177,7 @@ class _CacheWriter:
 
 def _reopen(folder: Path, cache_key: Mapping[str, Any]) -> ImageCache:
     """Open and check the cache of an earlier start. Raises ValueError, KeyError, TypeError or OSError if damaged."""
-    index = json.loads((folder / INDEX).read_bytes())
+    index = parse_json(file_bytes(folder / INDEX))
     if (index["format"], index["version"]) != (FORMAT, VERSION) or index["cache_key"] != cache_key:
         raise ValueError("made from other images, or in another size")
     sizes = tuple((int(Y), int(X)) for Y, X in index["sizes"])

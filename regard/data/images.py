@@ -26,6 +26,7 @@ from pydantic import Field
 
 from regard.data.text import did_you_mean
 from regard.errors import DataError
+from regard.reading import file_bytes
 from regard.settings import COUNT, SIDE, Settings
 from regard.shapes import Float, Tensor
 
@@ -211,7 +212,7 @@ def source_pixels(pixels: Pixels, image_size: ImageSizeSettings) -> SourcePixels
 def read_bytes(path: Path) -> bytes:
     """Read an image file. Raises DataError if it is missing or empty."""
     try:
-        data = path.read_bytes()
+        data = file_bytes(path)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file{did_you_mean(path)}") from None
     except IsADirectoryError:

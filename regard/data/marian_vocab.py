@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from regard.reading import parse_json
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 """The special tokens in the order of their ids."""
@@ -29,7 +30,7 @@ class PieceTable:
     def parse(cls, text: bytes) -> PieceTable:
         """Parse JSON: {token: number}. Raises ValueError with what is wrong with it."""
         try:
-            table: Any = json.loads(text.decode("utf-8"))
+            table: Any = parse_json(text)
         except ValueError as problem:
             raise ValueError(f"not JSON ({problem})") from None
         if not isinstance(table, Mapping) or not all(type(number) is int for number in table.values()):

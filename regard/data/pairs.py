@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from regard.data.text import LineReader
 from regard.errors import DataError, UsageError
+from regard.reading import parse_json
 
 CHUNK = 1 << 14  # pairs that are filtered, tokenised and written at once; a multiple of eight
 _EXAMPLES = 5  # excerpts per reason
@@ -270,8 +270,8 @@ def _parse_tsv(line: str) -> Row | str:
 def _parse_json(line: str) -> Row | str:
     """Parse a line of JSON: both sides, or what is wrong with it."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
+        row = parse_json(line)
+    except ValueError:
         return 'are not JSON; write one object per line, such as {"source": "…", "target": "…"}'
     if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in ("source", "target")):
         return "lack a text under the key source or target; give both"

@@ -12,6 +12,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from pydantic import TypeAdapter
+
 from regard.atomic import write_text
 from regard.data.batch import Example, Resample
 from regard.data.batch_stream import BatchingSettings, BatchSource, BatchStream
@@ -46,6 +48,7 @@ from regard.data.text import clean
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
 from regard.data.word_alignments import WordLinks, read_word_links
 from regard.errors import DataError
+from regard.reading import file_bytes, parse_json, reason_of
 
 IMAGES, SHARDS = "images", "shards"  # in a run folder
 SUMMARY = "summary.json"  # in the folder of shards
@@ -258,15 +261,18 @@ def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer, fingerprints: Fi
     folder = request.run / SHARDS
     cache_key = _cache_key(request, tokenizer, fingerprints)
     try:
-        summary = json.loads((folder / SUMMARY).read_bytes())
-        facts = {name: CorpusFacts(**values) for name, values in summary["facts"].items()}
-        held_out = [Pair(*row) for row in summary["held_out"] or ()]
-        report, compared, shared = summary["report"], summary["compared_with"], summary["shared"]
-        old_key = summary["cache_key"]
+        summary = parse_json(file_bytes(folder / SUMMARY))
+        facts = TypeAdapter(dict[str, CorpusFacts]).validate_python(summary["facts"])
+        held_out = [
+            Pair(*row) for row in TypeAdapter(list[tuple[str, str, int]]).validate_python(summary["held_out"] or [])
+        ]
+        report, shared = (TypeAdapter(list[str]).validate_python(summary[key]) for key in ("report", "shared"))
+        compared = summary["compared_with"]
+        old_key = dict(summary["cache_key"])
     except FileNotFoundError:
         raise DataError(f"{folder}: there are no complete shards{REMEDY}") from None
     except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise DataError(f"{folder / SUMMARY}: damaged ({problem}){REMEDY}") from None
+        raise DataError(f"{folder / SUMMARY}: damaged ({reason_of(problem)}){REMEDY}") from None
     if changed := sorted({_subject(key) for key in differences(old_key, cache_key)}):
         raise DataError(f"{folder}: the shards were made with other {' and '.join(changed)}{REMEDY}")
     shards = {name: Shards.open(folder / name) for name in request.data.training_files}

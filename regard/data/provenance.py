@@ -11,6 +11,7 @@ from typing import Any
 
 from regard.atomic import file_sha256, write_text
 from regard.data.corpus import CorpusSettings
+from regard.reading import file_bytes, parse_json
 
 DATA_FILE = "data.json"  # in a run folder
 
@@ -42,7 +43,7 @@ def describe_changes(data: CorpusSettings, run: Path, fingerprints: Fingerprints
         return ()
     new = fingerprint_files(data) if fingerprints is None else fingerprints
     try:
-        before = json.loads((run / DATA_FILE).read_bytes())
+        before = parse_json(file_bytes(run / DATA_FILE))
         old, old_settings = before["files"], before["settings"]
         sentences = [_describe_file(role, old.get(role), new.get(role)) for role in {**old, **new}]
         settings = _selection(data)

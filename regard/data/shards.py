@@ -25,6 +25,7 @@ from regard.data.pairs import Pair, chunks
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import EOS, Vocabulary
 from regard.errors import DataError
+from regard.reading import file_bytes, parse_json
 
 ROWS = 1 << 18  # pairs in a shard
 FORMAT, VERSION, INDEX = "Regard shards", 1, "index.json"
@@ -64,7 +65,7 @@ class Shards(StoredExamples):
     def open(cls, folder: Path) -> Shards:
         """Check the checksums of a folder of shards and map it into memory. Raises DataError if it is damaged."""
         try:
-            index = json.loads((folder / INDEX).read_bytes())
+            index = parse_json(file_bytes(folder / INDEX))
             if (index["format"], index["version"]) != (FORMAT, VERSION):
                 raise ValueError(f"not shards of version {VERSION}")
             for entry in index["files"]:

@@ -17,6 +17,7 @@ from regard.atomic import write_bytes
 from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, Vocabulary, normalised_line, vocabulary_of
 from regard.errors import ConfigurationError, DataError, ModelFolderError
+from regard.reading import file_bytes
 from regard.settings import VOCABULARY, Settings
 
 _MAX_LINES = 2_000_000
@@ -213,7 +214,7 @@ def _size_error(problem: str, settings: TokenizerSettings, side: str) -> DataErr
 
 def _read(path: Path, digests: Mapping[str, str] | None, remedy: str) -> bytes:
     try:
-        content = path.read_bytes()
+        content = file_bytes(path)
     except OSError as problem:
         raise ModelFolderError(f"{path}: cannot be read ({problem.strerror}); {_REMEDY}") from None
     if not content:
@@ -233,7 +234,7 @@ def _parse_table(path: Path, content: bytes) -> PieceTable:
 def _parse(path: Path, content: bytes, table: PieceTable | None = None) -> Vocabulary:
     try:
         vocabulary = vocabulary_of(content, table)
-    except RuntimeError:
+    except ValueError:
         raise ModelFolderError(f"{path}: damaged, not a SentencePiece model; {_REMEDY}") from None
     if len(vocabulary) <= EOS or vocabulary.tokens(range(4)) != [*SPECIAL]:
         raise ModelFolderError(f"{path}: damaged, or not a vocabulary that Regard made; {_REMEDY}")

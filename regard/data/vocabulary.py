@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -13,6 +14,7 @@ import sentencepiece
 from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.subword_sampling import bpe_dropout, sample_segmentations, unigram_sampling
 from regard.data.text import clean
+from regard.reading import reason_of
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
@@ -33,12 +35,18 @@ def normalised_line(text: str) -> str:
 def vocabulary_of(model: bytes, table: PieceTable | None = None) -> Vocabulary:
     """Make the vocabulary of a serialised SentencePiece model, of the class that suits its tokens.
 
-    `table` numbers the tokens, if not SentencePiece. Raises RuntimeError if `model` is not a SentencePiece model.
+    `table` numbers the tokens, if not SentencePiece. Raises ValueError if `model` is not a SentencePiece model.
     """
-    if table is not None:
-        return TableVocabulary(model, table)
-    vocabulary = Vocabulary(model)
-    return WhitespaceVocabulary(model) if vocabulary.is_whitespace else vocabulary
+    try:
+        if not model:
+            raise ValueError("it is empty")
+        vocabulary = Vocabulary(model) if table is None else TableVocabulary(model, table)
+        vocabulary.tokens(range(min(4, len(vocabulary))))
+        if not all(map(math.isfinite, vocabulary._scores.values())):
+            raise ValueError("a token has no finite score")
+    except (RuntimeError, ValueError) as problem:  # ValueError: a token is not UTF-8, too
+        raise ValueError(f"not a SentencePiece model ({reason_of(problem)})") from None
+    return WhitespaceVocabulary(model) if table is None and vocabulary.is_whitespace else vocabulary
 
 
 class Vocabulary:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from regard.engine.native import processor
 from regard.engine.private_cache import private_folders, read_private, write_private
+from regard.reading import parse_json
 
 FILE = "tuning.json"
 ROUNDS = 5
@@ -68,8 +69,8 @@ def seconds(run: Callable[[], object]) -> float:
 def _read(path: Path) -> dict[str, int]:
     """Read the cached choices; what is no choice of a measurement is left out."""
     content = read_private(path, _MAX_BYTES)
-    with suppress(ValueError, RecursionError):  # UTF-8, JSON, digits, nesting
-        values = json.loads(content or b"{}")
+    with suppress(ValueError):  # UTF-8, JSON, digits, nesting
+        values = parse_json(content or b"{}")
         if isinstance(values, dict):
             return {key: value for key, value in values.items() if type(value) is int and 0 <= value <= _MAX_CHOICE}
     return {}

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 
 from regard.atomic import file_sha256, write_text
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.errors import MissingExtra, ModelFolderError, UsageError
 from regard.model_folder import model_fingerprint
+from regard.reading import file_bytes, parse_json
 from regard.seal import sealed, why_broken
 from regard.search import Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens
 
@@ -78,7 +80,7 @@ def check_files(export: Path, notes: Mapping[str, Any]) -> None:
 
 def _read_notes(export: Path) -> dict[str, Any]:
     """Read the notes of an export. Raises OSError or ValueError if they are missing or damaged."""
-    notes = json.loads((export / NOTES).read_text(encoding="utf-8"))
+    notes = parse_json(file_bytes(export / NOTES))
     if not isinstance(notes, dict) or (broken := why_broken(notes)):
         raise ValueError(f"{NOTES} is damaged or changed" + (f": {broken}" if isinstance(notes, dict) else ""))
     return notes
@@ -244,5 +246,5 @@ def _vocabularies(export: Path) -> tuple[list[str], list[str]]:
     """Read the tokens of both sides, by their ids."""
     shared = export / "shared_vocabulary.json"
     files = [shared, shared] if shared.is_file() else [export / f"{s}_vocabulary.json" for s in ("source", "target")]
-    source, target = (json.loads(file.read_text(encoding="utf-8")) for file in files)
+    source, target = (TypeAdapter(list[str]).validate_python(parse_json(file_bytes(file))) for file in files)
     return source, target

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import pickle
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from regard.atomic import atomic_folder, write_bytes, write_text
 from regard.data.batch import pad
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
-from regard.data.vocabulary import BOS, EOS, PAD, UNK, TableVocabulary, Vocabulary
+from regard.data.vocabulary import BOS, EOS, PAD, UNK, TableVocabulary, Vocabulary, vocabulary_of
 from regard.errors import ExportError, MissingExtra
 from regard.interchange import marian
 from regard.interchange.parity import Parity, check_new
@@ -34,6 +33,7 @@ from regard.model_folder import (
     save_weights,
 )
 from regard.models import Batch, build, count_parameters, huggingface_obstacles
+from regard.reading import file_bytes, parse_json, read_tensors, reason_of
 from regard.seal import tensor_digest
 from regard.search import SearchSettings, search
 
@@ -116,6 +116,8 @@ def import_transformers() -> Any:
         package: Any = importlib.import_module("transformers")
     except ImportError:
         raise MissingExtra("transformers", "hf", "a comparison with Hugging Face") from None
+    except Exception as problem:  # of any class, if a package that it imports does not fit this PyTorch
+        raise ExportError(_unusable(problem)) from None
     package.logging.set_verbosity_error()
     package.logging.disable_progress_bar()
     return package
@@ -156,8 +158,19 @@ def _load_marian(folder: Path) -> tuple[Any, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         safe = {"local_files_only": True, "trust_remote_code": False}
-        model = package.MarianMTModel.from_pretrained(folder, dtype=torch.float32, use_safetensors=True, **safe)
-        return model.eval(), package.MarianTokenizer.from_pretrained(folder, **safe)
+        try:  # the classes are imported only now, and torchvision with them
+            model_class, tokenizer_class = package.MarianMTModel, package.MarianTokenizer
+        except Exception as problem:
+            raise ExportError(_unusable(problem)) from None
+        model = model_class.from_pretrained(folder, dtype=torch.float32, use_safetensors=True, **safe)
+        return model.eval(), tokenizer_class.from_pretrained(folder, **safe)
+
+
+def _unusable(problem: Exception) -> str:
+    return (
+        f"transformers is installed but cannot be imported ({reason_of(problem)}); install the torchvision that was "
+        "built for this torch, or uninstall torchvision, which Marian models do not need"
+    )
 
 
 def _greedy(model: ModelFolder, batch: Batch, source_lengths: Sequence[int]) -> list[tuple[int, ...]]:
@@ -220,8 +233,8 @@ def _tokenizer(folder: Path) -> Tokenizer:
 def _vocabulary(path: Path, model: bytes) -> Vocabulary:
     try:
         if model:
-            return Vocabulary(model)
-    except RuntimeError:
+            return vocabulary_of(model)
+    except ValueError:
         pass
     raise ExportError(
         f"{path}: damaged, not a SentencePiece model; copy it again (a file of git-lfs has to be fetched)"
@@ -246,20 +259,12 @@ def _tensors(folder: Path) -> dict[str, torch.Tensor]:
     path = folder / "pytorch_model.bin"
     if not path.is_file():
         raise ExportError(f"{folder}: there is neither {WEIGHTS} nor {path.name}; give the folder of a Marian model")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tensors: dict[str, torch.Tensor] = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as problem:
-        raise ExportError(f"{path}: not a file of tensors alone ({str(problem).splitlines()[0]})") from None
-    if not isinstance(tensors, dict) or not all(isinstance(value, torch.Tensor) for value in tensors.values()):
-        raise ExportError(f"{path}: not a file of tensors alone (there is something else in it)")
-    return dict(tensors)
+    return read_tensors(path, ExportError, "copy it again, or convert it to safetensors")
 
 
 def _parse(path: Path, text: bytes) -> Any:
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError as problem:
         raise ExportError(f"{path}: damaged, not JSON ({problem})") from None
 
@@ -273,7 +278,7 @@ def _read_table(path: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return file_bytes(path)
     except OSError as problem:
         raise ExportError(
             f"{path}: cannot be read ({problem.strerror}); give the folder of a Marian model, with its tokenizer"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 
+from regard import reading
 from regard.errors import TrainingError
 from regard.models.interface import Model
 from regard.models.registry import ModelSettings
@@ -21,6 +18,7 @@ from regard.shapes import Tensor
 CLASSIFIER = ("fc.", "classifier.")  # prefixes of parameters that the encoder lacks
 COUNTERS = "num_batches_tracked"
 MAX_PROBLEMS = 8  # in one message
+_REMEDY = "download it again; if it holds code besides tensors, which is never executed, use a file of tensors alone"
 
 
 def load_pretrained(model: Model, settings: ModelSettings) -> None:
@@ -50,30 +48,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read tensors by name from a safetensors or `torch.save` file; code in it is never executed."""
     if not path.is_file():
         raise TrainingError(f"{path}: no such file; give model.encoder.weights the path of a .safetensors or .pth file")
-    remedy = "download the file again"
-    try:
-        if path.suffix == ".safetensors":
-            with safe_open(path, "pt") as file:
-                return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        with warnings.catch_warnings():  # about pickles that it refuses anyway
-            warnings.simplefilter("ignore")
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as problem:
-        reason = str(problem).splitlines()[0].split(". ")[0]
-        remedy = "it is damaged, or holds code besides tensors, which is never executed; use a file of tensors alone"
-        raise TrainingError(f"{path}: not read ({reason}); {remedy}") from None
-    except (SafetensorError, OSError, RuntimeError, EOFError, ValueError, KeyError) as problem:
-        reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        raise TrainingError(f"{path}: damaged, or not a file of tensors ({reason}); {remedy}") from None
-    return _state_dict(content, path)
-
-
-def _state_dict(content: Any, path: Path) -> dict[str, Tensor]:
-    if isinstance(content, Mapping) and isinstance(content.get("state_dict"), Mapping):
-        content = content["state_dict"]
-    if not isinstance(content, Mapping) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
-        raise TrainingError(f"{path}: expected tensors by name (a state_dict), got {type(content).__name__}")
-    return {str(name): tensor for name, tensor in content.items()}
+    return reading.read_tensors(path, TrainingError, _REMEDY)
 
 
 def _select_stages(parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

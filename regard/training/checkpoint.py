@@ -18,6 +18,7 @@ from torch import nn
 
 from regard.atomic import file_sha256, sync
 from regard.errors import TrainingError
+from regard.reading import file_bytes, parse_json
 from regard.training.best_weights import BestWeights
 from regard.training.checkpoint_tensors import DamagedCheckpoint, Parts, read_parts, save_parts
 from regard.training.distributed import World
@@ -183,7 +184,7 @@ def _unseal(folder: Path, world: World) -> Seal:
     systems create by themselves, are left alone.
     """
     try:
-        contents = json.loads(_regular(folder, STATE).read_text(encoding="utf-8"))
+        contents = parse_json(file_bytes(_regular(folder, STATE)))
         if not isinstance(contents, dict) or contents.pop("checksum", None) != _checksum(contents):
             raise DamagedCheckpoint(f"{STATE} does not match its checksum")
         state, files = dict(contents["state"]), dict(contents["files"])

@@ -18,6 +18,7 @@ from safetensors import safe_open
 from torch.distributed.tensor import DTensor, Shard
 
 from regard.model_folder import save_tensors
+from regard.reading import parse_json
 from regard.shapes import Tensor
 from regard.training.distributed import World
 
@@ -83,7 +84,7 @@ def _open_shards(paths: Sequence[Path], stack: ExitStack) -> dict[str, list[_Sha
     shards: dict[str, list[_Shard]] = {}
     for path in paths:
         file: Any = stack.enter_context(safe_open(path, "pt"))
-        rows = json.loads((file.metadata() or {}).get(ROWS, "{}"))
+        rows = parse_json((file.metadata() or {}).get(ROWS, "{}"))
         for name in file.keys():  # noqa: SIM118 (not a dict)
             shape = tuple(file.get_slice(name).get_shape())
             start, total = rows.get(name, (0, shape[0] if shape else 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from regard.attention import Attention
 from regard.errors import ConfigurationError
 from regard.model_folder import ALIGNMENT, save_alignment
 from regard.models import Model
+from regard.reading import file_bytes, parse_json
 from regard.shapes import Float, Tensor
 from regard.training.recipe import TrainingSettings
 
@@ -76,7 +76,7 @@ def guided_divergence(weights: Float[Tensor, "B T S"], links: Float[Tensor, "B T
 def _chosen_by_training(path: Path) -> bool:
     """Return whether no head has been chosen yet, or guided training chose it."""
     try:
-        return bool(json.loads(path.read_text(encoding="utf-8")).get("guided"))
+        return bool(parse_json(file_bytes(path)).get("guided"))
     except FileNotFoundError:
         return True
     except (OSError, ValueError, AttributeError):

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import math
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from regard.atomic import write_text
+from regard.atomic import write_bytes
+from regard.reading import parse_json
+
+SCORES = ("cross_entropy", "loss", "guided", "chrf", "bleu", "cider")
+"""Values that are drawn as curves, so they have to be numbers."""
 
 Report = Callable[[str, dict[str, Any]], None]
 """Called with the name and the values of each event of a run."""
@@ -29,8 +34,9 @@ class Journal:
 
     def truncate(self, update: int) -> None:
         """Remove events after `update`: a resumed run writes them again."""
-        events = [event for event in read(self.path) if event.get("update", 0) <= update]
-        write_text(self.path, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events))
+        events = [event for event in read(self.path, warn=True) if event.get("update", 0) <= update]
+        text = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events)
+        write_bytes(self.path, text.encode("utf-8", "replace"))  # JSON may hold half a surrogate pair
 
 
 def _rounded(values: dict[str, Any]) -> dict[str, Any]:
@@ -44,16 +50,34 @@ def _finite(value: Any) -> Any:
     return round(value, 6) if math.isfinite(value) else None
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """The events of a journal; a line cut off by a crash, or damaged, is left out: it is only a record."""
-    if not path.exists():
+def read(path: Path, warn: bool = False) -> list[dict[str, Any]]:
+    """The events of a journal; a line cut off by a crash, or damaged, is left out: it is only a record.
+
+    `warn` says so, but for the last line, which every crash may cut off. A journal that cannot be read has no events.
+    """
+    if not path.is_file():
         return []
-    events = []
-    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
-        try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(event, dict) and "event" in event and isinstance(event.get("update", 0), int):
-            events.append(event)
-    return events
+    try:
+        *lines, last = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError as problem:
+        warnings.warn(f"{path}: cannot be read ({problem.strerror}); a new journal is begun", stacklevel=3)
+        return []
+    events = [_parse(line) for line in (*lines, last)]
+    if warn and (damaged := [number for number, event in enumerate(events[:-1], 1) if event is None]):
+        more = f" and {len(damaged) - 1:,} more" * (len(damaged) > 1)
+        warnings.warn(f"{path}: line {damaged[0]:,}{more} damaged and left out; it is only a record", stacklevel=3)
+    return [event for event in events if event is not None]
+
+
+def _parse(line: str) -> dict[str, Any] | None:
+    """Parse a line; None if it is no event with an update and scores that are numbers."""
+    try:
+        event = parse_json(line)
+    except ValueError:
+        return None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        return None
+    update = event.get("update", -1 if event["event"] in ("train", "valid") else 0)
+    if type(update) is not int or not 0 <= update < 2**63:
+        return None
+    return event if all(isinstance(event.get(key, 0.0), (int, float, type(None))) for key in SCORES) else None

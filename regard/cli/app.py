@@ -144,6 +144,8 @@ def _status_and_causes(problem: BaseException) -> tuple[int, tuple[str, ...]]:
     if isinstance(problem, OSError) and problem.strerror:
         path = f"{problem.filename}: " if problem.filename else ""
         return 1, (f"{path}{problem.strerror}; check the path, its permissions and the free disk space",)
+    if isinstance(problem, MemoryError) or "can't allocate memory" in str(problem) or "bad_alloc" in str(problem):
+        return 1, ("there is not enough memory; lower `batching.tokens` or the beam, or give a smaller input",)
     name = type(problem).__name__
     return 1, (f"internal error ({name}: {problem}); run again with --debug for the traceback, and report it",)
 

@@ -17,6 +17,7 @@ from regard.data.text import clean, read_file
 from regard.errors import DataError
 from regard.reading import parse_json
 
+LONGEST_NAME, LONGEST_PATH = 255, 1_000  # bytes and letters that every system allows
 SHOWN = 20  # causes of one kind that are listed
 MAX_IMAGES, FRACTION = 1000, 20  # held out for validation: at most a thousand images, at most a twentieth
 HEADERS = {"file", "filename", "file_name", "image", "image_name", "name", "picture"}
@@ -208,6 +209,11 @@ class _FolderIndex:
         parts = PurePosixPath(name.replace("\\", "/")).parts
         if not name or name.startswith(("/", "\\")) or ".." in parts or "\0" in name:
             return name, f"{name!r} is not a file name in {self.folder}; names are relative to that folder"
+        if (
+            max((len(part.encode("utf-8", "replace")) for part in parts), default=0) > LONGEST_NAME
+            or len(name) > LONGEST_PATH
+        ):
+            return name, f"{name[:40]}… is longer than file names are ({len(name):,} characters); correct it"
         if "\\" not in name:  # ./a.jpg and b//c.jpg are a.jpg and b/c.jpg
             name = str(PurePosixPath(name))
         if len(parts) > 1:

@@ -44,6 +44,7 @@ from regard.training.compose_recipe import TrainRequest, check_parent, data_tabl
 from regard.training.distributed import join_processes
 from regard.training.guided import Guide
 from regard.training.journal import Report, read
+from regard.training.recipe import read_run_recipe
 from regard.training.recipe_diff import reconcile
 from regard.training.run_lock import lock_run
 from regard.training.run_report import report_run
@@ -240,7 +241,7 @@ class _Session:
     def _train(self, recipe: Recipe) -> Run:
         if self.resume:
             path = self.out / "train.toml"
-            recipe, differences = reconcile(Recipe.parse(read_toml(path), str(path)), recipe)
+            recipe, differences = reconcile(Recipe.parse(read_run_recipe(path), str(path)), recipe)
             self.say(*differences)
         recipe = recipe.resolved(self.device, self.world.size)
         self.say(*_describe_guide(recipe))

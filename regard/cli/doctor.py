@@ -15,7 +15,7 @@ import typer
 import regard
 from regard.cli.app import app, setup_process
 from regard.cli.options import Debug, Quiet, Threads
-from regard.errors import UsageError
+from regard.errors import RegardError, UsageError
 
 
 @app.command()
@@ -67,10 +67,20 @@ def doctor(
 def _check_run(run: Path, seal: bool) -> None:
     """Print a line for each file of a model folder that affects its output, after sealing them if that is asked for."""
     from regard.model_folder import check_folder, seal_folder, unlisted_files
+    from regard.training.recipe import read_run_recipe, seal_run_recipe
 
+    recipe = run / "train.toml"
     if seal:
         seal_folder(run)
+        if recipe.is_file():
+            seal_run_recipe(recipe)
     problems = check_folder(run)
+    if recipe.is_file():
+        try:
+            problems[recipe.name] = ""
+            read_run_recipe(recipe)
+        except RegardError as refused:
+            problems[recipe.name] = "; ".join(refused.causes)
     for name, problem in problems.items():
         typer.echo(f"BAD {problem}" if problem else f"ok  {run / name}")
     for name in unlisted_files(run):

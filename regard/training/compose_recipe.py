@@ -15,7 +15,7 @@ from regard.model_folder import WEIGHTS, FolderSettings, load_settings, load_ten
 from regard.models import build
 from regard.settings import merge, override, read_toml
 from regard.training.budget import minutes_of
-from regard.training.recipe import Recipe, preset
+from regard.training.recipe import Recipe, preset, read_run_recipe
 from regard.training.schedule import ScheduleSettings, learning_rate
 
 TEXT, CAPTIONS = "transformer-tiny", "caption-transformer"
@@ -96,7 +96,8 @@ class TrainRequest:
             raise UsageError(
                 f"`resume=True`: {recipe} is missing, so {recipe.parent} is not a run; train without `resume=True`"
             )
-        return {"data": {}, **read_toml(recipe)}, str(recipe)
+        values = read_toml(recipe) if self.recipe is not None else read_run_recipe(recipe)
+        return {"data": {}, **values}, str(recipe)
 
     def _overrides(self) -> dict[str, Any]:
         overrides = dict(self.settings)
@@ -166,7 +167,7 @@ def _inherit(parent: Path) -> dict[str, Any]:
     values = {name: getattr(settings, name).model_dump() for name in ("model", "tokenizer", "search")}
     del values["search"][length_setting(settings)]  # the new data's, unless set
     path = parent / "train.toml"
-    before = read_toml(path) if path.is_file() else {}
+    before = read_run_recipe(path) if path.is_file() else {}
     schedule = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(path))
     peak = learning_rate(schedule, schedule.warmup, settings.model.decoder.size) / 5
     batching = {key: value for key, value in before.get("batching", {}).items() if key != "micro_batches"}

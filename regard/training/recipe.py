@@ -14,12 +14,15 @@ from regard.atomic import write_text
 from regard.data.batch_stream import BatchingSettings
 from regard.data.corpus import CorpusSettings
 from regard.data.tokenizer import TokenizerSettings
-from regard.errors import UsageError
+from regard.errors import ModelFolderError, UsageError
 from regard.models import ModelSettings
+from regard.reading import parse_toml
+from regard.seal import json_digest
 from regard.search import SearchSettings
-from regard.settings import COUNT, FACTOR, LAYERS, MINUTES, SIZE, Settings, merge
+from regard.settings import COUNT, FACTOR, LAYERS, MINUTES, SIZE, Settings, merge, read_toml
 from regard.training.schedule import ScheduleSettings
 
+DIGEST_LINE = "# sha256 of these values: "
 GUIDED = 0.05
 """Default weight of the guided attention loss if alignments are given."""
 
@@ -191,8 +194,31 @@ class Recipe(Settings):
         )
 
     def write(self, path: Path) -> None:
-        """Write the whole recipe as TOML."""
-        write_text(path, tomli_w.dumps(self.model_dump(exclude_none=True)))
+        """Write the whole recipe as TOML, with a digest of its values in the first line."""
+        _write_sealed(path, tomli_w.dumps(self.model_dump(exclude_none=True)))
+
+
+def read_run_recipe(path: Path) -> dict[str, Any]:
+    """Read the recipe of a run. Raises ModelFolderError if its values are not those that its first line was made of."""
+    values, line = read_toml(path), path.read_text(encoding="utf-8-sig").partition("\n")[0]
+    if line.strip() != DIGEST_LINE + json_digest(values):
+        reason = "its values do not match the SHA-256 in its first line" if DIGEST_LINE in line else "it has no SHA-256"
+        raise ModelFolderError(
+            f"{path}: damaged or changed ({reason}); put a copy back, or, if the change was on purpose, seal it with "
+            f"`regard doctor {path.parent} --seal`"
+        )
+    return values
+
+
+def seal_run_recipe(path: Path) -> None:
+    """Take the recipe of a run as it is now: renew the digest in its first line. Raises ConfigurationError."""
+    Recipe.parse(read_toml(path), str(path))
+    lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
+    _write_sealed(path, "".join(line for line in lines if not line.startswith(DIGEST_LINE.strip())))
+
+
+def _write_sealed(path: Path, text: str) -> None:
+    write_text(path, f"{DIGEST_LINE}{json_digest(parse_toml(text))}\n{text}")
 
 
 def has_bfloat16(device: str) -> bool:

@@ -15,6 +15,7 @@ from regard.model_folder import load_tensors
 from regard.seal import sealed
 from regard.settings import read_toml
 from regard.training import journal
+from regard.training.recipe import seal_run_recipe
 
 ONE_UPDATE = sets([*TRANSFORMER, "training.updates=1", "training.validate_with=1"])
 KO, EN = "나는 집에 간다\n나는 빵을 먹고 있었다\n", "I go home\nI was eating bread\n"
@@ -476,6 +477,7 @@ def test_fine_tuning_takes_a_fifth_of_the_peak_learning_rate(
     size = before["model"]["decoder"]["size"]
     before["schedule"] = {"kind": "noam", "peak": 2.0, "warmup": 400}
     Path("parent/train.toml").write_text(tomli_w.dumps(before))
+    seal_run_recipe(Path("parent/train.toml"))
     regard(
         "train", *corpus, "--from", "parent", *sets(["training.updates=1", "training.validate_with=1"]), "--out", "a"
     )
@@ -640,7 +642,21 @@ def test_missing_parts_of_a_run_are_named_or_replaced(regard: Command, transform
         because="run/joint.model: cannot be read (No such file or directory); copy it",
     )
     Path("run/train.toml").write_text("[data]\n")
-    regard.fails("train", "--out", "run", "--resume", status=2, because="run/train.toml: data: no training pairs")
+    because = "run/train.toml: damaged or changed (it has no SHA-256); put a copy back"
+    regard.fails("train", "--out", "run", "--resume", status=1, because=because)
+
+
+def test_a_changed_recipe_is_refused_by_resume_until_it_is_sealed(regard: Command, transformer: Path) -> None:
+    shutil.copytree(transformer, "run")
+    path = Path("run/train.toml")
+    path.write_text(path.read_text().replace("log_every = ", "log_every = 1"))
+    because = "run/train.toml: damaged or changed (its values do not match the SHA-256 in its first line)"
+    regard.fails("train", "--out", "run", "--resume", status=1, because=because)
+    assert regard.ended("doctor", "run").lines[-1].startswith(f"BAD {because}")
+    assert regard("doctor", "run", "--seal").lines[-1] == "ok  run/train.toml"
+    before = path.read_text()
+    path.write_text(before + "# a note at the end changes no value\n")
+    assert regard("doctor", "run").lines[-1] == "ok  run/train.toml"
 
 
 def test_quiet_training_prints_nothing(regard: Command, corpus: list[str]) -> None:

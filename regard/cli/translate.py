@@ -215,7 +215,10 @@ def _open_output(
             yield sink
         return
     if output.is_symlink():  # the link stays, and leads to the result
-        output = output.resolve()
+        try:
+            output = output.resolve()
+        except (OSError, RuntimeError):  # RuntimeError: before Python 3.13
+            raise UsageError(f"`output={output}`: a link that leads to itself; remove it") from None
     files = fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
         files |= {f"{name} of model {number}": digest for name, digest in fingerprints(other).items()}

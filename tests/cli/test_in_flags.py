@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from regard.cli.app import _status_and_causes, flags_of, in_flags
+from regard.cli.translate import _open_output
+from regard.errors import UsageError
 
 AS_FLAGS = {
     "add `resume=True`, or choose another `out=`": "add --resume, or choose another --out",
@@ -33,3 +37,9 @@ def test_search_settings_are_options_too() -> None:
 def test_too_little_memory_is_a_sentence(problem: Exception) -> None:
     status, (cause,) = _status_and_causes(problem)
     assert (status, "not enough memory" in cause) == (1, True)
+
+
+def test_an_output_that_links_to_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(UsageError, match="leads to itself"), _open_output([tmp_path], tmp_path / "loop", False, {}):
+        pass

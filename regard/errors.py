@@ -3,6 +3,7 @@
 RegardError                      anything Regard refuses; `exit_status` is the command line's exit status
 ├── UsageError (2)               the call itself is wrong: options, names, unusable text
 │   ├── ConfigurationError (2)   a settings file or an override: unknown keys, wrong values, contradictions
+│   ├── LineError (2)            some of the lines that are to be translated cannot be
 │   └── UnknownKey (2)           no key of a soft dictionary equals the query; a KeyError too
 ├── DataError (1)                a data file cannot be read or does not fit its partner
 ├── ModelFolderError (1)         a model folder with a missing or damaged file
@@ -20,6 +21,9 @@ command line prints them as its own options (`regard.cli.app.in_flags`); nothing
 from __future__ import annotations
 
 from typing import Any
+
+_SHOWN = 20
+"""Causes of one kind that are listed."""
 
 
 class RegardError(Exception):
@@ -50,6 +54,20 @@ class UsageError(RegardError):
 
 class ConfigurationError(UsageError):
     """A setting is unknown, has the wrong type, or contradicts another."""
+
+
+class LineError(UsageError):
+    """Some input lines cannot be used: `problems` are their indices, counted from 0, and a sentence on each."""
+
+    problems: tuple[tuple[int, str], ...] = ()
+
+    def __init__(self, *problems: tuple[int, str]) -> None:
+        super().__init__(*(f"line {index + 1} {problem}" for index, problem in problems[:_SHOWN]))
+        self.problems = problems
+
+    def in_file(self, name: str, start: int = 1) -> DataError:
+        """Return the error of a file whose line number `start` has the index 0."""
+        return DataError(*(f"{name}: line {start + index} {problem}" for index, problem in self.problems[:_SHOWN]))
 
 
 class UnknownKey(UsageError, KeyError):

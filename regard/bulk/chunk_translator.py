@@ -10,7 +10,7 @@ from typing import Any
 from regard.bulk.chunks import Chunk
 from regard.bulk.line_parser import PLAIN_TEXT, LineParser
 from regard.bulk.output_format import OutputFormat
-from regard.errors import LineWarning
+from regard.errors import LineError, LineWarning
 from regard.pipeline import Translator
 
 
@@ -38,7 +38,10 @@ class ChunkTranslator:
         texts, constraints = self.parser(chunk)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", LineWarning)
-            translations = translator.translate(texts, constraints=constraints, **self.options)
+            try:
+                translations = translator.translate(texts, constraints=constraints, **self.options)
+            except LineError as problem:
+                raise problem.in_file(self.name, chunk.start) from None
         notes = [self._note(warning.message, chunk) for warning in caught]
         unknown, note = unknown_script(translator, self.name, texts, chunk.start)
         text = "".join(self.format(number, result) for number, result in enumerate(translations, chunk.start))

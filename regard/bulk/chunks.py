@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from regard.bulk.output import ResumableOutput, StreamedOutput
-from regard.data.text import CR_ALONE, LineReader, has_cr_alone
+from regard.data.text import CR_ALONE, MAX_LINE, LineReader, bounded_lines, has_cr_alone, is_too_long, too_long
 from regard.errors import DataError
 
 
@@ -67,10 +67,13 @@ def remaining(all_chunks: Iterable[Chunk], output: StreamedOutput | ResumableOut
 
 
 class Lines:
-    """The lines of a text file, or of standard input if its name is -; never all of them in memory."""
+    """The lines of a text file, or of standard input if its name is -; never all of them in memory.
 
-    def __init__(self, file: str) -> None:
-        self.file = file
+    A line has at most `max_line` characters.
+    """
+
+    def __init__(self, file: str, max_line: int = MAX_LINE) -> None:
+        self.file, self.max_line = file, max_line
         self.name = "standard input" if file == "-" else file
         self.typed = file == "-" and sys.stdin.isatty()  # by a person, who waits for an answer to each line
 
@@ -88,18 +91,20 @@ class Lines:
         return total
 
     def __iter__(self) -> Iterator[str]:
-        return _standard_input() if self.file == "-" else self._read()
+        return _standard_input(self.max_line) if self.file == "-" else self._read()
 
     def _read(self) -> Iterator[str]:
-        reader = LineReader(self.file)
+        reader = LineReader(self.file, self.max_line)
         yield from reader
         if reader.causes:
             raise DataError(*reader.causes)
 
 
-def _standard_input() -> Iterator[str]:
+def _standard_input(max_line: int) -> Iterator[str]:
     """Yield each line of standard input as soon as it arrives. Raises DataError for a line that is not text."""
-    for number, line in enumerate(_standard_input_lines(), 1):
+    for number, line in enumerate(_standard_input_lines(max_line), 1):
+        if is_too_long(line, max_line):
+            raise DataError(f"standard input: line {number} {too_long(max_line)}")
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as problem:
@@ -114,12 +119,12 @@ def _standard_input() -> Iterator[str]:
         yield text.removesuffix("\n").removesuffix("\r")
 
 
-def _standard_input_lines() -> Iterator[bytes]:
+def _standard_input_lines(max_line: int) -> Iterator[bytes]:
     """Read through a file of our own: a thread that waits in `sys.stdin` would prevent Python from closing it."""
     try:
         copy = os.dup(sys.stdin.fileno())
     except OSError:  # a stand-in without a file
-        yield from sys.stdin.buffer
+        yield from bounded_lines(sys.stdin.buffer, max_line)
         return
     with open(copy, "rb") as file:
-        yield from file
+        yield from bounded_lines(file, max_line)

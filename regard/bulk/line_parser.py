@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from regard.bulk.chunks import Chunk
+from regard.data.text import too_long
 from regard.errors import DataError
 from regard.reading import parse_json
-from regard.search import NO_CONSTRAINTS, ConstraintEncoder, Constraints, contradictions
+from regard.search import NO_CONSTRAINTS, ConstraintEncoder, Constraints, SearchSettings, contradictions
 
 _KEYS = {"text": "a text", "prefix": "a text", "terms": "a list of texts", "forbid": "a list of texts"}
+_EXCERPT = 80  # characters
 
 
 @dataclass(frozen=True)
 class LineParser:
     """Parses lines; `constraints` hold for all, and JSON lines may add to them: {"text": …, "terms": [ … ]}.
 
-    With the `encoder` of a model, constraints that it cannot fulfil are errors too.
+    With the `encoder` of a model, constraints that it cannot fulfil, or that exceed the `limits`, are errors too.
     """
 
     constraints: Constraints = NO_CONSTRAINTS
     jsonl: bool = False
     name: str = "the input"
     encoder: ConstraintEncoder | None = None
+    limits: SearchSettings = field(default_factory=SearchSettings)
 
     def __call__(self, chunk: Chunk) -> tuple[list[str], Constraints | list[Constraints]]:
         """Return the texts to translate and their constraints. Raises DataError with all causes."""
@@ -44,21 +47,32 @@ class LineParser:
             return [f'{where}: not JSON ({problem}); wanted {{"text": …}}'], "", self.constraints
         if not isinstance(values, dict) or "text" not in values:
             return [f'{where}: wanted a JSON object with the key text, such as {{"text": …}}'], "", self.constraints
-        causes = [f"{where}: unknown key {key!r}; known are {', '.join(_KEYS)}" for key in values if key not in _KEYS]
+        causes = [
+            f"{where}: unknown key {_shown(key)}; known are {', '.join(_KEYS)}" for key in values if key not in _KEYS
+        ]
         causes += [
-            f"{where}: {key}: wanted {_KEYS[key]}, got {value!r}"
+            f"{where}: {key}: wanted {_KEYS[key]}, got {_shown(value)}"
             for key, value in values.items()
             if key in _KEYS and not _has_type(key, value)
         ]
         if causes:
             return causes, "", self.constraints
+        if len(values["text"]) > self.limits.max_line:
+            return [f"{where}: text {too_long(self.limits.max_line)}"], "", self.constraints
         terms, forbid = ((*getattr(self.constraints, key), *values.get(key, ())) for key in ("terms", "forbid"))
         constraints = Constraints(values.get("prefix", self.constraints.prefix), terms, forbid)
-        check = contradictions if self.encoder is None else self.encoder.check
-        return check(constraints, f"{where}: "), values["text"], constraints
+        if self.encoder is None:
+            return contradictions(constraints, f"{where}: "), values["text"], constraints
+        return self.encoder.check(constraints, f"{where}: ", self.limits), values["text"], constraints
 
 
 PLAIN_TEXT = LineParser()
+
+
+def _shown(value: Any) -> str:
+    """Return a value of JSON as it is, if it is short."""
+    text = repr(value)
+    return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
 
 
 def _has_type(key: str, value: Any) -> bool:

@@ -11,7 +11,7 @@ import typer
 
 from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Run, Seed, Threads, select_device
-from regard.errors import DataError
+from regard.errors import DataError, LineError
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings, Symmetry
@@ -67,8 +67,10 @@ def align(
 
     sources, targets, gold_links = _read(source, target, gold)
     device = select_device(device)
-    forward = _Direction(run, load_translator(run, device), sources, targets)
-    backward = None if reverse is None else _Direction(reverse, load_translator(reverse, device), targets, sources)
+    forward = _Direction(run, load_translator(run, device), sources, targets, source)
+    backward = (
+        None if reverse is None else _Direction(reverse, load_translator(reverse, device), targets, sources, source)
+    )
     say(f"reading {len(sources):,} pairs")
     if choose:
         whole = forward.readings(), None if backward is None else backward.readings()
@@ -89,6 +91,7 @@ class _Direction:
     translator: Translator
     sources: list[str]
     targets: list[str]
+    name: str  # of the source file of the pairs, for errors
 
     def readings(self, first: int = 0, count: int | None = None) -> list[Readings]:
         """Return the attention with which the targets are force-decoded. Raises UsageError if the model has none."""
@@ -96,7 +99,10 @@ class _Direction:
         from regard.pipeline import last_layer
 
         rows = slice(first, None if count is None else first + count)
-        readings = read_all(self.translator, self.sources[rows], self.targets[rows])
+        try:
+            readings = read_all(self.translator, self.sources[rows], self.targets[rows])
+        except LineError as problem:
+            raise problem.in_file(self.name, first + 1) from None
         last_layer(readings[0])
         return readings
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,7 +12,7 @@ import typer
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Run, Seed, Threads, select_device
 from regard.cli.search_options import search_command, search_options
-from regard.errors import UsageError
+from regard.errors import LineError, UsageError
 
 if TYPE_CHECKING:
     from regard.evaluation.length_buckets import Bucket
@@ -121,7 +120,10 @@ def _evaluate_translations(
     translator = load_translator(run, **load)
     say(f"translating {len(sources):,} lines of {source}")
     warn(unknown_script(translator, source, sources)[1])
-    outputs = [translation.text for translation in translator.translate(sources, **search)]
+    try:
+        outputs = [translation.text for translation in translator.translate(sources, **search)]
+    except LineError as problem:
+        raise problem.in_file(source) from None
     results = scores(outputs, references)
     buckets = by_length(sources, outputs, references) if report.by_length or report.figure else []
     beam = search.get("beam", translator.settings.search.beam)
@@ -160,10 +162,10 @@ def _print_buckets(buckets: list[Bucket]) -> None:
 
 def _read_parallel(source: str, reference: list[str]) -> tuple[list[str], list[list[str]]]:
     """Read files that correspond line by line; references are normalised to Unicode NFC, as the outputs are."""
-    from regard.data.text import read_parallel
+    from regard.data.text import nfc, read_parallel
 
     sources, *references = read_parallel([source, *reference])
-    composed = [[unicodedata.normalize("NFC", line) for line in lines] for lines in references]
+    composed = [[nfc(line) for line in lines] for lines in references]
     for path, lines, before in zip(reference, composed, references, strict=True):
         if changed := sum(map(str.__ne__, lines, before)):
             say(f"{path}: {changed:,} lines are not in Unicode's form NFC; they are compared as if they were")

@@ -16,18 +16,23 @@ from regard.cli import options
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
-from regard.errors import DataError, LineWarning, UsageError
+from regard.errors import DataError, LineError, LineWarning, UsageError
 
 if TYPE_CHECKING:
-    from regard.bulk import ChunkTranslator, InProcess, Lines, ResumableOutput, StreamedOutput, Workers
+    from regard.bulk import ChunkTranslator, InProcess, LineParser, Lines, ResumableOutput, StreamedOutput, Workers
     from regard.pipeline import Translator
-    from regard.search import ConstraintEncoder, Constraints
+    from regard.search import ConstraintEncoder, Constraints, SearchSettings
 
 NOT_STREAMED = ("nbest", "alignments", "format", "output", "workers", "resume", "input")
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """The options that need the whole of a translation before anything is printed."""
 CONDITIONS = ("prefix", "term", "forbid", "input", "format", "chunk", "precision")
 """The options, beside those of the search, that results depend on: another value cannot be resumed with."""
+
+LIMITS = ("max_line", "max_required", "max_forbidden")
+"""Search settings that lines are checked against before any is translated."""
+JSON_SIZE = 12
+"""Characters of JSON that a character of text takes at most."""
 
 InputFormat = Annotated[
     Literal["text", "jsonl"],
@@ -73,16 +78,14 @@ def translate(
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
     setup_process(threads, quiet, debug, seed)
-    from regard.bulk import ChunkTranslator, LineParser, Lines, OutputFormat
+    from regard.bulk import ChunkTranslator, OutputFormat
     from regard.pipeline import load_translator
     from regard.search import Constraints
 
     device, search = options.select_device(device), search_options(context, seed)
     engine = _engine(engine, workers, device, run)
-    lines, runs = Lines(file), [run, *(with_ or ())]
-    constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
-    encoder = _constraint_encoder(run, constraints) if input == "jsonl" else None
-    parser = LineParser(constraints, input == "jsonl", lines.name, encoder)
+    runs, constraints = [run, *(with_ or ())], Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
+    lines, parser = _input(run, file, input == "jsonl", constraints, search)
     total = lines.checked(parser)
     make = partial(load_translator, runs if len(runs) > 1 else run, device, engine, precision)
     if stream:
@@ -134,13 +137,27 @@ def _unknown_script(lines: Lines, run: Path) -> DataError:
     )
 
 
-def _constraint_encoder(run: Path, constraints: Constraints) -> ConstraintEncoder:
+def _input(
+    run: Path, file: str, jsonl: bool, constraints: Constraints, search: dict[str, Any]
+) -> tuple[Lines, LineParser]:
+    """Return the lines of a file and what parses them, with the limits of the run or those in `search`."""
+    from regard.bulk import LineParser, Lines
+    from regard.data.text import MAX_LINE
+    from regard.model_folder import load_settings
+
+    limits = load_settings(run).search.with_values(**{name: search[name] for name in LIMITS if name in search})
+    lines = Lines(file, max(MAX_LINE, JSON_SIZE * limits.max_line) if jsonl else limits.max_line)
+    encoder = _constraint_encoder(run, constraints, limits) if jsonl else None
+    return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
+
+
+def _constraint_encoder(run: Path, constraints: Constraints, limits: SearchSettings) -> ConstraintEncoder:
     """Load what tokenises constraints, before the model is; raises UsageError if `constraints` cannot be met."""
     from regard.model_folder import load_settings, load_tokenizer
     from regard.search import ConstraintEncoder, check_constraints
 
     encoder = ConstraintEncoder(load_tokenizer(run, load_settings(run)).target)
-    check_constraints([constraints], encoder)
+    check_constraints([constraints], encoder, limits)
     return encoder
 
 
@@ -171,9 +188,12 @@ def _stream(translator: Translator, lines: Lines, run: Path, constraints: Constr
         warn(note)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", LineWarning)
-            for text in translator.stream(line, constraints, **search):
-                typer.echo(text, nl=False)
-                sys.stdout.flush()
+            try:
+                for text in translator.stream(line, constraints, **search):
+                    typer.echo(text, nl=False)
+                    sys.stdout.flush()
+            except LineError as problem:
+                raise problem.in_file(lines.name, number) from None
             typer.echo()
         warn(*(f"{lines.name}, line {number}: {warning.message}" for warning in caught))
     if unknown and not known:

@@ -13,10 +13,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from regard.data.images import SUFFIXES
-from regard.data.text import clean, read_file
+from regard.data.pairs import word_count
+from regard.data.text import clean, nfc, read_file
 from regard.errors import DataError
 from regard.reading import parse_json
 
+MAX_JSON = 1 << 28  # characters of a line, since COCO JSON is one line
 LONGEST_NAME, LONGEST_PATH = 255, 1_000  # bytes and letters that every system allows
 SHOWN = 20  # causes of one kind that are listed
 MAX_IMAGES, FRACTION = 1000, 20  # held out for validation: at most a thousand images, at most a twentieth
@@ -139,7 +141,7 @@ def read_captions(
             problems.add("captions of images that do not exist", f"{path}: {unit} {number}: {cause}")
         elif not caption:
             problems.add("captions with no text", f"{path}: {unit} {number}: the caption of {image} has no text")
-        elif max_words is not None and caption.count(" ") >= max_words:
+        elif max_words is not None and word_count(caption) > max_words:
             long.append(number)
         else:
             captions.setdefault(file, []).append(caption)
@@ -195,7 +197,7 @@ class _FolderIndex:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._listed = {unicodedata.normalize("NFC", entry.name): entry.name for entry in folder.iterdir()}
+        self._listed = {nfc(entry.name): entry.name for entry in folder.iterdir()}
         self._known: dict[str, tuple[str, str]] = {}
         self._guesses = 0
 
@@ -217,10 +219,10 @@ class _FolderIndex:
         if "\\" not in name:  # ./a.jpg and b//c.jpg are a.jpg and b/c.jpg
             name = str(PurePosixPath(name))
         if len(parts) > 1:
-            forms = (name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD")))
+            forms = (name, *(nfc(name), unicodedata.normalize("NFD", nfc(name))))
             matches = [form for form in forms if (self.folder / form).exists()]
         else:
-            listed = self._listed.get(unicodedata.normalize("NFC", name))
+            listed = self._listed.get(nfc(name))
             matches = [] if listed is None else [name if (self.folder / name).exists() else listed]
         if matches:
             return matches[0], ""
@@ -238,7 +240,7 @@ def _first(causes: Sequence[str]) -> list[str]:
 
 
 def _lines(path: Path) -> tuple[list[str], list[str]]:
-    file = read_file(path)
+    file = read_file(path, MAX_JSON)
     return file.lines, list(file.notes)
 
 

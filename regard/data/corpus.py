@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -25,11 +26,13 @@ from regard.data.pairs import (
     chunks,
     format_lines,
 )
-from regard.data.text import clean
+from regard.data.text import MAX_LINE, clean
 from regard.errors import DataError
 from regard.settings import COUNT, FACTOR, Settings
 
 EVALUATION = ("valid", "test")  # names of corpora; all others are for training
+EVALUATION_WORDS = 400
+"""Longest sentence to validate or test on, in words, unless `data.max_length` is more."""
 
 T = TypeVar("T")
 Read = Callable[[PairFiles, "Filters | None", str], T]
@@ -73,6 +76,12 @@ class CorpusSettings(Settings):
     test_pairs: str | None = Field(None, description="Instead of both: a TSV or JSONL file.")
     max_length: int = Field(
         200, ge=1, le=COUNT, description="Longest training sentence in words (ten characters also make one)."
+    )
+    max_line: int = Field(
+        MAX_LINE,
+        ge=1,
+        le=COUNT,
+        description="Most characters of a line; longer ones are skipped without being read as a whole.",
     )
     max_ratio: float = Field(
         9.0,
@@ -125,7 +134,7 @@ class CorpusSettings(Settings):
         """The files of the training corpora by name: "train", then those of `mix`. Empty for images."""
         if self.images is not None and self.files("") == (None, None, None):
             return {}
-        return {name: PairFiles(part.source, part.target, part.pairs) for name, part in _parts(self)}
+        return {name: PairFiles(part.source, part.target, part.pairs, self.max_line) for name, part in _parts(self)}
 
     @property
     def alignment_files(self) -> dict[str, str]:
@@ -141,7 +150,7 @@ class CorpusSettings(Settings):
     def evaluation_files(self) -> dict[str, PairFiles]:
         """The files of "valid" and "test" as far as they are given."""
         corpora = {name: self.files(f"{name}_") for name in EVALUATION}
-        return {name: PairFiles(*files) for name, files in corpora.items() if any(files)}
+        return {name: PairFiles(*files, self.max_line) for name, files in corpora.items() if any(files)}
 
     @property
     def weights(self) -> dict[str, float]:
@@ -152,6 +161,11 @@ class CorpusSettings(Settings):
     def filters(self) -> Filters:
         """The filters for training pairs."""
         return Filters(self.max_length, self.max_ratio, self.drop_duplicates)
+
+    @property
+    def evaluation_filters(self) -> Filters:
+        """The filters for pairs to validate and test on: memory grows with the square of a sentence's length."""
+        return Filters(max(self.max_length, EVALUATION_WORDS), math.inf)
 
 
 @dataclass(frozen=True)
@@ -210,7 +224,7 @@ def read_corpora(settings: CorpusSettings, read: Read[T]) -> tuple[dict[str, T],
     for name, files in {**settings.training_files, **settings.evaluation_files}.items():
         try:
             if name in EVALUATION:
-                others[name] = read_corpus(files, None, name)
+                others[name] = read_corpus(files, settings.evaluation_filters, name)
             else:
                 train[name] = read(files, settings.filters, name)
         except DataError as problem:

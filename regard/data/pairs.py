@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.text import LineReader
+from regard.data.text import CUT, MAX_LINE, LineReader
 from regard.errors import DataError, UsageError
 from regard.reading import parse_json
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Filters:
-    """Filters for training pairs; CorpusSettings documents the fields."""
+    """Filters for pairs; CorpusSettings documents the fields."""
 
     max_length: int = 200
     max_ratio: float = 9.0
@@ -84,6 +84,7 @@ class PairFiles:
     source: str | Path | None = None
     target: str | Path | None = None
     pairs: str | Path | None = None
+    max_line: int = MAX_LINE  # characters; longer lines are skipped
 
     def __post_init__(self) -> None:
         if self.pairs is None and (self.source is None or self.target is None):
@@ -117,7 +118,7 @@ class PairReader:
         self.notes: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Row]:
-        readers = [LineReader(path) for path in self.files.paths.values()]
+        readers = [LineReader(path, self.files.max_line, skip_long=True) for path in self.files.paths.values()]
         yield from self._read_pairs_file(readers[0]) if len(readers) == 1 else self._read_two_files(*readers)
         self.count = readers[0].count
         self.notes = tuple(note for reader in readers for note in reader.notes)
@@ -140,7 +141,7 @@ class PairReader:
         parse = _parse_json if path.removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json")) else _parse_tsv
         wrong: dict[str, _Tally] = {}
         for number, line in enumerate(reader, 1):
-            row = parse(line) if line.strip() else ("", "")
+            row = (CUT, CUT) if line == CUT else parse(line) if line.strip() else ("", "")
             if isinstance(row, str):
                 wrong.setdefault(row, _Tally()).add(number)
             elif not wrong:
@@ -282,19 +283,24 @@ def _parse_json(line: str) -> Row | str:
 
 def _drop_reason(pair: Pair, filters: Filters | None) -> str | None:
     """Return why this pair is dropped, or None."""
+    if CUT in (pair.source, pair.target):
+        return "too long"
     if not pair.source or not pair.target:
         return "empty"
     if filters is None:
         return None
     shorter, longer = sorted((len(pair.source), len(pair.target)))
-    if max(_word_count(pair.source), _word_count(pair.target)) > filters.max_length:
+    if max(word_count(pair.source), word_count(pair.target)) > filters.max_length:
         return "too long"
     return "odd length ratio" if longer > _SHORT and longer > shorter * filters.max_ratio else None
 
 
-def _word_count(text: str) -> int:
+def word_count(text: str) -> int:
+    """Count the words of a line for `data.max_length`: those between spaces, or one for every ten characters."""
     return max(text.count(" ") + 1, -(-len(text) // _DENSE))
 
 
 def _excerpt(text: str, room: int = 28) -> str:
+    if text == CUT:
+        return "(not read)"
     return text if 0 < len(text) <= room else f"{text[: room - 1]}…" if text else "(empty)"

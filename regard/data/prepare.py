@@ -236,7 +236,7 @@ def _read_links(data: CorpusSettings, train: Mapping[str, Corpus]) -> dict[str, 
     causes: list[str] = []
     for name, path in data.alignment_files.items():
         try:
-            links[name] = read_word_links(path, train[name].pairs, train[name].report.read, name)
+            links[name] = read_word_links(path, train[name].pairs, train[name].report.read, name, data.max_line)
         except DataError as problem:
             causes += problem.causes
     if causes:

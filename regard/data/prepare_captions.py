@@ -11,7 +11,7 @@ from regard.data.augmentation import augmented, flippable, varies
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream
 from regard.data.caption_files import CaptionSet, Problems, hold_out_images, read_captions, report_uncaptioned
-from regard.data.corpus import CorpusFacts, texts_sha256
+from regard.data.corpus import EVALUATION_WORDS, CorpusFacts, texts_sha256
 from regard.data.image_cache import ImageCache, cached_images
 from regard.data.images import ImageSettings, ImageSizeSettings, SourcePixels, source_pixels
 from regard.data.tokenizer import Tokenizer
@@ -137,7 +137,8 @@ def _read_caption_sets(
     folder, causes, caption_sets = Path(images.folder), list[str](), list[CaptionSet]()
     files: list[tuple[str, str, Path, int | None]] = [("train", images.captions, folder, max_words)]
     if images.valid_captions is not None:
-        files.append(("valid", images.valid_captions, Path(images.valid_folder or folder), None))
+        longest = max(max_words, EVALUATION_WORDS)
+        files.append(("valid", images.valid_captions, Path(images.valid_folder or folder), longest))
     for name, path, image_folder, limit in files:
         try:
             caption_sets.append(read_captions(Path(path), image_folder, problems, name, limit))

@@ -9,14 +9,26 @@ import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
+from typing import IO, cast
 
 from regard.atomic import write_bytes
 from regard.errors import DataError
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-
+MAX_LINE = 100_000
+"""Most characters of a line of a file, if no setting says otherwise: some fifty pages, so a line break is missing."""
+CUT = "\0"
+"""Stands for a line that was too long and is skipped; no other line holds a NUL character."""
+_BYTES, _ENDS = 4, 5
+"""Bytes of UTF-8 that a character may take, and those of a byte-order mark and a line end."""
+_SHORT = 1000
+"""A text of so many characters is normalised in no time, whatever they are."""
+_FEW_MARKS = 30
+"""Combining marks in a row, more than any language has (Unicode Standard Annex 15, section 13)."""
 
 CR_ALONE = "its lines end in CR alone, so it would be one line; save it with line feeds"
 
@@ -27,7 +39,15 @@ def clean(line: str) -> str:
     Its words are therefore `line.split(" ")`; no word contains a no-break space. Lone surrogates, which no file can
     hold but JSON can, become U+FFFD.
     """
-    return unicodedata.normalize("NFC", " ".join(_LONE_SURROGATE.sub("\ufffd", line).split()))
+    return nfc(" ".join(_LONE_SURROGATE.sub("\ufffd", line).split()))
+
+
+def nfc(text: str) -> str:
+    """Normalise to NFC in linear time: `unicodedata` takes quadratic time to order a long run of combining marks."""
+    if len(text) > _SHORT and not unicodedata.is_normalized("NFC", text):
+        runs = (("".join(run), marks) for marks, run in groupby(text, _is_mark))
+        text = "".join(_in_order(run) if marks and len(run) > _FEW_MARKS else run for run, marks in runs)
+    return unicodedata.normalize("NFC", text)
 
 
 @dataclass(frozen=True)
@@ -43,7 +63,8 @@ def read_lines(path: str | Path) -> list[str]:
     """Read the raw lines of a UTF-8 file, gunzipped if its name ends in .gz.
 
     Lines end at "\\n" only; one CR before it and a byte-order mark at the start are removed.
-    Raises DataError for a file that is missing, empty, damaged, not UTF-8, or holds a NUL character.
+    Raises DataError for a file that is missing, empty, damaged, not UTF-8, or holds a NUL character or a line of more
+    than `MAX_LINE` characters.
     """
     return read_file(path).lines
 
@@ -74,9 +95,9 @@ def read_parallel(paths: Sequence[str | Path]) -> list[list[str]]:
     return files
 
 
-def read_file(path: str | Path) -> TextFile:
+def read_file(path: str | Path, max_line: int = MAX_LINE) -> TextFile:
     """Like `read_lines`, with notes on what was removed."""
-    reader = LineReader(path)
+    reader = LineReader(path, max_line)
     lines = list(reader)
     if reader.causes:
         raise DataError(*reader.causes)
@@ -88,10 +109,12 @@ class LineReader:
 
     Nothing is raised during iteration: afterwards `causes` says what is wrong with the file (lines are missing then),
     so that several files can be read in parallel and all causes be raised at once; `notes` says what was repaired.
+    A line of more than `max_line` characters is never in memory as a whole, since a small .gz may hold gigabytes: it is
+    what is wrong with the file and ends the iteration or, with `skip_long`, it is yielded as `CUT`.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, max_line: int = MAX_LINE, skip_long: bool = False) -> None:
+        self.path, self.max_line, self.skip_long = Path(path), max_line, skip_long
         self.count = 0
         self.notes: tuple[str, ...] = ()
         self.causes: tuple[str, ...] = ()
@@ -100,7 +123,7 @@ class LineReader:
         path = self.path
         try:
             with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as file:
-                yield from self._lines(file)
+                yield from self._lines(cast("IO[bytes]", file))
         except FileNotFoundError:
             self.causes = (f"{path}: no such file{did_you_mean(path)}",)
         except IsADirectoryError:
@@ -110,10 +133,10 @@ class LineReader:
         except OSError as problem:
             self.causes = (f"{path}: cannot be read ({problem.strerror}); check the path and its permissions",)
 
-    def _lines(self, file: Iterable[bytes]) -> Iterator[str]:
+    def _lines(self, file: IO[bytes]) -> Iterator[str]:
         start, returns, marked = b"", 0, False
-        coding = nul = alone = None
-        for raw in file:
+        coding = nul = alone = long = None
+        for raw in bounded_lines(file, self.max_line):
             if not self.count:
                 marked = raw.startswith(_BOM)
                 raw = start = raw.removeprefix(_BOM)
@@ -122,6 +145,12 @@ class LineReader:
                 alone = f"{self.path}: {CR_ALONE}"
             if nul is None and b"\0" in raw:
                 nul = f"{self.path}: line {self.count} holds a NUL character; remove it"
+            if is_too_long(raw, self.max_line):
+                if self.skip_long:
+                    yield CUT
+                    continue
+                long = f"{self.path}: line {self.count} {too_long(self.max_line)}{_looks_like(start, '')}"
+                break
             try:
                 line = raw.decode("utf-8").removesuffix("\n")
             except UnicodeDecodeError as problem:
@@ -130,11 +159,32 @@ class LineReader:
             returns += raw.endswith((b"\r\n", b"\r"))
             if raw and not (alone or coding or nul):
                 yield line.removesuffix("\r")
-        self.causes = tuple(cause for cause in (alone, coding, nul) if cause)
+        self.causes = tuple(cause for cause in (alone, coding, nul, long) if cause)
         if not self.count:
             self.causes = (f"{self.path}: the file is empty; give a file with one sentence per line",)
         self.notes = (f"{self.path}: the byte-order mark before line 1 was removed",) if marked else ()
         self.notes += (f"{self.path}: {returns:,} lines end in CR LF; the CR was removed",) if returns else ()
+
+
+def bounded_lines(file: IO[bytes], max_line: int) -> Iterator[bytes]:
+    """Yield the lines of a file with their line feeds; of one that `is_too_long` perhaps the beginning only."""
+    size = _BYTES * max_line + _ENDS
+    while raw := file.readline(size):
+        yield raw
+        while len(raw) == size and not raw.endswith(b"\n"):
+            raw = file.readline(size)
+
+
+def is_too_long(raw: bytes, max_line: int) -> bool:
+    """Return whether a line of `bounded_lines` has more than `max_line` characters."""
+    if len(raw) <= max_line:
+        return False
+    return len(raw.removeprefix(_BOM).rstrip(b"\r\n").decode("utf-8", "ignore")) > max_line
+
+
+def too_long(max_line: int) -> str:
+    """Return what is said of a line of more than `max_line` characters, after its file and number."""
+    return f"has more than {max_line:,} characters; break it at the ends of sentences, or raise that limit (`max_line`)"
 
 
 def write_lines(path: str | Path, lines: Iterable[str]) -> None:
@@ -160,9 +210,23 @@ def did_you_mean(path: Path) -> str:
     return f"; did you mean {path.parent / near[0]}?" if near else f"; {path.parent} has no file of a similar name"
 
 
-def _looks_like(data: bytes) -> str:
+@lru_cache(1 << 12)
+def _is_mark(character: str) -> bool:
+    """Return whether a character is a combining mark with an order among its neighbours, or is composed of such."""
+    return unicodedata.combining(unicodedata.normalize("NFD", character)[0]) > 0
+
+
+def _in_order(marks: str) -> str:
+    """Decompose combining marks, and put them into canonical order."""
+    decomposed = (part for mark in marks for part in unicodedata.normalize("NFD", mark))
+    return "".join(sorted(decomposed, key=unicodedata.combining))
+
+
+def _looks_like(data: bytes, otherwise: str = "; save the file as UTF-8") -> str:
     if data.startswith(b"\x1f\x8b"):
         return "; it looks gzipped: let its name end in .gz"
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "; it looks like UTF-16: save it as UTF-8"
-    return "; save the file as UTF-8"
+    if data.startswith((b"BZh", b"\xfd7zXZ", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")):
+        return "; it looks compressed: unpack it first (only .gz is read as it is)"
+    return otherwise

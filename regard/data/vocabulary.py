@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -24,6 +25,8 @@ SPACE = "▁"
 _UNREAD = ("<pad>", "<s>", "</s>")
 _GAPS = (SPACE, "<0x20>", "<0x09>", "<0x0A>", "<0x0D>")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_LONGEST_CODE = 40
+"""Characters within which a language code ends."""
 _STRANGE, _STRANGE_START = "\ufdd0", "\ufdd1"  # noncharacters of Unicode, so no vocabulary has them
 
 
@@ -138,7 +141,7 @@ class Vocabulary:
         """Return the share of a line's characters (spaces aside) without a token: encoded as bytes, or lost."""
         line = self._normal(text)
         tokens: list[str] = self._processor.encode(line, out_type=str)
-        unknown = sum(self._unknown_characters(token) for token in tokens)
+        unknown = sum(count * self._unknown_characters(token) for token, count in Counter(tokens).items())
         return unknown / max(1, len(line.replace(" ", "")))
 
     def word_indices(self, tokens: Iterable[str]) -> list[int]:
@@ -320,5 +323,5 @@ class TableVocabulary(Vocabulary):
 
 def _split_code(line: str) -> tuple[list[str], str]:
     """Split a line into its language code, such as >>fra<<, which is one token, and the rest."""
-    end = line.find("<<")
-    return ([line[: end + 2]], line[end + 2 :]) if line.startswith(">>") and end > 0 else ([], line)
+    end = line.find("<<", 1, _LONGEST_CODE) if line.startswith(">>") else 0
+    return ([line[: end + 2]], line[end + 2 :]) if end > 0 else ([], line)

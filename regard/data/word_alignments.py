@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from regard.data.pairs import Pair, format_lines
-from regard.data.text import LineReader
+from regard.data.text import CUT, MAX_LINE, LineReader, too_long
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError
@@ -50,17 +50,21 @@ class WordLinks:
         return self.rows[index]
 
 
-def read_word_links(path: str, pairs: Sequence[Pair], lines: int, name: str) -> WordLinks:
+def read_word_links(path: str, pairs: Sequence[Pair], lines: int, name: str, max_line: int = MAX_LINE) -> WordLinks:
     """Read the alignments of these pairs of corpus `name` from a file with one line for each of its `lines`.
 
     A word with a sure link keeps only sure ones, any other its possible ones. Raises DataError with all causes.
     """
-    reader = LineReader(path)
+    reader = LineReader(path, max_line, skip_long=True)
     wrong: list[tuple[int, str]] = []
     pair_of = {pair.line: pair for pair in pairs}
     rows: dict[int, FlatLinks] = {}
     for number, line in enumerate(reader, 1):
         try:
+            if line == CUT:
+                if number in pair_of:
+                    raise ValueError(too_long(max_line))
+                continue
             links = _for_training(*read_gold(line))
             if pair := pair_of.get(number):
                 check_links(links, pair.source, pair.target)

@@ -23,6 +23,7 @@ NOTES = "regard.json"
 """File of an export: fingerprint of its weights, precision, limits, and how it was checked."""
 _SUPPRESSED = (PAD, UNK, BOS)
 _SUPPORTED = {"beam", "length_penalty", "max_ratio", "max_extra", "longest_source", "seed", "diversity"}
+_SUPPORTED |= {"max_line", "max_whole", "max_required", "max_forbidden"}
 """Settings that it follows, or that have no effect in a search that it supports."""
 
 

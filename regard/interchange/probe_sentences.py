@@ -48,7 +48,7 @@ def _data_files(folder: Path) -> list[PairFiles]:
     for prefix in ("valid_", ""):
         named = {name: data.get(prefix + name) for name in ("source", "target", "pairs")}
         if named["pairs"] or (named["source"] and named["target"]):
-            files.append(PairFiles(**named))
+            files.append(PairFiles(named["source"], named["target"], named["pairs"]))
     return files
 
 

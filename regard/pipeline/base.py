@@ -79,7 +79,7 @@ class BasePipeline:
             raise UsageError(
                 f"constraints: got {len(per_source)} for {count} {unit}s; give one for each {unit}, or one for all"
             )
-        check_constraints(per_source, self._constraint_encoder)
+        check_constraints(per_source, self._constraint_encoder, settings)
         if any(item.terms for item in per_source) and (settings.sample or settings.groups > 1):
             option = "sample" if settings.sample else "groups"
             raise UsageError(f"terms and {option}: terms need the whole beam of one search; leave one of them out")
@@ -155,7 +155,8 @@ class BasePipeline:
 def word_texts(vocabulary: Vocabulary, ids: Sequence[int], words: Sequence[int]) -> tuple[str, ...]:
     """Return the text of each word, decoded from its tokens; `words` has the word index of each token."""
     count = max(words, default=-1) + 1
-    return tuple(
-        vocabulary.decode([token for token, index in zip(ids, words, strict=True) if index == word])
-        for word in range(count)
-    )
+    tokens: list[list[int]] = [[] for _ in range(count)]
+    for token, word in zip(ids, words, strict=True):
+        if word >= 0:
+            tokens[word].append(token)
+    return tuple(map(vocabulary.decode, tokens))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from regard.errors import LineWarning
 
@@ -29,15 +30,45 @@ class LineSplitter:
         sentences = self._merge(_split_after(line, _SENTENCE_END))
         return [part for sentence in sentences for part in self._split_sentence(sentence, index)]
 
-    def _merge(self, parts: Iterable[str]) -> list[str]:
+    def _merge(self, parts: Sequence[str]) -> list[str]:
         """Merge neighbours as long as they have at most `longest` tokens together."""
-        merged: list[str] = []
-        for part in parts:
-            if merged and self.length(merged[-1] + part) <= self.longest:
-                merged[-1] += part
-            else:
-                merged.append(part)
-        return merged
+        return self._cut("".join(parts), list(accumulate(map(len, parts))))
+
+    def _cut(self, text: str, ends: Sequence[int]) -> list[str]:
+        """Cut a text at some of the positions `ends`, each part as long as it can be, but up to one end at least."""
+        parts, start, first, count = list[str](), 0, 0, 1
+        while first < len(ends):
+            count = self._count_fitting(text, start, ends, first, count)
+            end = ends[first + count - 1]
+            parts.append(text[start:end])
+            start, first = end, first + count
+        return parts
+
+    def _count_fitting(self, text: str, start: int, ends: Sequence[int], first: int, guess: int) -> int:
+        """Count the ends, from number `first` on, up to which a part from `start` has at most `longest` tokens.
+
+        One always counts. The search gallops from a guess, so that it tokenises little more than the part itself.
+        """
+
+        def fits(count: int) -> bool:
+            return self.length(text[start : ends[first + count - 1]]) <= self.longest
+
+        fitting, exceeding, step = 1, len(ends) - first + 1, 1
+        guess = min(guess, exceeding - 1)
+        if guess > 1 and not fits(guess):
+            exceeding = guess
+            while exceeding - step > 1 and not fits(exceeding - step):
+                exceeding, step = exceeding - step, 2 * step
+            fitting = max(1, exceeding - step)
+        else:
+            fitting = guess
+            while fitting + step < exceeding and fits(fitting + step):
+                fitting, step = fitting + step, 2 * step
+            exceeding = min(exceeding, fitting + step)
+        while exceeding - fitting > 1:
+            middle = (fitting + exceeding) // 2
+            fitting, exceeding = (middle, exceeding) if fits(middle) else (fitting, middle)
+        return fitting
 
     def _split_sentence(self, sentence: str, index: int) -> list[str]:
         """Leave a sentence whole up to `_WHOLE` times `longest` tokens, else split it at spaces; warn if it is long."""
@@ -56,18 +87,7 @@ class LineSplitter:
 
     def _split_word(self, word: str) -> list[str]:
         """Split a word of more than `longest` tokens between characters, each part as long as it can be."""
-        parts = []
-        while word:
-            fits, exceeds = 1, 2  # prefix lengths: one character always counts as fitting; doubling, then bisection
-            while exceeds <= len(word) and self.length(word[:exceeds]) <= self.longest:
-                fits, exceeds = exceeds, 2 * exceeds
-            exceeds = min(exceeds, len(word) + 1)
-            while exceeds - fits > 1:
-                middle = (fits + exceeds) // 2
-                fits, exceeds = (middle, exceeds) if self.length(word[:middle]) <= self.longest else (fits, middle)
-            parts.append(word[:fits])
-            word = word[fits:]
-        return parts
+        return [word] if self.length(word) <= self.longest else self._cut(word, range(1, len(word) + 1))
 
 
 def _split_after(line: str, end: re.Pattern[str]) -> list[str]:

@@ -9,10 +9,10 @@ from itertools import islice
 from typing_extensions import Unpack
 
 from regard.attention.alignment import Link, Readings, extract_links
-from regard.data.text import clean
+from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
 from regard.engine import DecodeRequest
-from regard.errors import UsageError
+from regard.errors import LineError, UsageError
 from regard.pipeline.base import BasePipeline, word_texts
 from regard.pipeline.line_splitter import LineSplitter
 from regard.pipeline.translation import Translation, join_parts, last_layer
@@ -53,7 +53,8 @@ class Translator(BasePipeline):
         settings = self._search_settings(nbest, search)
         self.model.eval()
         per_line = zip(lines, self._per_source(constraints, len(lines), settings, "line"), strict=True)
-        split = [self._segments(line, index, item) for index, (line, item) in enumerate(per_line)]
+        _check_lengths(lines, settings)
+        split = [self._segments(line, index, item, settings) for index, (line, item) in enumerate(per_line)]
         segments = [segment for parts in split for segment in parts]
         requests = [self._segment_request(index, segment, settings) for index, segment in enumerate(segments)]
         hypotheses = self._decode(requests, settings)
@@ -78,8 +79,9 @@ class Translator(BasePipeline):
         settings = self._search_settings(1, {**search, **greedy})
         self.model.eval()
         (checked,) = self._per_source(constraints, 1, settings, "line")
+        _check_lengths([text], settings)
         started = False
-        for segment in self._segments(text, 0, checked):
+        for segment in self._segments(text, 0, checked, settings):
             request = self._segment_request(0, segment, settings)
             for number, increment in enumerate(self._increments(request, settings, segment.constraints)):
                 yield f" {increment}" if started and number == 0 else increment
@@ -92,7 +94,8 @@ class Translator(BasePipeline):
         """
         settings = self._search_settings(1, search)
         self.model.eval()
-        segments = self._segments(text, 0, NO_CONSTRAINTS)
+        _check_lengths([text], settings)
+        segments = self._segments(text, 0, NO_CONSTRAINTS, settings)
         if not segments:
             raise UsageError("the line is empty; give a line of text")
         if len(segments) > 1:
@@ -113,9 +116,14 @@ class Translator(BasePipeline):
         """Teacher-force given targets and return their attention readings, in order.
 
         `targets` are token ids without end of sentence. `role`: only attention of this role ("encoder", "decoder" or
-        "cross").
+        "cross"). Raises LineError for pairs so long that their weights would not fit into memory.
         """
-        return self._read([self.encode(source) for source in sources], targets, role)
+        rows, limits = [self.encode(source) for source in sources], self.settings.search
+        most = max(limits.max_whole, 2 * (limits.longest_source or 0))
+        sizes = [max(len(source), len(target)) for source, target in zip(rows, targets, strict=True)]
+        if long := [index for index, size in enumerate(sizes) if size > most]:
+            raise LineError(*((index, whole_too_long(sizes[index], most, "a pair")) for index in long))
+        return self._read(rows, targets, role)
 
     def encode(self, text: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""
@@ -131,17 +139,22 @@ class Translator(BasePipeline):
         choice = self.choice or last_layer(readings)
         return extract_links(readings.words(choice.layer, choice.head, choice.shifted).weights, choice.symmetry)
 
-    def _segments(self, line: str, index: int, constraints: Constraints) -> list[_Segment]:
+    def _segments(self, line: str, index: int, constraints: Constraints, settings: SearchSettings) -> list[_Segment]:
         """Tokenise a line; if it is longer than any source in training, split it into segments.
 
         The prefix is for the first segment. A line with required terms stays whole, because nobody knows which segment
-        they belong to. `index` is for warnings.
+        they belong to. `index` is for warnings. Raises LineError for one that must stay whole and is too long for that.
         """
         line, longest = clean(line), self.settings.search.longest_source
         if not line:
             return []
         ids = self.encode(line)
         if longest is None or constraints.terms or len(ids) <= longest:
+            if len(ids) > max(settings.max_whole, longest or 0):
+                why = (
+                    "a line with terms" if constraints.terms else "this model, which does not know its longest source,"
+                )
+                raise LineError((index, whole_too_long(len(ids), settings.max_whole, why)))
             return [_Segment(line, ids, constraints)]
         code = self.tokenizer.source.language_code(line)
         splitter = LineSplitter(lambda text: len(self.encode(code + text)), longest)
@@ -227,6 +240,21 @@ class Translator(BasePipeline):
             texts[0],
             texts[1],
         )
+
+
+def whole_too_long(tokens: int, max_whole: int, why: str) -> str:
+    """Return what is said of a source of too many tokens that cannot be split, after its line number."""
+    return (
+        f"has {tokens:,} tokens, and {why} is translated whole, up to {max_whole:,} tokens; give its sentences in "
+        "lines of their own, or raise that limit (`max_whole`)"
+    )
+
+
+def _check_lengths(lines: Sequence[str], settings: SearchSettings) -> None:
+    """Raise LineError for lines of more characters than are allowed."""
+    long = [index for index, line in enumerate(lines) if len(line) > settings.max_line]
+    if long:
+        raise LineError(*((index, too_long(settings.max_line)) for index in long))
 
 
 def _with_nbest(translations: list[Translation], nbest: int) -> Translation:

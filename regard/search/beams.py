@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from regard.data.vocabulary import BOS, EOS
-from regard.search.constraints import ConstraintState, is_complete, required_tokens
+from regard.search.constraints import ConstraintState, required_tokens
 from regard.search.rules import (
     BannedPhrases,
     Bans,
@@ -111,6 +111,7 @@ class Beams:
     scores: Array  # (B, K) log-probabilities after the rules, to select by; −∞: an empty beam
     finished_counts: Array  # (B, G)
     hypotheses: tuple[tuple[Hypothesis, ...], ...]  # (B) finished so far
+    constraint_states: dict[int, ConstraintState]  # progress through its terms of each row whose task has some
 
     @classmethod
     def initial(
@@ -138,6 +139,13 @@ class Beams:
             scores=scores,
             finished_counts=np.zeros((B, G), np.int64),
             hypotheses=((),) * B,
+            constraint_states={
+                b * K + k: state
+                for b, task in enumerate(tasks)
+                if task.terms
+                for state in [ConstraintState.initial(task.terms)]
+                for k in range(K)
+            },
         )
 
     def __len__(self) -> int:
@@ -157,12 +165,6 @@ class Beams:
     def prefix_of(self, row: int) -> tuple[int, ...]:
         """Return the token ids that a row has written."""
         return tuple(self.history[row, : self.lengths[row // self.width]].tolist())
-
-    @cached_property
-    def constraint_states(self) -> dict[int, ConstraintState]:
-        """Progress of each row through its terms, if its task has any."""
-        row_terms = [task.terms for task in self.tasks for _ in range(self.width)]
-        return {row: ConstraintState(self.prefix_of(row), terms) for row, terms in enumerate(row_terms) if terms}
 
     # --- what the model is asked for
 
@@ -293,9 +295,9 @@ class Beams:
         penalty, hypotheses = LengthPenalty(self.settings.length_penalty), list(self.hypotheses)
         for b, column in np.argwhere(finished).tolist():
             length = int(self.lengths[b])
-            ids = self.prefix_of(b * self.width + int(best.beam_indices[b, column]))
-            log_prob, terms = float(best.log_probs[b, column]), self.tasks[b].terms
-            complete = not terms or is_complete(ids, terms)
+            row = b * self.width + int(best.beam_indices[b, column])
+            ids, log_prob = self.prefix_of(row), float(best.log_probs[b, column])
+            complete = row not in self.constraint_states or self.constraint_states[row].is_complete
             hypotheses[b] = (*hypotheses[b], Hypothesis(ids, log_prob, log_prob / penalty(length + 1), complete))
         return tuple(hypotheses)
 
@@ -323,8 +325,20 @@ class Beams:
             history = np.pad(history, ((0, 0), (0, history.shape[1])))
         history[np.arange(len(tokens)), lengths.repeat(continuing.beam_indices.shape[1])] = tokens
         ahead = (tasks, tokens, history, lengths + 1, max_steps, continuing.log_probs, continuing.scores)
-        beams = Beams(self.settings, self.rule_set, *ahead, counts, hypotheses)
+        states = self._advanced_states(rows, tokens)
+        beams = Beams(self.settings, self.rule_set, *ahead, counts, hypotheses, states)
         return StepResult(beams, rows, kept, finished)
+
+    def _advanced_states(self, rows: Array | None, tokens: Array) -> dict[int, ConstraintState]:
+        """Return the progress through terms of each new row, which extends row `rows[n]` (None: row n) by a token."""
+        if not self.constraint_states:
+            return {}
+        parents = range(len(tokens)) if rows is None else rows.tolist()
+        return {
+            row: self.constraint_states[parent].advance(token)
+            for row, (parent, token) in enumerate(zip(parents, tokens.tolist(), strict=True))
+            if parent in self.constraint_states
+        }
 
     def _ranked(self, hypotheses: tuple[Hypothesis, ...]) -> list[Hypothesis]:
         """Sort hypotheses best first and keep `beam`, dropping duplicates that several groups found."""
@@ -348,6 +362,10 @@ class Beams:
             tasks=self.tasks + other.tasks,
             history=np.concatenate(histories),
             hypotheses=self.hypotheses + other.hypotheses,
+            constraint_states={
+                **self.constraint_states,
+                **{len(self.tokens) + row: state for row, state in other.constraint_states.items()},
+            },
             **joined,
         )
 

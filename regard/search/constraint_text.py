@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from regard.data.text import clean
 from regard.data.vocabulary import EOS, UNK, Vocabulary
 from regard.errors import UsageError
 from regard.search.rules import is_word_boundary
+from regard.search.settings import SearchSettings
 from regard.search.task import BannedPhrase, Term
 from regard.shapes import Array
 
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 """Scripts written without spaces between words, by the first word of their letters' Unicode names."""
+_EXCERPT = 60  # characters
 CACHE_SIZE = 10_000
 """Most words or phrases whose token ids are cached."""
 
@@ -46,14 +49,32 @@ class ConstraintEncoder:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self._terms: dict[str, Term] = {}
-        self._phrases: dict[str, BannedPhrase] = {}
+        self._phrases: dict[tuple[str, ...], BannedPhrase] = {}
+        self._phrase_count = 0
 
-    def check(self, constraints: Constraints, where: str = "") -> list[str]:
-        """Return what is wrong with the constraints, a sentence for each cause, beginning with `where`."""
+    def check(self, constraints: Constraints, where: str = "", limits: SearchSettings | None = None) -> list[str]:
+        """Return what is wrong with the constraints, a sentence for each cause, beginning with `where`.
+
+        If they exceed `limits` (those of the default settings, if there are none), nothing else is checked.
+        """
+        limits = limits or SearchSettings()
+        if len(constraints.forbid) > limits.max_forbidden:
+            return [
+                f"{where}forbid: wanted at most {limits.max_forbidden:,} words and phrases, got "
+                f"{len(constraints.forbid):,}; leave some out, or raise that limit (`max_forbidden`)"
+            ]
+        required = [(kind, text, self.vocabulary.encode(text)) for kind, text in _required_texts(constraints)]
+        total = sum(len(ids) for _, _, ids in required)
+        if total > limits.max_required:
+            kinds = " and ".join(dict.fromkeys(kind for kind, _, _ in required))
+            return [
+                f"{where}{kinds}: wanted at most {limits.max_required:,} tokens in all, got {total:,}; require less, "
+                "or raise that limit (`max_required`)"
+            ]
         unwritable = [
-            f"{where}{kind} {text!r}: has characters that the model cannot write; leave them out"
-            for kind, text in _named_texts(constraints)
-            if kind != "forbid" and UNK in self.vocabulary.encode(text)
+            f"{where}{kind} {_excerpt(text)}: has characters that the model cannot write; leave them out"
+            for kind, text, ids in required
+            if UNK in ids
         ]
         return [*unwritable, *contradictions(constraints, where)]
 
@@ -67,12 +88,21 @@ class ConstraintEncoder:
 
     def encode_forbidden(self, texts: tuple[str, ...]) -> tuple[BannedPhrase, ...]:
         """Tokenise words or phrases that must not appear, in every possible segmentation."""
-        return tuple(self._banned_phrase(clean(text)) for text in texts)
+        if not texts:
+            return ()
+        phrases = tuple(dict.fromkeys(map(clean, texts)))
+        if phrases not in self._phrases:
+            _limit(self._phrases, self._phrase_count)
+            self._phrase_count = len(phrases) + (self._phrase_count if self._phrases else 0)
+            forms = dict.fromkeys(form for text in phrases for form in (text, text[0].upper() + text[1:]))
+            completions = dict.fromkeys(way for form in forms for way in self._completions(form.encode()))
+            self._phrases[phrases] = BannedPhrase(self.vocabulary.surface_bytes, tuple(completions))
+        return (self._phrases[phrases],)
 
     def _term(self, text: str) -> Term:
         """Tokenise a word or phrase; capitalised too, for the start of the sentence."""
         if text not in self._terms:
-            _limit(self._terms)
+            _limit(self._terms, len(self._terms))
             forms = [tuple(self.vocabulary.encode(text))]
             if _script(text[0]) in _UNSPACED:
                 forms.append(self._without_space(forms[0]))
@@ -109,27 +139,20 @@ class ConstraintEncoder:
         mask.setflags(write=False)  # all terms share it
         return mask
 
-    def _banned_phrase(self, text: str) -> BannedPhrase:
-        """Find every way to complete a word or phrase, as it is and capitalised."""
-        if text not in self._phrases:
-            _limit(self._phrases)
-            forms = dict.fromkeys([text, text[0].upper() + text[1:]])
-            completions = dict.fromkeys(way for form in forms for way in self._completions(form.encode()))
-            self._phrases[text] = BannedPhrase(self.vocabulary.surface_bytes, tuple(completions))
-        return self._phrases[text]
-
     def _completions(self, phrase: bytes) -> Iterator[tuple[bytes, int, bool]]:
         """Yield each token that could complete the phrase: the bytes before it, the token, and if they begin a word."""
-        for length in range(1, len(phrase)):
+        for length in range(1, min(len(phrase), self._longest_surface + 1)):
             for surface, token in self._tokens_starting_with(phrase[-length:]):
                 if _ends_word(surface[length:]):
                     yield phrase[:-length], token, True
-        for token, surface in enumerate(self.vocabulary.surface_bytes):
-            start = surface.find(phrase)
-            while start >= 0:
-                if is_word_boundary(surface[:start]) and _ends_word(surface[start + len(phrase) :]):
-                    yield b"", token, start == 0
-                start = surface.find(phrase, start + 1)
+        surfaces, (joined, starts) = self.vocabulary.surface_bytes, self._joined_surfaces
+        position = joined.find(phrase)
+        while position >= 0:
+            token = bisect_right(starts, position) - 1
+            start = position - starts[token]
+            if is_word_boundary(surfaces[token][:start]) and _ends_word(surfaces[token][start + len(phrase) :]):
+                yield b"", token, start == 0
+            position = joined.find(phrase, position + 1)
 
     def _tokens_starting_with(self, start: bytes) -> Iterator[tuple[bytes, int]]:
         """Yield the surface and id of each token whose surface begins with `start`."""
@@ -139,6 +162,16 @@ class ConstraintEncoder:
             yield self._sorted_surfaces[i]
 
     @cached_property
+    def _longest_surface(self) -> int:
+        return max(map(len, self.vocabulary.surface_bytes))
+
+    @cached_property
+    def _joined_surfaces(self) -> tuple[bytes, list[int]]:
+        """All surfaces in one, with a byte between them that no text has, and where each of them starts."""
+        lengths = (len(surface) + 1 for surface in self.vocabulary.surface_bytes)
+        return b"\xff".join(self.vocabulary.surface_bytes), [0, *accumulate(lengths)][:-1]
+
+    @cached_property
     def _sorted_surfaces(self) -> list[tuple[bytes, int]]:
         return sorted((surface, token) for token, surface in enumerate(self.vocabulary.surface_bytes))
 
@@ -146,39 +179,49 @@ class ConstraintEncoder:
 def contradictions(constraints: Constraints, where: str = "") -> list[str]:
     """Return what is wrong with constraints for any model, a sentence for each cause, beginning with `where`."""
     causes = [
-        f"{where}{kind} {text!r}: is empty; give a word" for kind, text in _named_texts(constraints) if not clean(text)
+        f"{where}{kind} {_excerpt(text)}: is empty; give a word"
+        for kind, text in [*_required_texts(constraints), *(("forbid", text) for text in constraints.forbid)]
+        if not clean(text)
     ]
-    required = [clean(constraints.prefix), *map(clean, constraints.terms)]
-    return causes + [
-        f"{where}forbid {phrase!r}: is also required, by {text!r}; leave one of them out"
-        for phrase in constraints.forbid
-        for text in required
-        if clean(phrase) and _has_phrase(text, clean(phrase))
-    ]
+    required = dict.fromkeys(clean(text) for _, text in _required_texts(constraints))
+    together = "\n".join(required)
+    for phrase in constraints.forbid:
+        if (cleaned := clean(phrase)) and _has_phrase(together, cleaned):
+            causes += [
+                f"{where}forbid {_excerpt(phrase)}: is also required, by {_excerpt(text)}; leave one of them out"
+                for text in required
+                if _has_phrase(text, cleaned)
+            ]
+    return causes
 
 
 def _has_phrase(text: str, phrase: str) -> bool:
     """Return whether a text holds this word or phrase, as it is or capitalised."""
-    forms = (re.escape(form) for form in (phrase, phrase[0].upper() + phrase[1:]))
-    return re.search(rf"(?<![^\W_])(?:{'|'.join(forms)})(?![^\W_])", text) is not None
+    forms = [form for form in (phrase, phrase[0].upper() + phrase[1:]) if form in text]
+    pattern = rf"(?<![^\W_])(?:{'|'.join(map(re.escape, forms))})(?![^\W_])"
+    return bool(forms) and re.search(pattern, text) is not None
 
 
-def _limit(cache: dict[str, Any]) -> None:
+def _limit(cache: dict[Any, Any], size: int) -> None:
     """Empty a full cache: it must not grow with the text."""
-    if len(cache) >= CACHE_SIZE:
+    if size >= CACHE_SIZE:
         cache.clear()
 
 
-def _named_texts(constraints: Constraints) -> list[tuple[str, str]]:
-    """Return the kind and the text of each constraint."""
-    named = [("prefix", constraints.prefix)] * bool(constraints.prefix)
-    named += [("term", text) for text in constraints.terms]
-    return named + [("forbid", text) for text in constraints.forbid]
+def _required_texts(constraints: Constraints) -> list[tuple[str, str]]:
+    """Return the kind and the text of what a target must hold."""
+    prefix = [("prefix", constraints.prefix)] * bool(constraints.prefix)
+    return prefix + [("term", text) for text in constraints.terms]
 
 
-def check_constraints(constraints: list[Constraints], encoder: ConstraintEncoder) -> None:
+def _excerpt(text: str) -> str:
+    """Quote a text, a long one in part."""
+    return repr(text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…")
+
+
+def check_constraints(constraints: list[Constraints], encoder: ConstraintEncoder, limits: SearchSettings) -> None:
     """Raise UsageError with all that is wrong with any line's constraints."""
-    causes = [cause for distinct in dict.fromkeys(constraints) for cause in encoder.check(distinct)]
+    causes = [cause for distinct in dict.fromkeys(constraints) for cause in encoder.check(distinct, "", limits)]
     if causes:
         raise UsageError(*dict.fromkeys(causes))
 

@@ -7,43 +7,111 @@ it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from regard.search.task import Term
 from regard.shapes import Array
 
+PartialMatch = tuple[int, tuple[int, ...], int]
+"""The number of a term, one of its forms, and how many tokens of it stand at the end of a prefix."""
 
+
+class TermIndex:
+    """The terms of a task, and the forms that begin with each token."""
+
+    def __init__(self, terms: tuple[Term, ...]) -> None:
+        self.terms, self.sizes = terms, [_size(term) for term in terms]
+        self.forms: list[PartialMatch] = [(t, form, 0) for t, term in enumerate(terms) for form in term.forms]
+        self.by_first_token: dict[int, list[PartialMatch]] = {}
+        for match in self.forms:
+            self.by_first_token.setdefault(match[1][0], []).append(match)
+
+
+@dataclass(frozen=True, eq=False)
 class ConstraintState:
-    """Progress of one prefix through its terms."""
+    """Progress of one prefix through its terms, which each token advances without a look back.
 
-    def __init__(self, ids: tuple[int, ...], terms: Sequence[Term]) -> None:
-        self.tokens_done = sum(_size(term) for term in terms if contains(ids, term))
-        self._open = [(_size(term), list(_partial_matches(ids, term))) for term in terms if not contains(ids, term)]
-        self.may_follow = _may_follow(ids, terms)
+    Terms, by their number, are `settled` if they are there whatever comes next, and `ending` if their last word may
+    still run on. `partial` are forms of which some tokens stand at the end. `parent_done` are the terms of the prefix
+    without its last token.
+    """
+
+    index: TermIndex
+    settled: frozenset[int] = frozenset()
+    ending: frozenset[int] = frozenset()
+    partial: tuple[PartialMatch, ...] = ()
+    parent_done: frozenset[int] = frozenset()
+
+    @classmethod
+    def initial(cls, terms: tuple[Term, ...]) -> ConstraintState:
+        """Return the progress of the empty prefix."""
+        forms = ((t, form, 0) for t, term in enumerate(terms) for form in term.initial_forms)
+        return cls(TermIndex(terms), partial=tuple(forms))
+
+    def advance(self, token: int) -> ConstraintState:
+        """Return the progress of the prefix with one more token."""
+        terms = self.index.terms
+        lasting = [t for t in self.ending if (allowed := terms[t].may_follow) is None or allowed[token]]
+        candidates = (*self.partial, *self.index.by_first_token.get(token, ()))
+        matches = [(t, form, n + 1) for t, form, n in candidates if form[n] == token]
+        return ConstraintState(
+            self.index,
+            self.settled.union(lasting) if lasting else self.settled,
+            frozenset(t for t, form, n in matches if n == len(form)),
+            tuple(match for match in matches if match[2] < len(match[1])),
+            self.done,
+        )
+
+    @cached_property
+    def done(self) -> frozenset[int]:
+        """The terms that are there."""
+        return self.settled | self.ending if self.ending else self.settled
+
+    @cached_property
+    def tokens_done(self) -> int:
+        """The number of tokens of these terms."""
+        return sum(self.index.sizes[t] for t in self.done)
 
     @property
     def is_complete(self) -> bool:
-        return not self._open
+        return len(self.done) == len(self.index.terms)
+
+    @property
+    def may_follow(self) -> Array | None:
+        """The tokens (V,) that may come next if a term has just been completed for the first time; None: any."""
+        allowed = None
+        for t in self.done - self.parent_done:
+            if (mask := self.index.terms[t].may_follow) is not None:
+                allowed = mask if allowed is None else allowed & mask
+        return allowed
 
     def next_tokens(self) -> set[int]:
         """Return the tokens that begin a missing term, or continue one that was begun."""
-        return {form[n] for _, forms in self._open for form, n in forms}
+        return {*self._gains}
 
     def bank(self, token: int) -> int:
         """Count the required tokens that are there once `token` is appended.
 
         A term that is only begun counts in part, as long as it stands at the very end.
         """
-        total = self.tokens_done
-        for size, forms in self._open:
-            reached = [(n + 1, n + 1 == len(form)) for form, n in forms if form[n] == token]
-            if any(is_whole for _, is_whole in reached):
-                total += size
-            elif reached:
-                total += min(max(n for n, _ in reached), size - 1)
-        return total
+        return self.tokens_done + self._gains.get(token, 0)
+
+    @cached_property
+    def _gains(self) -> dict[int, int]:
+        """The required tokens that each next token adds."""
+        by_term: dict[tuple[int, int], int] = {}
+        for t, form, n in (*self.index.forms, *self.partial):
+            if t not in self.done:
+                size, key = self.index.sizes[t], (form[n], t)
+                by_term[key] = max(by_term.get(key, 0), size if n + 1 == len(form) else min(n + 1, size - 1))
+        gains: dict[int, int] = {}
+        for (token, _), gain in by_term.items():
+            gains[token] = gains.get(token, 0) + gain
+        return gains
 
 
 def required_tokens(terms: Sequence[Term]) -> int:
@@ -88,23 +156,6 @@ def allocate_banks(scores: Array, banks: Array, width: int, last: int) -> Array:
 
 def _size(term: Term) -> int:
     return len(term.forms[0])
-
-
-def _partial_matches(ids: tuple[int, ...], term: Term) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield each form that could continue, and how many of its tokens stand at the end: none is always possible."""
-    for form in term.forms:
-        yield from ((form, n) for n in range(len(form)) if n <= len(ids) and ids[len(ids) - n :] == form[:n])
-    n = len(ids)
-    yield from ((form, n) for form in term.initial_forms if n < len(form) and ids == form[:n])
-
-
-def _may_follow(ids: tuple[int, ...], terms: Sequence[Term]) -> Array | None:
-    """Return the tokens (V,) that may come next if a term has just been completed for the first time; None: any."""
-    allowed = None
-    for term in terms:
-        if term.may_follow is not None and contains(ids, term) and not contains(ids[:-1], term):
-            allowed = term.may_follow if allowed is None else allowed & term.may_follow
-    return allowed
 
 
 def _ends_at_boundary(ids: tuple[int, ...], end: int, term: Term) -> bool:

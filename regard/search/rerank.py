@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,9 +45,9 @@ def _chrf(texts: Sequence[str]) -> Array:
     joined = ["".join(text.split()) for text in texts]
     precision, recall, orders = np.zeros((3, len(texts), len(texts)))
     for n in range(1, ORDER + 1):
-        counts = _ngram_counts([[text[i : i + n] for i in range(len(text) - n + 1)] for text in joined])  # (K, n-grams)
-        totals = counts.sum(1)
-        common = np.stack([np.minimum(row, counts).sum(1) for row in counts])  # never (K, K, n-grams)
+        ngrams = [Counter(text[i : i + n] for i in range(len(text) - n + 1)) for text in joined]
+        totals = np.array([counter.total() for counter in ngrams])
+        common = _common(ngrams)
         precision += common / np.maximum(totals, 1)[:, None]
         recall += common / np.maximum(totals, 1)
         orders += (totals[:, None] > 0) & (totals > 0)
@@ -55,16 +56,23 @@ def _chrf(texts: Sequence[str]) -> Array:
     return 100 * (1 + BETA**2) * precision * recall / np.where(weighted > 0, weighted, 1)
 
 
-def _ngram_counts(rows: Sequence[Sequence[str]]) -> Array:
-    """Count each distinct n-gram in each row: (K, n-grams)."""
-    columns: dict[str, int] = {}
-    for ngrams in rows:
-        for ngram in ngrams:
-            columns.setdefault(ngram, len(columns))
-    counts = np.zeros((len(rows), max(1, len(columns))), np.int32)
-    for row, ngrams in enumerate(rows):
-        np.add.at(counts[row], [columns[ngram] for ngram in ngrams], 1)
-    return counts
+def _common(ngrams: Sequence[Counter[str]]) -> Array:
+    """Count the n-grams that each text has in common with each other (K, K).
+
+    An n-gram of one text alone is in no pair: those that are left out would fill memory with the square of K.
+    """
+    texts = Counter(ngram for counter in ngrams for ngram in counter)
+    columns = {ngram: column for column, ngram in enumerate(ngram for ngram, count in texts.items() if count > 1)}
+    counts = np.zeros((len(ngrams), len(columns)), np.int32)
+    rows = [[(columns[ngram], count) for ngram, count in counter.items() if ngram in columns] for counter in ngrams]
+    for row, shared in zip(counts, rows, strict=True):
+        for column, count in shared:
+            row[column] = count
+    common = np.zeros((len(ngrams), len(ngrams)), np.int64)
+    for k, shared in enumerate(rows):
+        own = [column for column, _ in shared]
+        common[k] = np.minimum(counts[k, own], counts[:, own]).sum(1)
+    return common
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from regard.search.constraints import ConstraintState
 from regard.search.task import BannedPhrase, Task
 from regard.shapes import Array
 
+_LONGEST_CHARACTER = 4  # bytes of UTF-8
 FORCED = -1e9
 """Score of a forced token that the model or another rule excludes."""
 Bans = tuple[Array, Array]
@@ -150,9 +151,9 @@ class BannedPhrases(Rule):
         for b, task in enumerate(beams.tasks):
             if not task.banned:
                 continue
-            surfaces = task.banned[0].surfaces
+            surfaces, size = task.banned[0].surfaces, max(max(phrase.lengths, default=0) for phrase in task.banned)
             for row in range(b * beams.width, (b + 1) * beams.width):
-                text = b"".join([surfaces[token] for token in beams.prefix_of(row)])
+                text = _last_bytes(surfaces, beams.prefix_of(row), size + _LONGEST_CHARACTER)
                 banned += [(row, token) for token in dict.fromkeys(_completing_tokens(text, task.banned))]
         pairs = np.array(banned, np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
@@ -161,14 +162,27 @@ class BannedPhrases(Rule):
 def _completing_tokens(text: bytes, phrases: Sequence[BannedPhrase]) -> Iterator[int]:
     """Yield the tokens that would complete one of the phrases after this text."""
     for phrase in phrases:
-        for before, token, at_boundary in phrase.completions:
-            if text.endswith(before) and (not at_boundary or is_word_boundary(text[: len(text) - len(before)])):
-                yield token
+        for length in phrase.lengths:
+            before = len(text) - length
+            for token, at_boundary in phrase.by_start.get(text[before:], ()) if before >= 0 else ():
+                if not at_boundary or is_word_boundary(text[:before]):
+                    yield token
+
+
+def _last_bytes(surfaces: Sequence[bytes], ids: Sequence[int], size: int) -> bytes:
+    """Return at least the last `size` bytes of the text of these tokens, if it has as many."""
+    parts, total = list[bytes](), 0
+    for token in reversed(ids):
+        if total >= size:
+            break
+        parts.append(surfaces[token])
+        total += len(parts[-1])
+    return b"".join(reversed(parts))
 
 
 def is_word_boundary(text: bytes) -> bool:
     """Return whether a word may begin after this text: its last character is neither letter nor digit."""
-    return not text[-4:].decode("utf-8", "ignore")[-1:].isalnum()
+    return not text[-_LONGEST_CHARACTER:].decode("utf-8", "ignore")[-1:].isalnum()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,9 @@ from regard.data.vocabulary import EOS
 from regard.search.constraints import ConstraintState, allocate_banks
 from regard.shapes import Array
 
+_MANY = 4096
+"""Candidates of a sentence from which on a partial sort is faster."""
+
 
 class Candidates(NamedTuple):
     """Next tokens to select among, k for each beam."""
@@ -61,7 +64,7 @@ def select_diverse(
         if parts:
             earlier = (part.continuing for part in parts)
             taken = np.concatenate([np.where(s.scores > -np.inf, s.tokens, -1) for s in earlier], 1)  # (B, P)
-            token_scores = token_scores - diversity * (tokens[..., None] == taken[:, None, None, :]).sum(3)
+            token_scores = token_scores - diversity * _counts(tokens, taken)
         own = Candidates(token_log_probs, token_scores, tokens)
         best, finished, continuing = select_top(log_probs[:, group], scores[:, group], own, size)
         finished = np.zeros((len(log_probs), size), bool) if finished is None else finished
@@ -119,6 +122,15 @@ def stable_top_k(scores: Array, count: int) -> Array:
     return np.take_along_axis(columns, np.argsort(-top, axis=1, kind="stable"), 1)
 
 
+def _counts(tokens: Array, taken: Array) -> Array:
+    """Count how often each token (B, …) is among those `taken` (B, P) for its sentence; −1 is no token."""
+    size = int(tokens.max(initial=0)) + 1
+    counts = np.zeros((len(tokens), size), np.int64)
+    sentences, places = np.nonzero((taken >= 0) & (taken < size))
+    np.add.at(counts, (sentences, taken[sentences, places]), 1)
+    return np.take_along_axis(counts, tokens.reshape(len(tokens), -1), 1).reshape(tokens.shape)
+
+
 def _top(log_probs: Array, scores: Array, candidates: Candidates, count: int) -> Selection:
     """Select the best continuations of each sentence; of equals, that of the lower beam, then of the lower token."""
     B, K, k = candidates.tokens.shape
@@ -126,7 +138,7 @@ def _top(log_probs: Array, scores: Array, candidates: Candidates, count: int) ->
     if K * k == 1:
         summed = log_probs + candidates.log_probs[:, 0]
         return Selection(np.zeros((B, 1), np.int64), candidates.tokens[:, 0], summed, totals)
-    order = np.argsort(-totals, axis=1, kind="stable")[:, :count]
+    order = stable_top_k(totals, count) if K * k > _MANY else np.argsort(-totals, axis=1, kind="stable")[:, :count]
     beams = order // k
     firsts = np.arange(B)[:, None]
     flat = order + firsts * (K * k)

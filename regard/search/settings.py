@@ -7,13 +7,19 @@ from typing import TypedDict
 import pydantic
 from pydantic import Field
 
+from regard.data.text import MAX_LINE
 from regard.settings import BEAM, COUNT, FACTOR, LENGTH, TOKENS, Settings
+
+MAX_COMPARED = 1000
+"""Most hypotheses that are compared with each other, by beam search or by minimum Bayes risk."""
 
 
 class SearchSettings(Settings):
     """Decoding options of a model: beam search, sampling and the order of the results."""
 
-    beam: int = Field(5, ge=1, le=BEAM, description="beam size, or number of samples drawn; 1 is greedy search")
+    beam: int = Field(
+        5, ge=1, le=BEAM, description="beam size, up to 1,000, or number of samples drawn; 1 is greedy search"
+    )
     length_penalty: float = Field(
         1.0, ge=0, le=10, description="α of the GNMT length penalty; 0 compares plain log-probabilities"
     )
@@ -62,6 +68,20 @@ class SearchSettings(Settings):
         le=COUNT,
         description="tokens of the longest source in training; longer texts are split at sentence ends",
     )
+    max_line: int = Field(MAX_LINE, ge=1, le=COUNT, description="most characters of a line; a longer one is refused")
+    max_whole: int = Field(
+        500,
+        ge=1,
+        le=COUNT,
+        description="most tokens of a line that cannot be split, because it has required terms or the model does not "
+        "know its longest source",
+    )
+    max_required: int = Field(
+        200, ge=1, le=COUNT, description="most tokens that the prefix and the terms of a line may require"
+    )
+    max_forbidden: int = Field(
+        10_000, ge=1, le=COUNT, description="most words and phrases that may be forbidden in a line"
+    )
 
     @pydantic.model_validator(mode="after")
     def _check_combinations(self) -> SearchSettings:
@@ -82,6 +102,11 @@ class SearchSettings(Settings):
             problems.append(f"min_length {self.min_length} is more than max_length {self.max_length}; lower it")
         if self.mbr and self.coverage_penalty:
             problems.append("mbr and coverage_penalty: both reorder the hypotheses; leave one out")
+        if self.beam > MAX_COMPARED and (self.mbr or not self.sample):
+            problems.append(
+                f"a beam of {self.beam:,} takes time with its square; take at most {MAX_COMPARED:,}, or sample without "
+                "mbr"
+            )
         if self.mbr and self.beam == 1:
             problems.append("mbr compares hypotheses, and a beam of 1 holds one; widen the beam")
         if problems:
@@ -118,3 +143,7 @@ class SearchOptions(TypedDict, total=False):
     diversity: float | None
     mbr: bool | None
     longest_source: int | None
+    max_line: int | None
+    max_whole: int | None
+    max_required: int | None
+    max_forbidden: int | None

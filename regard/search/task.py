@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class BannedPhrase:
-    """Forbidden word or phrase, as the tokens that would complete it, by the bytes that stand before them.
+    """Forbidden words or phrases, as the tokens that would complete them, by the bytes that stand before them.
 
     `surfaces`: the bytes that each token of the vocabulary stands for. `completions`: the bytes before, the token, and
     whether those bytes must begin at a word boundary (False: the phrase begins inside the token).
@@ -32,6 +33,19 @@ class BannedPhrase:
 
     surfaces: Sequence[bytes] = field(repr=False)
     completions: tuple[tuple[bytes, int, bool], ...] = field(repr=False)
+
+    @cached_property
+    def by_start(self) -> dict[bytes, list[tuple[int, bool]]]:
+        """The tokens, and whether a word boundary is needed, by the bytes before."""
+        by_start: dict[bytes, list[tuple[int, bool]]] = {}
+        for before, token, at_boundary in self.completions:
+            by_start.setdefault(before, []).append((token, at_boundary))
+        return by_start
+
+    @cached_property
+    def lengths(self) -> tuple[int, ...]:
+        """The different numbers of bytes before, longest first."""
+        return tuple(sorted({len(before) for before in self.by_start}, reverse=True))
 
 
 @dataclass(frozen=True, eq=False)

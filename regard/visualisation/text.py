@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 
+from regard.data.text import nfc
+
 _FIRST_STRONG_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"
 
 
 def clean(text: str) -> str:
     """Make a text safe for XML, HTML and figures: NFC, on one line, without control characters."""
-    composed = unicodedata.normalize("NFC", text)
+    composed = nfc(text)
     return "".join(" " if c in "\t\n\r" else "\ufffd" if _is_forbidden(c) else c for c in composed)
 
 

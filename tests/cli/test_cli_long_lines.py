@@ -40,9 +40,9 @@ def split_line(translator: Translator, line: str) -> tuple[list[str], list[str]]
     """Return the parts of a split line, and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        return [segment.text for segment in translator._segments(line, 0, NO_CONSTRAINTS)], [
-            str(warning.message) for warning in caught
-        ]
+        return [
+            segment.text for segment in translator._segments(line, 0, NO_CONSTRAINTS, translator.settings.search)
+        ], [str(warning.message) for warning in caught]
 
 
 def translate_line(translator: Translator, line: str, **options: bool | int) -> Translation:
@@ -173,3 +173,33 @@ def test_a_line_of_a_hundred_thousand_characters_is_translated(regard: Command, 
     parts = int(note.split(" into ")[1].split(" ")[0])
     assert parts > 100
     assert len(rows[1]["tokens"]) > parts
+
+
+def test_a_line_beyond_the_limit_is_refused_by_file_and_line(regard: Command, transformer: Path) -> None:
+    Path("long").write_text("나는 집에 간다\n" + "가" * 101 + "\n", encoding="utf-8")
+    message = (
+        "long: line 2 has more than 100 characters; break it at the ends of sentences, or raise that limit (--max-line)"
+    )
+    regard.fails("translate", transformer, "long", "--max-line", 100, "--output", "out", status=1, because=message)
+    assert len(regard("translate", transformer, "long", "--max-line", 101, "--beam", 1).lines) == 2
+    rows = [json.dumps({"text": "가" * 101}), json.dumps({"text": "나는 집에", "terms": ["I"] * 30})]
+    Path("rows").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    causes = ["rows, line 1: text has more than 100 characters", "rows, line 2: term: wanted at most 20 tokens in all"]
+    options = ("--input", "jsonl", "--max-line", 100, "--max-required", 20)
+    regard.fails("translate", transformer, "rows", *options, status=1, because=causes)
+
+
+def test_a_line_with_terms_that_is_too_long_to_stay_whole_is_refused(regard: Command, transformer: Path) -> None:
+    rows = [{"text": "나는 집에 간다"}, {"text": "나는 " * 600, "terms": ["I"]}]
+    Path("rows").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    options = ("translate", transformer, "rows", "--input", "jsonl", "--chunk", 1)
+    message = "rows: line 2 has 601 tokens, and a line with terms is translated whole, up to 500 tokens"
+    done = regard.ended(*options)
+    assert (done.status, len(done.causes)) == (1, 1)
+    assert done.causes[0].startswith(message)
+    Path("source").write_text("나는 " * 600, encoding="utf-8")
+    Path("target").write_text("I go", encoding="utf-8")
+    pair = ("align", transformer, "--source", "source", "--target", "target")
+    regard.fails(
+        *pair, status=1, because="source: line 1 has 601 tokens, and a pair is translated whole, up to 500 tokens"
+    )

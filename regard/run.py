@@ -340,7 +340,8 @@ def _make_folder(recipe: Recipe, data: PreparedData, out: Path) -> FolderSetting
         settings = settings.with_values(search=recipe.search.with_values(**{name: longest}))
     out.mkdir(parents=True, exist_ok=True)
     recipe.write(out / "train.toml")
-    save_folder(out, settings, data.tokenizer, origin=json_digest(recipe.model_dump()))
+    lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})  # a run may be resumed for longer
+    save_folder(out, settings, data.tokenizer, origin=json_digest(lasting))
     return load_settings(out)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import IO, cast
+from typing import Protocol
 
 from regard.atomic import write_bytes
 from regard.errors import DataError
@@ -104,6 +104,12 @@ def read_file(path: str | Path, max_line: int = MAX_LINE) -> TextFile:
     return TextFile(str(path), lines, reader.notes)
 
 
+class ByteFile(Protocol):
+    """A file, a pipe or a .gz that is read as bytes, line by line."""
+
+    def readline(self, size: int = ..., /) -> bytes: ...
+
+
 class LineReader:
     """Reads the raw lines of a file one by one.
 
@@ -123,7 +129,7 @@ class LineReader:
         path = self.path
         try:
             with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as file:
-                yield from self._lines(cast("IO[bytes]", file))
+                yield from self._lines(file)
         except FileNotFoundError:
             self.causes = (f"{path}: no such file{did_you_mean(path)}",)
         except IsADirectoryError:
@@ -133,7 +139,7 @@ class LineReader:
         except OSError as problem:
             self.causes = (f"{path}: cannot be read ({problem.strerror}); check the path and its permissions",)
 
-    def _lines(self, file: IO[bytes]) -> Iterator[str]:
+    def _lines(self, file: ByteFile) -> Iterator[str]:
         start, returns, marked = b"", 0, False
         coding = nul = alone = long = None
         for raw in bounded_lines(file, self.max_line):
@@ -166,7 +172,7 @@ class LineReader:
         self.notes += (f"{self.path}: {returns:,} lines end in CR LF; the CR was removed",) if returns else ()
 
 
-def bounded_lines(file: IO[bytes], max_line: int) -> Iterator[bytes]:
+def bounded_lines(file: ByteFile, max_line: int) -> Iterator[bytes]:
     """Yield the lines of a file with their line feeds; of one that `is_too_long` perhaps the beginning only."""
     size = _BYTES * max_line + _ENDS
     while raw := file.readline(size):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 from collections.abc import Mapping
@@ -35,12 +36,12 @@ def why_broken(values: Mapping[str, Any]) -> str | None:
 def tensor_digest(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> str:
     """Return the SHA-256 of names, dtypes, shapes and bytes of tensors, and of their metadata."""
     entries = [
-        [name, str(tensor.dtype), list(tensor.shape), hashlib.sha256(_buffer(tensor)).hexdigest()]
-        for name, tensor in sorted(tensors.items())
+        [name, str(tensor.dtype), list(tensor.shape), _bytes_digest(tensor)] for name, tensor in sorted(tensors.items())
     ]
     return json_digest([dict(metadata), entries])
 
 
-def _buffer(tensor: torch.Tensor) -> Any:
-    """The bytes of a tensor, where they lie if it is contiguous on the CPU. They are hashed without Python's lock."""
-    return tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8).numpy()
+def _bytes_digest(tensor: torch.Tensor) -> str:
+    """Hash a tensor's bytes. `Tensor.numpy` would forbid PyTorch to resize the storage, as sharded training does."""
+    whole = tensor.detach().contiguous().cpu()
+    return hashlib.sha256((ctypes.c_char * whole.nbytes).from_address(whole.data_ptr())).hexdigest()

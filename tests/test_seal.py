@@ -34,6 +34,7 @@ from regard.model_folder import (
     seal_folder,
 )
 from regard.pipeline import load
+from regard.seal import tensor_digest
 
 CHOICE: dict[str, Any] = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": False, "symmetry": None}
 CASES = 40
@@ -236,3 +237,13 @@ def test_a_kill_while_a_folder_is_written_over_another_leaves_no_model_folder(
     with pytest.raises(ModelFolderError, match=r"config\.json: missing, so .* is not a model folder"):
         load(run)
     assert folder_id(run) == ""
+
+
+def test_hashing_leaves_the_storage_resizable() -> None:
+    """Sharded training frees and resizes the storage of weights that have just been saved."""
+    weight = torch.arange(6.0).reshape(2, 3)
+    tensors = {"weight": weight, "turned": weight.T, "empty": torch.zeros(0, 4), "one": torch.tensor(1)}
+    digest = tensor_digest(tensors, {})
+    assert digest == tensor_digest({name: tensor.clone() for name, tensor in tensors.items()}, {})
+    assert digest != tensor_digest({**tensors, "one": torch.tensor(2)}, {})
+    weight.untyped_storage().resize_(0)

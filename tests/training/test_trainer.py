@@ -680,7 +680,7 @@ CHECKPOINT_DAMAGE: list[Any] = [
     (_spoil_state, "its state has update = 'twelve'"),
     (lambda folder: _reseal(folder, files={"../../outside": "0", "best.safetensors": "0"}), "is not listed|no file of"),
     (lambda folder: (folder / "state.json").write_text("[]"), "state.json does not match its checksum"),
-    (lambda folder: (folder / "state.json").write_text("[" * 100_000), "recursion"),
+    (lambda folder: (folder / "state.json").write_text("[" * 100_000), "nested more than 50 levels deep"),
     (_spoil_shape, "its model tensor .* is not of shape"),
     (_spoil_names, "has no ema tensor .*, and 1 more"),
     (_spoil_values, "its model tensor .* is not finite"),

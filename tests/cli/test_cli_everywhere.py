@@ -119,13 +119,18 @@ def test_debug_adds_the_traceback_and_changes_nothing_else(regard: Command) -> N
     ids=lambda value: type(value).__name__,
 )
 def test_exceptions_become_statuses_and_messages(
-    regard: Command, monkeypatch: pytest.MonkeyPatch, problem: BaseException, status: int, causes: list[str]
+    regard: Command,
+    transformer: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    problem: BaseException,
+    status: int,
+    causes: list[str],
 ) -> None:
     def fail(*_: object) -> None:
         raise problem
 
     monkeypatch.setattr("regard.pipeline.load_translator", fail)
-    done = regard.ended("translate", "run")
+    done = regard.ended("translate", transformer)
     assert (done.status, done.out, done.causes) == (status, "", causes)
     assert "Traceback" not in done.err
 

@@ -132,6 +132,7 @@ def test_each_sentence_ends_at_its_own_longest(tmp_path: Path) -> None:
     with torch.no_grad():
         folder.model.decoder.output.bias[EOS] = -30.0  # no hypothesis ends by itself
     write(folder, tmp_path, "float32")
+    write_notes(tmp_path, engine.notes)
     engine = CTranslate2(tmp_path, threads=1)
     batch = sentences(2, 9, 5, seed=4)
     for beam in (1, 3):

@@ -11,7 +11,7 @@ demo: .venv/ready  ## install, then train, score, translate and draw on the buil
 QUICK := not slow and not system and not broad
 OTHERS := not slow and (system or broad)
 
-quick: .venv/ready  ## units, and each law over a few models: about a minute
+quick: .venv/ready  ## units, and each law over a few models
 	$(BIN)/pytest -q -n 2 -m "$(QUICK)"
 
 test: .venv/ready  ## all but the slow tests, in two runs: the quick ones with every shape checked, then the others

@@ -193,12 +193,9 @@ class Killed(BaseException):
     """Stands for a kill: nothing catches it."""
 
 
-@pytest.mark.parametrize("renames", range(4))
-def test_a_kill_between_renames_leaves_no_damage(run: Path, monkeypatch: pytest.MonkeyPatch, renames: int) -> None:
-    """Weights and head are chosen anew, `config.json` not having named a head yet: four renames."""
-    (run / ALIGNMENT).unlink()
-    seal_folder(run)
-    model, done, replace = load_folder(run).model, [], os.replace
+def die_after(renames: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let so many renames happen, and kill at the next."""
+    done, replace = list[Any](), os.replace
 
     def replace_or_die(*paths: Any) -> None:
         if len(done) == renames:
@@ -207,6 +204,15 @@ def test_a_kill_between_renames_leaves_no_damage(run: Path, monkeypatch: pytest.
         replace(*paths)
 
     monkeypatch.setattr(os, "replace", replace_or_die)
+
+
+@pytest.mark.parametrize("renames", range(4))
+def test_a_kill_between_renames_leaves_no_damage(run: Path, monkeypatch: pytest.MonkeyPatch, renames: int) -> None:
+    """Weights and head are chosen anew, `config.json` not having named a head yet: four renames."""
+    (run / ALIGNMENT).unlink()
+    seal_folder(run)
+    model = load_folder(run).model
+    die_after(renames, monkeypatch)
     with pytest.raises(Killed):  # noqa: PT012 (the block is killed at any of its steps)
         save_alignment(run, CHOICE)
         save_weights(run, named_weights(model), {"update": "9"})
@@ -222,15 +228,8 @@ def test_a_kill_between_renames_leaves_no_damage(run: Path, monkeypatch: pytest.
 def test_a_kill_while_a_folder_is_written_over_another_leaves_no_model_folder(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
 ) -> None:
-    loaded, done, replace = load_folder(run), [], os.replace
-
-    def replace_or_die(*paths: Any) -> None:
-        if len(done) == renames:
-            raise Killed
-        done.append(paths)
-        replace(*paths)
-
-    monkeypatch.setattr(os, "replace", replace_or_die)
+    loaded = load_folder(run)
+    die_after(renames, monkeypatch)
     with pytest.raises(Killed):
         save_folder(run, loaded.settings, loaded.tokenizer, origin="other")
     monkeypatch.undo()

@@ -21,11 +21,12 @@ test: .venv/ready  ## all but the slow tests, in two runs: the quick ones with e
 coverage: .venv/ready  ## branch coverage of all but the slow tests, by module
 	$(BIN)/pytest -q -n 2 --cov --cov-report=term
 
-fuzz: .venv/ready  ## ten thousand cases of damage, hostile input and odd options; OPTIONS: see tests/fuzz --help
+fuzz: .venv/ready  ## ten thousand cases of damage, hostile input and odd options, then 250 kills; OPTIONS: see tests/fuzz --help
 	$(BIN)/python tests/fuzz $(OPTIONS)
+	$(if $(OPTIONS),,$(BIN)/python tests/fuzz --kills 250)
 
 slow: .venv/ready  ## the slow tests
-	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/pytest -n 2 -m slow -o faulthandler_timeout=7200
 
 check: .venv/ready  ## format, lint, types, floors
 	$(BIN)/ruff format --check .

@@ -42,9 +42,14 @@ def atomic_file(path: str | Path, *, durable: bool = False) -> Iterator[Path]:
 def atomic_folder(folder: Path) -> Iterator[Path]:
     """Yield a new, empty folder beside `folder`; at the end it replaces `folder`, or is removed after an error.
 
-    What is in it is synced to disk before the rename, so that no power failure leaves a folder of empty files.
+    What is in it is synced to disk before the rename, so that no power failure leaves a folder of empty files. A kill
+    at any point loses neither: between two renames the old folder is `.folder.regard-replaced`, which nobody else calls
+    a folder, and the next call gives it its name back. A symbolic link stays, and what it leads to is replaced. Raises
+    OSError.
     """
-    temporary = folder.with_name(folder.name + ".partial")
+    final = Path(os.path.realpath(folder))
+    temporary, replaced = final.with_name(f"{final.name}.partial"), final.with_name(f".{final.name}.regard-replaced")
+    _undo_replacement(final, replaced)
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         temporary.mkdir(parents=True)
@@ -54,12 +59,25 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
                 sync(path)
         for path in (temporary, *(path for path in temporary.rglob("*") if path.is_dir())):
             _sync_names(path)
-        shutil.rmtree(folder, ignore_errors=True)
-        temporary.rename(folder)
+        if final.is_dir():
+            final.rename(replaced)
+        temporary.rename(final)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
+        _undo_replacement(final, replaced)
         raise
-    _sync_names(folder.absolute().parent)
+    _sync_names(final.parent)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _undo_replacement(final: Path, replaced: Path) -> None:
+    """Give a folder its name back if nothing new has it; else remove it. A link of this name is not ours."""
+    if replaced.is_symlink() or not replaced.is_dir():
+        return
+    if os.path.lexists(final):
+        shutil.rmtree(replaced, ignore_errors=True)
+    else:
+        replaced.rename(final)
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:

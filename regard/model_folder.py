@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
@@ -27,7 +27,7 @@ from regard.data.images import ImageSizeSettings
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.errors import ModelFolderError, RegardError
 from regard.models import Model, ModelSettings, build
-from regard.reading import file_bytes, parse_json, tensor_shapes
+from regard.reading import check_links, file_bytes, is_file_name, parse_json, tensor_shapes
 from regard.seal import SEAL, SHA256, json_digest, sealed, tensor_digest, why_broken
 from regard.search import SearchSettings
 from regard.settings import Settings
@@ -51,6 +51,14 @@ class Seal(Settings):
     files: dict[str, str] = Field({}, description="SHA-256 of the vocabularies by file name")
     alignment: bool = Field(False, description="whether a head was chosen for alignments, so the file has to be there")
     sha256: str = Field("", description="of all else in config.json")
+
+    @field_validator("files")
+    @classmethod
+    def _check_names(cls, files: dict[str, str]) -> dict[str, str]:
+        """Refuse names that lead out of the folder."""
+        if strange := [name for name in files if not is_file_name(name)]:
+            raise ValueError(f"wanted names of files in the folder, got {strange[0][:100]!r}")
+        return files
 
 
 class FolderSettings(Settings):
@@ -78,16 +86,19 @@ def named_weights(model: nn.Module) -> dict[str, torch.Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def save_folder(folder: Path, settings: FolderSettings, tokenizer: Tokenizer, origin: str = "") -> None:
+def save_folder(
+    folder: Path, settings: FolderSettings, tokenizer: Tokenizer, origin: str = "", identity: str = ""
+) -> None:
     """Write what training does not change: settings and vocabularies, `config.json` last.
 
     `origin` is what tells this folder from others of the same settings and vocabularies: its recipe or its weights.
+    `identity` is the id that it has, if its weights are there already.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG).unlink(missing_ok=True)  # from here to the end this is no model folder, instead of parts of two
     tokenizer.save(folder)
     files = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.files.items()}
-    identity = json_digest([settings.model_dump(exclude={SEAL}), files, origin])[:32]
+    identity = identity or json_digest([settings.model_dump(exclude={SEAL}), files, origin])[:32]
     _write_settings(folder, settings.with_values(seal={"id": identity, "files": files}))
 
 
@@ -106,6 +117,13 @@ def folder_id(folder: Path) -> str:
     """Return the id of a model folder; empty if its settings cannot be read."""
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         return str(parse_json(file_bytes(folder / CONFIG))[SEAL]["id"])
+    return ""
+
+
+def weights_id(folder: Path) -> str:
+    """Return the id of the model folder that the weights were written for; empty if they cannot be read."""
+    with contextlib.suppress(*_UNREADABLE), safe_open(folder / WEIGHTS, "pt") as file:
+        return str((file.metadata() or {}).get("model", ""))
     return ""
 
 
@@ -148,8 +166,12 @@ def _read_tensors(
     path: Path, device: str = "cpu", digest: Literal["needed", "optional", "ignored"] = "needed"
 ) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """Read tensors and metadata. What is hashed is the memory that is returned, not the file once more."""
+    if digest != "optional":
+        check_links(path.parent, path.name)
     if not path.is_file():
-        raise ModelFolderError(f"{path}: missing; {_REMEDY}")
+        is_run = path.name == WEIGHTS and (path.parent / "train.toml").is_file()
+        unfinished = f"if training was stopped, `regard train --out {path.parent} --resume` writes it; else "
+        raise ModelFolderError(f"{path}: missing; {unfinished if is_run else ''}{_REMEDY}")
     try:
         with safe_open(path, "pt", device=device) as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
@@ -172,10 +194,17 @@ def _seal_remedy(folder: Path) -> str:
 
 
 class _WithoutInitialisation(TorchFunctionMode):
-    """Draws none of the random numbers that the weights of a folder replace."""
+    """Draws none of the random numbers that the weights of a folder replace.
+
+    On the device `meta` `div_` and `mul_`, which would import a library for symbolic mathematics, are left out too.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return args[0] if func in (torch.Tensor.uniform_, torch.Tensor.normal_) else func(*args, **(kwargs or {}))
+        if func in (torch.Tensor.uniform_, torch.Tensor.normal_):
+            return args[0]
+        if func in (torch.Tensor.div_, torch.Tensor.mul_) and args[0].is_meta:
+            return args[0]
+        return (torch.zeros if func is torch.randn else func)(*args, **(kwargs or {}))
 
 
 def load_folder(folder: str | Path, device: str = "cpu") -> ModelFolder:
@@ -220,9 +249,13 @@ def check_shapes(settings: FolderSettings, vocabularies: tuple[int, int], path: 
     stored = tensor_shapes(path)
     if stored is None or settings.model.encoder.kind == "timm":  # whose networks compute while they are made
         return
-    with torch.device("meta"):
-        parameters = dict(build(settings.model, *vocabularies, settings.tokenizer.joint).named_parameters())
-    _compare(_shapes(parameters), stored, path)
+    _compare(shapes_of(settings.model, vocabularies, settings.tokenizer.joint), stored, path)
+
+
+def shapes_of(model: ModelSettings, vocabularies: tuple[int, int], joint: bool) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of a model's weights by name, without taking memory for them."""
+    with torch.device("meta"), _WithoutInitialisation():
+        return _shapes(dict(build(model, *vocabularies, joint).named_parameters()))
 
 
 def load_weights(model: nn.Module, tensors: Mapping[str, torch.Tensor], path: Path) -> None:
@@ -273,6 +306,7 @@ def load_settings(folder: Path) -> FolderSettings:
 
 def _read_settings(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
+    check_links(folder, CONFIG, WEIGHTS, ALIGNMENT)
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such folder; give the folder that `regard train --out` wrote")
     if not path.is_file():
@@ -296,6 +330,7 @@ def fingerprints(folder: Path) -> dict[str, str]:
     """Return a SHA-256 of every file that affects what a model outputs, by file name; of tensors the one they carry."""
     patterns = (CONFIG, ALIGNMENT, *_VOCABULARIES, "*.safetensors")
     paths = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
+    check_links(folder, *(path.name for path in paths))
     return {path.name: _stored_digest(path) or file_sha256(path) for path in paths}
 
 
@@ -367,6 +402,7 @@ def check_folder(folder: Path) -> dict[str, str]:
     _read_settings(folder)
     results = {CONFIG: _problem_of(lambda: load_settings(folder))}
     settings = FolderSettings.parse(_read_settings(folder), str(folder / CONFIG))
+    check_links(folder, *settings.seal.files)
     for name, digest in sorted(settings.seal.files.items()):
         path, state = folder / name, "damaged or changed" if (folder / name).is_file() else "missing"
         is_whole = path.is_file() and file_sha256(path) == digest

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import RegardError
+from regard.errors import ModelFolderError, RegardError
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +34,39 @@ def file_bytes(path: Path) -> bytes:
     if path.is_char_device():
         raise OSError(errno.EINVAL, "a device, not a file", str(path))
     return path.read_bytes()
+
+
+def check_links(folder: Path, *names: str) -> None:
+    """Raise ModelFolderError, with all causes, if files of one of our own folders are links that lead out of it.
+
+    Folders among them are looked through. The folder itself may be a link, and its files may be those of Hugging Face's
+    cache, where each file of a snapshot is a link into the `blobs` two folders above.
+    """
+    inside = Path(os.path.realpath(folder))
+    roots = [inside, inside.parents[1] / "blobs"] if inside.parent.name == "snapshots" else [inside]
+
+    def leading_out(paths: Iterable[Path]) -> list[Path]:
+        return [p for p in paths if not any(Path(os.path.realpath(p)).is_relative_to(root) for root in roots)]
+
+    paths = [folder / name for name in names]
+    strange = leading_out(paths)
+    for path in paths:
+        if path not in strange and path.is_dir():
+            strange += leading_out(inner for inner in path.rglob("*") if inner.is_symlink())
+    if strange:
+        remedy = "put the file or folder itself there, or make the whole model folder a link"
+        raise ModelFolderError(
+            *(
+                f"{path}: a link that leads out of the folder, to {os.path.realpath(path)}; nothing outside a model "
+                f"folder is read or written: {remedy}"
+                for path in strange
+            )
+        )
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether a name that was read from a file is that of a file beside it: it leads to no other folder."""
+    return name not in ("", ".", "..") and not {"/", "\\", ":", "\0"} & {*name}
 
 
 def parse_json(text: str | bytes) -> Any:

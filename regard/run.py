@@ -21,9 +21,10 @@ import regard
 from regard.data.batch_stream import BatchSource
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.tokenizer import Tokenizer
-from regard.errors import UsageError
+from regard.errors import ModelFolderError, UsageError
 from regard.evaluation.validation import make_validator
 from regard.model_folder import (
+    ALIGNMENT,
     CONFIG,
     WEIGHTS,
     FolderSettings,
@@ -32,9 +33,11 @@ from regard.model_folder import (
     load_weights,
     read_weights,
     save_folder,
+    weights_id,
 )
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
 from regard.pipeline import load
+from regard.reading import check_links
 from regard.seal import json_digest
 from regard.settings import read_toml
 from regard.training import Outcome, Recipe, Trainer, World, model_card
@@ -45,11 +48,16 @@ from regard.training.distributed import join_processes
 from regard.training.guided import Guide
 from regard.training.journal import Report, read
 from regard.training.recipe import read_run_recipe
-from regard.training.recipe_diff import reconcile
+from regard.training.recipe_diff import IMAGE, reconcile
 from regard.training.run_lock import lock_run
 from regard.training.run_report import report_run
 from regard.training.script_check import check_scripts
 from regard.training.tensorboard_log import with_tensorboard
+
+RUN_FILES = [CONFIG, WEIGHTS, ALIGNMENT, "train.toml", "journal.jsonl", "README.md", "data.json", "joint.model"]
+RUN_FILES += ["source.model", "target.model", "checkpoints", "shards", "images", "board"]
+"""What training reads and writes in a run folder."""
+_REMEDY = f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} anew"
 
 
 @dataclass(frozen=True)
@@ -260,6 +268,8 @@ class _Session:
         if self.resume:
             if not trainer.resume():
                 self.say("there is no checkpoint yet: starting from the beginning")
+            elif weights_id(self.out) not in ("", settings.seal.id):
+                raise ModelFolderError(f"{self.out / CONFIG}: is of another run than {WEIGHTS}; {_REMEDY}")
             if self.world.is_main:
                 recipe.write(self.out / "train.toml")
         if self.world.is_main:
@@ -281,7 +291,8 @@ class _Session:
             data = self.read_data(recipe, started)
             choice = self.within_budget(recipe, data)
             recipe = recipe if choice is None else choice.recipe
-            settings = load_settings(self.out) if started else _make_folder(recipe, data, self.out)
+            own_id = weights_id(self.out) if self.resume else ""  # if only config.json was lost, it is the same run
+            settings = _own_settings(recipe, self.out) if started else _make_folder(recipe, data, self.out, own_id)
         self.world.barrier()
         if not self.world.is_main:
             settings = load_settings(self.out)
@@ -296,6 +307,8 @@ class _Session:
         tokenizer: Tokenizer | None = None
         if started or parent is not None:
             tokenizer = load_tokenizer(parent or self.out, load_settings(parent or self.out))
+        if self.resume and not started and has_checkpoint(self.out):  # config.json was lost
+            tokenizer = Tokenizer.load(self.out, recipe.tokenizer)
 
         def inspect(sources: Sequence[str], targets: Sequence[str]) -> None:
             if tokenizer is not None and parent is not None:
@@ -328,7 +341,7 @@ class _Session:
         return choice
 
 
-def _make_folder(recipe: Recipe, data: PreparedData, out: Path) -> FolderSettings:
+def _make_folder(recipe: Recipe, data: PreparedData, out: Path, own_id: str = "") -> FolderSettings:
     """Write the files that stay the same through a run; `config.json` comes last."""
     images, parent = recipe.data.images, parent_of(recipe)
     image_size = None if images is None else images.size_settings
@@ -341,8 +354,21 @@ def _make_folder(recipe: Recipe, data: PreparedData, out: Path) -> FolderSetting
     out.mkdir(parents=True, exist_ok=True)
     recipe.write(out / "train.toml")
     lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})  # a run may be resumed for longer
-    save_folder(out, settings, data.tokenizer, origin=json_digest(lasting))
+    save_folder(out, settings, data.tokenizer, origin=json_digest(lasting), identity=own_id)
     return load_settings(out)
+
+
+def _own_settings(recipe: Recipe, out: Path) -> FolderSettings:
+    """Read the settings of a run that was started. Raises ModelFolderError if they are not those of its recipe."""
+    settings, images = load_settings(out), recipe.data.images
+    pairs = {
+        "model": (settings.model, recipe.model),
+        "tokenizer": (settings.tokenizer, recipe.tokenizer),
+        "images": tuple(item and item.model_dump(include=set(IMAGE)) for item in (settings.images, images)),
+    }
+    if others := [name for name, (stored, wanted) in pairs.items() if stored != wanted]:
+        raise ModelFolderError(f"{out / CONFIG}: not as in train.toml: {', '.join(others)}; {_REMEDY}")
+    return settings
 
 
 def _build_model(recipe: Recipe, tokenizer: Tokenizer, has_weights: bool = False) -> Model:
@@ -396,6 +422,7 @@ def _check_folder(out: Path, resume: bool) -> None:
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK)):
         raise UsageError(f"`out={out}`: nothing can be written in {existing}; choose another folder")
+    check_links(out, *RUN_FILES)
     if resume:
         return
     if (out / "journal.jsonl").exists():

@@ -1,5 +1,6 @@
 """Set-up of all tests; with REGARD_SHAPES=1 every annotated shape and type of `regard` is checked in every call."""
 
+import gc
 import os
 import signal
 import sys
@@ -18,10 +19,17 @@ if os.environ.get("REGARD_SHAPES", "0") != "0":
 pytest.register_assert_rewrite("laws.models", "laws.learning")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: commands under test need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
-SYSTEM, UNITS = ("cli", "demo", "interchange"), ("test_in_flags.py", "test_progress.py")
+SYSTEM, UNITS = ("cli", "demo", "interchange"), ("test_in_flags.py", "test_option_units.py", "test_progress.py")
 """Folders of system tests, and the files in them that are tests of units."""
 torch.set_num_threads(1)
+os.fsync = lambda _: None  # no test survives a power failure, and each sync of some ten thousand takes milliseconds
 torch.set_warn_always(True)  # a warning fails every test that raises it, not only the first
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the thousands of collected tests from garbage collection, which would look through them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,87 @@ def test_a_folder_is_replaced_completely_or_not_at_all(tmp_path: Path) -> None:
     with atomic_folder(folder) as temporary:
         (temporary / "new").touch()
     assert (os.listdir(folder), os.listdir(tmp_path)) == (["new"], ["folder"])
+
+
+def _contents(folder: Path) -> list[str] | None:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")) if folder.is_dir() else None
+
+
+def _replace(folder: Path, name: str) -> None:
+    with atomic_folder(folder) as temporary:
+        (temporary / "inner").mkdir()
+        (temporary / "inner" / name).touch()
+
+
+def _killed_at(step: int, folder: Path) -> bool:
+    """Replace a folder in a forked process that dies at a step; return whether it did. Every file operation is one."""
+    child = os.fork()
+    if child == 0:
+        steps = [0]
+
+        def die(event: str, _: object) -> None:
+            if event in ("open", "os.rename", "os.rmdir", "os.remove", "os.mkdir", "os.scandir", "os.listdir"):
+                steps[0] += 1
+                if steps[0] == step:
+                    os._exit(9)
+
+        sys.addaudithook(die)
+        _replace(folder, "new")
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+@posix
+def test_a_kill_at_any_step_loses_no_folder(tmp_path: Path) -> None:
+    folder, seen, step = tmp_path / "folder", set[str](), 1
+    old, new = ["inner", "inner/old"], ["inner", "inner/new"]
+    while True:
+        _replace(folder, "old")
+        if not _killed_at(step, folder):
+            break
+        aside = _contents(tmp_path / ".folder.regard-replaced")
+        assert (_contents(folder) in (old, new)) or (_contents(folder), aside) == (None, old), step
+        seen.add("old" if _contents(folder) == old else "new" if _contents(folder) == new else "aside")
+        with pytest.raises(FileExistsError), atomic_folder(folder) as temporary:
+            _write_and_fail(temporary / "half")  # the old folder has its name back before that
+        assert (_contents(folder) in (old, new), os.listdir(tmp_path)) == (True, ["folder"])
+        step += 1
+    assert seen == {"old", "aside", "new"}
+    assert step > 10
+    assert (_contents(folder), os.listdir(tmp_path)) == (new, ["folder"])
+
+
+@posix
+def test_a_folder_that_cannot_get_its_name_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, rename = tmp_path / "folder", Path.rename
+    _replace(folder, "old")
+
+    def fail(path: Path, target: Path) -> Path:
+        if path.suffix == ".partial":
+            raise PermissionError(13, "Permission denied")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(PermissionError):
+        _replace(folder, "new")
+    assert (_contents(folder), os.listdir(tmp_path)) == (["inner", "inner/old"], ["folder"])
+
+
+@posix
+def test_a_link_to_a_folder_stays_and_a_file_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("real")
+    for name in ("old", "new"):
+        _replace(tmp_path / "link", name)
+    assert (tmp_path / "link").is_symlink()
+    assert _contents(tmp_path / "real") == ["inner", "inner/new"]
+    (tmp_path / "file").write_text("before")
+    with pytest.raises(OSError, match="file"):
+        _replace(tmp_path / "file", "new")
+    assert (tmp_path / "file").read_text() == "before"
+    (tmp_path / "victim").mkdir()
+    (tmp_path / ".none.regard-replaced").symlink_to("victim")
+    _replace(tmp_path / "none", "new")
+    assert sorted(os.listdir(tmp_path)) == [".none.regard-replaced", "file", "link", "none", "real", "victim"]
 
 
 def test_a_path_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
@@ -105,3 +187,23 @@ def test_links_are_kept_and_devices_are_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "file").read_text() == "after\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+
+
+def test_a_folder_of_a_similar_name_is_left_alone(tmp_path: Path) -> None:
+    for name in ("folder.replaced", "folder.old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine").touch()
+    with pytest.raises(KeyError), atomic_folder(tmp_path / "folder"):
+        raise KeyError
+    assert not (tmp_path / "folder").exists()
+    for _ in range(2):
+        with atomic_folder(tmp_path / "folder") as beside:
+            (beside / "file").touch()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [
+        "file",
+        "folder",
+        "folder.old",
+        "folder.replaced",
+        "mine",
+        "mine",
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,17 +35,20 @@ def words(text: str) -> str:
     return re.sub(r"[^a-z]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).lower())
 
 
-NAMED = [(path, name, line) for path in sorted(ROOT.rglob("*.py")) for name, line in nodes(path)]
+@cache
+def named() -> list[tuple[Path, str, str]]:
+    """Return all names and first docstring lines with their files."""
+    return [(path, name, line) for path in sorted(ROOT.rglob("*.py")) for name, line in nodes(path)]
 
 
 @pytest.mark.parametrize("term", TERMS)
 def test_a_term_of_the_field_is_found(term: str) -> None:
-    assert any(words(term) in f"{words(name)} {words(line)}" for _, name, line in NAMED)
+    assert any(words(term) in f"{words(name)} {words(line)}" for _, name, line in named())
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_docstrings_begin_with_a_verb_or_a_noun(path: Path) -> None:
-    odd = [f"{name}: {line}" for where, name, line in NAMED if where == path and RIDDLE.match(line)]
+    odd = [f"{name}: {line}" for where, name, line in named() if where == path and RIDDLE.match(line)]
     assert not odd, "begin with a verb in the imperative or a technical noun"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import warnings
 from contextlib import suppress
@@ -14,7 +15,7 @@ import pytest
 import torch
 
 import regard
-from regard.errors import ConfigurationError, LineWarning, UsageError
+from regard.errors import ConfigurationError, LineWarning, ModelFolderError, UsageError
 from regard.model_folder import load_tensors
 from regard.samples import korean_english
 from regard.settings import read_toml
@@ -122,6 +123,29 @@ def test_a_run_is_resumed_with_more_updates(run: regard.Run, data: Path, tmp_pat
         regard.train(**files(data), out=first.folder, settings=settings)
     resumed = regard.train(out=first.folder, resume=True, settings={"training.updates": 4}, threads=1)
     assert equal(run.folder, resumed.folder)
+
+
+def test_settings_of_another_run_are_not_resumed_with(run: regard.Run, data: Path, tmp_path: Path) -> None:
+    started = regard.train(**files(data), out=tmp_path / "run", settings={**SETTINGS, "training.updates": 2}, threads=1)
+    own = (started.folder / "config.json").read_text(encoding="utf-8")
+    for updates, why in (
+        ({"model.encoder.dropout": 0.3}, "not as in train.toml: model"),
+        ({}, "of another run"),
+    ):
+        other = {**SETTINGS, "training.updates": 1, "training.seed": 9, **updates}
+        name = str(len(updates))
+        regard.train(**files(data), out=tmp_path / name, settings=other, threads=1)
+        shutil.copyfile(tmp_path / name / "config.json", started.folder / "config.json")
+        weights_before = (started.folder / "model.safetensors").read_bytes()
+        with pytest.raises(ModelFolderError, match=rf"config\.json: .*{why}.*or delete it"):
+            regard.train(out=started.folder, resume=True, settings={"training.updates": 4}, threads=1)
+        assert (started.folder / "model.safetensors").read_bytes() == weights_before
+    (started.folder / "config.json").unlink()
+    more = {"training.updates": 4, "training.log_every": 1}  # another recipe, and the same run all the same
+    resumed = regard.train(out=started.folder, resume=True, settings=more, threads=1)
+    assert resumed.load().translate("나는 집에 간다", no_repeat_ngram=1)
+    assert equal(run.folder, resumed.folder)
+    assert (started.folder / "config.json").read_text(encoding="utf-8") == own
 
 
 def test_a_signal_stops_after_the_update_and_is_reported(data: Path, tmp_path: Path) -> None:

@@ -96,6 +96,17 @@ def test_a_missing_file_is_named(run: Path, name: str) -> None:
             load(run)
 
 
+def test_weights_that_training_has_not_written_yet_are_not_called_lost(run: Path) -> None:
+    (run / WEIGHTS).unlink()
+    with pytest.raises(ModelFolderError, match="missing; copy the folder again"):
+        load(run)
+    (run / "train.toml").touch()
+    with pytest.raises(
+        ModelFolderError, match=r"missing; if training was stopped, `regard train --out .* --resume` writes it"
+    ):
+        load(run)
+
+
 @pytest.mark.parametrize("name", [CONFIG, WEIGHTS, ALIGNMENT])
 def test_a_file_of_another_model_of_the_same_shape_is_not_used(run: Path, tmp_path: Path, name: str) -> None:
     other = folder(tmp_path / "other", end=-0.5)

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from regard.bulk.output import ResumableOutput, StreamedOutput
-from regard.data.text import CR_ALONE, MAX_LINE, LineReader, bounded_lines, has_cr_alone, is_too_long, too_long
+from regard.data.text import CR_ALONE, READ_LINE, LineReader, bounded_lines, has_cr_alone, is_too_long, too_long
 from regard.errors import DataError
 
 
@@ -72,7 +72,7 @@ class Lines:
     A line has at most `max_line` characters.
     """
 
-    def __init__(self, file: str, max_line: int = MAX_LINE) -> None:
+    def __init__(self, file: str, max_line: int = READ_LINE) -> None:
         self.file, self.max_line = file, max_line
         self.name = "standard input" if file == "-" else file
         self.typed = file == "-" and sys.stdin.isatty()  # by a person, who waits for an answer to each line

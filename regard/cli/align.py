@@ -117,7 +117,7 @@ def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[s
     """Read sources, targets and gold links. Raises DataError, with all causes, if they do not belong together."""
     from regard.data.text import clean, read_parallel
 
-    files = read_parallel([source, target, *([gold] if gold else [])])
+    files = read_parallel([source, target, *([] if gold is None else [gold])])
     sources, targets = ([clean(line) for line in lines] for lines in files[:2])
     empty = [str(n) for n, pair in enumerate(zip(sources, targets, strict=True), 1) if not all(pair)]
     if empty:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from regard.cli.app import app, say, setup_process
+from regard.cli.app import app, say, setup_process, warn
 from regard.cli.options import Debug, Quiet, Run, Threads
 from regard.errors import UsageError
 
@@ -22,7 +22,7 @@ def export(
     to: Annotated[Toolkit, typer.Option(help="Toolkit to convert to.")] = "ctranslate2",
     precision: Annotated[Precision, typer.Option(help="Precision of the weights, for CTranslate2.")] = "float32",
     source: Annotated[
-        Path | None, typer.Option(help="Sentences to compare both models on; if left out, from the run's data.")
+        Path | None, typer.Option(help="Sentences to compare both models on; if left out, of the sample.")
     ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -34,9 +34,12 @@ def export(
     """
     setup_process(threads, quiet, debug)
     from regard.interchange import ctranslate2, huggingface
+    from regard.reading import check_links
 
     if to == "huggingface" and precision != "float32":
         raise UsageError(f"--precision {precision}: only --to ctranslate2 converts the weights; leave it out")
+    if out is None:
+        check_links(run, "exports")
     name = f"{to}-{precision}" if to == "ctranslate2" else to
     out = out or run / "exports" / name
     out = out if out.name else out.absolute()  # such as ..
@@ -65,6 +68,10 @@ def import_(
     from regard.interchange import huggingface
     from regard.models import count_parameters
 
-    imported = huggingface.import_model(folder, run if run.name else run.absolute())
+    imported, unchecked = huggingface.import_model(folder, run if run.name else run.absolute())
+    if unchecked:
+        sums = "".join(f"\n  {digest}  {name}" for name, digest in unchecked.items())
+        why = "no checksums came with these files, so damage in them cannot be seen"
+        warn(f"{folder}: {why}; compare with the publisher's SHA-256:{sums}")
     tokens = f"{len(imported.tokenizer.source):,} tokens"
     say(f"a Marian model with {count_parameters(imported.model):,} parameters and {tokens}", f"wrote {run}")

@@ -23,10 +23,12 @@ def draw_run(run: Path, view: str) -> Chart | Figure:
 
 def _learning_curve(run: Path) -> Chart:
     """Training and validation loss above, validation scores below, against updates."""
+    from regard.reading import check_links
     from regard.training.journal import read
     from regard.visualisation import Chart, Panel
 
     path = run / "journal.jsonl"
+    check_links(run, path.name)
     if not path.is_file():
         raise ModelFolderError(f"{path}: missing, so there is no learning curve; give a folder of `regard train`")
     events = read(path)
@@ -53,12 +55,14 @@ def _series(name: str, events: list[dict[str, Any]], key: str) -> list[Series]:
 def _schedule(run: Path) -> Chart:
     """The learning rate at each update: up during warm-up, then down."""
     from regard.model_folder import load_folder
+    from regard.reading import check_links
     from regard.settings import read_toml
     from regard.training.recipe import Recipe
     from regard.training.schedule import learning_rate
     from regard.visualisation import Chart, Panel, Series
 
     path = run / "train.toml"
+    check_links(run, path.name)
     if not path.is_file():
         raise ModelFolderError(f"{path}: missing, so the schedule is unknown; give a folder of `regard train`")
     recipe = Recipe.parse(read_toml(path), str(path))

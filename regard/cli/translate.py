@@ -31,8 +31,6 @@ CONDITIONS = ("prefix", "term", "forbid", "input", "format", "chunk", "precision
 
 LIMITS = ("max_line", "max_required", "max_forbidden")
 """Search settings that lines are checked against before any is translated."""
-JSON_SIZE = 12
-"""Characters of JSON that a character of text takes at most."""
 
 InputFormat = Annotated[
     Literal["text", "jsonl"],
@@ -142,7 +140,7 @@ def _input(
 ) -> tuple[Lines, LineParser]:
     """Return the lines of a file and what parses them, with the limits of the run or those in `search`."""
     from regard.bulk import LineParser, Lines
-    from regard.data.text import MAX_LINE
+    from regard.data.text import JSON_SIZE, MAX_LINE
     from regard.model_folder import load_settings
 
     limits = load_settings(run).search.with_values(**{name: search[name] for name in LIMITS if name in search})

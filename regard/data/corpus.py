@@ -81,7 +81,7 @@ class CorpusSettings(Settings):
         MAX_LINE,
         ge=1,
         le=COUNT,
-        description="Most characters of a line; longer ones are skipped without being read as a whole.",
+        description="Most characters of a line, in a file of pairs of both sides; longer ones are skipped unread.",
     )
     max_ratio: float = Field(
         9.0,

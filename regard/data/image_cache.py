@@ -218,7 +218,7 @@ def _decode_all(paths: Sequence[Path], image_size: ImageSizeSettings) -> Iterato
 
     def decode(path: Path) -> _Decoded:
         try:
-            data = read_bytes(path)
+            data = read_bytes(path, image_size.max_pixels)
             digest = hashlib.sha256(data).digest()
             return _Decoded(load_pixels(data, image_size, str(path)), "", digest, len(data))
         except DataError as problem:

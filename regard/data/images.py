@@ -55,6 +55,9 @@ _TRANSPOSES = {
 """Transpositions that turn an image upright, by EXIF orientation (tag 274)."""
 _ORIENTATION = 0x0112
 BLANK = 128  # grey level of blank images
+_BYTES_PER_PIXEL = 16  # at most, in a file: four channels of 32 bits
+_METADATA = 1 << 26  # bytes at most: profiles, thumbnails
+_STRIP = 1 << 20  # pixels that are converted at once, since some conversions take thirty bytes for each
 _GREY = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 
@@ -87,6 +90,13 @@ class ImageSizeSettings(Settings):
         ge=1,
         le=COUNT,
         description="Files with more pixels are refused before decoding (decompression bombs).",
+    )
+    max_file_side: int = Field(
+        65_535,
+        ge=1,
+        le=COUNT,
+        description="Files with a longer side are refused before decoding: the rows of a stripe cost more than its "
+        "pixels.",
     )
 
     def resized(self, size: Size) -> Size:
@@ -209,9 +219,14 @@ def source_pixels(pixels: Pixels, image_size: ImageSizeSettings) -> SourcePixels
     )
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read an image file. Raises DataError if it is missing or empty."""
+def read_bytes(path: Path, max_pixels: int) -> bytes:
+    """Read an image file. Raises DataError if it is missing, empty, or too large to hold at most `max_pixels`."""
     try:
+        if (size := path.stat().st_size) > _BYTES_PER_PIXEL * max_pixels + _METADATA:
+            raise DataError(
+                f"{path}: {size:,} bytes, more than an image of {max_pixels:,} pixels takes (data.images.max_pixels); "
+                "give an image, or allow more"
+            )
         data = file_bytes(path)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file{did_you_mean(path)}") from None
@@ -229,10 +244,10 @@ def load_pixels(
 ) -> Pixels:
     """Load an image as pixels of the size that `image_size` asks for, (Y, X, 3). Raises DataError if it is unusable."""
     if isinstance(source, (str, Path)):
-        name, source = name or str(source), read_bytes(Path(source))
+        name, source = name or str(source), read_bytes(Path(source), image_size.max_pixels)
     name = name or "the image"
     if isinstance(source, bytes):
-        source = decode_image(source, name, image_size.max_pixels, (image_size.height, image_size.width))
+        source = decode_image(source, name, image_size, (image_size.height, image_size.width))
     elif 0 in source.size:
         raise DataError(f"{name}: has no pixels ({source.width} × {source.height}); give another image")
     else:
@@ -248,17 +263,23 @@ def load_pixels(
     return np.full_like(pixels, BLANK) if image_size.blank else pixels
 
 
-def decode_image(data: bytes, name: str, max_pixels: int, target_size: Size = (0, 0)) -> Image.Image:
+def decode_image(data: bytes, name: str, limits: ImageSizeSettings, target_size: Size = (0, 0)) -> Image.Image:
     """Decode the bytes of an image file, and turn it upright. Raises DataError if that fails.
 
-    A file whose header says more than `max_pixels` is refused. A large JPEG is decoded at a half, a quarter or an
-    eighth of its size if that is still more than twice the `target_size` (rows, columns).
+    A file whose header says more than `max_pixels` or `max_file_side` is refused. A large JPEG is decoded at a half, a
+    quarter or an eighth of its size if that is still more than twice the `target_size` (rows, columns).
     """
     kind, image = _open_header(data, name)
+    max_pixels = limits.max_pixels
     if image.width * image.height > max_pixels:
         raise DataError(
             f"{name}: {image.width:,} × {image.height:,} are {image.width * image.height:,} pixels, more than the "
             f"{max_pixels:,} that data.images.max_pixels allows; make it smaller, or allow more if you trust the file"
+        )
+    if max(image.size) > limits.max_file_side:
+        raise DataError(
+            f"{name}: {image.width:,} × {image.height:,}, a side longer than the {limits.max_file_side:,} pixels that "
+            "data.images.max_file_side allows; cut it into pieces, or allow more"
         )
     if kind in ("GIF", "PNG", "WebP") and getattr(image, "n_frames", 1) > 1:
         raise DataError(
@@ -319,15 +340,24 @@ def _exif_transposes(image: Image.Image) -> tuple[Image.Transpose, ...]:
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
-    """Convert to RGB: transparency is blended with white, 16 bits become 8."""
-    if image.mode.startswith("I") or image.mode == "F":
-        values = np.asarray(image, dtype=np.float64)
-        top = 65535.0 if image.mode.startswith("I;16") or values.max(initial=0) > 255 else 255.0
-        image = Image.fromarray((values * (255 / top)).clip(0, 255).astype(np.uint8))
-    if image.has_transparency_data:
-        image = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
-    return image if image.mode == "RGB" else image.convert("RGB")
+    """Convert to RGB, strip by strip: transparency is blended with white, 16 bits become 8."""
+    has_wide_values = image.mode.startswith("I") or image.mode == "F"
+    if not has_wide_values and not image.has_transparency_data:
+        return image if image.mode == "RGB" else image.convert("RGB")
+    white = 255.0
+    if has_wide_values and (image.mode.startswith("I;16") or np.asarray(image).max(initial=0) > white):
+        white = 65535.0
+    result, rows = Image.new("RGB", image.size), max(1, _STRIP // image.width)
+    for top in range(0, image.height, rows):
+        strip = image.crop((0, top, image.width, min(top + rows, image.height)))
+        if has_wide_values:
+            values = np.asarray(strip, dtype=np.float64)
+            strip = Image.fromarray((values * (255 / white)).clip(0, 255).astype(np.uint8))
+        if strip.has_transparency_data:
+            strip = strip.convert("RGBA")
+            strip = Image.alpha_composite(Image.new("RGBA", strip.size, "white"), strip)
+        result.paste(strip.convert("RGB"), (0, top))
+    return result
 
 
 def _resize(image: Image.Image, size: Size) -> Pixels:

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.text import CUT, MAX_LINE, LineReader
+from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader
 from regard.errors import DataError, UsageError
 from regard.reading import parse_json
 
@@ -84,7 +84,7 @@ class PairFiles:
     source: str | Path | None = None
     target: str | Path | None = None
     pairs: str | Path | None = None
-    max_line: int = MAX_LINE  # characters; longer lines are skipped
+    max_line: int = MAX_LINE  # characters, of both sides together in a file of pairs; longer lines are skipped
 
     def __post_init__(self) -> None:
         if self.pairs is None and (self.source is None or self.target is None):
@@ -98,6 +98,11 @@ class PairFiles:
         if self.pairs is not None:
             return {"pairs": Path(self.pairs)}
         return {"source": Path(str(self.source)), "target": Path(str(self.target))}
+
+    @property
+    def is_json(self) -> bool:
+        """Return whether there is one file of JSON lines."""
+        return str(self.pairs).removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json"))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,7 +123,8 @@ class PairReader:
         self.notes: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Row]:
-        readers = [LineReader(path, self.files.max_line, skip_long=True) for path in self.files.paths.values()]
+        max_line = self.files.max_line * (JSON_SIZE if self.files.is_json else 1)
+        readers = [LineReader(path, max_line, skip_long=True) for path in self.files.paths.values()]
         yield from self._read_pairs_file(readers[0]) if len(readers) == 1 else self._read_two_files(*readers)
         self.count = readers[0].count
         self.notes = tuple(note for reader in readers for note in reader.notes)
@@ -137,11 +143,12 @@ class PairReader:
             )
 
     def _read_pairs_file(self, reader: LineReader) -> Iterator[Row]:
-        path = str(self.files.pairs)
-        parse = _parse_json if path.removesuffix(".gz").endswith((".jsonl", ".ndjson", ".json")) else _parse_tsv
+        path, parse = str(self.files.pairs), _parse_json if self.files.is_json else _parse_tsv
         wrong: dict[str, _Tally] = {}
         for number, line in enumerate(reader, 1):
             row = (CUT, CUT) if line == CUT else parse(line) if line.strip() else ("", "")
+            if not isinstance(row, str) and sum(map(len, row)) > self.files.max_line:
+                row = (CUT, CUT)  # JSON is longer than its texts
             if isinstance(row, str):
                 wrong.setdefault(row, _Tally()).add(number)
             elif not wrong:

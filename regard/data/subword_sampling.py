@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 VARIANTS = 4  # segmentations of a word that are drawn in one call; each of its occurrences takes one of them
+LONGEST = 500  # characters; a longer word is segmented in parts, since the time of merging grows with the square
 UNKNOWN_PENALTY = 10.0  # an unknown character is so many nats less likely than the least likely token
 
 Segmenter = Callable[[str, random.Random], list[str]]
@@ -80,6 +81,7 @@ def _draw_start(arcs: Sequence[tuple[int, float]], total: float, rng: random.Ran
 
 def sample_segmentations(lines: Sequence[Sequence[str]], segment: Segmenter, seed: int) -> list[list[list[str]]]:
     """Segment every word of every line; each occurrence of a frequent word takes one of a few segmentations."""
+    lines = [[part for word in line for part in _parts(word)] for line in lines]
     counts = Counter(word for line in lines for word in line)
     variants = {}
     for number, (word, count) in enumerate(counts.items()):
@@ -90,3 +92,7 @@ def sample_segmentations(lines: Sequence[Sequence[str]], segment: Segmenter, see
         options = [variants[word] for word in line]
         sampled.append([words[int(rng.random() * len(words))] if len(words) > 1 else words[0] for words in options])
     return sampled
+
+
+def _parts(word: str) -> list[str]:
+    return [word[start : start + LONGEST] for start in range(0, len(word), LONGEST)]

@@ -19,8 +19,12 @@ from regard.errors import DataError
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-MAX_LINE = 100_000
-"""Most characters of a line of a file, if no setting says otherwise: some fifty pages, so a line break is missing."""
+MAX_LINE = 20_000
+"""Most characters of a line to translate or to train on, if no setting says otherwise: some ten pages."""
+READ_LINE = 100_000
+"""Most characters of a line of other files: a line break is missing, and a small .gz may hold gigabytes."""
+JSON_SIZE = 12
+"""Characters of JSON that a character of text takes at most."""
 CUT = "\0"
 """Stands for a line that was too long and is skipped; no other line holds a NUL character."""
 _BYTES, _ENDS = 4, 5
@@ -64,7 +68,7 @@ def read_lines(path: str | Path) -> list[str]:
 
     Lines end at "\\n" only; one CR before it and a byte-order mark at the start are removed.
     Raises DataError for a file that is missing, empty, damaged, not UTF-8, or holds a NUL character or a line of more
-    than `MAX_LINE` characters.
+    than `READ_LINE` characters.
     """
     return read_file(path).lines
 
@@ -95,7 +99,7 @@ def read_parallel(paths: Sequence[str | Path]) -> list[list[str]]:
     return files
 
 
-def read_file(path: str | Path, max_line: int = MAX_LINE) -> TextFile:
+def read_file(path: str | Path, max_line: int = READ_LINE) -> TextFile:
     """Like `read_lines`, with notes on what was removed."""
     reader = LineReader(path, max_line)
     lines = list(reader)
@@ -119,7 +123,7 @@ class LineReader:
     what is wrong with the file and ends the iteration or, with `skip_long`, it is yielded as `CUT`.
     """
 
-    def __init__(self, path: str | Path, max_line: int = MAX_LINE, skip_long: bool = False) -> None:
+    def __init__(self, path: str | Path, max_line: int = READ_LINE, skip_long: bool = False) -> None:
         self.path, self.max_line, self.skip_long = Path(path), max_line, skip_long
         self.count = 0
         self.notes: tuple[str, ...] = ()

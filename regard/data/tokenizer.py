@@ -17,7 +17,7 @@ from regard.atomic import write_bytes
 from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, Vocabulary, normalised_line, vocabulary_of
 from regard.errors import ConfigurationError, DataError, ModelFolderError
-from regard.reading import file_bytes
+from regard.reading import check_links, file_bytes
 from regard.settings import VOCABULARY, Settings
 
 _MAX_LINES = 2_000_000
@@ -213,6 +213,7 @@ def _size_error(problem: str, settings: TokenizerSettings, side: str) -> DataErr
 
 
 def _read(path: Path, digests: Mapping[str, str] | None, remedy: str) -> bytes:
+    check_links(path.parent, path.name)
     try:
         content = file_bytes(path)
     except OSError as problem:

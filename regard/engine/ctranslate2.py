@@ -15,7 +15,7 @@ from regard.atomic import file_sha256, write_text
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.errors import MissingExtra, ModelFolderError, UsageError
 from regard.model_folder import model_fingerprint
-from regard.reading import file_bytes, parse_json
+from regard.reading import check_links, file_bytes, is_file_name, parse_json
 from regard.seal import sealed, why_broken
 from regard.search import Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens
 
@@ -51,6 +51,7 @@ def up_to_date(export: Path, folder: Path) -> bool:
 
     Raises ModelFolderError if it is damaged.
     """
+    check_links(folder, str(export.relative_to(folder)) if export.is_relative_to(folder) else "")
     if not export.is_dir():
         return False
     try:
@@ -75,6 +76,8 @@ def write_notes(export: Path, notes: Mapping[str, Any]) -> None:
 def check_files(export: Path, notes: Mapping[str, Any]) -> None:
     """Raise ValueError if a file of an export is not what its notes say."""
     for name, digest in dict(notes["files"]).items():
+        if not is_file_name(name):
+            raise ValueError(f"{NOTES} names {name[:100]!r}, which is no file of an export")
         if file_sha256(export / name) != digest:
             raise ValueError(f"{name} is damaged or changed: it does not match its SHA-256 in {NOTES}")
 
@@ -99,6 +102,7 @@ class CTranslate2:
         export = Path(export)
         ctranslate2 = import_ctranslate2("the CTranslate2 engine")
         before = torch.get_num_threads()
+        check_links(export, "")
         try:
             self.notes = _read_notes(export)
             check_files(export, self.notes)

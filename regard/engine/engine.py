@@ -64,15 +64,20 @@ class Engine:
             self._check_precision()
 
     def decode(
-        self, requests: Sequence[DecodeRequest], settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
+        self,
+        requests: Sequence[DecodeRequest],
+        settings: SearchSettings,
+        rules: Sequence[Rule] = (SuppressTokens(),),
+        streamed: bool = False,
     ) -> list[list[Hypothesis]]:
         """Decode requests; return the hypotheses of each, best first, in their order. Threads of callers take turns.
 
-        Raises UsageError if CTranslate2 was asked for, and this search is beyond it.
+        `streamed`: as `stream` decodes, so never with CTranslate2. Raises UsageError if that was asked for, and this
+        search is beyond it.
         """
         with self._lock:
             self._handle_fork()
-            ct2 = self._ct2
+            ct2 = None if streamed else self._ct2
             self._last_was_ct2 = ct2 is not None and self._prefers_ct2(ct2, requests, settings, rules)
             if ct2 is not None and self._last_was_ct2:
                 return _decode_by_ct2(ct2, requests, settings)
@@ -81,7 +86,7 @@ class Engine:
     def stream(
         self, request: DecodeRequest, settings: SearchSettings, rules: Sequence[Rule] = (SuppressTokens(),)
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the token ids of one target after each step: the last are those that `decode` returns.
+        """Yield the token ids of one target after each step: the last are those of `decode`, with `streamed`.
 
         Other requests may be decoded between the steps.
         """

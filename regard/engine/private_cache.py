@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import os
+import shutil
 import stat
 import tempfile
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,14 +31,34 @@ def cache_folders() -> list[Path]:
 
 
 def private_folders() -> list[Path]:
-    """Return those of `cache_folders` that are this user's alone; missing ones are created."""
+    """Return those of `cache_folders` that are this user's alone; missing ones are created.
+
+    If there is none, although the user named none, what is made lasts as long as this process, in a folder of its own.
+    """
     folders = []
     for folder in cache_folders():
         with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if _is_private(folder):
                 folders.append(folder)
-    return folders
+    return folders if folders or os.environ.get(FOLDER) else _process_folders()
+
+
+@functools.cache
+def _process_folders() -> list[Path]:
+    """Create a folder for this process alone, with a warning; empty if even that would be in the hands of others."""
+    with suppress(OSError):
+        folder = Path(tempfile.mkdtemp(prefix="regard-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        if _is_private(folder):
+            names = " and ".join(map(str, cache_folders()))
+            warnings.warn(
+                f"{names}: others can write there, or nobody can, so nothing is kept there; kernels are compiled again "
+                f"by each process: set {FOLDER} to a folder that is writable and yours alone",
+                stacklevel=2,
+            )
+            return [folder]
+    return []
 
 
 def read_private(path: Path, max_bytes: int) -> bytes | None:
@@ -75,7 +99,8 @@ def _is_private(folder: Path) -> bool:
             return False  # another user decides where it leads
     if not (resolved.is_dir() and _is_own(resolved.lstat())):
         return False
-    modes = [parent.stat().st_mode for parent in resolved.parents]
+    # Whoever can exchange folders of the root can exchange Python and the compiler too; some containers leave it open.
+    modes = [parent.stat().st_mode for parent in resolved.parents if parent != Path(resolved.anchor)]
     return os.name == "nt" or not any(mode & stat.S_IWOTH and not mode & stat.S_ISVTX for mode in modes)
 
 

@@ -40,8 +40,8 @@ POSITIONS = 4096
 
 
 def export(folder: Path, out: Path, precision: Precision = "float32", source: Path | None = None) -> Parity:
-    """Write a model folder for CTranslate2, and compare the two on real sentences: those of `source`, or of the run's
-    validation data, or of the sample.
+    """Write a model folder for CTranslate2, and compare the two on real sentences: those of `source`, or of the
+    validation data in its folder, or of the sample.
 
     Raises ExportError, with all causes, if CTranslate2 does not support the model or translates differently; nothing is
     left behind then.

@@ -18,6 +18,7 @@ from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, TableVocabulary, Vocabulary, vocabulary_of
 from regard.errors import ExportError, MissingExtra
 from regard.interchange import marian
+from regard.interchange.checksums import check_sums, write_sums
 from regard.interchange.parity import Parity, check_new
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import (
@@ -38,6 +39,9 @@ from regard.seal import tensor_digest
 from regard.search import SearchSettings, search
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
+PYTORCH = "pytorch_model.bin"
+FILES = (CONFIG, GENERATION, TOKENIZER, "source.spm", "target.spm", "vocab.json", "target_vocab.json", WEIGHTS, PYTORCH)
+"""The files that are read, as far as they are there."""
 MAX_DIFFERENCE = 1e-4
 """How far logits may be apart."""
 MAX_TOKENS = 60
@@ -65,11 +69,13 @@ def export(folder: Path, out: Path, source: Path | None = None) -> Parity:
     return parity
 
 
-def import_model(folder: Path, out: Path) -> ModelFolder:
+def import_model(folder: Path, out: Path) -> tuple[ModelFolder, dict[str, str]]:
     """Convert a Marian model to a model folder. Nothing in it is unpickled but tensors.
 
-    Raises ExportError, with all causes, for what is no Marian model, and leaves nothing behind.
+    The second result is the SHA-256 of each file that no checksum came with. Raises ExportError, with all causes, for
+    what is no Marian model, or not as published, and leaves nothing behind.
     """
+    unchecked = check_sums(folder, FILES)
     config = _read_table(folder / CONFIG)
     generation = _read_table(folder / GENERATION) if (folder / GENERATION).is_file() else {}
     settings = marian.model_settings(config)
@@ -88,7 +94,7 @@ def import_model(folder: Path, out: Path) -> ModelFolder:
         save_folder(folder_beside, imported.settings, tokenizer, origin=tensor_digest(named_weights(model), {}))
         save_weights(folder_beside, named_weights(model))
         write_text(folder_beside / "README.md", _model_card(folder, imported))
-    return imported
+    return imported, unchecked
 
 
 def write(model: ModelFolder, out: Path) -> None:
@@ -108,6 +114,7 @@ def write(model: ModelFolder, out: Path) -> None:
         write_bytes(out / "target_vocab.json", _vocab_json(tokenizer.target))
     tensors = marian.to_marian(named_weights(model.model), settings.model, tokenizer)
     save_tensors(out / WEIGHTS, tensors, {"format": "pt"})
+    write_sums(out)
 
 
 def import_transformers() -> Any:
@@ -256,7 +263,7 @@ def _tensors(folder: Path) -> dict[str, torch.Tensor]:
     """Read the weights from safetensors, or from a PyTorch file, of which nothing but tensors is read."""
     if (folder / WEIGHTS).is_file():
         return load_tensors(folder / WEIGHTS, foreign=True)
-    path = folder / "pytorch_model.bin"
+    path = folder / PYTORCH
     if not path.is_file():
         raise ExportError(f"{folder}: there is neither {WEIGHTS} nor {path.name}; give the folder of a Marian model")
     return read_tensors(path, ExportError, "copy it again, or convert it to safetensors")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,18 +11,22 @@ from regard.data.pairs import PairFiles, PairReader
 from regard.data.text import clean, read_lines
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, RegardError
+from regard.reading import check_links
 from regard.samples import korean_english
 from regard.settings import read_toml
 
 MAX_SENTENCES = 64
 """Sentences that an export is compared on, at most."""
+MAX_UNKNOWN = 0.2
+"""Largest share of characters of the sample that a vocabulary may lack, if an export is to be compared on it."""
 
 
 def real_sentences(folder: Path, vocabulary: Vocabulary, source: Path | None = None) -> tuple[list[str], str]:
     """Return at most `MAX_SENTENCES` source sentences, and where they are from.
 
-    They are from the file `source`; else from the run's validation or training data, if those are still there; else
-    from the sample that ships with Regard, on the side whose characters the vocabulary knows better.
+    They are from the file `source`; else from the run's validation or training data, if those lie in its folder; else
+    from the sample that ships with Regard, on the side whose characters the vocabulary knows better; else, if it knows
+    neither, drawn from the vocabulary.
     """
     if source is not None:
         sentences = _spread(read_lines(source))
@@ -37,18 +43,46 @@ def real_sentences(folder: Path, vocabulary: Vocabulary, source: Path | None = N
     sizes = {"train": MAX_SENTENCES, "valid": 0, "test": 0, "recombination": 0, "length": 0}
     pairs = korean_english(sizes=sizes, short=1.0).splits["train"]
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    return min(sides, key=lambda side: sum(map(vocabulary.unknown_share, side))), "the sample"
+    unknown = [sum(map(vocabulary.unknown_share, side)) / len(side) for side in sides]
+    if min(unknown) <= MAX_UNKNOWN:
+        return sides[unknown.index(min(unknown))], "the sample"
+    drawn = _drawn(vocabulary)
+    return (drawn, "tokens drawn from its vocabulary") if drawn else (sides[0], "the sample")
+
+
+def _drawn(vocabulary: Vocabulary) -> list[str]:
+    """Return lines of random tokens, the same for the same vocabulary: letters that the model knows."""
+    chance = random.Random(0)
+    surfaces = [surface.decode(errors="replace") for surface in vocabulary.surface_bytes]
+    known = [
+        token for token, text in enumerate(surfaces) if text.strip() and text.isprintable() and "\ufffd" not in text
+    ]
+    lines = [vocabulary.decode(chance.choices(known, k=1 + n % 16)) for n in range(MAX_SENTENCES)] if known else []
+    return _spread(lines)
 
 
 def _data_files(folder: Path) -> list[PairFiles]:
-    """Return the validation and training files of a run, as its recipe names them."""
+    """Return those of a run's validation and training files that lie in its folder, as its recipe names them.
+
+    Whoever made the folder may have named any file of this machine there: others are not opened without the user's
+    word, which is `source`.
+    """
     recipe = folder / "train.toml"
+    check_links(folder, recipe.name)
     data = read_toml(recipe).get("data", {}) if recipe.is_file() else {}
+    if not isinstance(data, dict):
+        return []
+    inside = Path(os.path.realpath(folder))
     files = []
     for prefix in ("valid_", ""):
-        named = {name: data.get(prefix + name) for name in ("source", "target", "pairs")}
-        if named["pairs"] or (named["source"] and named["target"]):
-            files.append(PairFiles(named["source"], named["target"], named["pairs"]))
+        names = {name: data.get(prefix + name) for name in ("source", "target", "pairs")}
+        paths = [name for name in names.values() if name]
+        if not all(isinstance(name, str) and "\0" not in name for name in paths):
+            continue
+        if not all(Path(os.path.realpath(name)).is_relative_to(inside) for name in paths):
+            continue
+        if names["pairs"] or (names["source"] and names["target"]):
+            files.append(PairFiles(names["source"], names["target"], names["pairs"]))
     return files
 
 

@@ -17,7 +17,7 @@ class Embedding(nn.Module):
     def __init__(self, vocabulary: int, size: int, scale_embedding: bool) -> None:
         super().__init__()
         self.scale = math.sqrt(size) if scale_embedding else 1.0
-        self.weight = nn.Parameter(torch.randn(vocabulary, size) / math.sqrt(size))
+        self.weight = nn.Parameter(torch.randn(vocabulary, size).div_(math.sqrt(size)))
 
     def forward(self, tokens: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
         vectors = F.embedding(tokens, self.weight)
@@ -29,7 +29,7 @@ class OutputProjection(nn.Module):
 
     def __init__(self, vocabulary: int, size: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(vocabulary, size) / math.sqrt(size))
+        self.weight = nn.Parameter(torch.randn(vocabulary, size).div_(math.sqrt(size)))
         self.bias = nn.Parameter(torch.zeros(vocabulary))
 
     def forward(self, features: Float[Tensor, "N T D"]) -> Float[Tensor, "N T V"]:

@@ -39,7 +39,7 @@ class LearnedPositions(nn.Module):
     def __init__(self, max_positions: int, size: int) -> None:
         super().__init__()
         self.max_positions = max_positions
-        self.weight = nn.Parameter(torch.randn(max_positions, size) / math.sqrt(size))
+        self.weight = nn.Parameter(torch.randn(max_positions, size).div_(math.sqrt(size)))
 
     def forward(self, positions: Int[Tensor, "N T"]) -> Float[Tensor, "N T D"]:
         return F.embedding(positions.clamp(max=self.max_positions - 1), self.weight)

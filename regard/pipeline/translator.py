@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -19,6 +19,11 @@ from regard.pipeline.translation import Translation, join_parts, last_layer
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings, is_complete
 from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.search_trace import SearchStep
+
+WORD_BY_WORD = 8
+"""Parts of a split line that are streamed word by word. Further ones follow part by part: nobody reads so quickly."""
+STREAMED_TOGETHER = 64
+"""Parts decoded at once, and then streamed part by part: a batch takes a fraction of the time of its parts alone."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +76,10 @@ class Translator(BasePipeline):
     def stream(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
     ) -> Iterator[str]:
-        """Yield the translation of a line word by word as it is decoded: greedily or, with `sample=True`, sampled.
+        """Yield the translation of a line as it is decoded, greedily or, with `sample=True`, sampled; word by word.
 
-        Joined, the yielded texts are the translation with a beam of 1.
+        Joined, the yielded texts are the translation with a beam of 1. Of a line so long that it is split into more
+        than `WORD_BY_WORD` parts, the further ones are yielded part by part.
         """
         greedy: SearchOptions = {"beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0}
         settings = self._search_settings(1, {**search, **greedy})
@@ -81,9 +87,8 @@ class Translator(BasePipeline):
         (checked,) = self._per_source(constraints, 1, settings, "line")
         _check_lengths([text], settings)
         started = False
-        for segment in self._segments(text, 0, checked, settings):
-            request = self._segment_request(0, segment, settings)
-            for number, increment in enumerate(self._increments(request, settings, segment.constraints)):
+        for increments in self._segment_increments(self._segments(text, 0, checked, settings), settings):
+            for number, increment in enumerate(increments):
                 yield f" {increment}" if started and number == 0 else increment
                 started = True
 
@@ -203,6 +208,19 @@ class Translator(BasePipeline):
         """Join the translations of a split line, or of an empty one, which has no segments."""
         code_words = int(bool(segments and self.tokenizer.source.language_code(segments[0].text)))
         return join_parts(parts, [segment.text for segment in segments], alignments, code_words)
+
+    def _segment_increments(self, segments: Sequence[_Segment], settings: SearchSettings) -> Iterator[Iterable[str]]:
+        """Yield what the streamed translation of each segment grows by."""
+        for segment in segments[:WORD_BY_WORD]:
+            yield self._increments(self._segment_request(0, segment, settings), settings, segment.constraints)
+        for start in range(WORD_BY_WORD, len(segments), STREAMED_TOGETHER):
+            group = segments[start : start + STREAMED_TOGETHER]
+            # A draw depends on the seed and the text alone, so a sample is the same alone and in a group.
+            requests = [self._segment_request(index, segment, settings) for index, segment in enumerate(group)]
+            for segment, (best, *_) in zip(group, self.engine.decode(requests, settings, streamed=True), strict=True):
+                result = self._translation(segment.ids, best)
+                self._warn(0, result.repetition, best, segment.constraints, "translation")
+                yield [result.text] if result.text else []
 
     def _increments(self, request: DecodeRequest, settings: SearchSettings, constraints: Constraints) -> Iterator[str]:
         """Yield what a streamed translation grows by: whole words, and at the end the rest."""

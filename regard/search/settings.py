@@ -10,7 +10,7 @@ from pydantic import Field
 from regard.data.text import MAX_LINE
 from regard.settings import BEAM, COUNT, FACTOR, LENGTH, TOKENS, Settings
 
-MAX_COMPARED = 1000
+MAX_COMPARED = 250
 """Most hypotheses that are compared with each other, by beam search or by minimum Bayes risk."""
 
 
@@ -18,7 +18,7 @@ class SearchSettings(Settings):
     """Decoding options of a model: beam search, sampling and the order of the results."""
 
     beam: int = Field(
-        5, ge=1, le=BEAM, description="beam size, up to 1,000, or number of samples drawn; 1 is greedy search"
+        5, ge=1, le=BEAM, description="beam size, up to 250, or number of samples drawn; 1 is greedy search"
     )
     length_penalty: float = Field(
         1.0, ge=0, le=10, description="α of the GNMT length penalty; 0 compares plain log-probabilities"
@@ -50,7 +50,7 @@ class SearchSettings(Settings):
         0, ge=0, lt=2**63, description="of sampling; a sentence's samples depend on this and on its own text"
     )
     groups: int = Field(
-        1, ge=1, le=BEAM, description="groups of beams that avoid each other's tokens (diverse beam search)"
+        1, ge=1, le=50, description="groups of beams that avoid each other's tokens (diverse beam search)"
     )
     diversity: float = Field(
         0.5,

@@ -7,6 +7,7 @@ rounding apart. Every process holds a copy of the model, or (`sharded`) its shar
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -125,6 +126,8 @@ def join_processes(device: str, threads: int | None = None) -> Iterator[tuple[Wo
 def _init_process_group(backend: str) -> World:
     """Join all processes of this start."""
     rank, size, lasting = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), torchrun_store()
+    if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:
+        _stay_on_loopback()
     if lasting is not None:
         start = rendezvous(lasting, rank, size)
         dist.init_process_group(backend, store=start.store, rank=rank, world_size=size, timeout=TIMEOUT)
@@ -133,6 +136,13 @@ def _init_process_group(backend: str) -> World:
     world = World(rank, size)
     restarts = float(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
     return replace(world, restarted=world.all_reduce_max(restarts) > [0.0])
+
+
+def _stay_on_loopback() -> None:
+    """Let processes of one machine talk over its loopback interface; gloo would take the address of the host's name."""
+    loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")] if os.name == "posix" else []
+    if loopback:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback[0])
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from regard.data.corpus import CorpusSettings
 from regard.data.tokenizer import TokenizerSettings
 from regard.errors import ModelFolderError, UsageError
 from regard.models import ModelSettings
-from regard.reading import parse_toml
+from regard.reading import check_links, parse_toml
 from regard.seal import json_digest
 from regard.search import SearchSettings
 from regard.settings import COUNT, FACTOR, LAYERS, MINUTES, SIZE, Settings, merge, read_toml
@@ -200,6 +200,7 @@ class Recipe(Settings):
 
 def read_run_recipe(path: Path) -> dict[str, Any]:
     """Read the recipe of a run. Raises ModelFolderError if its values are not those that its first line was made of."""
+    check_links(path.parent, path.name)
     values, line = read_toml(path), path.read_text(encoding="utf-8-sig").partition("\n")[0]
     if line.strip() != DIGEST_LINE + json_digest(values):
         reason = "its values do not match the SHA-256 in its first line" if DIGEST_LINE in line else "it has no SHA-256"

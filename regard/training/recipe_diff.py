@@ -8,11 +8,14 @@ from typing import Any
 from regard.settings import override
 from regard.training.recipe import Recipe
 
+IMAGE = ("height", "width", "max_side", "fit", "cell", "blank")
+"""Settings of images that a model depends on; the others are limits of files."""
 FIXED = {
     "model.": "the weights have that shape",
     "tokenizer.": "the vocabulary was made with it",
     "search.": "it is in config.json",
-    **{f"data.images.{name}": "the model reads images of that size" for name in ("height", "width", "largest", "fit")},
+    **{f"data.images.{name}": "the model reads images of that size" for name in IMAGE},
+    "data.images.blank": "the model has learnt from such images",
     "batching.buffer_size": "the position in the data counts buffers of that size",
     "training.parent": "it began with those weights",
     "training.seed": "held-out pairs and random numbers depend on it",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -16,18 +16,22 @@ from regard.visualisation.rendering import rasterise, svg_group, svg_rasters, sv
 
 FRAME, LAST_FRAME = 900, 3000  # milliseconds
 IMAGE_COLOURS = 176  # of the 256 colours of a GIF, for images
+PALETTE_FRAMES = 40  # frames at most whose colours are counted
 BLENDS = 20  # shades between text and paper, for smooth edges
 
 
 def draw_gif(frames: Sequence[Figure], scale: float = 1.5, theme: Theme = "light") -> bytes:
-    """Render frames of one size as a GIF that loops."""
-    images = [rasterise(frame, scale, theme)[0] for frame in frames]
+    """Render frames of one size as a GIF that loops; one frame in colour is in memory at a time."""
+
+    def images(number: int) -> Iterator[Image.Image]:
+        return (rasterise(frame, scale, theme)[0] for frame in frames[:: -(-len(frames) // number)])
+
     has_rasters = any(isinstance(mark, Raster) for frame in frames for mark in frame.marks())
-    palette = _palette_with_images(images, theme) if has_rasters else _palette(theme)
-    indexed = [_indexed(image, palette) for image in images]
+    palette = _palette_with_images(list(images(PALETTE_FRAMES)), theme) if has_rasters else _palette(theme)
+    indexed = (_indexed(image, palette) for image in images(len(frames)))
     file = io.BytesIO()
-    durations = [FRAME] * (len(indexed) - 1) + [LAST_FRAME]
-    indexed[0].save(file, "GIF", save_all=True, append_images=indexed[1:], duration=durations, loop=0, optimize=False)
+    durations = [FRAME] * (len(frames) - 1) + [LAST_FRAME]
+    next(indexed).save(file, "GIF", save_all=True, append_images=indexed, duration=durations, loop=0, optimize=False)
     return file.getvalue()
 
 
@@ -48,7 +52,7 @@ def _palette(theme: Theme, step: int = 1, blends: int = BLENDS) -> npt.NDArray[n
 
 
 def _palette_with_images(images: Sequence[Image.Image], theme: Theme) -> npt.NDArray[np.int64]:
-    """Return a coarser palette of the theme and the median-cut colours of all frames."""
+    """Return a coarser palette of the theme and the median-cut colours of these frames."""
     theme_colours = _palette(theme, step=5, blends=BLENDS // 2)
     stacked = Image.fromarray(np.concatenate([np.asarray(image) for image in images]))
     image_colours = stacked.quantize(IMAGE_COLOURS, Image.Quantize.MEDIANCUT).getpalette() or []

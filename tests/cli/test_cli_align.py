@@ -107,6 +107,7 @@ def test_bad_files_are_refused(regard: Command, transformer: Path, data: Path) -
     regard.fails(
         "align", transformer, *sides, "--gold", "bad", status=1, because="bad, line 1: wanted pairs such as 0-0"
     )
+    regard.fails("align", transformer, *sides, "--gold", "", status=1, because=".: is a folder; give a text file in it")
     sides = ["--source", "short", "--target", "empty"]
     regard.fails("align", transformer, *sides, status=1, because="line 1 is empty on one side; leave such pairs out")
 

@@ -45,6 +45,7 @@ def test_a_run_folder_records_its_data(captioner: Path, image_folder: Path) -> N
         "cell": 4,
         "blank": False,
         "max_pixels": 50_000_000,
+        "max_file_side": 65_535,
     }
     assert config["images"] == size_settings
     assert config["search"]["longest_source"] is None

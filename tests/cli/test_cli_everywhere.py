@@ -216,3 +216,51 @@ def test_doctor_says_how_the_processor_is_shared_out(
     assert works
     assert line.startswith(f"beside other work: {expected}")
     assert ("/proc/PID/autogroup" in line) == (content == "1\n"), "what to write is said where it helps"
+
+
+def test_doctor_reports_what_is_broken_and_goes_on(regard: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    import regard.cli.doctor as doctor
+
+    def unreadable() -> tuple[bool, str]:
+        raise RuntimeError("not here")
+
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(doctor, "_font", unreadable)
+    monkeypatch.setattr(doctor.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(doctor.os, "sysconf", lambda _: 1, raising=False)
+    monkeypatch.setattr(doctor.sys, "version_info", (3, 9))
+    monkeypatch.setattr("regard.engine.native.why_unavailable", lambda: "there is no C compiler")
+    done = regard.ended("doctor", "--threads", 1)
+    assert done.status == 1
+    bad = [line for line in done.lines if line.startswith("BAD ")]
+    assert [line.split(":")[0] for line in bad] == [bad[0].split(":")[0], "BAD disk", "BAD unreadable"]
+    assert "Python 3.10 or newer is needed" in bad[0]
+    assert "No space left on device" in bad[1]
+    assert bad[2] == "BAD unreadable: RuntimeError: not here"
+    assert "ok  memory: 0.0 GiB free; close other programs, or train with --set batching.tokens=1024" in done.lines
+    assert any(line.startswith("ok  no native kernels: there is no C compiler") for line in done.lines)
+    assert done.lines[-1].startswith("ok  training: "), "the checks after a broken one are made too"
+
+    def unknown(_: str) -> int:
+        raise ValueError
+
+    monkeypatch.setattr(doctor.os, "sysconf", unknown, raising=False)
+    assert doctor._memory() == (True, "memory: unknown")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "expected"), [(True, False, "GPU: H200 (--device cuda)"), (False, True, "mps)")]
+)
+def test_doctor_names_the_gpu(monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, expected: str) -> None:
+    import torch
+
+    import regard.cli.doctor as doctor
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "H200")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+    works, line = doctor._devices()
+    assert works
+    assert line.endswith(expected)

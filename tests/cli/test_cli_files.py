@@ -331,13 +331,14 @@ def test_workers_change_nothing(regard: Command, run: Path, long: Path, options:
 
 
 @linux
-def test_a_worker_that_dies_is_reported_and_nothing_is_lost(
+def test_workers_that_die_are_reported_and_nothing_is_lost(
     regard: Command, run: Path, long: Path, whole: bytes
 ) -> None:
     output = Path("out")
     with _start_process(*_arguments(run, long, output, "--workers", 2)) as command:
         _wait_for_chunks(command, output, 5)
-        os.kill(_children(command.pid)[0], signal.SIGKILL)
+        for worker in _children(command.pid):  # all: one that is idle, as on a fast machine, is not missed
+            os.kill(worker, signal.SIGKILL)
         assert command.stderr is not None
         stderr = command.stderr.read()
         assert command.wait() == 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from command import Command, sets
@@ -28,10 +30,10 @@ def run(marian: Path) -> Path:
 
 def test_export_and_import_restore_the_model(regard: Command, run: Path, data: Path) -> None:
     done = regard("export", run, "there", "--to", "huggingface", "--threads", "1")
-    assert f"compared on 10 sentences of {data / 'valid.ko'}: largest difference of logits" in done.err
+    assert "compared on 64 sentences of the sample: largest difference of logits" in done.err
     assert "different: 0 by tokenisation, 0 by greedy search" in done.err
     assert {path.name for path in Path("there").iterdir()} == {
-        *("config.json", "generation_config.json", "model.safetensors"),
+        *("config.json", "generation_config.json", "model.safetensors", "SHA256SUMS"),
         *("source.spm", "target.spm", "tokenizer_config.json", "vocab.json"),
     }
     done = regard("import", "huggingface", "there", "back")
@@ -59,7 +61,13 @@ def test_an_imported_model_is_fine_tuned_and_exported_again(
 ) -> None:
     regard("export", run, "there", "--to", "huggingface")
     _reorder_vocabulary(Path("there"))
-    regard("import", "huggingface", "there", "back")
+    regard.fails(
+        "import", "huggingface", "there", "back", status=1, because=["checksum", "missing", "checksum", "checksum"]
+    )
+    (Path("there") / "SHA256SUMS").unlink()
+    done = regard("import", "huggingface", "there", "back")
+    assert "no checksums came with these files" in done.err
+    assert f"\n  {hashlib.sha256(Path('there/source.spm').read_bytes()).hexdigest()}  source.spm\n" in done.err
     settings = load_folder("back").settings
     assert settings.tokenizer.numbering == "marian"
     regard(
@@ -116,6 +124,25 @@ def test_existing_and_missing_files_are_refused(regard: Command, run: Path, monk
     regard.fails("export", run, "new", "--to", "huggingface", "--precision", "int8", status=2, because=because)
     monkeypatch.setitem(sys.modules, "transformers", None)
     regard.fails("export", run, "new", "--to", "huggingface", status=1, because="pip install 'regard[hf]'")
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_an_unusable_torchvision_is_explained(
+    regard: Command, run: Path, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unusable(ModuleType):
+        """Stand-in that breaks when it is imported, or when its classes are, as both have done."""
+
+        def __getattr__(self, name: str) -> object:
+            if late and name == "logging":
+                return transformers.logging
+            raise RuntimeError("operator torchvision::nms does not exist")
+
+    monkeypatch.setitem(sys.modules, "transformers", Unusable("transformers"))
+    if not late:
+        monkeypatch.setattr("importlib.import_module", lambda name: sys.modules[name].anything)
+    done = regard.fails("export", run, "new", "--to", "huggingface", status=1, because="cannot be imported (operator")
+    assert "install the torchvision that was built for this torch, or uninstall torchvision" in done.causes[0]
 
 
 def _translate(folder: Path, lines: list[str]) -> list[str]:

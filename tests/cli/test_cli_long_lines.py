@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from regard.data.text import clean
+from regard.data.text import MAX_LINE, clean
 from regard.pipeline import Translation, Translator, load
+from regard.pipeline.translator import WORD_BY_WORD
 from regard.search import NO_CONSTRAINTS
 
 LONGEST = 12
@@ -154,16 +155,34 @@ def test_a_line_alone_equals_the_line_in_a_batch(translator: Translator) -> None
         assert (single.text, single.alignments) == (result.text, result.alignments)
 
 
+def test_a_split_line_is_streamed_in_groups_of_parts(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    translator, line = load_brief(model), " ".join(SENTENCES[i % 4] for i in range(40))
+    parts, _ = split_line(translator, line)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        expected = translator.translate(line, beam=1)[0].text
+        sampled = translator.translate(line, sample=True, seed=3)[0].text
+        monkeypatch.setattr(translator.engine, "_ct2", object())  # fails if it is used, as streams never do
+        increments = list(translator.stream(line))
+        assert "".join(translator.stream(line, sample=True, seed=3)) == sampled
+    monkeypatch.undo()
+    assert "".join(increments) == expected
+    assert len(parts) > WORD_BY_WORD + 2
+    last = translate_line(translator, parts[-1], beam=1).text
+    assert last
+    assert increments[-1] == f" {last}", "the last parts are decoded together and yielded whole"
+
+
 LONG = {
-    "words": ("나는 빵을 먹고 " * 12_000)[:100_000],
-    "bytes": "A\u0301" * 50_000,
+    "words": ("나는 빵을 먹고 " * 2_400)[:20_000],
+    "bytes": "A\u0301" * 10_000,
 }
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_a_line_of_a_hundred_thousand_characters_is_translated(regard: Command, recurrent: Path, name: str) -> None:
+def test_a_line_of_as_many_characters_as_allowed_is_translated(regard: Command, recurrent: Path, name: str) -> None:
     line, start = LONG[name], time.perf_counter()
-    assert len(line) == 100_000
+    assert len(line) == MAX_LINE
     Path("long").write_text(f"나는 집에 간다\n{line}\n나는 집에 간다\n", encoding="utf-8")
     done = regard("translate", recurrent, "long", "--beam", 1, "--format", "jsonl")
     assert time.perf_counter() - start < 300, "a few seconds on a quiet machine"

@@ -38,7 +38,7 @@ def write(**contents: str | bytes) -> None:
         (KO, "I go\nI \0\n", "a.en: line 2 holds a NUL character; remove it"),
         ("", EN, "a.ko: the file is empty; give a file with one sentence per line"),
         ("\n\n", EN, "a.ko and a.en: none of the 2 pairs can be used (2 empty)"),
-        ("가" * 100_000 + "\n", "x\n", "a.ko and a.en: none of the 1 pairs can be used (1 too long)"),
+        ("가" * 20_000 + "\n", "x\n", "a.ko and a.en: none of the 1 pairs can be used (1 too long)"),
         (None, EN, "a.ko: no such file; did you mean a.en?"),
         ("나는\n", "I\n", "a.ko and a.en: of 1 pairs none is left to train on"),
     ],
@@ -97,7 +97,7 @@ def test_incompatible_files_are_refused(regard: Command, options: list[str], bec
 
 def test_corrections_and_dropped_pairs_are_reported(regard: Command, data: Path) -> None:
     ko, en = ((data / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("ko", "en"))
-    broken = [*ko[:60], "", "가" * 100_000, "   "]
+    broken = [*ko[:60], "", "가" * 20_000, "   "]
     write(plain_ko="\n".join(ko[:60]), plain_en="\n".join(en[:60]))
     write(
         other_ko="\ufeff" + "\r\n".join(broken) + "\r\n", other_en="\n".join([*en[:60], "one", "two", "three"]) + "\n"

@@ -85,6 +85,24 @@ def test_sixteen_bits_become_eight(tmp_path: Path) -> None:
     np.testing.assert_allclose(load_pixels(tmp_path / "a.png", ORIGINAL_SIZE)[..., 0], values / 257, atol=1)
 
 
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "I;16", "I", "F"])
+def test_converting_strip_by_strip_is_converting_at_once(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if mode in ("I;16", "I", "F"):
+        image = Image.fromarray((np.arange(240).reshape(12, 20) * 7).astype({"F": "f4", "I": "i4"}.get(mode, "u2")))
+    else:
+        image = noise().convert(mode)
+        if mode == "P":
+            image.info["transparency"] = image.getpixel((0, 0))
+        else:
+            image.putalpha(noise(seed=2).convert("L"))
+    assert image.mode == mode
+    whole = load_pixels(image, ORIGINAL_SIZE)
+    for pixels in (1, 45, 239):
+        monkeypatch.setattr("regard.data.images._STRIP", pixels)
+        np.testing.assert_array_equal(load_pixels(image, ORIGINAL_SIZE), whole)
+    assert whole.any()
+
+
 def test_cmyk_becomes_rgb(tmp_path: Path) -> None:
     plain = Image.new("RGB", (16, 16), (250, 10, 10))
     plain.convert("CMYK").save(tmp_path / "a.jpg", quality=95)
@@ -97,6 +115,11 @@ def _png_header(width: int, height: int) -> bytes:
     chunks = [(b"IHDR", size), (b"IDAT", zlib.compress(b"\0" * 99))]
     parts = [struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks]
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def _write_sparse(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(size)
 
 
 def _write_animation(path: Path, kind: str) -> None:
@@ -114,6 +137,8 @@ BAD = {
     "truncated WebP": (lambda p: _truncate(p, "WEBP", 0.7), "a damaged WebP image"),
     "a JPEG's first bytes": (lambda p: p.write_bytes(b"\xff\xd8\xff\xe0\0\x10JFIF"), "its header is broken"),
     "bomb": (lambda p: p.write_bytes(_png_header(30_000, 30_000)), "30,000 × 30,000 are 900,000,000 pixels"),
+    "stripe": (lambda p: p.write_bytes(_png_header(1, 65_536)), "1 × 65,536, a side longer than the 65,535 pixels"),
+    "gigabytes": (lambda p: _write_sparse(p, 900_000_000), "900,000,000 bytes, more than an image of 50,000,000"),
     "text": (lambda p: p.write_text("Not an image\nat all"), "text ('Not an image'), not a JPEG, PNG or WebP"),
     "nothing": (lambda p: p.write_bytes(b""), "the file is empty (0 bytes)"),
     "noise": (lambda p: p.write_bytes(b"\x01\x02\x03\x04" * 9), "begins with the bytes 01 02 03 04"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import lzma
 import random
 import time
@@ -151,6 +152,11 @@ def test_the_limit_counts_characters_and_can_be_raised(tmp_path: Path) -> None:
     for limit, expected in ((13, [1, 2, 3]), (12, [1, 3]), (11, [3])):
         train, _ = read_corpora(CorpusSettings.parse({**files, "max_line": limit}, "test"), read_corpus)
         assert [pair.line for pair in train["train"].pairs] == expected
+    escaped = tmp_path / "pairs.jsonl"
+    escaped.write_text(json.dumps({"source": "가" * 5, "target": "나" * 6}) + "\n{" + " " * 200 + "}\n")
+    assert len(read_corpus(PairFiles(pairs=escaped, max_line=12)).pairs) == 1, "what counts is the text, not its code"
+    with pytest.raises(DataError, match="2 too long"):
+        read_corpus(PairFiles(pairs=escaped, max_line=10))
     with pytest.raises(DataError, match="line 2 has more than 12 characters"):
         [*Lines(str(path), 12)]
     assert [*Lines(str(path), 13)] == ["가" * 12, "나" * 13, "다"]

@@ -7,6 +7,7 @@ import math
 import random
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -88,6 +89,17 @@ def test_more_bpe_dropout_gives_more_tokens(tokenizer: Tokenizer) -> None:
     assert counts == sorted(set(counts))
     letters = sum(len(line.replace(" ", "")) + len(line.split()) for line in GERMAN)
     assert counts[-1] == pytest.approx(5 * letters, rel=0.05), "hardly a merge is left"
+
+
+@EVERY
+def test_a_word_of_any_length_takes_time_with_its_length(tokenizer: Tokenizer) -> None:
+    def seconds(word: str) -> float:
+        start = time.process_time()
+        ids = tokenizer.sample([word], [], 0.1, 1)[0][0]
+        assert tokenizer.source.decode(ids) == word
+        return time.process_time() - start
+
+    assert seconds("Hundehut" * 2500) < 10 * seconds("Hundehut" * 625) + 0.2
 
 
 @EVERY

@@ -147,6 +147,44 @@ def test_a_folder_that_others_can_exchange_is_not_used(folder: Path) -> None:
     folder.parent.chmod(0o700)
 
 
+def test_a_root_that_everyone_can_write_to_is_that_of_a_container(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can exchange folders there can exchange Python itself; any other folder above still counts."""
+    status, open_folders = Path.stat, {Path(folder.anchor)}
+
+    def everyone(path: Path, **options: bool) -> os.stat_result:
+        actual = status(path, **options)
+        return os.stat_result((0o40777, *actual[1:])) if path in open_folders else actual
+
+    monkeypatch.setattr(Path, "stat", everyone)
+    assert private_folders() == [folder]
+    open_folders.add(folder.resolve().parent)
+    assert private_folders() == []
+
+
+def test_a_process_without_a_private_folder_makes_one_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(private_cache.FOLDER, raising=False)
+    monkeypatch.setattr(private_cache.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "shared"))
+    private_cache._process_folders.cache_clear()
+    for path in private_cache.cache_folders():
+        path.mkdir(parents=True)
+        path.chmod(0o777)
+    with pytest.warns(UserWarning, match="others can write there.*set REGARD_CACHE to a folder that is writable and"):
+        (own,) = private_folders()
+    assert own.parent == tmp_path
+    assert stat.S_IMODE(own.stat().st_mode) == 0o700
+    assert private_folders() == [own], "the same one, without another warning"
+    tmp_path.chmod(0o777)
+    private_cache._process_folders.cache_clear()
+    assert private_folders() == [], "others could exchange it"
+    tmp_path.chmod(0o700)
+    private_cache._process_folders.cache_clear()
+
+
 def test_a_folder_may_be_ones_own_link_but_not_a_dangling_one(folder: Path) -> None:
     folder.rename(folder.with_name("real"))
     folder.symlink_to("real")

@@ -1,11 +1,14 @@
 """Attack every command with damaged files, hostile input and odd options, and count what becomes of it.
 
-    python tests/fuzz [--cases 10000] [--seed 1] [--jobs 2] [--only 17 23] [--folder DIR]
+    python tests/fuzz [--cases 10000 | --kills 250] [--seed 1] [--jobs 2] [--only 17 23] [--folder DIR]
 
 Each case runs in a forked process. The last line counts: unchanged (damage without an effect), done, refused (in a
 sentence), aloud (done, with a warning); and what must not be: silent (damaged bytes accepted, another output, nothing
 said), internal (a crash, or an error that is no sentence of ours), slow (over 10 s, or four times as long for twice the
 input). Every one of the latter is printed with its number; `--only` runs it again and prints its messages.
+
+`--kills` kills training of every family, and translation of files, at drawn moments instead; resumed, they have to end
+with the same bytes as undisturbed. Each kill that did not is printed with its number and command.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:1] = [str(TESTS), str(TESTS.parent)]
 
-from fuzz import fuzzer  # noqa: E402
+from fuzz import fuzzer, kills  # noqa: E402
 from fuzz.cases import BAD, VERDICTS  # noqa: E402
 
 
@@ -32,6 +35,7 @@ def main() -> None:
     """Run the cases and print the counts; the exit status is 1 if one of them went badly."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--kills", type=int, help="kill so many commands instead, four of five in training")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of the cases to run, with their messages")
@@ -39,11 +43,12 @@ def main() -> None:
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="regard-fuzz-"))
     try:
-        counts = _run(options, folder.absolute())
+        attack = _run if options.kills is None else _kill
+        counts = attack(options, folder.absolute())
     finally:
         if options.folder is None:
             shutil.rmtree(folder, ignore_errors=True)
-    sys.exit(any(counts[verdict] for verdict in BAD))
+    sys.exit(any(counts[verdict] for verdict in (*BAD, *kills.VERDICTS[1:])))
 
 
 def _run(options: argparse.Namespace, folder: Path) -> Counter[str]:
@@ -62,6 +67,30 @@ def _run(options: argparse.Namespace, folder: Path) -> Counter[str]:
     minutes = (time.monotonic() - start) / 60
     print(f"fuzz: {counts.total()} cases (seed {options.seed}) in {minutes:.1f} minutes: {total}")
     return counts
+
+
+def _kill(options: argparse.Namespace, folder: Path) -> Counter[str]:
+    """Kill commands and print the counts."""
+    start, names = time.monotonic(), kills.families(folder).names
+    work = [(kills.draw(number, options.seed, names), folder) for number in options.only or range(options.kills)]
+    results = list[kills.Result]()
+    with ProcessPoolExecutor(options.jobs, get_context("fork")) as pool:
+        undisturbed = {(case.family, case.form, case.packed): (case, root) for case, root in work}
+        list(pool.map(kills.make, undisturbed.values()))
+        for result in pool.map(kills.attempt, work):
+            results.append(result)
+            if result.verdict != "equal" or options.only:
+                when = "; ".join(map(str, result.moments))
+                print(
+                    f"{result.case.number:6} {result.verdict:9} {result.case.name}, killed at {when}",
+                    *result.problems,
+                    sep="\n       ",
+                )
+            if len(results) % 50 == 0:
+                print(f"… {len(results)} killed, {(time.monotonic() - start) / 60:.0f} minutes", flush=True)
+    minutes = (time.monotonic() - start) / 60
+    print(f"kills: {kills.summary(results, options.seed)} in {minutes:.1f} minutes: {kills.verdicts(results)}")
+    return Counter(result.verdict for result in results)
 
 
 if __name__ == "__main__":

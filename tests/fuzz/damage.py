@@ -83,7 +83,7 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "evaluate": (["evaluate", "RUN", "--source=pairs/test.ko", "--reference=pairs/test.en", "--threads=1"], []),
     "show": (["show", "RUN", "나는 집에 간다", "--out=out.svg", "--threads=1"], ["out.svg"]),
     "resume": (
-        ["train", "--out=RUN", "--resume", *sets("training.updates=60"), "--threads=1", "--quiet"],
+        ["train", "--out=RUN", "--resume", *sets("training.updates=180"), "--threads=1", "--quiet"],
         ["RUN/model.safetensors"],
     ),
     "caption": (["caption", "RUN", "pairs/images", "--format=jsonl", "--threads=1"], []),
@@ -101,6 +101,7 @@ READ_BY = {
     "captioner": ("caption", "resume"),
     "exported": ("ctranslate2",),
     "marian": ("import",),
+    "published": ("import",),  # with checksums
 }
 
 

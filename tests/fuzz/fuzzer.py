@@ -9,6 +9,7 @@ from pathlib import Path
 import fuzz.damage
 import fuzz.inputs  # noqa: F401
 import torch
+import torch._dynamo  # which the optimizer imports, for a second in each forked process
 from fuzz.cases import SHARES, Judge, draw
 from fuzz.material import Material
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +17,7 @@ SETTINGS = [
     *("tokenizer.size=600", "batching.tokens=256", "schedule.warmup=10", "schedule.peak=0.015"),
     *("search.beam=2", "search.max_ratio=1.0", "search.max_extra=5", "training.precision=float32"),
     *("training.ema_decay=0.9", "training.best_by=loss", "training.validate_with=3"),
-    *("training.updates=40", "training.validate_every=20"),
+    *("training.updates=160", "training.validate_every=80"),
     *(f"model.{side}.{key}" for side in ("encoder", "decoder") for key in ("size=16", "dropout=0")),
 ]
 TRANSFORMER = [
@@ -34,7 +36,7 @@ def sets(*settings: str) -> list[str]:
 
 
 class Material:
-    """The folders `translator`, `recurrent`, `captioner` (runs), `ctranslate2`, `marian`, `data` and `images`."""
+    """The folders `translator`, `recurrent`, `captioner` (runs), `exported`, `marian`, `published`, `data` and `images`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -49,9 +51,9 @@ class Material:
         return functools.partial(self.copy, name=reference.split(":")[0])
 
     def copy(self, folder: Path, name: str) -> None:
-        """Copy a folder, and link sentence pairs or images beside it as `pairs`."""
+        """Copy a folder, and sentence pairs or images beside it as `pairs`; commands may write into copies only."""
         shutil.copytree(self.root / name, folder / name)
-        (folder / "pairs").symlink_to(self.root / ("images" if name == "captioner" else "data"))
+        shutil.copytree(self.root / ("images" if name == "captioner" else "data"), folder / "pairs")
 
     def files(self, name: str) -> list[str]:
         """Return the files of a folder, relative to the root."""
@@ -63,6 +65,7 @@ class Material:
         sys.path.append(str(Path(__file__).parents[1] / "interchange"))
         from marian_folders import marian_folder
 
+        from regard.interchange.checksums import write_sums
         from regard.samples import korean_english
 
         korean_english(sizes=SIZES, short=1.0).write(self.root / "data", "ko", "en")
@@ -71,14 +74,23 @@ class Material:
         pairs += [f"--valid-{side}={self.root}/data/valid.{end}" for side, end in (("source", "ko"), ("target", "en"))]
         images = [f"--images={self.root}/images/images", f"--captions={self.root}/images/captions.tsv"]
         images += [f"--valid-captions={self.root}/images/valid.tsv"]
+        self._fill_cache()
         self._run("train", *pairs, *sets(*SETTINGS, *TRANSFORMER), "--out", "translator")
         self._run("train", *pairs, "--preset=rnn-bahdanau", *sets(*SETTINGS, *RECURRENT), "--out", "recurrent")
         self._run("train", *images, *sets(*SETTINGS, *CAPTIONER), "--out", "captioner")
         self._run("export", "translator", "ctranslate2", "--to", "ctranslate2")
         marian_folder(self.root / "marian")
+        shutil.copytree(self.root / "marian", self.root / "published")
+        write_sums(self.root / "published")
         shutil.copytree(self.root / "translator", self.root / "exported")
         (self.root / "exported" / "exports").mkdir()
-        (self.root / "ctranslate2").rename(self.root / "exported" / "exports" / "ctranslate2")
+        (self.root / "ctranslate2").rename(self.root / "exported" / "exports" / "ctranslate2-float32")
+
+    def _fill_cache(self) -> None:
+        """Compile the kernels in a new process: this one, and all that it forks, may have loaded others already."""
+        code = "from regard.engine.native import why_unavailable; print(why_unavailable())"
+        subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=True)
+        Path(os.environ["REGARD_CACHE"]).mkdir(parents=True, exist_ok=True)
 
     def _run(self, *arguments: str) -> None:
         outcome = run([*arguments, "--threads=1"], self.root)

@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +20,16 @@ LARGEST_FILE = 1 << 28  # bytes
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended. `status` is negative after a signal; `seconds` are those of the processor."""
+    """How a command ended. `status` is negative after a signal; `seconds` are those of the processor.
+
+    `group` is the number of its process and of the group of all processes that it started.
+    """
 
     status: int
     out: bytes
     err: str
     seconds: float
+    group: int = 0
 
     @property
     def is_internal(self) -> bool:
@@ -41,28 +45,30 @@ class Outcome:
         return self.status != 0 or "warning: " in self.err
 
 
-def run(arguments: Sequence[str], folder: Path, stdin: bytes = b"") -> Outcome:
-    """Run `regard` with these arguments in `folder`, and wait for its end."""
+def run(
+    arguments: Sequence[str], folder: Path, stdin: bytes = b"", before: Callable[[], object] = lambda: None
+) -> Outcome:
+    """Run `regard` with these arguments in `folder`, and wait for its end; `before` is called in its process first."""
     streams = [folder / name for name in ("stdin", "stdout", "stderr")]
     streams[0].write_bytes(stdin)
     child = os.fork()
     if child == 0:
-        _become(arguments, folder, streams)
+        _become(arguments, folder, streams, before)
     status, usage = _wait(child)
-    outcome = Outcome(
-        status, streams[1].read_bytes(), streams[2].read_text(errors="replace"), usage.ru_utime + usage.ru_stime
-    )
+    seconds = usage.ru_utime + usage.ru_stime
+    outcome = Outcome(status, streams[1].read_bytes(), streams[2].read_text(errors="replace"), seconds, child)
     for stream in streams:
         stream.unlink()
     return outcome
 
 
-def _become(arguments: Sequence[str], folder: Path, streams: Sequence[Path]) -> None:
+def _become(arguments: Sequence[str], folder: Path, streams: Sequence[Path], before: Callable[[], object]) -> None:
     """Turn the forked process into the command; never returns."""
     status = 99
     try:
         os.setsid()
         os.chdir(folder)
+        os.environ["OMP_NUM_THREADS"] = "1"  # beside other work, threads of CTranslate2 spin for minutes in a fork
         for number, stream in enumerate(streams):
             os.dup2(os.open(stream, os.O_RDWR | os.O_CREAT, 0o600), number)
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode) for n, mode in ((0, "r"), (1, "w"), (2, "w")))
@@ -72,6 +78,7 @@ def _become(arguments: Sequence[str], folder: Path, streams: Sequence[Path]) -> 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
         warnings.resetwarnings()
+        before()
         from regard.cli import main
 
         main(list(arguments))

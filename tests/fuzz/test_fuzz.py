@@ -21,9 +21,9 @@ def material(cached: FolderCache) -> Material:
     return fuzzer.material(cached("fuzz", fuzzer.material, PACKAGE, Path(__file__).parent))
 
 
-@pytest.fixture
-def judge(material: Material, tmp_path: Path) -> Judge:
-    return Judge(material, tmp_path)
+@pytest.fixture(scope="module")
+def judge(material: Material, tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    return Judge(material, tmp_path_factory.mktemp("fuzz"))
 
 
 def test_every_kind_is_drawn(material: Material) -> None:
@@ -36,7 +36,7 @@ def test_every_kind_is_drawn(material: Material) -> None:
     ("code", "verdict"),
     [
         ("def main(arguments): raise RuntimeError('an error')", "internal"),
-        ("import os\ndef main(arguments): os.abort()", "internal"),
+        ("import faulthandler, os\ndef main(arguments): faulthandler.disable(); os.abort()", "internal"),
         ("import sys\ndef main(arguments): sys.exit(1)", "internal"),  # without a sentence
         ("import sys\ndef main(arguments): print('regard: no', file=sys.stderr); sys.exit(2)", "refused"),
         (
@@ -58,3 +58,10 @@ def test_verdicts(code: str, verdict: str, material: Material, judge: Judge, mon
     judge.references["translator:none"] = (b"",)
     result = judge(Case("deliberate", [], reference="translator:none"))
     assert result.verdict == verdict, result.outcome
+
+
+@pytest.mark.parametrize("first", range(0, 48, 12))
+def test_no_case_goes_badly(first: int, material: Material, judge: Judge) -> None:
+    """`make fuzz` runs thousands more, with other seeds."""
+    results = [judge(fuzzer.draw(number, 0, material)) for number in range(first, first + 12)]
+    assert [(result.case.name, result.outcome) for result in results if result.verdict in cases.BAD] == []

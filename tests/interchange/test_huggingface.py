@@ -45,7 +45,7 @@ def opus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_imported_model_translates_the_same(marian_path: Path, tmp_path: Path) -> None:
-    imported = huggingface.import_model(marian_path, tmp_path / "run")
+    imported, _ = huggingface.import_model(marian_path, tmp_path / "run")
     parity = huggingface.compare(load_folder(tmp_path / "run"), marian_path, LINES[:-1], "lines")
     assert parity.difference < 1e-4
     assert parity.mismatches == {"tokenisation": 0, "greedy search": 0}
@@ -53,7 +53,7 @@ def test_an_imported_model_translates_the_same(marian_path: Path, tmp_path: Path
 
 
 def test_beam_search_finds_the_same_hypotheses(marian_path: Path, tmp_path: Path) -> None:
-    imported = huggingface.import_model(marian_path, tmp_path / "run")
+    imported, _ = huggingface.import_model(marian_path, tmp_path / "run")
     reference, tokenizer = _load_reference(marian_path)
     pad, unknown = reference.config.pad_token_id, tokenizer.unk_token_id
     rows = marian.rows(imported.tokenizer.target)
@@ -79,7 +79,7 @@ def test_beam_search_finds_the_same_hypotheses(marian_path: Path, tmp_path: Path
 
 
 def test_tokenisation_and_detokenisation_are_the_same(marian_path: Path, tmp_path: Path) -> None:
-    imported = huggingface.import_model(marian_path, tmp_path / "run")
+    imported, _ = huggingface.import_model(marian_path, tmp_path / "run")
     tokenizer = transformers.MarianTokenizer.from_pretrained(marian_path)
     for side, vocabulary in (("source", imported.tokenizer.source), ("target", imported.tokenizer.target)):
         rows = marian.rows(vocabulary)
@@ -112,7 +112,7 @@ def test_import_and_export_round_trip(marian_path: Path, tmp_path: Path) -> None
     assert {k: v for k, v in before.items() if k not in ("transformers_version", "init_std", "dtype")} == {
         k: v for k, v in after.items() if k not in ("init_std", "dtype")
     }
-    reimported = huggingface.import_model(tmp_path / "back", tmp_path / "again")
+    reimported, _ = huggingface.import_model(tmp_path / "back", tmp_path / "again")
     assert (tmp_path / "again" / CONFIG).read_bytes() == (tmp_path / "run" / CONFIG).read_bytes()
     assert reimported.tokenizer.fingerprint == load_folder(tmp_path / "run").tokenizer.fingerprint
 
@@ -123,7 +123,7 @@ def test_a_length_penalty_of_zero_is_imported() -> None:
 
 
 def test_greedy_search_of_hugging_face_on_an_export_is_ours(opus: Path, tmp_path: Path) -> None:
-    imported = huggingface.import_model(opus, tmp_path / "run")
+    imported, _ = huggingface.import_model(opus, tmp_path / "run")
     huggingface.export(tmp_path / "run", tmp_path / "back", _write_lines(tmp_path / "lines"))
     reference, tokenizer = _load_reference(tmp_path / "back")
     generation = reference.generation_config
@@ -221,7 +221,7 @@ def test_an_incomplete_folder_is_refused(opus: Path, tmp_path: Path, name: str) 
 
 
 def test_an_imported_model_can_be_watched(opus: Path, tmp_path: Path) -> None:
-    imported = huggingface.import_model(opus, tmp_path / "run")
+    imported, _ = huggingface.import_model(opus, tmp_path / "run")
     ids = torch.tensor([[*imported.tokenizer.source.encode(LINES[0]), EOS]])
     target_in = torch.tensor([[BOS, 7, 8]])
     reference, _ = _load_reference(opus, attn_implementation="eager")
@@ -280,7 +280,7 @@ def test_damaged_vocabularies_are_reported(opus: Path, tmp_path: Path, name: str
 
 @pytest.mark.filterwarnings("ignore:the translation repeats", "ignore:a sentence of")
 def test_the_language_code_stays_in_front_of_every_segment(opus: Path, tmp_path: Path) -> None:
-    imported = huggingface.import_model(opus, tmp_path / "run")
+    imported, _ = huggingface.import_model(opus, tmp_path / "run")
     vocabulary, line = imported.tokenizer.source, ">>eng<< 나는 집에 간다"
     (code,) = vocabulary.ids([">>eng<<"])
     assert vocabulary.encode(line)[0] == code

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 import torch
 
 from regard.errors import ConfigurationError
 from regard.models import Batch, ModelSettings, build, count_parameters
 from regard.models.transformer import TransformerDecoder
-from regard.training.recipe import preset
+from regard.training.recipe import preset, presets
 
 TRANSFORMER = {"kind": "transformer", "layers": 1, "size": 8, "heads": 2, "feedforward": 8}
 RECURRENT = {"kind": "recurrent", "size": 8, "embedding": 12}
@@ -120,3 +124,25 @@ def test_presets_of_captioners_build() -> None:
         source = model.encode(Batch(torch.rand(2, 3, 64, 50)))
         assert source.grid == (4, 4)
         assert isinstance(model.decoder, TransformerDecoder) or model.decoder.gate is not None
+
+
+IMPORTS_OF_SHAPES = """
+import json, sys
+from regard.model_folder import shapes_of
+from regard.models import ModelSettings
+presets = json.loads(sys.argv[1])
+for name in sorted(presets, key="conv".__eq__):
+    assert len(shapes_of(ModelSettings.parse(presets[name], name), (40, 40), joint=True)) > 10
+    late = [module for module in ("torch._dynamo", "sympy", "torch.distributed.tensor") if module in sys.modules]
+    if late and name != "conv":  # which initialises its weights by their norms
+        sys.exit(f"{name} imports {late}")
+"""
+
+
+@pytest.mark.system
+def test_no_shape_needs_the_compiler_of_pytorch() -> None:
+    """It takes a second to import, symbolic mathematics half of one, and whatever loads a model compares shapes first."""
+    models = json.dumps({name: preset(name)["model"] for name in presets()})
+    command = [sys.executable, "-c", IMPORTS_OF_SHAPES, models]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr

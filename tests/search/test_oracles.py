@@ -18,6 +18,14 @@ V, LONGEST = 7, 6  # PAD UNK BOS EOS and three ordinary tokens
 SYMBOLS = (4, 5, 6)
 WIDE = 400  # more than there are targets: 1 + 3 + 9 + 27 + 81 + 243
 Ids = tuple[int, ...]
+
+
+@pytest.fixture(autouse=True)
+def _wide_beams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allow a beam as wide as the space: the limit is one of time, not of what is found."""
+    monkeypatch.setattr("regard.search.settings.MAX_COMPARED", WIDE)
+
+
 SPACE: list[Ids] = [ids for n in range(LONGEST) for ids in itertools.product(SYMBOLS, repeat=n)]
 
 

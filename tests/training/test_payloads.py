@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ast
-import io
 import json
-import os
+import marshal
 import pickle
+import runpy
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from payloads import FORMS, MARKER, Payload
 from runs import SIDES
 
 import regard
@@ -29,37 +30,6 @@ from regard.training.checkpoint import _checksum
 
 PACKAGE = Path(regard.__file__).parent
 UNPICKLERS = {"dill", "joblib", "marshal", "shelve", "cloudpickle", "torch.distributed.checkpoint", "torch.hub"}
-MARKER = "marker"
-
-
-class _Payload:
-    """A pickle that creates a folder when it is loaded; harmless."""
-
-    def __init__(self, marker: Path) -> None:
-        self.marker = marker
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
-        return os.mkdir, (str(self.marker),)
-
-
-def _array(payload: object) -> bytes:
-    file = io.BytesIO()
-    np.save(file, np.array([payload], dtype=object), allow_pickle=True)
-    return file.getvalue()
-
-
-def _torch(payload: object, zipped: bool) -> bytes:
-    file = io.BytesIO()
-    torch.save({"weight": payload}, file, _use_new_zipfile_serialization=zipped)
-    return file.getvalue()
-
-
-FORMS: dict[str, Callable[[object], bytes]] = {
-    "pickle": pickle.dumps,
-    "torch": lambda payload: _torch(payload, True),
-    "old torch": lambda payload: _torch(payload, False),
-    "numpy": _array,
-}
 
 
 @pytest.fixture
@@ -72,14 +42,21 @@ def marker(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_payloads_work(tmp_path: Path, form: str) -> None:
-    """They are executed by whoever unpickles them: otherwise the tests below would prove nothing."""
-    file = io.BytesIO(FORMS[form](_Payload(tmp_path / MARKER)))
+    """They are executed by whoever unpickles, imports or executes them: otherwise the tests would prove nothing."""
+    path, namespace = tmp_path / "payload", dict[str, Any]()
+    path.write_bytes(FORMS[form](Payload(tmp_path / MARKER)))
     if form == "pickle":
-        pickle.load(file)
+        pickle.loads(path.read_bytes())
     elif form == "numpy":
-        np.load(file, allow_pickle=True)
+        np.load(path, allow_pickle=True)
+    elif form == "zip":
+        runpy.run_path(str(path))
+    elif form == "marshal":
+        exec(marshal.loads(path.read_bytes()), namespace)
+    elif form == "source":
+        exec(path.read_bytes(), namespace)
     else:
-        torch.load(file, weights_only=False)
+        torch.load(path, weights_only=False)
     assert (tmp_path / MARKER).is_dir()
 
 
@@ -148,7 +125,7 @@ def test_resuming_executes_no_file_of_a_sharded_run(
 ) -> None:
     """Each file in turn holds the payload, those that training did not write too; none of them changes the weights."""
     _as_torchrun(monkeypatch)
-    payload, resumed = FORMS[form](_Payload(marker)), 0
+    payload, resumed = FORMS[form](Payload(marker)), 0
     names = [*_files(sharded_run), *(f"{NEWEST}/{name}" for name in UNLISTED)]
     if form != "pickle":  # where a reader of this form could be
         names = [name for name in names if name.startswith("shards") or Path(name).name in FEW]
@@ -171,9 +148,9 @@ def test_resuming_in_one_process_executes_no_sealed_payload(sharded_run: Path, t
             contents = json.loads(state.read_text())
             contents.pop("checksum")
             for name in [*contents["files"], "sharded.safetensors"]:
-                (state.parent / name).write_bytes(form(_Payload(marker)))
+                (state.parent / name).write_bytes(form(Payload(marker)))
                 contents["files"][name] = file_sha256(state.parent / name)
-            (state.parent / ".metadata").write_bytes(form(_Payload(marker)))
+            (state.parent / ".metadata").write_bytes(form(Payload(marker)))
             state.write_text(json.dumps({**contents, "checksum": _checksum(contents)}))
         with pytest.raises(TrainingError, match="no checkpoint can be read"):
             regard.train(out=run, resume=True, threads=1, device="cpu")
@@ -206,7 +183,7 @@ def test_loading_executes_no_file_of_a_model_folder(sharded_run: Path, tmp_path:
     for name in [path.name for path in sharded_run.iterdir() if path.is_file()]:
         folder = tmp_path / name
         shutil.copytree(sharded_run, folder, ignore=shutil.ignore_patterns("checkpoints", "shards"))
-        (folder / name).write_bytes(FORMS[form](_Payload(marker)))
+        (folder / name).write_bytes(FORMS[form](Payload(marker)))
         try:
             regard.load(folder).translate("나는 집에 간다")
             loaded += 1
@@ -220,7 +197,7 @@ def test_loading_executes_no_file_of_a_model_folder(sharded_run: Path, tmp_path:
 @pytest.mark.parametrize("name", ["weights.pth", "weights.bin", "weights.safetensors"])
 @pytest.mark.parametrize("form", FORMS)
 def test_published_weights_are_not_executed(tmp_path: Path, marker: Path, form: str, name: str) -> None:
-    (tmp_path / name).write_bytes(FORMS[form](_Payload(marker)))
+    (tmp_path / name).write_bytes(FORMS[form](Payload(marker)))
     with pytest.raises(TrainingError, match=name):
         read_tensors(tmp_path / name)
 
@@ -236,7 +213,7 @@ def test_cached_images_are_not_executed(
     settings = ImageSizeSettings(height=8, width=8)
     expected = cached_images([tmp_path / "a.png"], settings, tmp_path / "images").pixels.copy()
     for path in sorted((tmp_path / "images").iterdir()):
-        path.write_bytes(FORMS[form](_Payload(marker)))
+        path.write_bytes(FORMS[form](Payload(marker)))
         log: list[str] = []
         cache = cached_images([tmp_path / "a.png"], settings, tmp_path / "images", log.append)
         assert np.array_equal(cache.pixels, expected)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from regard.data.images import ImageSizeSettings
 from regard.settings import merge
 from regard.training import Recipe
 from regard.training.recipe import preset
-from regard.training.recipe_diff import reconcile
+from regard.training.recipe_diff import IMAGE, reconcile
 
 
 def recipe(**changes: Any) -> Recipe:
@@ -63,3 +64,8 @@ def test_minutes_stay_the_updates_they_became() -> None:
     assert differences == [
         "training.minutes = 30 was turned into training.updates = 1234 when the run started: that holds",
     ]
+
+
+def test_settings_of_images_that_a_model_depends_on_are_fixed() -> None:
+    limits = {"max_pixels", "max_file_side"}  # of files: they may be raised when a run is resumed
+    assert set(IMAGE) == ImageSizeSettings.model_fields.keys() - limits

@@ -12,55 +12,53 @@ from regard.errors import TrainingError
 from regard.training.distributed import join_processes
 from regard.training.rendezvous import Rendezvous, rendezvous
 
-pytestmark = pytest.mark.system
-
 SIZE = 3
 
 
 @pytest.fixture
-def server() -> dist.TCPStore:
-    """Store that torchrun keeps between starts."""
-    return dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+def store() -> dist.Store:
+    """Store that outlives the starts."""
+    return dist.HashStore()
 
 
-def _join_all(server: dist.TCPStore, late: int) -> list[Rendezvous]:
+def _join_all(store: dist.Store, late: int) -> list[Rendezvous]:
     def join(rank: int) -> Rendezvous:
-        sleep(0.3 * (rank == late))
-        return rendezvous(
-            dist.TCPStore("127.0.0.1", server.port, is_master=False, wait_for_workers=False), rank, SIZE, 20.0
-        )
+        sleep(0.1 * (rank == late))
+        return rendezvous(store, rank, SIZE, 20.0)
 
     with ThreadPoolExecutor(SIZE) as pool:
         return list(pool.map(join, range(SIZE)))
 
 
 @pytest.mark.parametrize("late", range(SIZE))
-def test_each_start_has_its_own_store(server: dist.TCPStore, late: int) -> None:
+def test_each_start_has_its_own_store(store: dist.Store, late: int) -> None:
     for start in range(3):
-        processes = _join_all(server, late)
+        processes = _join_all(store, late)
         assert not processes[0].store.check(["address"]), "the store of an earlier start is not visible"
         processes[0].store.set("address", str(start))
         assert [process.store.get("address") for process in processes] == [str(start).encode()] * SIZE
 
 
-def test_only_a_run_that_had_started_is_resumed(server: dist.TCPStore) -> None:
-    assert [process.restarted for process in _join_all(server, 0)] == [False] * SIZE
-    first = _join_all(server, 1)
+def test_only_a_run_that_had_started_is_resumed(store: dist.Store) -> None:
+    assert [process.restarted for process in _join_all(store, 0)] == [False] * SIZE
+    first = _join_all(store, 1)
     assert [process.restarted for process in first] == [False] * SIZE, (
         "the first start ended before it had started a run"
     )
     first[0].mark_started()
-    assert [process.restarted for process in _join_all(server, 2)] == [True] * SIZE
+    assert [process.restarted for process in _join_all(store, 2)] == [True] * SIZE
 
 
-def test_a_missing_process_is_named(server: dist.TCPStore) -> None:
+def test_a_missing_process_is_named(store: dist.Store) -> None:
     with pytest.raises(TrainingError, match=r"process 2 of 3 did not join within 0.1 seconds"):
-        rendezvous(server, 0, SIZE, 0.1)
+        rendezvous(store, 0, SIZE, 0.1)
     with pytest.raises(TrainingError, match=r"the first process did not answer within 0.1 seconds"):
-        rendezvous(server, 1, SIZE, 0.1)  # the entry in the store is of a process that has ended
+        rendezvous(store, 1, SIZE, 0.1)  # the entry in the store is of a process that has ended
 
 
-def test_a_process_that_joins_knows_if_it_was_restarted(server: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.system
+def test_a_process_that_joins_knows_if_it_was_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # as torchrun keeps one
     environment = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1}
     environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": server.port, "TORCHELASTIC_USE_AGENT_STORE": True}
     for name, value in environment.items():
@@ -79,7 +77,9 @@ def test_a_process_that_joins_knows_if_it_was_restarted(server: dist.TCPStore, m
             assert world.restarted == bool(restarts)
 
 
-def test_a_lost_process_is_explained(server: dist.TCPStore, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.system
+def test_a_lost_process_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     environment = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1}
     environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": server.port, "TORCHELASTIC_USE_AGENT_STORE": True}
     for name, value in environment.items():

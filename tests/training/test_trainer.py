@@ -25,7 +25,7 @@ from regard.atomic import file_sha256
 from regard.data.batch import Example, TrainingBatch, collate, pad_images
 from regard.data.batch_stream import BatchingSettings, BatchPlan, BatchStream, Position
 from regard.data.vocabulary import EOS
-from regard.errors import ConfigurationError, TrainingError, UsageError
+from regard.errors import ConfigurationError, TrainingError
 from regard.model_folder import load_tensors, named_weights, save_tensors
 from regard.models import DECODERS, ENCODERS, Model, ModelSettings, build
 from regard.training import Recipe, Trainer
@@ -33,7 +33,6 @@ from regard.training.checkpoint import Checkpoints
 from regard.training.distributed import World
 from regard.training.gradient_workers import GradientWorkers
 from regard.training.journal import read
-from regard.training.run_lock import lock_run
 from regard.training.schedule import ScheduleSettings, learning_rate
 
 SIDES = {
@@ -467,20 +466,6 @@ def test_a_run_restarted_without_a_checkpoint_has_every_event_once(tmp_path: Pat
     assert not restarted.resume()
     restarted.run()
     assert [line["update"] for line in read(tmp_path / "journal.jsonl") if line["event"] == "valid"] == [5, 10, 12]
-
-
-def test_a_run_folder_is_locked_by_one_process(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    with lock_run(run):
-        assert run.is_dir()
-        with pytest.raises(UsageError, match="run: another process is training in it"), lock_run(run):
-            pass
-    assert not run.exists(), "an empty folder is removed"
-    with lock_run(run):
-        (run / "something").touch()
-    with lock_run(run):
-        pass
-    assert (run / "something").exists()
 
 
 def test_the_journal_has_every_event(tmp_path: Path) -> None:

@@ -1,0 +1,205 @@
+"""Trainings and translations that are killed: their command lines, the undisturbed ones, and what is compared."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import albums
+from fuzz import moments
+from fuzz.material import SIZES, sets
+from fuzz.process import run
+
+from regard.models import DECODERS, ENCODERS
+from regard.samples import korean_english
+from regard.training.recipe import preset, presets
+
+TINY: dict[str, Any] = {
+    "layers": 1,
+    "size": 16,
+    "heads": 2,
+    "feedforward": 32,
+    "embedding": 16,
+    "attention_size": 16,
+    "dropout": 0.1,
+}
+TINY |= {"depths": [1], "width": 8, "patch_size": 4, "stride": 4}
+SETTINGS = [
+    *("tokenizer.size=600", "batching.tokens=256", "schedule.warmup=10", "schedule.peak=0.015", "search.beam=2"),
+    *("search.max_ratio=1.0", "search.max_extra=5", "training.precision=float32", "training.ema_decay=0.9"),
+    *("training.best_by=loss", "training.validate_with=3", "training.updates=40", "training.validate_every=8"),
+    "training.log_every=1",
+]
+IMAGES = ["data.images.height=8", "data.images.width=8", "data.images.cell=4", "tokenizer.size=280"]
+WAYS = {
+    "every update": ["training.checkpoint_minutes=0", "batching.micro_batches=2"],
+    "shards": ["data.shards=true", "tokenizer.joint=false"],
+    "resampled": ["batching.subword_dropout=0.1", "training.rdrop=1", "training.rdrop_after=10"],
+    "own outputs": ["training.scheduled_sampling=0.5", "training.scheduled_sampling_ramp=20"],
+}
+"""Ways to train: more checkpoints, further files, further random numbers."""
+TRANSLATOR = "translator"
+"""The family whose model translates files; it learns for longer, so that lines get different translations."""
+FORMATS = [
+    *([], ["--format=jsonl"], ["--alignments"], ["--nbest=2"], ["--format=jsonl", "--alignments", "--nbest=2"]),
+    *(["--workers=2"], ["--workers=2", "--format=jsonl", "--alignments"], ["--sample", "--seed=3"]),
+]
+TIMES = {"time", "seconds", "validation_seconds", "tokens_per_second", "seconds_per_update"}
+SENTENCE = "나는 집에 간다"
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A command that was not killed: the folder with its results, its arguments, and its calls that change files."""
+
+    folder: Path
+    arguments: list[str]
+    calls: list[moments.Call]
+
+
+class Families:
+    """The families by name, with their data in `root`; what is made of them is made once and kept there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.options = root, _options(root)
+        if not (root / "complete").exists():
+            shutil.rmtree(root, ignore_errors=True)
+            root.mkdir(parents=True)
+            korean_english(sizes=SIZES, short=1.0).write(root, "ko", "en")
+            lines = (root / "train.ko").read_text().splitlines()
+            numbered = (lines[number * 7 % len(lines)] if number % 9 else "" for number in range(200))
+            (root / "lines.ko").write_text("".join(f"{line}\n" for line in numbered))
+            (root / "one.ko").write_text(f"{SENTENCE}\n")
+            albums.folder(root / "images", count=12)
+            (root / "complete").touch()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the families that are killed in training."""
+        return [name for name in self.options if name != TRANSLATOR]
+
+    def trained(self, family: str) -> Undisturbed:
+        """Train a model of the family, unless that was done before."""
+        return self._make(f"train {family}", ["train", *self.options[family], "--out=run", "--threads=1"])
+
+    def translated(self, form: int, packed: bool) -> Undisturbed:
+        """Translate a file in a form, unless that was done before."""
+        model, output = self.trained(TRANSLATOR).folder / "run", "out.gz" if packed else "out"
+        arguments = ["translate", str(model), str(self.root / "lines.ko"), "--output", output, "--chunk=10"]
+        return self._make(f"translate {form} {output}", [*arguments, *FORMATS[form], "--threads=1", "--quiet"])
+
+    def use(self, run_folder: Path) -> list[str]:
+        """The arguments that translate a sentence, or caption an image, with a model."""
+        reads = json.loads((run_folder / "config.json").read_text())["model"]["encoder"]["kind"]
+        if reads in _kinds(ENCODERS, "images"):
+            return ["caption", str(run_folder), str(self.root / "images" / "images" / "00.png"), "--no-repeat-ngram=4"]
+        return ["translate", str(run_folder), str(self.root / "one.ko"), "--no-repeat-ngram=4"]
+
+    def _make(self, name: str, arguments: list[str]) -> Undisturbed:
+        folder, log = self.root / name, self.root / f"{name}.calls"
+        if not (complete := self.root / f"{name}.complete").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            outcome = run(arguments, folder, before=functools.partial(moments.record, log))
+            assert outcome.status == 0, f"{name}: {outcome.err}"
+            complete.touch()
+        return Undisturbed(folder, arguments, moments.recorded(log))
+
+
+def _options(root: Path) -> dict[str, list[str]]:
+    """The options of `regard train` by family: each preset, each kind that no preset has, and ways to train."""
+    sides = (("source", "ko"), ("target", "en"))
+    pairs = [f"--{p}{side}={root}/{s}.{end}" for p, s in (("", "train"), ("valid-", "valid")) for side, end in sides]
+    images = [f"--images={root}/images/images", f"--captions={root}/images/captions.tsv"]
+    images += [f"--valid-captions={root}/images/valid.tsv"]
+    image_kinds, families = _kinds(ENCODERS, "images"), dict[str, list[str]]()
+
+    def add(name: str, base: str, more: Iterable[str] = (), **kinds: str) -> None:
+        kinds = {
+            side: preset(base)["model"][side].get("kind", "transformer") for side in ("encoder", "decoder")
+        } | kinds
+        own = [f"model.{side}.kind={kind}" for side, kind in kinds.items()] + _sizes(kinds)
+        own += [*SETTINGS, *(IMAGES if kinds["encoder"] in image_kinds else []), *more]
+        data = images if kinds["encoder"] in image_kinds else pairs
+        families[name] = [*data, f"--preset={base}", *sets(*own)]
+
+    for name in presets():
+        add(name, name)
+    reached = " ".join(" ".join(options) for options in families.values())
+    for side, kinds in (("encoder", ENCODERS), ("decoder", DECODERS)):
+        for kind in _kinds(kinds):
+            if f"model.{side}.kind={kind}" not in reached and (kind != "timm" or importlib.util.find_spec("timm")):
+                is_image = side == "encoder" and kind in image_kinds
+                add(kind, "caption-transformer" if is_image else "transformer-tiny", **{side: kind})
+    for number, (way, settings) in enumerate(WAYS.items()):
+        add(way, presets()[number % 5], settings)
+    add("guided", "transformer-tiny", ["training.guided=0.1"])
+    families["guided"].append(f"--alignments={root}/train.align")
+    add(
+        TRANSLATOR,
+        "transformer-tiny",
+        ["training.updates=100", "training.validate_every=50", "model.encoder.dropout=0"],
+    )
+    return families
+
+
+def _sizes(kinds: dict[str, str]) -> list[str]:
+    """Small sizes, as far as these kinds of encoder and decoder have them."""
+    registered = {"encoder": ENCODERS, "decoder": DECODERS}
+    fields = {
+        side: next(one for one in registered[side] if one.model_fields["kind"].default == kind).model_fields
+        for side, kind in kinds.items()
+    }
+    return [f"model.{side}.{key}={value}" for side in kinds for key, value in TINY.items() if key in fields[side]]
+
+
+def _kinds(registered: Iterable[Any], reads: str = "") -> list[str]:
+    """The names of kinds, all or those that read images."""
+    return [k.model_fields["kind"].default for k in registered if not reads or getattr(k, "reads", "") == reads]
+
+
+def differences(wanted: Path, got: Path) -> list[str]:
+    """Compare two folders: the same files, and in each the same bytes, but for times of day and durations."""
+    names = [{str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()} for root in (wanted, got)]
+    missing = [f"{name}: missing" for name in sorted(names[0] - names[1])]
+    unexpected = [f"{name}: left behind" for name in sorted(names[1] - names[0])]
+    others = [name for name in sorted(names[0] & names[1]) if _comparable(wanted / name) != _comparable(got / name)]
+    return [*missing, *unexpected, *(f"{name}: other bytes" for name in others)]
+
+
+def _comparable(path: Path) -> object:
+    """The content of a file without times of day and durations."""
+    content = path.read_bytes()
+    if path.name == "journal.jsonl":
+        events = [json.loads(line) for line in content.splitlines()]
+        starts_and_stops = ("machine", "resume", "restored", "end")
+        kept = [event for event in events[:-1] if event["event"] not in starts_and_stops] + events[-1:]
+        return [{key: value for key, value in event.items() if key not in TIMES} for event in kept]
+    if path.name == "state.json":
+        values = json.loads(content)
+        return {**values, "checksum": "", "state": {**values["state"], "seconds": 0}}
+    if path.name == "README.md":
+        return re.sub(rb"target tokens, \d+ s,", b"", content)
+    return content
+
+
+def why_unusable(families: Families, run_folder: Path, case: Path) -> str:
+    """Say why what training left behind cannot be used although it holds a model; empty if it can.
+
+    If there are no weights yet, its use has to be refused in a sentence.
+    """
+    if not (run_folder / "config.json").exists():
+        return ""
+    has_weights = (run_folder / "model.safetensors").exists()
+    for arguments in (*([["doctor", str(run_folder)]] if has_weights else []), families.use(run_folder)):
+        outcome = run(arguments, case)
+        if outcome.is_internal or outcome.is_aloud == has_weights:
+            return f"regard {' '.join(arguments)}: {outcome.status} {outcome.err}{outcome.out.decode()}"
+    return ""

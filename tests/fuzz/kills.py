@@ -1,0 +1,190 @@
+"""Kill training and bulk translation with SIGKILL, resume them, and compare the results with undisturbed ones."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+import torch._dynamo  # by the optimizer
+from fuzz import moments
+from fuzz.families import FORMATS, TRANSLATOR, Families, Undisturbed, differences, why_unusable
+from fuzz.process import Outcome, run
+
+import regard.bulk
+import regard.cli
+import regard.pipeline
+import regard.run
+
+VERDICTS = ("equal", "different", "broken")
+KILLED = -signal.SIGKILL
+MOST_KILLS = 4  # of one case
+PATIENCE = 20.0  # seconds until processes whose parent was killed have to be gone
+
+
+@dataclass(frozen=True)
+class Case:
+    """A training of a family or, if `form` is given, a translation of a file in one of the `FORMATS`."""
+
+    number: int
+    seed: int
+    family: str
+    where: str  # "checkpoint", "file" or "time"
+    form: int | None = None
+    packed: bool = False  # as .gz
+    alone: bool = False  # workers are not killed with their parent
+
+    @property
+    def name(self) -> str:
+        if self.form is None:
+            return f"train {self.family}"
+        return f"translate {' '.join(FORMATS[self.form])}{' .gz' * self.packed}"
+
+    def chance(self) -> random.Random:
+        """The random numbers that its moments are drawn from."""
+        return random.Random(f"{self.seed} moments {self.number}")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a case: the moments at which it was killed, and what is wrong."""
+
+    case: Case
+    verdict: str
+    moments: tuple[moments.Moment, ...]
+    problems: tuple[str, ...] = ()
+
+
+class Broken(Exception):
+    """A command failed that should have succeeded, or left something behind that it should not."""
+
+
+@cache
+def families(folder: Path) -> Families:
+    """Return the families with their data; made before processes are forked, with all modules imported."""
+    torch.set_num_threads(1)
+    os.environ["REGARD_CACHE"] = str(folder / "cache")
+    assert all((regard.bulk, regard.cli, regard.pipeline, regard.run)), "imported once"
+    return Families(folder / "families")
+
+
+def draw(number: int, seed: int, names: Sequence[str]) -> Case:
+    """Return case `number`: every fifth translates a file, the others train one family after the other."""
+    chance = random.Random(f"{seed} kill {number}")
+    if number % 5 == 4:
+        form = number // 5 % len(FORMATS)
+        alone = "--workers=2" in FORMATS[form] and chance.random() < 0.5
+        where = chance.choice(("file", "time"))
+        return Case(number, seed, TRANSLATOR, where, form, chance.random() < 0.3, alone)
+    family = names[(number // 5 * 4 + number % 5) % len(names)]
+    return Case(number, seed, family, chance.choices(("checkpoint", "file", "time"), (3, 2, 5))[0])
+
+
+def make(work: tuple[Case, Path]) -> None:
+    """Run the command of a case undisturbed, unless that was done before."""
+    _undisturbed(families(work[1]), work[0])
+
+
+def attempt(work: tuple[Case, Path], folder: Path | None = None) -> Result:
+    """Kill the command of a case, once or more often, resume it, and compare; it works in `folder`."""
+    case, root = work
+    folder, known = folder or root / f"work-{os.getpid()}", families(root)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    undisturbed, killed = _undisturbed(known, case), list[moments.Moment]()
+    try:
+        for moment in _kill(case, undisturbed, folder):
+            killed.append(moment)
+            problem = "" if case.form is not None else why_unusable(known, folder / "run", folder)
+            if problem:
+                raise Broken(problem)
+        problems = differences(undisturbed.folder, folder)
+    except Broken as problem:
+        return Result(case, "broken", tuple(killed), (str(problem),))
+    return Result(case, "different" if problems else "equal", tuple(killed), tuple(problems))
+
+
+def _undisturbed(known: Families, case: Case) -> Undisturbed:
+    return known.trained(case.family) if case.form is None else known.translated(case.form, case.packed)
+
+
+def _kill(case: Case, undisturbed: Undisturbed, folder: Path) -> Iterator[moments.Moment]:
+    """Kill the command, yield when, resume it, and so on; at last let it finish. Raises Broken if it cannot."""
+    chance, where = case.chance(), case.where
+    for number in range(MOST_KILLS):
+        while True:  # until it is killed before its end, but later ones may end
+            moment = moments.draw(chance, undisturbed.calls, where, case.alone)
+            outcome = _continue(case, undisturbed, folder, moment)
+            if outcome.status == KILLED or number:
+                break
+            shutil.rmtree(folder)
+            folder.mkdir()
+        if outcome.status != KILLED:
+            return
+        yield moment
+        if chance.random() < 0.7:
+            break
+        where = chance.choice(("time", "file" if case.form is not None else "checkpoint"))
+    outcome = _continue(case, undisturbed, folder, None)
+    if outcome.status:
+        raise Broken(f"not resumed: {outcome.status} {outcome.err}")
+
+
+def _continue(case: Case, undisturbed: Undisturbed, folder: Path, moment: moments.Moment | None) -> Outcome:
+    """Run the command as its user would: resume it or, if there is nothing to resume, begin again."""
+    before = moment.arm if moment else lambda: None
+    begin, resume = undisturbed.arguments, ["train", "--out=run", "--resume", "--threads=1"]
+    if case.form is not None:
+        resume = [*begin, "--resume"]
+    is_first = not any(folder.iterdir())
+    order = [begin] if is_first else [resume, begin] if case.number % 3 else [begin, resume]
+    for arguments in order:
+        outcome = run(arguments, folder, before=before)
+        _wait_for_end(outcome)
+        if outcome.status not in (1, 2):
+            break
+    if outcome.status not in (0, KILLED) or (not is_first and "warning: " in outcome.err):
+        raise Broken(f"regard {' '.join(arguments)}: {outcome.status} {outcome.err}")
+    return outcome
+
+
+def _wait_for_end(outcome: Outcome) -> None:
+    """Wait for the processes that a command started. Raises Broken, and kills them, if they outlive it for long."""
+    start = time.monotonic()
+    while True:
+        try:
+            os.killpg(outcome.group, 0)
+        except ProcessLookupError:
+            return
+        except PermissionError:  # macOS says so of a group of zombies
+            return
+        if time.monotonic() - start > PATIENCE:
+            os.killpg(outcome.group, signal.SIGKILL)
+            raise Broken("its processes outlive it")
+        time.sleep(0.02)
+
+
+def summary(results: Sequence[Result], seed: int) -> str:
+    """Count what was killed, and how often again while it was resumed."""
+    training = [result for result in results if result.case.form is None]
+    inside = sum(any(moment.in_checkpoint for moment in result.moments) for result in training)
+    again = sum(len(result.moments) - 1 for result in results if result.moments)
+    trained = {result.case.family for result in training}
+    return (
+        f"{len(results)} (seed {seed}; {len(training)} training, of them {inside} inside checkpoint writes, "
+        f"{len(trained)} families; {len(results) - len(training)} translation), and {again} more of what was resumed"
+    )
+
+
+def verdicts(results: Sequence[Result]) -> str:
+    """Count the verdicts."""
+    counts = Counter(result.verdict for result in results)
+    return ", ".join(f"{verdict} {counts[verdict]}" for verdict in VERDICTS)

@@ -1,0 +1,122 @@
+"""Payloads in every file of exports and of Hugging Face's folders: none is executed, whoever reads the folder."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cached import PACKAGE, FolderCache
+from payloads import FORMS, MARKER, Payload
+from systems import posix
+
+pytest.importorskip("resource", reason="commands run in forked processes, as on Linux and macOS")
+pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
+from fuzz import fuzzer
+from fuzz.cases import Case, Judge
+from fuzz.material import Material
+from outside.watching import TESTS
+
+from regard.engine.ctranslate2 import NOTES, write_notes
+
+pytestmark = [pytest.mark.system, posix]
+LINES = "나는 빵을 먹고 있었다\n그는 학교에 간다\n".encode()
+EXPORT = "exported/exports/ctranslate2-float32"
+CODE = ["pytorch_model.bin", "modeling_marian.py", "tokenizer.py", "__init__.py", "training_args.bin", "optimizer.pt"]
+"""Names of files that other toolkits unpickle or import; nothing here reads them, unless there are no other weights."""
+
+
+@pytest.fixture(scope="module")
+def material(cached: FolderCache) -> Material:
+    return fuzzer.material(cached("fuzz", fuzzer.material, PACKAGE, TESTS / "fuzz"))
+
+
+@pytest.fixture(scope="module")
+def judge(material: Material, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    folder = tmp_path_factory.mktemp("hostile")
+    yield Judge(material, folder)
+    assert not (folder / MARKER).exists(), "a payload was executed"
+
+
+def place(folder: Path, material: Material, name: str, files: list[str], content: bytes, sealed: bool) -> None:
+    """Copy a folder and put the same content into some of its files; an attacker can write the digests anew."""
+    material.copy(folder, name)
+    for file in files:
+        (folder / file).write_bytes(content)
+    if sealed:
+        notes = json.loads((folder / EXPORT / NOTES).read_text(encoding="utf-8"))
+        write_notes(folder / EXPORT, notes)
+
+
+def verdicts(
+    judge: Judge, arguments: list[str], name: str, files: list[str], outputs: list[str], form: str, sealed: bool = False
+) -> dict[str, str]:
+    """Run a command once for each file that holds the payload; return how it ended, by file."""
+    content = FORMS[form](Payload(judge.folder / MARKER))
+    results = {}
+    for file in files:
+        prepare: Callable[[Path], None] = functools.partial(
+            place, material=judge.material, name=name, files=[file], content=content, sealed=sealed
+        )
+        reference = f"{name}:{' '.join(arguments)}"
+        result = judge(Case(f"{file} {form}", arguments, prepare, LINES, reference, outputs))
+        assert not (judge.folder / MARKER).exists(), f"{file}: the payload was executed"
+        results[file] = result.verdict if result.verdict != "internal" else result.outcome.err
+    return results
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_file_of_an_export_is_executed(judge: Judge, form: str) -> None:
+    files = [file for file in judge.material.files("exported") if file.startswith(EXPORT)]
+    command = ["translate", "exported", "--format=jsonl", "--engine=ctranslate2", "--threads=1"]
+    results = verdicts(judge, command, "exported", files, [], form)
+    assert set(results.values()) == {"refused"}, results
+    more = [f"{EXPORT}/{name}" for name in (*CODE, "vocabulary.txt", "source_vocabulary.txt", "model.json")]
+    results = verdicts(judge, command, "exported", more, [], form)
+    assert set(results.values()) == {"unchanged"}, results
+    if form in ("pickle", "torch"):
+        sealed = [file for file in files if not file.endswith(NOTES)]
+        results = verdicts(judge, command, "exported", sealed, [], form, sealed=True)
+        assert set(results.values()) <= {"refused", "unchanged"}, results
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_file_of_a_marian_folder_is_executed(judge: Judge, form: str) -> None:
+    command = ["import", "huggingface", "marian", "out", "--threads=1"]
+    outputs = ["out/config.json", "out/model.safetensors"]
+    results = verdicts(judge, command, "marian", judge.material.files("marian"), outputs, form)
+    assert set(results.values()) == {"refused"}, results
+    results = verdicts(judge, command, "marian", [f"marian/{name}" for name in CODE], outputs, form)
+    assert set(results.values()) == {"unchanged"}, results
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_of_pytorch_that_are_a_payload_are_refused(judge: Judge, form: str, tmp_path: Path) -> None:
+    def prepare(folder: Path) -> None:
+        judge.material.copy(folder, "marian")
+        (folder / "marian" / "model.safetensors").unlink()
+        (folder / "marian" / "pytorch_model.bin").write_bytes(FORMS[form](Payload(judge.folder / MARKER)))
+
+    result = judge(Case(form, ["import", "huggingface", "marian", "out", "--threads=1"], prepare))
+    assert result.verdict == "refused", result.outcome.err
+    assert "pytorch_model.bin: damaged, or not a file of tensors alone" in result.outcome.err
+
+
+def test_code_that_a_configuration_names_is_not_executed(judge: Judge) -> None:
+    """Hugging Face imports the modules of `auto_map` if it is told to trust them."""
+
+    def prepare(folder: Path, with_code: bool = True) -> None:
+        judge.material.copy(folder, "marian")
+        for name in ("config.json", "tokenizer_config.json"):
+            path = folder / "marian" / name
+            values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            values["auto_map"] = dict.fromkeys(("AutoConfig", "AutoModel", "AutoTokenizer"), "modeling_marian.Model")
+            path.write_text(json.dumps(values), encoding="utf-8")
+        (folder / "marian" / "modeling_marian.py").write_text(Payload(judge.folder / MARKER).source, encoding="utf-8")
+
+    result = judge(Case("auto_map", ["import", "huggingface", "marian", "out", "--threads=1"], prepare))
+    assert result.verdict == "aloud", result.outcome.err
+    assert not (judge.folder / MARKER).exists()

@@ -1,0 +1,207 @@
+"""Every command, watched: no network, nothing unpickled, no file but those given, the installation and own folders."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+import torch
+from cached import PACKAGE, FolderCache
+from safetensors.torch import load_file
+from systems import linux, posix
+from training.runs import arguments, corpus, torchrun
+
+pytest.importorskip("resource", reason="commands run in forked processes, as on Linux and macOS")
+from fuzz import fuzzer
+from fuzz.material import CAPTIONER, SETTINGS, TRANSFORMER, sets
+from outside.watching import TESTS, environment, events, strange
+
+from regard.cli.app import app
+from regard.cli.interchange import Toolkit, import_
+from regard.cli.run_views import RUN_VIEWS
+from regard.settings import read_toml
+
+pytestmark = [pytest.mark.system, posix]
+PAIRS = [
+    "--source=data/train.ko",
+    "--target=data/train.en",
+    "--valid-source=data/valid.ko",
+    "--valid-target=data/valid.en",
+]
+IMAGES = ["--images=images/images", "--captions=images/captions.tsv", "--valid-captions=images/valid.tsv"]
+TEST = ["--source=data/test.ko", "--target=data/test.en"]
+SMALL = [*sets(*SETTINGS, *TRANSFORMER), *sets("training.updates=2", "training.validate_every=1"), "--threads=1"]
+LINE = "나는 집에 간다"
+LINES = "나는 빵을 먹고 있었다\n그는 학교에 간다\n"
+JOBS: dict[str, list[str]] = {
+    "train": ["train", *PAIRS, *SMALL, "--set=data.shards=true", "--set=training.tensorboard=true", "--out=trained"],
+    "train by a recipe": ["train", "recipe.toml", "--pairs=pairs.tsv", *SMALL, "--out=by-recipe"],
+    "train with alignments": ["train", *PAIRS, "--alignments=data/train.align", *SMALL, "--out=guided"],
+    "train from": ["train", "--from=translator", *PAIRS[:2], "--set=training.updates=1", "--threads=1", "--out=tuned"],
+    "train dry": ["train", *PAIRS, *SMALL, "--out=dry", "--dry-run"],
+    "train resumed": ["train", "--out=resumed", "--resume", "--set=training.updates=162", "--threads=1"],
+    "train on images": [
+        *("train", *IMAGES, *sets(*SETTINGS, *CAPTIONER), "--set=model.encoder.weights=backbone.pth"),
+        *("--set=training.updates=1", "--threads=1", "--out=on-images"),
+    ],
+    "translate": ["translate", "translator", "--format=jsonl", "--nbest=2", "--alignments", "--threads=1"],
+    "translate a file": ["translate", "recurrent", "data/test.ko", "--output=out.txt", "--workers=2", "--threads=1"],
+    "translate resumed": ["translate", "translator", "data/test.ko", "--output=marked.txt", "--chunk=2", "--threads=1"],
+    "translate with": ["translate", "translator", "--with=resumed", "--stream", "--threads=1"],
+    "translate with CTranslate2": ["translate", "exported", "--engine=ctranslate2", "--threads=1"],
+    "translate with the fastest": ["translate", "exported", "data/test.ko", "--engine=auto", "--threads=1"],
+    "translate an import": ["translate", "imported", "--precision=int8", "--term=I", "--threads=1"],
+    "caption": ["caption", "captioner", "images/images", "--format=jsonl", "--threads=1"],
+    "evaluate": [
+        *("evaluate", "translator", "--source=data/test.ko", "--reference=data/test.en", "--by-length"),
+        *("--figure=lengths.svg", "--threads=1"),
+    ],
+    "evaluate captions": [
+        *("evaluate", "captioner", "--images=images/images", "--captions=images/valid.tsv", "--against=other"),
+        "--threads=1",
+    ],
+    "align": ["align", "chosen", *TEST, "--gold=data/test.align", "--choose", "--threads=1"],
+    "align both ways": ["align", "translator", *TEST, "--reverse=recurrent", "--output=links", "--threads=1"],
+    "show a page": ["show", "translator", LINE, "--out=page.html", "--threads=1"],
+    "show a PNG": ["show", "translator", LINE, "--out=heat.png", "--faithfulness", "--threads=1"],
+    "show the player": ["show", "translator", LINE, "--out=player.gif", "--threads=1"],
+    "show an image": ["show", "captioner", "images/images/00.png", "--out=image.html", "--threads=1"],
+    **{f"show the {view}": ["show", "translator", f"--view={view}", f"--out={view}.svg"] for view in RUN_VIEWS},
+    "export to ctranslate2": ["export", "translator", "ct2", "--to=ctranslate2", "--threads=1"],
+    "export to ctranslate2 beside": ["export", "chosen", "--to=ctranslate2", "--threads=1"],
+    "export to huggingface": ["export", "imported", "hf", "--to=huggingface", "--threads=1"],
+    "import from huggingface": ["import", "huggingface", "marian", "imported-again", "--threads=1"],
+    "import of PyTorch's weights": ["import", "huggingface", "marian-bin", "imported", "--threads=1"],
+    "doctor": ["doctor", "--threads=1"],
+    "doctor of a run": ["doctor", "translator", "--threads=1"],
+    "doctor that seals": ["doctor", "sealed", "--seal", "--threads=1"],
+    "costs": ["costs", "--n=64", "--d=16", "--threads=1"],
+}
+"""Every way in which a command reads a folder or a file. It may read its arguments, and nothing beside them."""
+ELSEWHERE = {
+    "demo": "minutes long, and reads nothing: it writes its sample, then trains, translates and draws as above"
+}
+
+
+@pytest.fixture(scope="module")
+def watched(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run all commands in one process that is watched; return its folder."""
+    folder = tmp_path_factory.mktemp("watched")
+    source = cached("fuzz", fuzzer.material, PACKAGE, TESTS / "fuzz")
+    work = folder / "work"
+    for name in ("translator", "recurrent", "captioner", "exported", "marian", "data", "images"):
+        shutil.copytree(source / "material" / name, work / name)
+    for name, copy in (("translator", "resumed"), ("translator", "chosen"), ("translator", "sealed")):
+        shutil.copytree(work / name, work / copy)
+    shutil.copytree(work / "captioner", work / "other")
+    _write_more(work)
+    order = sorted(JOBS, key=lambda name: not name.startswith("import"))
+    jobs = [{"name": name, "arguments": JOBS[name], "stdin": LINES} for name in order]
+    (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
+    shutil.copytree(source / "cache", folder / "cache")
+    process = [sys.executable, str(TESTS / "outside" / "serve.py"), str(folder)]
+    done = subprocess.run(
+        process, env=environment(folder, folder / "cache"), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def _write_more(work: Path) -> None:
+    """Write a recipe, pairs in one file, a backbone and a Marian model in PyTorch's own format."""
+    (work / "recipe.toml").write_text('preset = "transformer-tiny"\n[batching]\ntokens = 500\n', encoding="utf-8")
+    sides = [(work / "data" / f"train.{end}").read_text(encoding="utf-8").splitlines() for end in ("ko", "en")]
+    text = "".join(f"{source}\t{target}\n" for source, target in zip(*sides, strict=True))
+    (work / "pairs.tsv").write_text(text, encoding="utf-8")
+    weights, prefix = load_file(work / "captioner" / "model.safetensors"), "encoder.backbone."
+    backbone = {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
+    torch.save(backbone, work / "backbone.pth")
+    shutil.copytree(work / "marian", work / "marian-bin")
+    (work / "marian-bin" / "model.safetensors").unlink()
+    torch.save(load_file(work / "marian" / "model.safetensors"), work / "marian-bin" / "pytorch_model.bin")
+
+
+def test_every_command_is_watched() -> None:
+    names = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    assert {arguments[0] for arguments in JOBS.values()} | ELSEWHERE.keys() == names
+    assert {f"export to {toolkit}" for toolkit in get_args(Toolkit)} <= JOBS.keys()
+    kinds = get_args(get_args(get_type_hints(import_, include_extras=True)["kind"])[0])
+    assert {f"import from {kind}" for kind in kinds} <= JOBS.keys()
+
+
+MESSAGES = {"unpickle regard.bulk.chunks.Chunk", "unpickle regard.bulk.chunk_translator.ChunkResult"}
+"""What processes of one command send each other, through pipes that nobody else can write to."""
+
+
+def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
+    results: dict[str, dict[str, Any]] = json.loads((watched / "results.json").read_text(encoding="utf-8"))
+    assert {name: result["err"] for name, result in results.items() if result["status"]} == {}
+    work, problems = watched / "work", {}
+    for name, command in JOBS.items():
+        given = [work / argument.rpartition("=")[2] for argument in command[1:]]
+        given += [work / stream for stream in ("stdin", "stdout", "stderr")]
+        if "--resume" in command:  # the user's own run: its recipe names the data that it goes on with
+            recipe = read_toml(work / "resumed" / "train.toml")
+            given += [Path(path) for path in recipe["data"].values() if isinstance(path, str)]
+        strangers = strange(watched / "watched" / name, given, [watched / "tmp", watched / "cache"], work)
+        problems[name] = [event for event in strangers if "--workers=2" not in command or event not in MESSAGES]
+    assert {name: seen for name, seen in problems.items() if seen} == {}
+    assert list((watched / "home").iterdir()) == []
+    if (watched / "interposer.so").exists():  # tensors are read by Rust, exports by C++: these are seen too
+        for name in ("translate", "translate with CTranslate2", "train on images", "import of PyTorch's weights"):
+            paths = {what for event, what in events(watched / "watched" / name) if event == "read"}
+            assert any(path.endswith((".safetensors", "model.bin", ".pth")) for path in paths), name
+
+
+def test_what_is_forbidden_is_seen(tmp_path: Path) -> None:
+    """A process that does all of it: otherwise the tests above would prove nothing."""
+    (tmp_path / "secret").mkdir()
+    code = f"""if True:
+        import ctypes, io, marshal, os, pickle, socket, subprocess
+        from collections import OrderedDict
+        from pathlib import Path
+        open("secret/a", "w").close()
+        Path("secret/b").write_bytes(pickle.dumps(OrderedDict()))
+        pickle.load(open("secret/b", "rb"))
+        os.listdir("secret")
+        marshal.loads(marshal.dumps(compile("1", "secret/c", "exec")))
+        exec(compile("1", "secret/d", "exec"))
+        subprocess.run([{sys.executable!r}, "-c", "open('secret/e', 'w')"])
+        for call in (
+            lambda: ctypes.CDLL("./secret/f.so"), lambda: socket.getaddrinfo("localhost", 80),
+            lambda: socket.create_connection(("127.0.0.1", 9)), lambda: socket.socket().bind(("127.0.0.1", 0)),
+        ):
+            try: call()
+            except OSError: pass
+    """
+    env = environment(tmp_path, tmp_path / "cache")
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True)
+    seen = strange(tmp_path / "watched" / "start", [tmp_path / "given"], [tmp_path / "tmp"], tmp_path)
+    expected = {f"write {tmp_path}/secret/a", f"read {tmp_path}/secret/b", f"list {tmp_path}/secret"}
+    expected |= {f"execute {tmp_path}/secret/d", f"write {tmp_path}/secret/e", f"start {sys.executable}"}
+    expected |= {"unpickle collections.OrderedDict", "unmarshal <string>", "library ./secret/f.so", "lookup localhost"}
+    expected |= {"connect 127.0.0.1", "bind 127.0.0.1"}
+    assert expected <= set(seen)
+
+
+@linux
+def test_processes_of_torchrun_speak_over_the_loopback_interface_only(tmp_path: Path) -> None:
+    """torchrun's own process is not ours: its store listens on every interface, and unpickles its own messages."""
+    data = corpus(tmp_path / "data")
+    options = arguments(
+        data, tmp_path / "run", "transformer", "transformer", updates=2, validate_every=2, sharded="true"
+    )
+    env = environment(tmp_path, tmp_path / "cache")
+    done = subprocess.run(torchrun(2, *options), env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    noted = list(events(tmp_path / "watched" / "start-worker"))
+    addresses = {what.removeprefix("::ffff:") for event, what in noted if event in ("connect", "bind", "send")}
+    assert "127.0.0.1" in addresses
+    assert {address for address in addresses if not address.startswith(("127.", "unix:")) and address != "::1"} == set()
+    assert {what for event, what in noted if event == "lookup"} <= {"localhost", "127.0.0.1"}
+    assert {what for event, what in noted if event in ("unpickle", "unmarshal")} == set()

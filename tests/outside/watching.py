@@ -1,0 +1,103 @@
+"""Watch processes from outside their own code: which files they open, and what they connect to, unpickle or start."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import regard
+from regard.engine.native import COMPILERS
+
+HERE = Path(__file__).parent
+TESTS, PACKAGE = HERE.parent, Path(regard.__file__).parent
+FILES = ("read", "write", "list", "execute", "library")
+INSTALLATION = [
+    *(Path(root) for root in {sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")}),
+    *(Path(entry) for entry in sys.path if Path(entry).name.endswith("-packages")),
+    Path(sysconfig.get_path("stdlib")),
+    *(PACKAGE, HERE, TESTS / "fuzz"),
+]
+"""Python, its packages and the code under test; nothing in them is written."""
+SYSTEM = [
+    Path(path) for path in ("/proc", "/sys", "/dev", "/usr/lib", "/lib", "/usr/share", "/etc/ssl", "/bin", "/usr/bin")
+]
+"""What the system has for every program: devices, libraries, fonts, time zones."""
+
+
+def environment(folder: Path, cache: Path) -> dict[str, str]:
+    """Return an environment in which everything is noted; home and temporary folder are `folder`'s own."""
+    for name in ("home", "tmp", "watched", "work"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    more = {"HOME": folder / "home", "TMPDIR": folder / "tmp", "REGARD_CACHE": cache, "OMP_NUM_THREADS": 1}
+    more |= {"REGARD_WATCH": folder / "watched" / "start", "PYTHONDONTWRITEBYTECODE": 1}
+    more |= {"PYTHONPATH": f"{HERE / 'hook'}{os.pathsep}{PACKAGE.parent}"}
+    if (library := _interposer(folder)) is not None:
+        more["LD_PRELOAD"] = library
+    unset = ("XDG_CACHE_HOME", "HF_HOME", "TORCH_HOME", "COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
+    return {name: value for name, value in os.environ.items() if name not in unset} | {
+        k: str(v) for k, v in more.items()
+    }
+
+
+def _interposer(folder: Path) -> Path | None:
+    """Compile what sees files that are opened by C, C++ and Rust; None if that is impossible here."""
+    compiler, library = shutil.which("cc"), folder / "interposer.so"
+    if compiler is None or sys.platform != "linux":
+        return None
+    command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(HERE / "interposer.c"), "-ldl"]
+    subprocess.run(command, check=True, capture_output=True)
+    return library
+
+
+def events(log: Path) -> Iterator[tuple[str, str]]:
+    """Yield what was noted, each once, without the notes themselves."""
+    lines = (
+        dict.fromkeys(log.read_text(encoding="utf-8", errors="surrogateescape").splitlines()) if log.exists() else {}
+    )
+    for line in lines:
+        event, _, what = line.partition("\t")
+        if not (event in FILES and Path(what).parent.name == log.parent.name == "watched"):
+            yield event, what
+
+
+def strange(log: Path, given: Iterable[Path], own: Iterable[Path], current: Path) -> list[str]:
+    """Return the events that a command has no right to.
+
+    It may read the folders and files `given` and the installation, write what it was told to write and in `own`
+    folders, and open the `current` folder itself, as syncing names does, without listing it. The folder of the package is
+    listed by imports, whenever its content has changed. A name that begins with
+    that of a file given is one beside it, as atomic writes and marks are. Of programs it may start C compilers.
+    """
+    given, own = [os.path.realpath(path) for path in given], [os.path.realpath(path) for path in own]
+    installed = [os.path.realpath(path) for path in (*INSTALLATION, *SYSTEM)] + [str(path) for path in SYSTEM]
+    return [
+        f"{event} {what}"
+        for event, what in events(log)
+        if not _is_right(event, what, given, own, installed)
+        and not (event in ("read", "write") and os.path.realpath(what) == os.path.realpath(current))
+        and not (event == "list" and os.path.realpath(what) == os.path.realpath(PACKAGE.parent))
+    ]
+
+
+def _is_right(event: str, what: str, given: list[str], own: list[str], installed: list[str]) -> bool:
+    if event == "start":
+        return Path(what).name in COMPILERS
+    if event not in FILES:
+        return False
+    if event == "library" and "/" not in what:
+        return True
+    path = os.path.realpath(what)
+    if event in ("execute", "library"):
+        return _is_in(path, [*installed, *own])
+    if any(path.startswith(root) for root in given) or _is_in(path, own):
+        return True
+    return path.startswith("/dev/") if event == "write" else _is_in(path, installed)
+
+
+def _is_in(path: str, roots: list[str]) -> bool:
+    return any(path == root or path.startswith(f"{root}/") for root in roots)

@@ -1,0 +1,141 @@
+"""Links in model folders: none leads out of them, in reading or in writing, but those of Hugging Face's cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small import SENTENCES, folder
+from systems import posix
+
+import regard
+from regard.errors import ModelFolderError, RegardError
+from regard.model_folder import ALIGNMENT, CONFIG, WEIGHTS, check_folder, fingerprints, save_alignment, seal_folder
+from regard.pipeline import load
+from regard.reading import check_links, is_file_name
+
+pytestmark = posix
+CHOICE: dict[str, Any] = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": False, "symmetry": None}
+FILES = [CONFIG, WEIGHTS, ALIGNMENT, "joint.model"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    path = folder(tmp_path / "models" / "run")
+    save_alignment(path, CHOICE)
+    return path
+
+
+def move_out(path: Path, outside: Path) -> None:
+    """Put a file or folder elsewhere and a link in its place."""
+    outside.mkdir(exist_ok=True)
+    path.rename(outside / path.name)
+    path.symlink_to(outside / path.name)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("read", [load, check_folder, seal_folder, fingerprints], ids=lambda read: read.__name__)
+def test_a_file_that_is_a_link_elsewhere_is_refused(
+    run: Path, tmp_path: Path, name: str, read: Callable[[Path], object]
+) -> None:
+    """Even if it is the very file: whoever made the folder could have named any other."""
+    move_out(run / name, tmp_path / "outside")
+    with pytest.raises(ModelFolderError, match=rf"{name}: a link that leads out of the folder, to .*; nothing outside"):
+        read(run)
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "/dev/zero", "/nowhere", "../../other", "/proc/self/environ"])
+def test_nothing_of_the_target_is_said(run: Path, target: str) -> None:
+    (run / CONFIG).unlink()
+    (run / CONFIG).symlink_to(target)
+    with pytest.raises(ModelFolderError) as refused:
+        load(run)
+    (cause,) = refused.value.causes
+    assert cause.startswith(f"{run / CONFIG}: a link that leads out of the folder, to ")
+
+
+def test_links_within_the_folder_and_to_the_folder_are_followed(run: Path, tmp_path: Path) -> None:
+    expected = load(run).translate(SENTENCES[:1])[0].text
+    (run / WEIGHTS).rename(run / "w")
+    (run / WEIGHTS).symlink_to("w")
+    (tmp_path / "link").symlink_to(run)
+    os.symlink(tmp_path / "models", tmp_path / "all")
+    for path in (run, tmp_path / "link", tmp_path / "all" / "run"):
+        assert load(path).translate(SENTENCES[:1])[0].text == expected
+
+
+def test_a_snapshot_in_the_cache_of_hugging_face_is_read(run: Path, tmp_path: Path) -> None:
+    """Its files are links to blobs, which lie beside the snapshots of the same model; other links are refused."""
+    repository = tmp_path / "hub" / "models--me--run"
+    snapshot, blobs = repository / "snapshots" / "0a1b", repository / "blobs"
+    snapshot.mkdir(parents=True)
+    blobs.mkdir()
+    for number, path in enumerate(sorted(run.iterdir())):
+        shutil.copy(path, blobs / str(number))
+        (snapshot / path.name).symlink_to(f"../../blobs/{number}")
+    assert load(snapshot).translate(SENTENCES[:1])[0].text == load(run).translate(SENTENCES[:1])[0].text
+    (snapshot / WEIGHTS).unlink()
+    (snapshot / WEIGHTS).symlink_to(run / WEIGHTS)
+    with pytest.raises(ModelFolderError, match="leads out of the folder"):
+        load(snapshot)
+
+
+def test_folders_are_looked_through_and_all_links_named(run: Path, tmp_path: Path) -> None:
+    (run / "shards" / "deep").mkdir(parents=True)
+    for name in ("a", "deep/b"):
+        (run / "shards" / name).symlink_to(tmp_path)
+    (run / "shards" / "inner").symlink_to(run / "shards" / "deep")
+    (run / "checkpoints").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ModelFolderError) as refused:
+        check_links(run, "shards", "checkpoints", "missing")
+    names = {cause.split(": a link")[0].removeprefix(f"{run}/") for cause in refused.value.causes}
+    assert names == {"shards/a", "shards/deep/b", "checkpoints"}
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "README.md", "model.safetensors", "checkpoints", "joint.model"])
+@pytest.mark.parametrize("resume", [True, False])
+def test_training_writes_through_no_link(tmp_path: Path, name: str, resume: bool) -> None:
+    victim, out = tmp_path / "victim", tmp_path / "out"
+    out.mkdir()
+    (out / name).symlink_to(victim)
+    if resume:
+        from regard.training.recipe import Recipe, preset
+
+        Recipe.parse({**preset("transformer-tiny"), "data": {"source": "a", "target": "b"}}, "").write(
+            out / "train.toml"
+        )
+    with pytest.raises(ModelFolderError, match=f"{name}: a link that leads out of the folder"):
+        regard.train(out=out, resume=resume, source="a", target="b", device="cpu")
+    assert not victim.exists()
+
+
+@pytest.mark.parametrize("name", ["../../outside", "/etc/passwd", "..", "", "a\\b", "C:a", "a/b"])
+def test_digests_of_files_elsewhere_are_refused(run: Path, name: str) -> None:
+    """The manifest names files, which `regard doctor` hashes."""
+    values = json.loads((run / CONFIG).read_text(encoding="utf-8"))
+    values["seal"]["files"][name] = "0" * 64
+    (run / CONFIG).write_text(json.dumps(values), encoding="utf-8")
+    for read in (load, check_folder, seal_folder):
+        with pytest.raises(RegardError, match="wanted names of files in the folder, got"):
+            read(run)
+    assert not is_file_name(name)
+
+
+@pytest.mark.parametrize("part", ["exports", "exports/ctranslate2-float32", "exports/ctranslate2-float32/model.bin"])
+def test_an_export_elsewhere_is_passed_over_aloud(run: Path, tmp_path: Path, part: str) -> None:
+    path = run / "exports" / "ctranslate2-float32"
+    path.mkdir(parents=True)
+    (path / "model.bin").write_bytes(b"model")
+    move_out(run / part, tmp_path / "outside")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        load(run)
+    assert any("a link that leads out of the folder" in str(warning.message) for warning in warned)
+    with pytest.raises(ModelFolderError, match="a link that leads out of the folder"):
+        load(run, engine="ctranslate2")

@@ -1,0 +1,52 @@
+"""The lock of a run folder: one process at a time, and no error where folders cannot be locked."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from systems import posix
+
+from regard.errors import UsageError
+from regard.training.run_lock import lock_run
+
+
+@posix
+def test_a_second_lock_is_refused_until_the_first_ends(tmp_path: Path) -> None:
+    run = tmp_path / "a" / "run"
+    with lock_run(run):
+        (run / "file").touch()
+        with pytest.raises(UsageError, match="run: another process is training in it"), lock_run(run):
+            pass
+        assert (run / "file").exists()
+    with lock_run(run):
+        pass
+    assert run.is_dir(), "only a folder that stays empty is removed"
+
+
+def test_an_empty_folder_is_removed(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), lock_run(tmp_path / "run"):
+        raise KeyError
+    assert not (tmp_path / "run").exists()
+
+
+def test_where_folders_cannot_be_locked_nothing_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)  # as on Windows
+    with lock_run(tmp_path / "run"), lock_run(tmp_path / "run"):
+        pass
+
+
+@posix
+def test_file_systems_that_lock_no_folders_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+    import os
+
+    def refuse(*_: object) -> None:
+        raise OSError(95, "not supported")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    before = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
+    with lock_run(tmp_path / "run"), lock_run(tmp_path / "run"):
+        pass
+    assert before == (len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0), "no handle is left open"

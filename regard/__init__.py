@@ -14,6 +14,7 @@ from regard.errors import RegardError
 
 if TYPE_CHECKING:
     from regard.attention.watch import watch
+    from regard.comparison import Comparison, compare
     from regard.pipeline import Caption, Captioner, Translation, Translator, load
     from regard.run import Run, train
     from regard.training.recipe import presets
@@ -22,11 +23,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Caption",
     "Captioner",
+    "Comparison",
     "RegardError",
     "Run",
     "Translation",
     "Translator",
     "__version__",
+    "compare",
     "load",
     "presets",
     "train",
@@ -36,9 +39,11 @@ __all__ = [
 _MODULES = {
     "Caption": "regard.pipeline",
     "Captioner": "regard.pipeline",
+    "Comparison": "regard.comparison",
     "Run": "regard.run",
     "Translation": "regard.pipeline",
     "Translator": "regard.pipeline",
+    "compare": "regard.comparison",
     "load": "regard.pipeline",
     "presets": "regard.training.recipe",
     "train": "regard.run",

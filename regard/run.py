@@ -41,7 +41,7 @@ from regard.reading import check_links
 from regard.seal import json_digest
 from regard.settings import read_toml
 from regard.training import Outcome, Recipe, Trainer, World, model_card
-from regard.training.budget import BudgetChoice, choose
+from regard.training.budget import BudgetChoice, choose, trial
 from regard.training.checkpoint import has_checkpoint
 from regard.training.compose_recipe import TrainRequest, check_parent, data_table, length_setting, parent_of
 from regard.training.distributed import join_processes
@@ -84,6 +84,22 @@ class Run:
     def load(self, device: str = "cpu") -> Any:
         """A Translator, or a Captioner, with the best weights."""
         return load(self.folder, device)
+
+
+class Interrupted(Exception):
+    """Training that is part of something larger was stopped by a signal; its checkpoint is saved."""
+
+    def __init__(self, signal: int) -> None:
+        super().__init__(f"stopped by signal {signal}")
+        self.signal = signal
+
+
+@dataclass(frozen=True)
+class TrainPlan:
+    """Updates of a run as they were timed on its own data: seconds and target tokens of one of them."""
+
+    seconds_per_update: float
+    tokens_per_update: float
 
 
 def train(
@@ -171,6 +187,31 @@ def train_request(
 def dry_run(request: TrainRequest, device: str = "auto", report: Report | None = None) -> list[str]:
     """Lines that describe a run without training it: model, memory, time, other runtimes. Writes nothing."""
     request.check(dry_run=True)
+    with _rehearsal(request, device, report) as (session, recipe, data):
+        choice = session.within_budget(recipe, data)
+        recipe, timed = (recipe, None) if choice is None else (choice.recipe, choice.trial)
+        torch.manual_seed(recipe.training.seed)
+        model = _build_model(recipe, data.tokenizer).to(session.device)
+        session.say(_describe_batches(data.batches, recipe))
+        return list(report_run(model, recipe, data.batches, session.device, timed))
+
+
+def plan_training(
+    request: TrainRequest, device: str = "auto", threads: int | None = None, report: Report | None = None
+) -> TrainPlan:
+    """Read the data of a run and time a few updates. Writes nothing."""
+    with _threads(threads), _rehearsal(request, device, report) as (session, recipe, data):
+        vocabularies = len(data.tokenizer.source), len(data.tokenizer.target)
+        timed = trial(recipe, data.batches, vocabularies, session.device)
+        stats = data.batches.epoch_stats
+        return TrainPlan(timed.seconds, stats.tokens[1] / max(1, stats.batches) * data.batches.per_update)
+
+
+@contextmanager
+def _rehearsal(
+    request: TrainRequest, device: str, report: Report | None
+) -> Iterator[tuple[_Session, Recipe, PreparedData]]:
+    """Compose the recipe and read the data of a run in a folder that is removed."""
     recipe = request.compose()
     sizes, device = request.sizes(recipe), select_device(device)
     recipe.model.check(recipe.tokenizer.joint)
@@ -179,13 +220,7 @@ def dry_run(request: TrainRequest, device: str = "auto", report: Report | None =
     with TemporaryDirectory() as folder:
         session = _Session(Path(folder), False, sizes, device, World(), report)
         session.say(*_describe_guide(recipe))
-        data = session.read_data(recipe, started=False)
-        choice = session.within_budget(recipe, data)
-        recipe, trial = (recipe, None) if choice is None else (choice.recipe, choice.trial)
-        torch.manual_seed(recipe.training.seed)
-        model = _build_model(recipe, data.tokenizer).to(device)
-        session.say(_describe_batches(data.batches, recipe))
-        return list(report_run(model, recipe, data.batches, device, trial))
+        yield session, recipe, session.read_data(recipe, started=False)
 
 
 @contextmanager

@@ -34,9 +34,10 @@ FLOORS: dict[str, int] = {
     "bulk": 6,
     "run": 7,
     "explanation": 7,
+    "comparison": 8,
     "lessons": 8,
-    "demo": 8,
-    "cli": 9,
+    "demo": 9,
+    "cli": 10,
 }
 # errors is below everything: settings, reading and atomic raise its errors; settings are read; model_folder stores the search settings; and engine
 # runs the same search on the exports of a model folder.

@@ -7,6 +7,7 @@ generated from the search settings, `progress` the live line. Results go to stdo
 from regard.cli import (  # noqa: F401 (each registers its command)
     align,
     caption,
+    compare,
     costs,
     demo,
     doctor,

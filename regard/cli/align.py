@@ -116,30 +116,14 @@ class _Direction:
 def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[str], list[Gold] | None]:
     """Read sources, targets and gold links. Raises DataError, with all causes, if they do not belong together."""
     from regard.data.text import clean, read_parallel
+    from regard.evaluation.aer import parse_gold
 
     files = read_parallel([source, target, *([] if gold is None else [gold])])
     sources, targets = ([clean(line) for line in lines] for lines in files[:2])
     empty = [str(n) for n, pair in enumerate(zip(sources, targets, strict=True), 1) if not all(pair)]
     if empty:
         raise DataError(f"{source}, {target}: line {empty[0]} is empty on one side; leave such pairs out")
-    return sources, targets, None if gold is None else _gold(gold, files[2], sources, targets)
-
-
-def _gold(path: str, lines: list[str], sources: list[str], targets: list[str]) -> list[Gold]:
-    """Parse gold links. Raises DataError, with the first five causes, for links between words that do not exist."""
-    from regard.data.word_alignments import check_links, read_gold
-    from regard.evaluation.aer import Gold
-
-    gold, problems = [], []
-    for number, (line, *pair) in enumerate(zip(lines, sources, targets, strict=True), 1):
-        try:
-            gold.append(Gold(*read_gold(line)))
-            check_links(sorted(gold[-1].sure | gold[-1].possible), *pair)
-        except ValueError as problem:
-            problems.append(f"{path}, line {number}: {problem}")
-    if problems:
-        raise DataError(*problems[:5])
-    return gold
+    return sources, targets, None if gold is None else parse_gold(gold, files[2], sources, targets)
 
 
 def _in_parts(forward: _Direction, backward: _Direction | None) -> Iterator[_Part]:

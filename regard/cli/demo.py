@@ -39,7 +39,8 @@ def demo(
     setup_process(threads, quiet, debug)
     from regard.demo.images import demo_images
     from regard.demo.sentences import demo_sentences
-    from regard.demo.training import Interrupted, Output
+    from regard.demo.training import Output
+    from regard.run import Interrupted
 
     if korean and not images:
         raise UsageError("--korean: only with --images; without it both directions are trained anyway")

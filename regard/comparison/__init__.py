@@ -1,0 +1,10 @@
+"""Comparisons: several models, one report.
+
+`compare` (in Python) and `regard compare` call the same application. `result` is what it returns and writes; `report`
+draws a page of it.
+"""
+
+from regard.comparison.compare import CompareRequest, compare, compare_request
+from regard.comparison.result import Comparison
+
+__all__ = ["CompareRequest", "Comparison", "compare", "compare_request"]

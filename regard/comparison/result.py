@@ -1,4 +1,4 @@
-"""The result of a comparison as data: what `regard.compare` returns, what is written as JSON, and what the report draws.
+"""The result of a comparison as data: what `regard.compare` returns, the JSON holds and the report draws.
 
 A *run* is one trained model, or one file of outputs of any other system. A *system* is what is compared: one recipe
 with the runs that differ from each other in the seed alone. Intervals hold 95 %.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.atomic import write_text
+from regard.evaluation.calibration import Calibration
 
 FORMAT = 1
 """The version of the JSON file."""
@@ -69,9 +70,9 @@ class Point:
 class Cost:
     """Cost of a model: sizes that are counted, and times that are measured on the machine that compared.
 
-    `operations` are multiply-adds per target token, encoder included; training tokens are target tokens; `tokens_per_second`
-    are target tokens of the whole test set, `latency` the median seconds of one sentence or image alone, `memory` the
-    peak MiB of a process that loads the model and decodes. None: not known, as of a file of outputs.
+    `operations` are multiply-adds per target token, encoder included; training tokens are target tokens;
+    `tokens_per_second` are target tokens when many are decoded at once, `latency` the median seconds of one sentence or
+    image alone, `memory` the peak MiB of a process that loads the model and decodes. None: not known.
     """
 
     weights: int
@@ -83,28 +84,6 @@ class Cost:
     latency: float | None = None
     memory: float | None = None
     decoding: str = ""  # engine, precision, threads
-
-
-@dataclass(frozen=True)
-class CalibrationBin:
-    """Next-token predictions whose probability is from `low` to `high`: their number, mean probability, share right."""
-
-    low: float
-    high: float
-    tokens: int
-    probability: float
-    right: float
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Probability of the most probable next token against how often it is right, given the reference so far.
-
-    `error` is the expected calibration error: the mean of |probability − share right|, weighted by tokens.
-    """
-
-    bins: tuple[CalibrationBin, ...]
-    error: float
 
 
 @dataclass(frozen=True)

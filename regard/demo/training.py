@@ -21,17 +21,9 @@ class Output:
     event: Report
 
 
-class Interrupted(Exception):
-    """Training was stopped by a signal, and its checkpoint is saved."""
-
-    def __init__(self, signal: int) -> None:
-        super().__init__(f"stopped by signal {signal}")
-        self.signal = signal
-
-
 def train_model(recipe: Recipe, folder: Path, device: str, output: Output) -> None:
     """Train by this recipe, or resume the run in `folder`. Raises Interrupted."""
-    from regard.run import train
+    from regard.run import Interrupted, train
 
     resume = (folder / "journal.jsonl").exists()
     outcome = train(recipe, out=folder, resume=resume, device=device, report=output.event).outcome

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.attention.alignment import SYMMETRIES, Link, Readings, argmax_links, extract_links, symmetrise
+from regard.data.word_alignments import check_links, read_gold
+from regard.errors import DataError
 from regard.pipeline import AlignmentChoice, Translator
 
 Links = frozenset[Link]
@@ -28,6 +30,20 @@ class Gold:
     def of(cls, links: Iterable[Link]) -> Gold:
         """Make gold links that are all sure."""
         return cls(frozenset(links), frozenset(links))
+
+
+def parse_gold(path: str, lines: Sequence[str], sources: Sequence[str], targets: Sequence[str]) -> list[Gold]:
+    """Parse gold links. Raises DataError, with the first five causes, for links between words that do not exist."""
+    gold, problems = [], []
+    for number, (line, *pair) in enumerate(zip(lines, sources, targets, strict=True), 1):
+        try:
+            gold.append(Gold(*read_gold(line)))
+            check_links(sorted(gold[-1].sure | gold[-1].possible), *pair)
+        except ValueError as problem:
+            problems.append(f"{path}, line {number}: {problem}")
+    if problems:
+        raise DataError(*problems[:5])
+    return gold
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode, flop_registry
+from torch.utils.flop_counter import flop_registry
 
 from regard.attention import Attention
 from regard.attention.scores import ScaledDot
 from regard.layers.cells import GRU
 from regard.layers.convolution import GatedConvolution
 from regard.layers.rnn import run_rnn
+from regard.models.operations import FUSED_ATTENTION, count_multiply_adds
 from regard.shapes import Float, Tensor
 
 HEADS = 4
@@ -258,24 +259,7 @@ def _operations(kind: Kind, sizes: Sizes) -> tuple[int, int]:
     """Count multiply-adds across positions, and of the whole layer."""
     layer, x = _create(kind, sizes)
     _, run_between = layer.between(x)
-    return _multiply_adds(run_between), _multiply_adds(lambda: layer(x))
-
-
-def _multiply_adds(run: Run) -> int:
-    with torch.no_grad(), FlopCounterMode(display=False, custom_mapping={_FLASH: _flash_flops}) as counter:
-        run()
-    return int(counter.get_total_flops()) // 2
-
-
-_FLASH = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
-
-
-def _flash_flops(query: Sequence[int], keys: Sequence[int], values: Sequence[int], *_: Any, **__: Any) -> int:
-    """Count the fused CPU kernel, which PyTorch's counter does not know: two matrix products."""
-    R, H, T, E = query
-    S, Ev = values[-2:]
-    assert keys[-2:] == torch.Size((S, E)), "expected a key per value, of the size of the query"
-    return 2 * R * H * T * S * (E + Ev)
+    return count_multiply_adds(run_between), count_multiply_adds(lambda: layer(x))
 
 
 class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -291,7 +275,7 @@ class _Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = func(*args, **(kwargs or {}))
         packet = func._overloadpacket
         depth = max((self._depth.get(_storage(t), 0) for t in _tensors((args, kwargs))), default=0)
-        depth += packet in flop_registry or packet is _FLASH
+        depth += packet in flop_registry or packet is FUSED_ATTENTION
         for tensor in _tensors(result):
             self._depth[_storage(tensor)] = max(depth, self._depth.get(_storage(tensor), 0))
             self._alive.append(tensor)

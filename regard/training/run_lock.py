@@ -28,6 +28,17 @@ def lock_run(folder: Path) -> Iterator[None]:
             folder.rmdir()
 
 
+def is_locked(folder: Path) -> bool:
+    """Return whether a process is training in this folder."""
+    try:
+        handle = _lock(folder)
+    except (UsageError, OSError):
+        return True
+    if handle is not None:
+        os.close(handle)
+    return False
+
+
 def _lock(folder: Path) -> int | None:
     try:
         import fcntl

@@ -1,0 +1,472 @@
+"""Compare several models on one test set: quality with significance, where it differs, cost, and training.
+
+`compare` is the application: it trains what is missing under an equal budget, decodes, scores, and writes a report,
+JSON and CSV. The command `regard compare` calls it.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sacrebleu import __version__ as sacrebleu_version
+
+import regard
+from regard.comparison.breakdowns import breakdowns
+from regard.comparison.budget import (
+    RUNS,
+    Budget,
+    ModelPlan,
+    Plan,
+    complete_plan,
+    load_plan,
+    model_plans,
+    train_missing,
+)
+from regard.comparison.entries import Entry, conflicts, open_hypotheses, open_runs, status_of
+from regard.comparison.examples import make_examples, most_different
+from regard.comparison.files import check_out, write_files
+from regard.comparison.measuring import Decoding, Measured, cost_of, learning_curve, measure_run, with_times
+from regard.comparison.result import Comparison, RunResult, System
+from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
+from regard.evaluation.speed import measure_speed
+from regard.comparison.test_data import (
+    Files,
+    TestData,
+    TrainingWords,
+    read_test_data,
+    read_training_words,
+    split_off_test,
+)
+from regard.errors import DataError, RegardError, UsageError
+from regard.evaluation.caption_metrics import WordTokenizer, tokenizer_for, words
+from regard.model_folder import load_tokenizer
+from regard.models import select_device
+from regard.pipeline import load
+from regard.search import SearchOptions
+from regard.training.journal import Report
+
+UNKNOWN = 0.5
+"""Share of characters never seen in training above which a test line is not in a model's language."""
+
+
+@dataclass(frozen=True)
+class CompareRequest:
+    """Request to compare: runs and files of outputs that are there, models to train, and what to test on.
+
+    `runs` and `hypotheses` are names and paths, where a name may be empty. `presets` are names of presets, or recipe
+    files. `baseline` names a system; if empty, the first one.
+    """
+
+    files: Files
+    runs: Sequence[tuple[str, Path]] = ()
+    hypotheses: Sequence[tuple[str, Path]] = ()
+    presets: Sequence[str | Path] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
+    seeds: int = 1
+    baseline: str = ""
+    options: SearchOptions = field(default_factory=lambda: SearchOptions())
+    speed: bool = True
+
+
+def compare(
+    runs: Sequence[str | Path] | Mapping[str, str | Path] = (),
+    *,
+    out: str | Path,
+    source: str | Path | None = None,
+    target: str | Path | None = None,
+    pairs: str | Path | None = None,
+    valid_source: str | Path | None = None,
+    valid_target: str | Path | None = None,
+    valid_pairs: str | Path | None = None,
+    test_source: str | Path | None = None,
+    test_target: str | Path | Sequence[str | Path] = (),
+    test_pairs: str | Path | None = None,
+    test_alignments: str | Path | None = None,
+    images: str | Path | None = None,
+    captions: str | Path | None = None,
+    valid_captions: str | Path | None = None,
+    test_captions: str | Path | None = None,
+    hypotheses: Mapping[str, str | Path] | None = None,
+    presets: Sequence[str | Path] = (),
+    settings: Mapping[str, object] | None = None,
+    minutes: float | None = None,
+    updates: int | None = None,
+    tokens: int | None = None,
+    seeds: int = 1,
+    baseline: str = "",
+    beam: int | None = None,
+    speed: bool = True,
+    device: str = "auto",
+    threads: int | None = None,
+    report: Report | None = None,
+) -> Comparison:
+    """Compare runs, models to be trained, and outputs of other systems; write report, JSON and CSV into `out`.
+
+    runs        run or model folders; as a mapping, by name. Runs that differ in the seed alone are one system
+    source …    training and validation files: to train on, and to count words in
+    test_…      what to test on; without it the validation data, or pairs held out of the training data
+    test_alignments  gold word links of the test pairs, for the alignment error rate
+    hypotheses  files of outputs of other systems by name, a line for each sentence
+    presets     presets or recipe files (.toml) to train, with `settings` on top, each with so many `seeds`
+    minutes, updates, tokens  the budget of each run; one of them
+    baseline    the system that the others are compared with; the first one if not given
+    speed       measure speed and memory, each model in a process of its own
+
+    A call that was interrupted goes on where it was if it is repeated. Raises UsageError or DataError, with all causes,
+    before anything is trained; TrainingError if training cannot continue; Interrupted if a signal stopped training.
+    """
+    named = runs.items() if isinstance(runs, Mapping) else (("", path) for path in runs)
+    tests = [test_target] if isinstance(test_target, (str, Path)) else list(test_target)
+    paths = {
+        "source": source,
+        "target": target,
+        "pairs": pairs,
+        "valid_source": valid_source,
+        "valid_target": valid_target,
+        "valid_pairs": valid_pairs,
+        "test_source": test_source,
+        "test_pairs": test_pairs,
+        "test_alignments": test_alignments,
+        "images": images,
+        "captions": captions,
+        "valid_captions": valid_captions,
+        "test_captions": test_captions,
+    }
+    files = Files(test_target=tuple(map(str, tests)), **{k: str(v) for k, v in paths.items() if v is not None})
+    request = CompareRequest(
+        files,
+        [(name, Path(path)) for name, path in named],
+        [(name, Path(path)) for name, path in (hypotheses or {}).items()],
+        presets,
+        dict(settings or {}),
+        Budget(minutes, updates, tokens),
+        seeds,
+        baseline,
+        SearchOptions() if beam is None else SearchOptions(beam=beam),
+        speed,
+    )
+    return compare_request(request, Path(out), device, threads, report)
+
+
+def compare_request(
+    request: CompareRequest,
+    out: Path,
+    device: str = "auto",
+    threads: int | None = None,
+    report: Report | None = None,
+) -> Comparison:
+    """`compare` with its arguments as one object."""
+    session = _Session(request, out, select_device(device), threads, report)
+    return session.run()
+
+
+@dataclass
+class _Session:
+    """One comparison: what was asked for, where it is written, and who is told."""
+
+    request: CompareRequest
+    out: Path
+    device: str
+    threads: int | None
+    report: Report | None
+
+    def say(self, *lines: str) -> None:
+        """Report messages."""
+        for line in lines:
+            if self.report is not None:
+                self.report("message", {"text": line})
+
+    def run(self) -> Comparison:
+        """Check everything, train what is missing, measure, and write."""
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        plan, files, note, entries, data = self._check()
+        if plan is not None:
+            plan = train_missing(plan, self.out, self.device, self.threads, self.report)
+            entries = [*self._trained(plan), *entries]
+        self._check_names(entries)
+        comparison = self._compare(entries, data, files, plan, note)
+        write_files(comparison, self.out)
+        self.say(f"wrote {self.out / 'report.html'}, comparison.json and the tables as .csv")
+        return comparison
+
+    def _check(self) -> tuple[Plan | None, Files, str, list[Entry], TestData]:
+        """Read and check all there is before anything is trained. Raises UsageError or DataError with all causes."""
+        request, causes = self.request, self.request.files.problems()
+        causes += check_out(self.out)
+        if not (request.runs or request.presets or request.hypotheses):
+            causes.append("there is nothing to compare: give runs, `presets=` to train, or `hypotheses=`")
+        if request.presets and not request.files.has_training:
+            causes.append("`presets=`: to train needs `source=` and `target=`, `pairs=`, or `images=` and `captions=`")
+        if request.presets:
+            causes += request.budget.problems()
+        elif request.budget != Budget() or request.seeds != 1 or request.settings:
+            causes.append("`minutes=`, `updates=`, `tokens=`, `seeds=` and `settings=` are for `presets=` to train")
+        if not 1 <= request.seeds <= 100:
+            causes.append(f"`seeds={request.seeds}`: wanted 1 to 100")
+        if not (request.files.has_test or request.presets):
+            causes.append("there is nothing to test on: give `test_source=` and `test_target=`, or `test_captions=`")
+        models: Mapping[str, ModelPlan] = {}
+        models, causes = _collect(lambda: model_plans(request.presets, request.settings), causes, models)
+        runs, causes = _collect(lambda: open_runs(request.runs), causes, list[Entry]())
+        if causes:
+            raise UsageError(*causes)
+        return self._check_data(models, runs)
+
+    def _check_data(
+        self, models: Mapping[str, ModelPlan], runs: list[Entry]
+    ) -> tuple[Plan | None, Files, str, list[Entry], TestData]:
+        request = self.request
+        files, note = split_off_test(request.files, self.out / "data")
+        data = read_test_data(files)
+        what = f"the test set ({data.test.name})"
+        outputs, causes = _collect(lambda: open_hypotheses(request.hypotheses, len(data.test.sources), what), [], [])
+        entries = [*runs, *outputs]
+        causes += conflicts(entries, bool(files.images))
+        causes += [cause for entry in runs for cause in _wrong_language(entry, data)]
+        names = [*dict.fromkeys([*models, *(entry.system for entry in entries)])]
+        causes += [
+            f"{name}: a run has the name of a preset to train; give it another, as NAME=RUN"
+            for name in models
+            if name in {entry.system for entry in entries}
+        ]
+        if request.baseline and request.baseline not in names:
+            causes.append(f"`baseline={request.baseline}`: no system has this name; there are {', '.join(names)}")
+        if causes:
+            raise DataError(*causes)
+        return self._plan(models, files) if models else None, files, note, entries, data
+
+    def _plan(self, models: Mapping[str, ModelPlan], files: Files) -> Plan:
+        """Make the plan, or take the one that was begun in this folder. Raises UsageError if it is another one."""
+        training = {name: value for name, value in files.training.items() if value is not None}
+        plan = Plan(self.request.budget, self.request.seeds, training, models)
+        begun = load_plan(self.out)
+        if begun is not None:
+            stripped = {name: replace(item, expected=0, updates=None) for name, item in begun.models.items()}
+            differing = [
+                name
+                for name in ("budget", "data", "models")
+                if getattr(replace(begun, models=stripped), name) != getattr(plan, name)
+            ]
+            if differing:
+                raise UsageError(
+                    f"{self.out}: another comparison was begun there (its {' and '.join(differing)} differ); repeat "
+                    "its arguments to continue it, or choose another `out=`"
+                )
+            return replace(begun, seeds=plan.seeds)  # more seeds may be added
+        plan = complete_plan(plan, self.device, self.threads, self.report)
+        plan.save(self.out)
+        return plan
+
+    def _trained(self, plan: Plan) -> list[Entry]:
+        """The runs of the plan; systems in its order, their seeds together."""
+        entries = []
+        for model in plan.models:
+            for name, seed, folder in plan.folders:
+                if name == model:
+                    (entry,) = open_runs([("", self.out / RUNS / folder)])
+                    title = f"{name} seed {seed}" if plan.seeds > 1 else name
+                    entries.append(replace(entry, name=title, system=name, seed=seed))
+        return entries
+
+    def _check_names(self, entries: Sequence[Entry]) -> None:
+        if causes := conflicts(entries, bool(self.request.files.images)):
+            raise UsageError(*causes)
+
+    def _compare(
+        self, entries: Sequence[Entry], data: TestData, files: Files, plan: Plan | None, note: str
+    ) -> Comparison:
+        """Measure every run, and put all of it together."""
+        request = self.request
+        tokenize = _word_tokenizer(entries) if files.images else None
+        measured = self._measure(entries, data)
+        outputs = {e.name: measured[e.name].outputs if e.is_run else e.outputs or () for e in entries}
+        systems = _systems(entries)
+        baseline = request.baseline or next(iter(systems))
+        self.say("scoring, with paired bootstrap tests")
+        scores = score_groups(data.test, _test_groups(entries, systems, baseline), outputs, tokenize)
+        results = {}
+        for entry in entries:
+            single = sentence_scores(data.test, outputs[entry.name], tokenize)
+            results[entry.name] = RunResult(
+                entry.name,
+                entry.system,
+                entry.seed,
+                str(entry.path),
+                "",
+                scores[entry.name],
+                tuple(outputs[entry.name]),
+                single,
+            )
+        firsts = {name: runs[0] for name, runs in systems.items()}
+        results = self._add_facts(entries, measured, results, data, list(firsts.values()))
+        training = read_training_words(files)
+        single_scores = {name: [_array(results[run.name]) for run in runs] for name, runs in systems.items()}
+        return Comparison(
+            task="captions" if files.images else "translation",
+            test=replace(data.test, note=note),
+            baseline=baseline,
+            systems=tuple(_system(name, runs, results) for name, runs in systems.items()),
+            runs=tuple(results[entry.name] for entry in entries),
+            breakdowns=breakdowns(
+                data.test,
+                {name: [results[run.name].outputs for run in runs] for name, runs in systems.items()},
+                single_scores if files.images else {},
+                training,
+            ),
+            examples=self._examples(data, results, firsts),
+            budget=str(plan.budget) if plan is not None else "",
+            notes=_notes(entries, plan, training, results),
+            facts=self._facts(),
+        )
+
+    def _measure(self, entries: Sequence[Entry], data: TestData) -> dict[str, Measured]:
+        decoding = Decoding(self.device, self.request.options)
+        measured = {}
+        for entry in entries:
+            if entry.is_run:
+                self.say(
+                    f"decoding {len(data.test.sources):,} {'images' if data.images else 'lines'} with {entry.name}"
+                )
+                measured[entry.name] = measure_run(entry, data, decoding, self.out / "cache")
+        return measured
+
+    def _add_facts(
+        self,
+        entries: Sequence[Entry],
+        measured: Mapping[str, Measured],
+        results: Mapping[str, RunResult],
+        data: TestData,
+        firsts: Sequence[Entry],
+    ) -> dict[str, RunResult]:
+        """Add to each run its learning curve, cost, calibration and alignment; times are those of first runs."""
+        times: Mapping[str, Mapping[str, float]] = {}
+        timed = {entry.name: entry.path for entry in firsts if entry.is_run}
+        if self.request.speed and timed:
+            self.say("measuring speed and memory, the models in turns")
+            sources = list(map(str, data.images)) or [source for source in data.test.sources if source]
+            times = measure_speed(timed, sources, self.device, self.request.options)
+        complete = dict(results)
+        for entry in entries:
+            if entry.is_run:
+                known = measured[entry.name]
+                complete[entry.name] = replace(
+                    results[entry.name],
+                    status=status_of(entry.path),
+                    curve=learning_curve(entry.path),
+                    cost=with_times(cost_of(known, entry.path), times.get(entry.name, {})),
+                    calibration=known.calibration,
+                    alignment=known.alignment,
+                )
+        return complete
+
+    def _examples(self, data: TestData, results: Mapping[str, RunResult], firsts: Mapping[str, Entry]) -> Any:
+        chosen = most_different({name: results[entry.name].sentence_scores for name, entry in firsts.items()})
+        pipelines = {entry.name: load(entry.path, self.device) for entry in firsts.values() if entry.is_run}
+        return make_examples(chosen, data, pipelines, self.request.options)
+
+    def _facts(self) -> dict[str, str]:
+        options = ", ".join(f"{name} {value}" for name, value in self.request.options.items())
+        return {
+            "regard": regard.__version__,
+            "sacrebleu": str(sacrebleu_version),
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "machine": f"{platform.machine()}, {torch.get_num_threads()} threads, {self.device}",
+            "search": options or "that of each model folder",
+        }
+
+
+def _collect(make: Any, causes: list[str], default: Any) -> tuple[Any, list[str]]:
+    """Call `make`; add the causes of its error to those there are, and return the default then."""
+    try:
+        return make(), causes
+    except RegardError as problem:
+        return default, [*causes, *problem.causes]
+
+
+def _wrong_language(entry: Entry, data: TestData) -> list[str]:
+    """Say if most of the test set has letters that a run never saw."""
+    if data.images or entry.settings is None or entry.settings.model.encoder.reads != "text":
+        return []
+    tokenizer = load_tokenizer(entry.path, entry.settings)
+    sides = [(tokenizer.source, data.test.sources, "test_source")]
+    sides.append((tokenizer.target, tuple(texts[0] for texts in data.test.references), "test_target"))
+    causes = []
+    for vocabulary, lines, name in sides:
+        unknown = sum(vocabulary.unknown_share(line) > UNKNOWN for line in lines if line)
+        if unknown > len(lines) / 2:
+            causes.append(
+                f"{entry.path}: most characters of most lines of `{name}=` were never seen in its training; give the "
+                "test set of its languages, or leave it out"
+            )
+    return causes
+
+
+def _word_tokenizer(entries: Sequence[Entry]) -> WordTokenizer:
+    """How captions are split into words for scoring. Raises UsageError if the runs differ in that."""
+    kinds = {entry.path: tokenizer_for(entry.settings.tokenizer) for entry in entries if entry.settings is not None}
+    if len(set(kinds.values())) > 1:
+        first, *others = kinds.items()
+        other = next(item for item in others if item[1] is not first[1])
+        raise UsageError(
+            f"captions of {first[0]} are compared by {first[1].__name__} and those of {other[0]} by "
+            f"{other[1].__name__}, as their vocabularies are (tokenizer.kind); compare them apart"
+        )
+    return next(iter(kinds.values()), words)
+
+
+def _systems(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    systems: dict[str, list[Entry]] = {}
+    for entry in entries:
+        systems.setdefault(entry.system, []).append(entry)
+    return systems
+
+
+def _test_groups(entries: Sequence[Entry], systems: Mapping[str, Sequence[Entry]], baseline: str) -> list[list[str]]:
+    """The names of runs that are tested together, a run of the baseline first: those of one seed.
+
+    A run whose seed the baseline has not is tested against the baseline's first run.
+    """
+    bases = {entry.seed: entry.name for entry in reversed(systems[baseline])}
+    first = systems[baseline][0].name
+    groups: dict[str, list[str]] = {entry.name: [entry.name] for entry in systems[baseline]}
+    for entry in entries:
+        if entry.system != baseline:
+            groups[bases.get(entry.seed, first)].append(entry.name)
+    return list(groups.values())
+
+
+def _system(name: str, runs: Sequence[Entry], results: Mapping[str, RunResult]) -> System:
+    by_run = [results[run.name].scores for run in runs]
+    names = [score.name for score in by_run[0] if all(any(s.name == score.name for s in scores) for scores in by_run)]
+    means = [over_seeds([s for scores in by_run for s in scores if s.name == name]) for name in names]
+    return System(name, tuple(run.name for run in runs), tuple(means))
+
+
+def _array(result: RunResult) -> Any:
+    return np.array(result.sentence_scores, np.float64)
+
+
+def _notes(
+    entries: Sequence[Entry], plan: Plan | None, training: TrainingWords, results: Mapping[str, RunResult]
+) -> tuple[str, ...]:
+    """Sentences that a reader needs to know."""
+    notes = [f"{name}: {result.status}." for name, result in results.items() if result.status]
+    if plan is not None:
+        for name, model in plan.models.items():
+            notes.append(f"{name}: {model.updates or 0:,} updates for each seed.")
+        notes.append("Warm-up and validations are fitted to the budget, and no run was stopped early.")
+    if training.target is None:
+        notes.append("Training data were not given, so words are not broken down by their frequency there.")
+    times = any(result.cost is not None and result.cost.latency is not None for result in results.values())
+    if times and len(entries) > len({entry.system for entry in entries}):
+        notes.append("Speed and memory are those of the first run of each system.")
+    return tuple(notes)

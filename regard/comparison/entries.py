@@ -1,0 +1,217 @@
+"""What takes part in a comparison: run folders, files of outputs, and models that are still to be trained."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os.path import commonpath
+from pathlib import Path
+from typing import Any
+
+from regard.data.text import nfc, read_lines
+from regard.errors import DataError, RegardError, UsageError
+from regard.model_folder import FolderSettings, load_settings
+from regard.seal import json_digest
+from regard.training.journal import read
+from regard.training.recipe import read_run_recipe
+from regard.training.run_lock import is_locked
+
+_LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
+_NO_LANGUAGE = {
+    "txt",
+    "src",
+    "tgt",
+    "trg",
+    "ref",
+    "raw",
+    "tok",
+    "bpe",
+    "tsv",
+    "out",
+    "gz",
+    "bz2",
+    "hyp",
+    "sys",
+    "lc",
+    "tc",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run, or a file of outputs (`outputs` is its lines). `recipe` tells systems apart; empty: not known."""
+
+    name: str
+    system: str
+    seed: int | None
+    path: Path
+    outputs: tuple[str, ...] | None = None
+    recipe: str = ""
+    languages: tuple[str, str] | None = None
+    settings: FolderSettings | None = None
+
+    @property
+    def is_run(self) -> bool:
+        """Whether this is a run folder, not a file of outputs."""
+        return self.outputs is None
+
+
+def named_path(text: str) -> tuple[str, Path]:
+    """Split NAME=PATH; without a name, the name is empty. A path that exists is a path, whatever is in it."""
+    name, equals, path = text.partition("=")
+    if equals and name and path and not Path(text).exists():
+        return name, Path(path)
+    return "", Path(text)
+
+
+def open_runs(runs: Sequence[tuple[str, Path]]) -> list[Entry]:
+    """Open run folders, each with its name or an empty one. Raises RegardError with all causes.
+
+    Runs whose recipes differ in the seed alone are one system, and so are runs with the same given name.
+    """
+    causes, entries = list[str](), list[Entry]()
+    twice = {path for path, count in Counter(Path(os.path.realpath(path)) for _, path in runs).items() if count > 1}
+    causes += [f"{path}: is given more than once; leave the others out" for path in sorted(twice)]
+    for name, path in runs:
+        try:
+            entries.append(_open_run(name, path))
+        except RegardError as problem:
+            causes += problem.causes
+    if causes:
+        raise UsageError(*causes)
+    return _named(entries)
+
+
+def _open_run(name: str, path: Path) -> Entry:
+    settings = load_settings(path)
+    recipe_file, seed, recipe, languages = path / "train.toml", None, "", None
+    if recipe_file.is_file():
+        values = read_run_recipe(recipe_file)
+        seed = values.get("training", {}).get("seed")
+        recipe = _digest_without_seed(values)
+        languages = _languages(values.get("data", {}))
+    return Entry(name, name, seed, path, recipe=recipe, languages=languages, settings=settings)
+
+
+def _digest_without_seed(values: Mapping[str, Any]) -> str:
+    """Return a digest of a recipe that is the same for every seed, and for runs that were ended at another update."""
+    ends = {"seed", "updates", "minutes", "patience"}
+    training = {name: value for name, value in values.get("training", {}).items() if name not in ends}
+    return json_digest({**values, "training": training})
+
+
+def _languages(data: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the languages that the names of the training files end in, such as train.ko and train.en."""
+    sides = [_language(str(data.get(side) or "")) for side in ("source", "target")]
+    return (sides[0], sides[1]) if sides[0] and sides[1] and sides[0] != sides[1] else None
+
+
+def _language(path: str) -> str:
+    suffix = Path(path.removesuffix(".gz")).suffix.lstrip(".")
+    return suffix if _LANGUAGE.fullmatch(suffix) and suffix not in _NO_LANGUAGE else ""
+
+
+def _named(entries: list[Entry]) -> list[Entry]:
+    """Name systems and runs: as given, else after their folders; several runs of a system get their seeds."""
+    systems: dict[str, list[Entry]] = {}
+    for entry in entries:
+        key = f"name {entry.name}" if entry.name else f"recipe {entry.recipe}" if entry.recipe else f"path {entry.path}"
+        systems.setdefault(key, []).append(entry)
+    titles = _titles(list(systems.values()))
+    result = []
+    for title, runs in zip(titles, systems.values(), strict=True):
+        seeds = [run.seed for run in runs]
+        by_seed = len(set(seeds)) == len(seeds) and None not in seeds
+        for number, run in enumerate(runs, 1):
+            suffix = f" seed {run.seed}" if by_seed else f" run {number}"
+            result.append(replace(run, name=title + suffix if len(runs) > 1 else title, system=title))
+    return result
+
+
+def _titles(systems: Sequence[Sequence[Entry]]) -> list[str]:
+    """Return a name for each system; those that would be called the same get the folder above."""
+    titles = []
+    for runs in systems:
+        names = [run.path.resolve().name for run in runs]
+        prefix = commonpath(names)
+        prefix = re.sub(r"[-_. ]*(seed|run)?[-_. ]*\d*$", "", prefix) if len(runs) > 1 else prefix
+        titles.append(runs[0].name or prefix or names[0])
+    for number, runs in enumerate(systems):
+        if Counter(titles)[titles[number]] > 1 and not runs[0].name:
+            titles[number] = "/".join(runs[0].path.resolve().parts[-2:])
+    counts: Counter[str] = Counter()
+    unique = []
+    for title in titles:
+        counts[title] += 1
+        unique.append(title if counts[title] == 1 else f"{title} ({counts[title]})")
+    return unique
+
+
+def open_hypotheses(files: Iterable[tuple[str, Path]], lines: int, what: str) -> list[Entry]:
+    """Read files of outputs, one line for each of `lines` sentences. Raises DataError with all causes."""
+    causes, entries = list[str](), list[Entry]()
+    for name, path in files:
+        try:
+            outputs = tuple(nfc(line) for line in read_lines(path))
+        except DataError as problem:
+            causes += problem.causes
+            continue
+        if len(outputs) != lines:
+            causes.append(
+                f"{path}: has {len(outputs):,} lines, and {what} has {lines:,}; give an output for each, an empty line "
+                "if there is none"
+            )
+        entries.append(Entry(name or path.name, name or path.name, None, path, outputs))
+    if causes:
+        raise DataError(*causes)
+    return entries
+
+
+def conflicts(entries: Sequence[Entry], captions: bool) -> list[str]:
+    """Sentences on entries that cannot be compared with each other or do not fit the test set."""
+    causes = []
+    for entry in entries:
+        reads = "" if entry.settings is None else entry.settings.model.encoder.reads
+        if reads == "images" and not captions:
+            causes.append(f"{entry.path}: captions images, and the test set has sentences; leave it out")
+        elif reads == "text" and captions:
+            causes.append(f"{entry.path}: translates sentences, and the test set has images; leave it out")
+    known = [entry for entry in entries if entry.languages is not None]
+    for entry in known[1:]:
+        if entry.languages != known[0].languages:
+            causes.append(
+                f"{entry.path}: translates {_arrow(entry)}, and {known[0].path} {_arrow(known[0])} (by the names of "
+                "their training files); compare runs of the same languages"
+            )
+    names = Counter(entry.name for entry in entries)
+    causes += [f"{name}: two of them have this name; give others, as NAME=PATH" for name, n in names.items() if n > 1]
+    return causes
+
+
+def _arrow(entry: Entry) -> str:
+    return " → ".join(entry.languages or ())
+
+
+def status_of(folder: Path) -> str:
+    """Describe a run that has not ended; empty if it has, or if it was not trained here."""
+    events = read(folder / "journal.jsonl")
+    last = max((event.get("update", 0) for event in events), default=0)
+    if is_locked(folder):
+        return f"still training, at update {last:,}: compared as it is now"
+    starts = [number for number, event in enumerate(events) if event["event"] in ("machine", "resume")]
+    ends = [number for number, event in enumerate(events) if event["event"] == "end"]
+    if not events or (ends and ends[-1] > max(starts, default=-1) and not _was_stopped(events[ends[-1]])):
+        return ""
+    return f"stopped at update {last:,}, before its end: compared as it is"
+
+
+def has_ended(folder: Path) -> bool:
+    """Whether the run in this folder was trained to its end."""
+    return (folder / "journal.jsonl").is_file() and bool(read(folder / "journal.jsonl")) and not status_of(folder)
+
+
+def _was_stopped(event: Mapping[str, Any]) -> bool:
+    return str(event.get("reason", "")).startswith("stopped by")

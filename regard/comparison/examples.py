@@ -1,0 +1,92 @@
+"""The sentences or images on which systems differ most, with the attention of each."""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from regard.attention.alignment import Readings
+from regard.comparison.result import AttentionMap, Example
+from regard.comparison.test_data import TestData
+from regard.errors import LineWarning
+from regard.pipeline import Captioner, Translation, Translator, last_layer
+from regard.search import SearchOptions
+
+EXAMPLES = 12
+IMAGE_SIDE = 192
+"""Longest side of the image of an example, in pixels."""
+
+
+def most_different(scores: Mapping[str, Sequence[float]], count: int = EXAMPLES) -> list[tuple[int, float]]:
+    """Return the items whose scores differ most between systems, with the spread: largest minus smallest score.
+
+    `scores` are those of one run of each system. A single system has the items with its lowest scores. Items of equal
+    spread come in their order; a source's items that no system got right or wrong alone are not told apart.
+    """
+    table = np.array(list(scores.values()), np.float64)
+    if not table.size:
+        return []
+    spread = table.max(0) - table.min(0) if len(table) > 1 else table.max() - table[0]
+    order = np.argsort(-spread, kind="stable")[:count]
+    return [(int(index), float(spread[index])) for index in order if spread[index] > 0]
+
+
+def make_examples(
+    chosen: Sequence[tuple[int, float]],
+    data: TestData,
+    pipelines: Mapping[str, Translator | Captioner],
+    options: SearchOptions,
+) -> tuple[Example, ...]:
+    """Make the examples, with the attention of the named runs; each decodes them once more, to watch."""
+    maps: dict[str, list[AttentionMap | None]] = {
+        name: _attention(pipeline, [index for index, _ in chosen], data, options)
+        for name, pipeline in pipelines.items()
+        if pipeline.cross_attention()
+    }
+    examples = []
+    for number, (index, spread) in enumerate(chosen):
+        attention = {name: item for name, items in maps.items() if (item := items[number]) is not None}
+        examples.append(Example(index, spread, attention, _image(data, index, pipelines)))
+    return tuple(examples)
+
+
+def _image(data: TestData, index: int, pipelines: Mapping[str, Translator | Captioner]) -> str:
+    """Return an image as the first captioner sees it; empty for sentences."""
+    captioners = [pipeline for pipeline in pipelines.values() if isinstance(pipeline, Captioner)]
+    return _data_uri(captioners[0].model_view(data.images[index])) if data.images and captioners else ""
+
+
+def _attention(
+    pipeline: Translator | Captioner, indices: Sequence[int], data: TestData, options: SearchOptions
+) -> list[AttentionMap | None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LineWarning)
+        if isinstance(pipeline, Captioner):
+            images = [data.images[index] for index in indices]
+            results = list(pipeline.caption(images, readings=True, **options))
+        else:
+            texts = [data.test.sources[index] for index in indices]
+            results: list[Translation] = pipeline.translate(texts, readings=True, **options)  # type: ignore[no-redef]
+    return [None if result.readings is None else _map(result.readings, pipeline) for result in results]
+
+
+def _map(readings: Readings, pipeline: Translator | Captioner) -> AttentionMap:
+    choice = pipeline.choice or last_layer(readings)
+    weights = readings.words(choice.layer, choice.head, choice.shifted).weights
+    percent = tuple(tuple(map(int, row)) for row in np.rint(100 * weights))
+    source = () if readings.grid else readings.source_text
+    return AttentionMap(source, readings.target_text, percent, readings.grid)
+
+
+def _data_uri(pixels: npt.NDArray[np.uint8]) -> str:
+    """Return an image as a small JPEG in a data URI."""
+    image, file = Image.fromarray(pixels), io.BytesIO()
+    image.thumbnail((IMAGE_SIDE, IMAGE_SIDE))
+    image.save(file, "JPEG", quality=80)
+    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode("ascii")

@@ -1,0 +1,82 @@
+"""The files of a comparison: the report as a page, all data as JSON, tables as CSV, and the texts that were scored."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from regard.atomic import write_text
+from regard.comparison.report import render_report
+from regard.comparison.result import Comparison
+from regard.data.text import write_lines
+
+JSON, REPORT = "comparison.json", "report.html"
+
+
+def check_out(out: Path) -> list[str]:
+    """Sentences on why nothing can be written into this folder."""
+    existing = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not (existing.is_dir() and os.access(existing, os.W_OK)):
+        return [f"`out={out}`: nothing can be written in {existing}; choose another folder"]
+    if (out / "train.toml").exists() or (out / "config.json").exists():
+        return [f"`out={out}`: is a run or model folder; choose another"]
+    return []
+
+
+def write_files(comparison: Comparison, out: Path) -> None:
+    """Write all files, each whole or not at all; the report comes last."""
+    out.mkdir(parents=True, exist_ok=True)
+    comparison.save(out / JSON)
+    _write_csv(out / "scores.csv", _scores(comparison))
+    _write_csv(out / "breakdowns.csv", _breakdowns(comparison))
+    _write_csv(out / "sentences.csv", _sentences(comparison))
+    texts = out / "texts"
+    texts.mkdir(exist_ok=True)
+    for number, lines in enumerate(zip_references(comparison), 1):
+        write_lines(texts / f"reference{number}.txt", lines)
+    for run in comparison.runs:
+        write_lines(texts / f"{_file_name(run.name)}.txt", run.outputs)
+    write_text(out / REPORT, render_report(comparison))
+
+
+def zip_references(comparison: Comparison) -> list[list[str]]:
+    """Return the references line by line; an item that has fewer has empty lines there."""
+    most = max((len(texts) for texts in comparison.test.references), default=0)
+    return [[texts[n] if n < len(texts) else "" for texts in comparison.test.references] for n in range(most)]
+
+
+def _file_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+
+
+def _scores(comparison: Comparison) -> Iterable[Sequence[object]]:
+    yield ("run", "system", "seed", "score", "value", "low", "high", "p", "against", "signature")
+    for run in comparison.runs:
+        for s in run.scores:
+            yield (run.name, run.system, run.seed, s.name, s.value, s.low, s.high, s.p, s.against, s.signature)
+
+
+def _breakdowns(comparison: Comparison) -> Iterable[Sequence[object]]:
+    yield ("breakdown", "system", "bucket", "first", "last", "items", "score", "value", "low", "high")
+    for part in comparison.breakdowns:
+        for system, buckets in part.systems.items():
+            for b in buckets:
+                yield (part.key, system, b.label, b.first, b.last, b.items, part.score, b.value, b.low, b.high)
+
+
+def _sentences(comparison: Comparison) -> Iterable[Sequence[object]]:
+    names = [run.name for run in comparison.runs]
+    yield ("number", "source", "reference", *names, *(f"score {name}" for name in names))
+    for number, source in enumerate(comparison.test.sources):
+        outputs = [run.outputs[number] for run in comparison.runs]
+        scores = [run.sentence_scores[number] for run in comparison.runs]
+        yield (number + 1, source, comparison.test.references[number][0], *outputs, *scores)
+
+
+def _write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    file = io.StringIO(newline="")
+    csv.writer(file).writerows(rows)
+    write_text(path, file.getvalue())

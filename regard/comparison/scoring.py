@@ -1,0 +1,107 @@
+"""Corpus scores of runs, with paired bootstrap tests against the baseline, and intervals over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from sacrebleu.metrics.chrf import CHRF
+
+from regard.comparison.result import Score, SeedScore, TestSet
+from regard.errors import UsageError
+from regard.evaluation.bootstrap import paired_bootstrap
+from regard.evaluation.caption_metrics import WordTokenizer, caption_scores, cider_scores
+from regard.evaluation.significance import paired_tests
+
+UNBOUNDED = ("CIDEr-D", "TER")
+"""Scores that may be above 100."""
+
+
+def sentence_scores(test: TestSet, outputs: Sequence[str], tokenize: WordTokenizer | None) -> tuple[float, ...]:
+    """Score each output by itself: chrF of translations, CIDEr-D of captions."""
+    if tokenize is not None:
+        return tuple(cider_scores(outputs, test.references, tokenize))
+    metric = CHRF()
+    pairs = zip(outputs, test.references, strict=True)
+    return tuple(float(metric.sentence_score(output, list(references)).score) for output, references in pairs)
+
+
+def score_groups(
+    test: TestSet, groups: Sequence[Sequence[str]], outputs: Mapping[str, Sequence[str]], tokenize: WordTokenizer | None
+) -> dict[str, tuple[Score, ...]]:
+    """Score the runs of each group of names, and test each of them against the first, the baseline's."""
+    results: dict[str, tuple[Score, ...]] = {}
+    for group in groups:
+        named = [(name, outputs[name]) for name in group]
+        scored = _score_captions(test, named, tokenize) if tokenize is not None else _score_translations(test, named)
+        results |= {name: scores for name, scores in scored.items() if name not in results}
+    return results
+
+
+def _score_translations(test: TestSet, named: Sequence[tuple[str, Sequence[str]]]) -> dict[str, tuple[Score, ...]]:
+    references = [list(lines) for lines in zip(*test.references, strict=True)]
+    baseline = named[0][0]
+    return {
+        name: tuple(
+            Score(s.name, s.value, s.low, s.high, s.signature, s.mean, s.ci, s.p, "" if s.p is None else baseline)
+            for s in scores
+        )
+        for (name, _), scores in zip(named, paired_tests(named, references), strict=True)
+    }
+
+
+def _score_captions(
+    test: TestSet, named: Sequence[tuple[str, Sequence[str]]], tokenize: WordTokenizer
+) -> dict[str, tuple[Score, ...]]:
+    """Of captions CIDEr-D has an interval and a p-value: it is a mean over images."""
+    ciders = {name: cider_scores(outputs, test.references, tokenize) for name, outputs in named}
+    baseline, results = named[0][0], dict[str, tuple[Score, ...]]()
+    zeros = [0.0] * len(test.references)
+    for name, outputs in named:
+        scores = []
+        for score in caption_scores(outputs, test.references, tokenize):
+            low, high, p = score.value, score.value, None
+            if score.name == "CIDEr-D":
+                alone = paired_bootstrap(zeros, ciders[name])
+                low, high = alone.low, alone.high
+                p = None if name == baseline else paired_bootstrap(ciders[baseline], ciders[name]).p
+            against = "" if p is None else baseline
+            scores.append(Score(score.name, score.value, low, high, score.signature, p=p, against=against))
+        results[name] = tuple(scores)
+    return results
+
+
+def over_seeds(scores: Sequence[Score]) -> SeedScore:
+    """Return the mean of one score over the runs of a system, with Student's 95 % interval.
+
+    It does not leave the scale. One run has the interval of its bootstrap.
+    """
+    if not scores:
+        raise UsageError("wanted the score of at least one run")
+    first, values = scores[0], [score.value for score in scores]
+    if len(values) == 1:
+        return SeedScore(first.name, first.value, first.low, first.high, 1)
+    mean, count = sum(values) / len(values), len(values)
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    half = student_quantile(count - 1) * deviation / math.sqrt(count)
+    high = mean + half if first.name in UNBOUNDED else min(100.0, mean + half)
+    return SeedScore(first.name, mean, max(0.0, mean - half), high, count)
+
+
+@cache
+def student_quantile(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t distribution, by bisection of its integral."""
+    scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
+
+    def integral(end: float) -> float:  # from 0; t = √degrees · tan u makes it an integral of a power of a cosine
+        last, steps = math.atan(end / math.sqrt(degrees)), 400
+        values = [math.cos(last * step / steps) ** (degrees - 1) for step in range(steps + 1)]
+        simpson = values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2])
+        return scale * math.sqrt(degrees) * simpson * last / steps / 3
+
+    low, high = 0.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if integral(middle) < 0.475 else (low, middle)
+    return (low + high) / 2

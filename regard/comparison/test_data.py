@@ -1,0 +1,189 @@
+"""What systems are tested on, and the training text that words are counted in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from regard.comparison.result import TestSet
+from regard.data.caption_files import Problems, read_captions
+from regard.data.corpus import Corpus, CorpusSettings, read_corpora, read_corpus
+from regard.data.holdout import hold_out
+from regard.data.pairs import PairFiles
+from regard.data.text import clean, nfc, read_parallel, write_lines
+from regard.errors import DataError, UsageError
+from regard.evaluation.aer import Gold, parse_gold
+from regard.evaluation.caption_metrics import words
+
+HELD_OUT = "it was held out of the training data; give test files for figures that others can repeat"
+VALIDATION = "these are the validation data, which chose the weights too; give test files for figures to publish"
+
+
+@dataclass(frozen=True)
+class Files:
+    """Data files of a comparison: those to train on, as in `regard.train`, and those to test on.
+
+    `test_target` are one or more files of references, line by line. `images` is the folder of captioned images.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    pairs: str | None = None
+    valid_source: str | None = None
+    valid_target: str | None = None
+    valid_pairs: str | None = None
+    test_source: str | None = None
+    test_target: tuple[str, ...] = ()
+    test_pairs: str | None = None
+    test_alignments: str | None = None
+    images: str | None = None
+    captions: str | None = None
+    valid_captions: str | None = None
+    test_captions: str | None = None
+
+    @property
+    def training(self) -> dict[str, str | None]:
+        """The training and validation files by the names that `regard.train` has for them."""
+        texts = ("source", "target", "pairs", "valid_source", "valid_target", "valid_pairs")
+        return {name: getattr(self, name) for name in (*texts, "images", "captions", "valid_captions")}
+
+    @property
+    def has_training(self) -> bool:
+        """Whether there is something to train on."""
+        return bool((self.source and self.target) or self.pairs or (self.images and self.captions))
+
+    @property
+    def has_test(self) -> bool:
+        """Whether there is something to test on."""
+        return bool((self.test_source and self.test_target) or self.test_pairs or (self.images and self.test_captions))
+
+    def problems(self) -> list[str]:
+        """Sentences on files that exclude each other or lack their partner."""
+        texts = [self.source, self.target, self.pairs, self.valid_source, self.valid_target, self.valid_pairs]
+        texts += [self.test_source, self.test_pairs, self.test_alignments, *self.test_target]
+        captions = [self.captions, self.valid_captions, self.test_captions]
+        causes = []
+        if (self.images or any(captions)) and any(texts):
+            causes.append("`images=` and files of sentences: compare translators or captioners; leave one of them out")
+        for first, second in (("source", "target"), ("valid_source", "valid_target"), ("test_source", "test_target")):
+            if bool(getattr(self, first)) != bool(getattr(self, second)):
+                given, missing = (first, second) if getattr(self, first) else (second, first)
+                causes.append(f"`{given}=` is given without `{missing}=`; give both")
+            if getattr(self, first) and getattr(self, f"{first.removesuffix('source')}pairs"):
+                causes.append(f"`{first}=` and `{first.removesuffix('source')}pairs=` exclude each other; give one")
+        if self.test_alignments and not self.test_source:
+            causes.append("`test_alignments=`: links the words of `test_source=` and `test_target=`; give them too")
+        if any(captions) and not self.images:
+            causes.append("`images=` is missing: the folder of the captioned images")
+        if self.images and not any(captions):
+            causes.append("`images=` is given without captions; give `test_captions=`, or `captions=` to train on")
+        return causes
+
+
+@dataclass(frozen=True)
+class TestData:
+    """The test set, its gold alignments if there are any, and of images their paths, caption file and folder."""
+
+    test: TestSet
+    gold: tuple[Gold, ...] = ()
+    images: tuple[Path, ...] = ()
+    captions: tuple[Path, Path] | None = None
+
+
+@dataclass(frozen=True)
+class TrainingWords:
+    """How often each word occurs in the training data; None where the data were not given."""
+
+    source: Mapping[str, int] | None = None
+    target: Mapping[str, int] | None = None
+
+
+def read_test_data(files: Files) -> TestData:
+    """Read the test set. Raises DataError, with all causes, for files that are damaged or of different lengths."""
+    if files.images:
+        return _read_images(files)
+    links = list[str]()
+    if files.test_pairs:
+        corpus = read_corpus(PairFiles(None, None, files.test_pairs), None, "test")
+        sources, references = corpus.sources, [corpus.targets]
+        name = Path(files.test_pairs).name
+    else:
+        assert files.test_source, "checked before"
+        gold_file = [files.test_alignments] if files.test_alignments else []
+        sources, *references = read_parallel([files.test_source, *files.test_target, *gold_file])
+        links = references.pop() if gold_file else []
+        name = Path(files.test_source).name
+    if not sources:
+        raise DataError(f"{name}: has no lines to test on; give others")
+    sources, references = [clean(line) for line in sources], [[nfc(line) for line in lines] for lines in references]
+    gold = tuple(parse_gold(files.test_alignments, links, sources, references[0])) if files.test_alignments else ()
+    return TestData(_test_set(name, sources, list(zip(*references, strict=True))), gold)
+
+
+def _read_images(files: Files) -> TestData:
+    assert files.images, "checked before"
+    assert files.test_captions, "checked before"
+    problems = Problems(False)
+    captions = read_captions(Path(files.test_captions), Path(files.images), problems, "test")
+    problems.check()
+    names = [image.file for image in captions.images]
+    test = _test_set(Path(files.test_captions).name, names, captions.references)
+    return TestData(test, images=tuple(captions.paths), captions=(captions.path, captions.folder))
+
+
+def _test_set(name: str, sources: Sequence[str], references: Sequence[Sequence[str]]) -> TestSet:
+    content = json.dumps([list(sources), [list(lines) for lines in references]], ensure_ascii=False)
+    digest = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
+    return TestSet(name, tuple(sources), tuple(tuple(lines) for lines in references), digest)
+
+
+def split_off_test(files: Files, folder: Path, seed: int = 1) -> tuple[Files, str]:
+    """Name validation data as test data, or without any hold test pairs out of the training data; add a note on it.
+
+    Pairs are written to `folder`, and to train on are those that share no side with one of them.
+    """
+    if files.has_test:
+        return files, ""
+    if files.valid_source and files.valid_target:
+        return replace(files, test_source=files.valid_source, test_target=(files.valid_target,)), VALIDATION
+    if files.valid_pairs or files.valid_captions:
+        return replace(files, test_pairs=files.valid_pairs, test_captions=files.valid_captions), VALIDATION
+    if files.images:
+        raise UsageError("there is nothing to test on: give `test_captions=`, or `valid_captions=`")
+    paths = {name: folder / name for name in ("train.source", "train.target", "test.source", "test.target")}
+    if not all(path.is_file() for path in paths.values()):
+        settings = CorpusSettings.parse(
+            {"source": files.source, "target": files.target, "pairs": files.pairs}, "the arguments"
+        )
+        corpora, test = hold_out(read_corpora(settings, read_corpus)[0], seed)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, corpus in (("test", test), ("train", corpora["train"])):
+            write_lines(paths[f"{name}.source"], corpus.sources)
+            write_lines(paths[f"{name}.target"], corpus.targets)
+    train_source, train_target, test_source, test_target = map(str, paths.values())
+    split = replace(files, source=train_source, target=train_target, pairs=None)
+    return replace(split, test_source=test_source, test_target=(test_target,)), HELD_OUT
+
+
+def read_training_words(files: Files) -> TrainingWords:
+    """Count the words of the training data on both sides; of captions those of the captions."""
+    if not files.has_training:
+        return TrainingWords()
+    if files.images:
+        captions = read_captions(Path(files.captions or ""), Path(files.images), Problems(True), "train")
+        return TrainingWords(None, count_words(captions.captions))
+    settings = CorpusSettings.parse(
+        {"source": files.source, "target": files.target, "pairs": files.pairs}, "the arguments"
+    )
+    corpora: list[Corpus] = [*read_corpora(settings, read_corpus)[0].values()]
+    sources = count_words(line for corpus in corpora for line in corpus.sources)
+    return TrainingWords(sources, count_words(line for corpus in corpora for line in corpus.targets))
+
+
+def count_words(texts: Iterable[str]) -> Counter[str]:
+    """Count the words of texts: lower-cased, without punctuation."""
+    return Counter(word for text in texts for word in words(text))

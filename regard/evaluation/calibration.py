@@ -1,0 +1,71 @@
+"""Calibration: is the most probable next token right as often as its probability says? (Guo et al. 2017)
+
+Each token of a reference is predicted given the reference before it, as in training (teacher forcing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from regard.data.batch import Example
+from regard.data.batch_stream import BatchingSettings, BatchStream
+from regard.data.vocabulary import PAD
+from regard.models import Batch, Model, device_of
+
+BINS = 10
+TOKENS = 1024
+"""Target tokens of a batch: the logits of all of them are held at once."""
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Predictions with a probability from `low` to `high`: their number, mean probability, and share that is right."""
+
+    low: float
+    high: float
+    tokens: int
+    probability: float
+    right: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Probability of the most probable next token against how often it is right; empty bins are left out.
+
+    `error` is the expected calibration error: the mean of |probability − share right|, weighted by tokens.
+    """
+
+    bins: tuple[CalibrationBin, ...]
+    error: float
+
+
+@torch.inference_mode()
+def calibration(model: Model, examples: Sequence[Example]) -> Calibration:
+    """Measure the calibration of a model on encoded pairs, or on encoded images and captions."""
+    model.eval()
+    probabilities, right = list[torch.Tensor](), list[torch.Tensor]()
+    for plan in BatchStream(list(examples), BatchingSettings(tokens=TOKENS), seed=0).epoch(0):
+        batch = plan.batch().to(device_of(model))
+        features = model(Batch(batch.source, batch.source_keep), batch.target_in)
+        best = model.project(features).float().softmax(-1).max(-1)
+        keep = batch.target_out != PAD
+        probabilities.append(best.values[keep].cpu())
+        right.append((best.indices == batch.target_out)[keep].cpu())
+    return calibration_of(torch.cat(probabilities).double().numpy(), torch.cat(right).numpy())
+
+
+def calibration_of(probabilities: np.ndarray[tuple[int], np.dtype[np.float64]], right: np.ndarray) -> Calibration:  # type: ignore[type-arg]
+    """Sort predictions into ten bins of equal width by their probability."""
+    numbers = np.minimum((probabilities * BINS).astype(int), BINS - 1)
+    bins = []
+    for number in range(BINS):
+        inside = numbers == number
+        if count := int(inside.sum()):
+            mean, share = float(probabilities[inside].mean()), float(right[inside].mean())
+            bins.append(CalibrationBin(number / BINS, (number + 1) / BINS, count, mean, share))
+    total = max(1, len(probabilities))
+    return Calibration(tuple(bins), sum(item.tokens * abs(item.probability - item.right) for item in bins) / total)

@@ -1,0 +1,27 @@
+"""Counting of multiply-adds by running: those of matrix products and convolutions, forward only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+FUSED_ATTENTION = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+"""The fused attention kernel of the CPU, which PyTorch's counter does not know."""
+
+
+def count_multiply_adds(run: Callable[[], Any]) -> int:
+    """Return the multiply-adds of one call."""
+    with torch.no_grad(), FlopCounterMode(display=False, custom_mapping={FUSED_ATTENTION: _fused_flops}) as counter:
+        run()
+    return int(counter.get_total_flops()) // 2
+
+
+def _fused_flops(query: Sequence[int], keys: Sequence[int], values: Sequence[int], *_: Any, **__: Any) -> int:
+    """Count two matrix products."""
+    R, H, T, E = query
+    S, Ev = values[-2:]
+    assert keys[-2:] == torch.Size((S, E)), "expected a key per value, of the size of the query"
+    return 2 * R * H * T * S * (E + Ev)

@@ -34,7 +34,6 @@ from regard.comparison.files import check_out, write_files
 from regard.comparison.measuring import Decoding, Measured, cost_of, learning_curve, measure_run, with_times
 from regard.comparison.result import Comparison, RunResult, System
 from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
-from regard.evaluation.speed import measure_speed
 from regard.comparison.test_data import (
     Files,
     TestData,
@@ -45,6 +44,7 @@ from regard.comparison.test_data import (
 )
 from regard.errors import DataError, RegardError, UsageError
 from regard.evaluation.caption_metrics import WordTokenizer, tokenizer_for, words
+from regard.evaluation.speed import measure_speed
 from regard.model_folder import load_tokenizer
 from regard.models import select_device
 from regard.pipeline import load

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os.path import commonpath
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -136,11 +136,12 @@ def _titles(systems: Sequence[Sequence[Entry]]) -> list[str]:
     titles = []
     for runs in systems:
         names = [run.path.resolve().name for run in runs]
-        prefix = commonpath(names)
-        prefix = re.sub(r"[-_. ]*(seed|run)?[-_. ]*\d*$", "", prefix) if len(runs) > 1 else prefix
-        titles.append(runs[0].name or prefix or names[0])
+        shared = "".join(letters[0] for letters in takewhile(lambda letters: len({*letters}) == 1, zip(*names)))  # noqa: B905
+        stem = re.sub(r"[-_. ]*(seed|run)?[-_. ]*\d*$", "", shared) if len(runs) > 1 else shared
+        titles.append(runs[0].name or stem or names[0])
+    counted = Counter(titles)
     for number, runs in enumerate(systems):
-        if Counter(titles)[titles[number]] > 1 and not runs[0].name:
+        if counted[titles[number]] > 1 and not runs[0].name:
             titles[number] = "/".join(runs[0].path.resolve().parts[-2:])
     counts: Counter[str] = Counter()
     unique = []

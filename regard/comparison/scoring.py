@@ -40,14 +40,13 @@ def score_groups(
 
 
 def _score_translations(test: TestSet, named: Sequence[tuple[str, Sequence[str]]]) -> dict[str, tuple[Score, ...]]:
-    """Test by sacreBLEU's paired bootstrap; to equal outputs, which it calls different (p = 0.001), p = 1 is given."""
+    """Test by sacreBLEU's paired bootstrap; equal scores, which it calls different (p = 0.001), have p = 1."""
     references = [list(lines) for lines in zip(*test.references, strict=True)]
-    baseline, base_outputs = named[0]
-    results = {}
-    for (name, outputs), scores in zip(named, paired_tests(named, references), strict=True):
-        equal, against = list(outputs) == list(base_outputs), "" if name == baseline else baseline
+    baseline, results = named[0][0], {}
+    for (name, _), scores in zip(named, paired_tests(named, references), strict=True):
+        against = "" if name == baseline else baseline
         results[name] = tuple(
-            Score(s.name, s.value, s.low, s.high, s.signature, s.mean, s.ci, 1.0 if s.p and equal else s.p, against)
+            Score(s.name, s.value, s.low, s.high, s.signature, s.mean, s.ci, 1.0 if s.equal else s.p, against)
             for s in scores
         )
     return results

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from regard.data.batch import Example
@@ -58,7 +59,7 @@ def calibration(model: Model, examples: Sequence[Example]) -> Calibration:
     return calibration_of(torch.cat(probabilities).double().numpy(), torch.cat(right).numpy())
 
 
-def calibration_of(probabilities: np.ndarray[tuple[int], np.dtype[np.float64]], right: np.ndarray) -> Calibration:  # type: ignore[type-arg]
+def calibration_of(probabilities: npt.NDArray[np.float64], right: npt.NDArray[np.bool_]) -> Calibration:
     """Sort predictions into ten bins of equal width by their probability."""
     numbers = np.minimum((probabilities * BINS).astype(int), BINS - 1)
     bins = []

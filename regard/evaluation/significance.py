@@ -1,15 +1,35 @@
-"""temporary"""
+"""Significance of differences in BLEU, chrF and TER: sacreBLEU's paired bootstrap test (Koehn 2004; Post 2018)."""
 
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
+from regard.errors import DataError
+from regard.evaluation.metrics import MAX_TER_WORDS
+
+SEED = "12345"
+"""sacreBLEU's own default; it would take another one from the environment."""
+SEED_VARIABLE = "SACREBLEU_SEED"
+
 
 @dataclass(frozen=True)
-class P:
+class TestedScore:
+    """A corpus score with its mean over the resamples, half the width of its 95 % interval, and the interval itself.
+
+    `low` and `high` do not leave the scale (TER has no upper end). `p`: how often a difference from the first system as
+    large as this one would come from equally good systems; None for the first system. `equal`: the score is that of the
+    first system, for which sacreBLEU's test reports its smallest p.
+    """
+
     name: str
     value: float
     mean: float
@@ -18,29 +38,66 @@ class P:
     high: float
     p: float | None
     signature: str
+    equal: bool = False
 
 
-def paired_tests(systems, references):
-    m = {"BLEU": BLEU(references=references), "chrF": CHRF(references=references), "TER": TER(references=references)}
-    t = PairedTest([(a, list(b)) for a, b in systems], m, None, test_type="bs")
-    sig, res = t()
-    out = []
-    for i in range(len(systems)):
-        rows = []
-        for k, s in sig.items():
-            r = res[k][i]
-            n = {"BLEU": "BLEU", "chrF2": "chrF", "TER": "TER"}[k]
-            rows.append(
-                P(
-                    n,
-                    float(r.score),
-                    float(r.mean),
-                    float(r.ci),
-                    max(0.0, float(r.mean - r.ci)),
-                    float(r.mean + r.ci) if n == "TER" else min(100.0, float(r.mean + r.ci)),
-                    r.p_value,
-                    str(s),
-                )
+def paired_tests(
+    systems: Sequence[tuple[str, Sequence[str]]], references: Sequence[Sequence[str]]
+) -> list[tuple[TestedScore, ...]]:
+    """Score named systems against line-aligned references, and test each against the first.
+
+    The figures are those of `sacrebleu --paired-bs` to the digit, with 1,000 resamples. TER is left out if a line has
+    more than 200 words. Raises DataError for outputs of other length than the references.
+    """
+    for name, outputs in systems:
+        if any(len(lines) != len(outputs) for lines in references) or not outputs:
+            raise DataError(
+                f"{name}: wanted an output for each of {len(references[0]):,} references, got {len(outputs):,}"
             )
-        out.append(tuple(rows))
-    return out
+    texts = [[list(lines) for lines in references], *[[list(outputs)] for _, outputs in systems]]
+    longest = max(len(line.split()) for streams in texts for lines in streams for line in lines)
+    metrics: dict[str, Any] = {"BLEU": BLEU(), "chrF": CHRF(), "TER": TER()}
+    if longest > MAX_TER_WORDS:
+        del metrics["TER"]
+    named: list[tuple[str, Sequence[str]]] = [(name, list(outputs)) for name, outputs in systems]
+    with _fixed_seed():
+        test = PairedTest(named, metrics, texts[0], test_type="bs")
+        signatures, results = test()
+    names = dict(zip(signatures, metrics, strict=True))  # sacreBLEU calls chrF chrF2
+    return [tuple(_tested(names, signatures, results, number)) for number in range(len(named))]
+
+
+def _tested(
+    names: Mapping[str, str],
+    signatures: Mapping[str, Any],
+    results: Mapping[str, Any],
+    number: int,
+) -> Iterator[TestedScore]:
+    for theirs, name in names.items():
+        result = results[theirs][number]
+        mean, ci, p = float(result.mean), float(result.ci), result.p_value
+        high = mean + ci if name == "TER" else min(100.0, mean + ci)
+        yield TestedScore(
+            name,
+            float(result.score),
+            mean,
+            ci,
+            max(0.0, mean - ci),
+            high,
+            None if p is None else float(p),
+            str(signatures[theirs]),
+            number > 0 and result.score == results[theirs][0].score,
+        )
+
+
+@contextmanager
+def _fixed_seed() -> Iterator[None]:
+    before = os.environ.get(SEED_VARIABLE)
+    os.environ[SEED_VARIABLE] = SEED
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SEED_VARIABLE]
+        else:
+            os.environ[SEED_VARIABLE] = before

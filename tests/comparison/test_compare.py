@@ -1,0 +1,374 @@
+"""`regard compare` as users call it: training under an equal budget, stops, other systems, captions, bad input."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+from small import FRAME, SENTENCES, captioner_folder, folder
+
+import regard
+from regard.comparison import Comparison
+from regard.errors import DataError, UsageError
+from regard.samples.images import image_sample
+
+pytestmark = pytest.mark.system
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(regard.__file__).parent.parent)}
+WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
+SMALL = {
+    "model.encoder.size": 16,
+    "model.decoder.size": 16,
+    "model.encoder.embedding": 16,
+    "model.decoder.embedding": 16,
+    "tokenizer.kind": "whitespace",
+    "batching.tokens": 256,
+    "training.validate_with": 8,
+    "schedule.peak": 0.02,
+}
+SACREBLEU = """
+import json, runpy
+json.JSONEncoder.default = lambda self, value: float(value)  # its own writer knows no numpy.float32
+runpy.run_module("sacrebleu", run_name="__main__")
+"""
+TIMES = {"seconds", "training_seconds", "tokens_per_second", "latency", "memory"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write pairs to copy: train, valid, test, with gold links of the test pairs."""
+    path, rng = tmp_path_factory.mktemp("data"), random.Random(1)
+    for name, count in (("train", 300), ("valid", 12), ("test", 30)):
+        lines = [rng.choices(WORDS, k=rng.randint(1, 9)) for _ in range(count)]
+        (path / f"{name}.xx").write_text("".join(" ".join(line) + "\n" for line in lines))
+        (path / f"{name}.yy").write_text("".join(" ".join(line).upper() + "\n" for line in lines))
+        links = (" ".join(f"{i}-{i}" for i in range(len(line))) for line in lines)
+        (path / f"{name}.align").write_text("".join(line + "\n" for line in links))
+    return path
+
+
+def _files(data: Path) -> dict[str, Path]:
+    names = {"source": "train.xx", "target": "train.yy", "valid_source": "valid.xx", "valid_target": "valid.yy"}
+    names |= {"test_source": "test.xx", "test_target": "test.yy", "test_alignments": "test.align"}
+    return {name: data / file for name, file in names.items()}
+
+
+def _arguments(files: dict[str, Path], out: Path, *more: object) -> list[str]:
+    arguments: list[object] = ["compare", "--presets", "rnn,rnn-luong", "--updates", 40, "--seeds", 2, "--out", out]
+    for name, file in files.items():
+        arguments += [f"--{name.replace('_', '-')}", file]
+    for key, value in SMALL.items():
+        arguments += ["--set", f"{key}={value}"]
+    return [str(argument) for argument in (*arguments, "--threads", 1, *more)]
+
+
+def _start(arguments: list[str]) -> subprocess.Popen[str]:
+    line = [sys.executable, "-m", "regard", *arguments]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+
+
+def _without_times(value: Any) -> Any:
+    """Return JSON values without what is measured in seconds, and without paths."""
+    if isinstance(value, dict):
+        return {key: _without_times(item) for key, item in value.items() if key not in {*TIMES, "origin"}}
+    return [_without_times(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.fixture(scope="module")
+def undisturbed(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a comparison that nothing interrupted."""
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    with _start(_arguments(_files(data), out)) as command:
+        stdout, stderr = command.communicate()
+    assert command.returncode == 0, stderr
+    assert stdout.splitlines()[0].split()[0] == "BLEU"
+    assert [line.split()[0] for line in stdout.splitlines()[1:]] == ["rnn", "rnn-luong"]
+    return out
+
+
+def _values(out: Path) -> Any:
+    return json.loads((out / "comparison.json").read_text())
+
+
+def test_all_is_in_the_json(undisturbed: Path) -> None:
+    values = _values(undisturbed)
+    assert [run["name"] for run in values["runs"]] == [
+        "rnn seed 1",
+        "rnn seed 2",
+        "rnn-luong seed 1",
+        "rnn-luong seed 2",
+    ]
+    assert values["budget"] == "40 updates each"
+    assert [part["key"] for part in values["breakdowns"]] == ["length", "seen_sources", "frequency", "seen_words"]
+    for run in values["runs"]:
+        assert run["status"] == ""
+        assert run["cost"]["updates"] == 40
+        assert run["curve"][-1]["update"] == 40
+        assert run["calibration"]["bins"]
+        assert len(run["outputs"]) == len(run["sentence_scores"]) == 30
+    timed = [run["cost"]["latency"] for run in values["runs"]]
+    assert [value is not None for value in timed] == [True, False, True, False]
+    plain, attending = values["runs"][0], values["runs"][2]
+    assert plain["alignment"] is None
+    assert 0 <= attending["alignment"]["aer"] <= 1
+    assert plain["curve"][0]["entropy"] is None
+    assert attending["curve"][0]["entropy"] > 0
+    assert all([*example["attention"]] == ["rnn-luong seed 1"] for example in values["examples"])
+
+
+def test_scores_are_those_of_the_command_line_of_sacrebleu(undisturbed: Path) -> None:
+    values, texts = _values(undisturbed), undisturbed / "texts"
+    for seed in (1, 2):
+        files = [texts / f"{name}-seed-{seed}.txt" for name in ("rnn", "rnn-luong")]
+        line = [sys.executable, "-c", SACREBLEU, texts / "reference1.txt", "-i", *files]
+        line += ["-m", "bleu", "chrf", "ter", "--paired-bs", "-f", "json", "-w", "6"]
+        environment = {**ENVIRONMENT, "SACREBLEU_SEED": "12345"}
+        rows = json.loads(subprocess.run(list(map(str, line)), capture_output=True, check=True, env=environment).stdout)
+        for row, name in zip(rows, ("rnn", "rnn-luong"), strict=True):
+            run = next(run for run in values["runs"] if run["name"] == f"{name} seed {seed}")
+            for score in run["scores"]:
+                theirs = row["chrF2" if score["name"] == "chrF" else score["name"]]
+                assert theirs["score"] == pytest.approx(score["value"], abs=1e-6)
+                assert theirs["mean"] == pytest.approx(score["mean"], abs=1e-6)
+                assert theirs["ci"] == pytest.approx(score["ci"], abs=1e-6)
+                if score["p"] != 1:  # equal scores
+                    assert theirs["p_value"] == (score["p"] and pytest.approx(score["p"], abs=1e-6))
+
+
+def test_tables_hold_the_same_numbers(undisturbed: Path) -> None:
+    values = _values(undisturbed)
+    with (undisturbed / "scores.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    scores = [score for run in values["runs"] for score in run["scores"]]
+    assert [float(row["value"]) for row in rows] == [score["value"] for score in scores]
+    with (undisturbed / "sentences.csv").open(newline="") as file:
+        sentences = list(csv.DictReader(file))
+    assert [row["rnn-luong seed 2"] for row in sentences] == values["runs"][3]["outputs"]
+    assert len((undisturbed / "breakdowns.csv").read_text().splitlines()) > 10
+    assert "rnn-luong" in (undisturbed / "report.html").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_comparison_that_was_stopped_goes_on_to_the_same_result(
+    data: Path, undisturbed: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    out = tmp_path / "out"
+    arguments = _arguments(_files(data), out)
+    second = out / "runs" / "rnn-luong-seed1" / "journal.jsonl"
+    with _start(arguments) as command:
+        while command.poll() is None and not second.exists():
+            time.sleep(0.005)
+        command.send_signal(number)
+        _, stderr = command.communicate()
+    assert command.returncode == (-9 if number == signal.SIGKILL else 143), stderr
+    assert not (out / "comparison.json").exists()
+    if number == signal.SIGTERM:
+        assert "to continue: the same command" in stderr
+    with _start(arguments) as command:
+        _, stderr = command.communicate()
+    assert command.returncode == 0, stderr
+    assert "training rnn, seed 1" not in stderr
+    assert _without_times(_values(out)) == _without_times(_values(undisturbed))
+
+
+def test_python_returns_what_the_json_holds(data: Path, undisturbed: Path, tmp_path: Path) -> None:
+    runs = [undisturbed / "runs" / f"{name}-seed{seed}" for name in ("rnn", "rnn-luong") for seed in (1, 2)]
+    comparison = regard.compare(runs, out=tmp_path / "again", speed=False, **_files(data))
+    assert isinstance(comparison, Comparison)
+    assert [run.name for run in comparison.runs] == [run["name"] for run in _values(undisturbed)["runs"]]
+    returned, before = json.loads(json.dumps(comparison.as_json())), _values(undisturbed)
+    for name in ("systems", "breakdowns", "examples", "baseline", "test"):
+        assert returned[name] == before[name], name
+    assert _values(tmp_path / "again") == returned
+
+
+def test_outputs_of_other_systems_take_part(data: Path, undisturbed: Path, tmp_path: Path) -> None:
+    perfect = tmp_path / "perfect.txt"
+    perfect.write_bytes((data / "test.yy").read_bytes())
+    run = undisturbed / "runs" / "rnn-luong-seed1"
+    comparison = regard.compare(
+        {"luong": run},
+        out=tmp_path / "out",
+        test_source=data / "test.xx",
+        test_target=[data / "test.yy", data / "test.yy"],
+        hypotheses={"perfect": perfect},
+        baseline="perfect",
+        speed=False,
+    )
+    assert [system.name for system in comparison.systems] == ["luong", "perfect"]
+    bleu = comparison.run("perfect").score("BLEU")
+    assert bleu is not None
+    assert (bleu.value, bleu.p) == (pytest.approx(100), None)
+    worse = comparison.run("luong").score("BLEU")
+    assert worse is not None
+    assert worse.against == "perfect"
+    references = [(data / "test.yy").read_text().splitlines()] * 2
+    assert worse.value == pytest.approx(sacrebleu.corpus_bleu(list(comparison.run("luong").outputs), references).score)
+    assert "nrefs:2" in worse.signature
+    assert comparison.run("perfect").cost is None
+
+
+def test_more_seeds_can_be_added(data: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"presets": ["rnn"], "tokens": 1500, "settings": SMALL, "speed": False, **_files(data)}
+    first = regard.compare(out=tmp_path / "out", seeds=1, **options)
+    second = regard.compare(out=tmp_path / "out", seeds=2, **options)
+    assert [run.name for run in second.runs] == ["rnn seed 1", "rnn seed 2"]
+    assert first.runs[0].outputs == second.runs[0].outputs
+    tokens = [run.cost.training_tokens for run in second.runs if run.cost is not None]
+    assert all(abs((count or 0) - 1500) < 300 for count in tokens)
+    with pytest.raises(UsageError, match="another comparison was begun there"):
+        regard.compare(out=tmp_path / "out", **{**options, "tokens": 3000})
+
+
+def test_minutes_become_updates_that_all_seeds_share(data: Path, tmp_path: Path) -> None:
+    comparison = regard.compare(
+        out=tmp_path / "out", presets=["rnn"], minutes=0.05, seeds=2, settings=SMALL, speed=False, **_files(data)
+    )
+    updates = {run.cost.updates for run in comparison.runs if run.cost is not None}
+    assert len(updates) == 1
+    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
+    assert plan["models"]["rnn"]["updates"] in updates
+
+
+def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> None:
+    comparison = regard.compare(
+        out=tmp_path / "out",
+        source=data / "train.xx",
+        target=data / "train.yy",
+        presets=["rnn"],
+        updates=2,
+        settings=SMALL,
+        speed=False,
+    )
+    assert "held out" in comparison.test.note
+    trained = (tmp_path / "out" / "data" / "train.source").read_text().splitlines()
+    assert not {*comparison.test.sources} & {*trained}
+    files = {name: path for name, path in _files(data).items() if "test" not in name}
+    comparison = regard.compare(
+        out=tmp_path / "valid", presets=["rnn"], updates=2, settings=SMALL, speed=False, **files
+    )
+    assert "validation data" in comparison.test.note
+
+
+def test_captioners_are_compared_the_same_way(tmp_path: Path) -> None:
+    sample = image_sample(train=20, valid=2, test=12)
+    sample.write(tmp_path / "data")
+    runs = {name: captioner_folder(tmp_path / name, name) for name in ("recurrent", "transformer")}
+    comparison = regard.compare(
+        runs,
+        out=tmp_path / "out",
+        images=tmp_path / "data" / "images",
+        captions=tmp_path / "data" / "train.en.tsv",
+        test_captions=tmp_path / "data" / "test.en.tsv",
+    )
+    assert comparison.task == "captions"
+    assert [score.name for score in comparison.systems[0].scores][-3:] == ["chrF", "CIDEr-D", "exact"]
+    assert {part.key for part in comparison.breakdowns} >= {"length", "seen_words"}
+    rows, columns = FRAME.height // 4, FRAME.width // 4
+    for example in comparison.examples:
+        assert example.image.startswith("data:image/jpeg;base64,")
+        for attention in example.attention.values():
+            assert attention.grid == (rows, columns)
+            assert all(len(row) == rows * columns for row in attention.percent)
+    assert all(run.cost is not None and run.cost.latency for run in comparison.runs)
+
+
+# Bad input
+
+
+def _lines(path: Path, count: int) -> Path:
+    path.write_text("나는 집에 간다\n" * count)
+    return path
+
+
+def test_all_that_is_wrong_is_said_before_anything_is_trained(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(UsageError) as error:
+        regard.compare(
+            [tmp_path / "none"],
+            out=out,
+            source=data / "train.xx",
+            presets=["rnn", "rm"],
+            updates=0,
+            seeds=0,
+            test_source=data / "test.xx",
+        )
+    text = str(error.value)
+    for part in (
+        "`source=` is given without `target=`",
+        "`test_source=` is given without `test_target=`",
+        "`updates=0`: a budget too small for one update",
+        "`seeds=0`",
+        "no preset is called 'rm'",
+        "none",
+    ):
+        assert part in text, part
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"minutes": 1, "updates": 3}, "not several"),
+        ({}, "a budget for each run is needed"),
+        ({"minutes": 1e-9}, "too small for one update"),
+        ({"tokens": 1}, "too small for one update"),
+        ({"updates": 3, "baseline": "other"}, "no system has this name; there are rnn"),
+        ({"updates": 3, "settings": {"model.encoder.sise": 3}}, "size"),
+    ],
+)
+def test_budgets_and_names_are_checked(data: Path, tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((UsageError, DataError), match=message):
+        regard.compare(out=tmp_path / "out", presets=["rnn"], **{"settings": SMALL, **options}, **_files(data))
+    assert not (tmp_path / "out" / "runs").exists()
+    assert not (tmp_path / "out" / "plan.json").exists()
+
+
+def test_files_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    run, captioner = folder(tmp_path / "run"), captioner_folder(tmp_path / "captioner")
+    source, short = _lines(tmp_path / "a.ko", 4), _lines(tmp_path / "b.en", 3)
+    compare: Callable[..., Any] = lambda *runs, **options: regard.compare(list(runs), out=tmp_path / "out", **options)  # noqa: E731
+    with pytest.raises(DataError, match="3"):
+        compare(run, test_source=source, test_target=short)
+    with pytest.raises(DataError) as error:
+        compare(run, captioner, test_source=source, test_target=source, hypotheses={"x": short, "y": tmp_path / "none"})
+    assert "captions images" in str(error.value)
+    assert "b.en: has 3 lines, and the test set (a.ko) has 4" in str(error.value)
+    assert "none" in str(error.value)
+    thai = tmp_path / "thai"
+    thai.write_text("สวัสดีชาวโลก\n" * 4)
+    with pytest.raises(DataError, match="never seen in its training"):
+        compare(run, test_source=thai, test_target=source)
+    with pytest.raises(UsageError, match="nothing to test on"):
+        compare(run)
+    with pytest.raises(UsageError, match="nothing to compare"):
+        compare(test_source=source, test_target=source)
+    with pytest.raises(UsageError, match="is a run or model folder"):
+        regard.compare([run], out=run, test_source=source, test_target=source)
+    assert not (tmp_path / "out" / "comparison.json").exists()
+
+
+def test_damage_to_the_plan_or_the_cache_is_noticed(tmp_path: Path, data: Path) -> None:
+    run, source = folder(tmp_path / "run"), tmp_path / "a.ko"
+    source.write_text("".join(f"{line}\n" for line in SENTENCES))
+    compare: Callable[[], Comparison] = lambda: regard.compare(  # noqa: E731
+        [run], out=tmp_path / "out", test_source=source, test_target=source, speed=False
+    )
+    first = compare()
+    for path in (tmp_path / "out" / "cache").iterdir():
+        path.write_text(path.read_text()[:-20])
+    assert compare() == first
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "plan.json").write_text('{"budget": 3}')
+    with pytest.raises(DataError, match=r"plan.json: damaged"):
+        regard.compare(out=tmp_path / "other", presets=["rnn"], updates=2, settings=SMALL, **_files(data))

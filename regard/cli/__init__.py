@@ -13,6 +13,7 @@ from regard.cli import (  # noqa: F401 (each registers its command)
     doctor,
     evaluate,
     interchange,
+    sample,
     show,
     train,
     translate,

@@ -17,6 +17,7 @@ from regard.errors import LineError, UsageError
 if TYPE_CHECKING:
     from regard.evaluation.length_buckets import Bucket
     from regard.evaluation.metrics import Score
+    from regard.evaluation.significance import TestedScore
     from regard.pipeline import Captioner
 
 Reference = Annotated[
@@ -26,8 +27,12 @@ Captions = Annotated[
     Path | None, typer.Option(help="Reference captions, one or more per image, in any format that training reads.")
 ]
 Against = Annotated[
-    Path | None, typer.Option(help="Another captioner to compare with: difference in CIDEr-D and its p-value.")
+    list[Path] | None,
+    typer.Option(help="Another model to compare with, by a paired bootstrap test; may be repeated."),
 ]
+
+MAX_RUNS = 6
+"""Models in one figure: as many as there are colours."""
 
 
 @app.command(cls=search_command("beam", "length_penalty"))
@@ -58,7 +63,8 @@ def evaluate(
     """Print scores, each with the signature that says how it was computed.
 
     Of translations (--source, --reference) BLEU, chrF and TER; of captions (--images, --captions) BLEU-1 to BLEU-4,
-    chrF, CIDEr-D and the share that equals one of the references exactly.
+    chrF, CIDEr-D and the share that equals one of the references exactly. With --against, also how likely a difference
+    as large as that between the models is by chance; `regard compare` writes a whole report on several models.
     """
     setup_process(threads, quiet, debug, seed)
     _check_options(context.params)
@@ -66,10 +72,10 @@ def evaluate(
     search = search_options(context)
     if images is not None and captions is not None:
         test_set = _CaptionTestSet(images, captions, skip_bad)
-        _evaluate_captions(test_set, run, against, load, search, format == "json")
+        _evaluate_captions(test_set, [run, *(against or ())], load, search, format == "json")
     elif source is not None and reference is not None:
         report = _Report(format == "json", by_length, figure)
-        _evaluate_translations(run, source, reference, load, search, report)
+        _evaluate_translations([run, *(against or ())], source, reference, load, search, report)
 
 
 def _check_options(params: dict[str, Any]) -> None:
@@ -85,14 +91,23 @@ def _check_options(params: dict[str, Any]) -> None:
     else:
         needed = tasks["images" if has_images else "text"]
         causes += [f"--{name} is missing: give --{needed[0]} and --{needed[1]}" for name in needed if not params[name]]
-    belongs_to = {"against": "images", "skip_bad": "images", "by_length": "source", "figure": "source"}
+    belongs_to = {"skip_bad": "images", "by_length": "source", "figure": "source"}
     causes += [
         f"--{name.replace('_', '-')}: only with --{other}; leave it out"
         for name, other in belongs_to.items()
         if params[name] and (other == "images") != has_images
     ]
+    runs = [params["run"], *(params["against"] or ())]
+    causes += [f"--against {path}: is given twice; leave it out once" for path in _given_twice(runs)]
+    if params["figure"] and len(runs) > MAX_RUNS:
+        causes.append(f"--figure: shows at most {MAX_RUNS} models, got {len(runs)}; leave some out")
     if causes:
         raise UsageError(*causes)
+
+
+def _given_twice(paths: list[Path]) -> list[Path]:
+    resolved = [path.resolve() for path in paths]
+    return [path for number, path in enumerate(paths) if path.resolve() in resolved[:number]]
 
 
 @dataclass(frozen=True)
@@ -104,19 +119,68 @@ class _Report:
     figure: Path | None
 
 
+@dataclass(frozen=True)
+class _Translated:
+    """The translations of one model, with its scores, their significance if there are several models, and buckets."""
+
+    run: Path
+    beam: int
+    engine: str
+    outputs: list[str]
+    scores: list[Score]
+    tested: tuple[TestedScore, ...]
+    buckets: list[Bucket]
+
+    def as_values(self, by_length: bool) -> dict[str, Any]:
+        values = {"model": str(self.run), "beam": self.beam, "engine": self.engine, **_as_values(self.scores)}
+        for score in self.tested:
+            values[score.name] |= {"low": score.low, "high": score.high, "p": score.p, "signature": score.signature}
+        return values | ({"by_length": [asdict(bucket) for bucket in self.buckets]} if by_length else {})
+
+
 def _evaluate_translations(
-    run: Path, source: str, reference: list[str], load: dict[str, Any], search: dict[str, Any], report: _Report
+    runs: list[Path], source: str, reference: list[str], load: dict[str, Any], search: dict[str, Any], report: _Report
 ) -> None:
     """Translate and score. Raises DataError if the files do not have the same number of lines."""
-    from regard.bulk import unknown_script
     from regard.evaluation.length_buckets import by_length
     from regard.evaluation.metrics import MAX_TER_WORDS, scores
-    from regard.pipeline import load_translator
+    from regard.evaluation.significance import paired_tests
     from regard.visualisation.saving import SUFFIXES
 
     if report.figure is not None and report.figure.suffix.lower() not in SUFFIXES:
         raise UsageError(f"--figure {report.figure}: a figure is written as {', '.join(SUFFIXES)}")
     sources, references = _read_parallel(source, reference)
+    translated = [_translate(run, source, sources, load, search) for run in runs]
+    results = [scores(outputs, references) for _, _, outputs in translated]
+    named = [(str(run), outputs) for run, (_, _, outputs) in zip(runs, translated, strict=True)]
+    tested = paired_tests(named, references) if len(runs) > 1 else [()]
+    wants_buckets = report.by_length or report.figure is not None
+    models = [
+        _Translated(run, *row, scored, test, by_length(sources, row[2], references) if wants_buckets else [])
+        for run, row, scored, test in zip(runs, translated, results, tested, strict=True)
+    ]
+    if all(score.name != "TER" for score in results[0]):
+        say(f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very long")
+    if report.json:
+        first, *others = (model.as_values(report.by_length) for model in models)
+        values = {"model": first.pop("model"), "source": source, **first} | ({"against": others} if others else {})
+        typer.echo(json.dumps(values, ensure_ascii=False))
+    else:
+        for model in models:
+            _print_model(model, len(models) > 1, report.by_length)
+    if report.figure is not None and any(model.buckets for model in models):
+        _draw(models, report.figure)
+    elif report.figure is not None:
+        say(f"{report.figure} is not drawn: no two lines have sources of similar length")
+
+
+def _translate(
+    run: Path, source: str, sources: list[str], load: dict[str, Any], search: dict[str, Any]
+) -> tuple[int, str, list[str]]:
+    """Translate with one model; return its beam, its engine and the translations."""
+    from regard.bulk import unknown_script
+    from regard.pipeline import load_translator
+
     translator = load_translator(run, **load)
     say(f"translating {len(sources):,} lines of {source}")
     warn(unknown_script(translator, source, sources)[1])
@@ -124,24 +188,20 @@ def _evaluate_translations(
         outputs = [translation.text for translation in translator.translate(sources, **search)]
     except LineError as problem:
         raise problem.in_file(source) from None
-    results = scores(outputs, references)
-    buckets = by_length(sources, outputs, references) if report.by_length or report.figure else []
-    beam = search.get("beam", translator.settings.search.beam)
-    if all(score.name != "TER" for score in results):
-        say(f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very long")
-    if report.json:
-        values = {"model": str(run), "source": source, "beam": beam, "engine": translator.engine.describe()}
-        values |= _as_values(results)
-        if report.by_length:
-            values["by_length"] = [asdict(bucket) for bucket in buckets]
-        typer.echo(json.dumps(values, ensure_ascii=False))
+    return search.get("beam", translator.settings.search.beam), translator.engine.describe(), outputs
+
+
+def _print_model(model: _Translated, is_one_of_several: bool, by_length: bool) -> None:
+    """Print the scores of a model; of one of several with its path, intervals and p-values against the first."""
+    if not is_one_of_several:
+        _print_scores(model.scores, model.beam, 5)
     else:
-        _print_scores(results, beam, 5)
-        _print_buckets(buckets if report.by_length else [])
-    if report.figure is not None and buckets:
-        _draw(buckets, run, report.figure)
-    elif report.figure is not None:
-        say(f"{report.figure} is not drawn: no two lines have sources of similar length")
+        typer.echo(f"{model.run}")
+        for score in model.tested:
+            p = "          " if score.p is None else "equal     " if score.equal else f"p = {score.p:.4f}"
+            interval = f"{score.low:6.2f} to {score.high:6.2f}"
+            typer.echo(f"{score.name:5} {score.value:6.2f}   {interval}   {p}   {score.signature}|beam:{model.beam}")
+    _print_buckets(model.buckets if by_length else [])
 
 
 def _as_values(scores: list[Score]) -> dict[str, Any]:
@@ -182,45 +242,41 @@ class _CaptionTestSet:
 
 
 def _evaluate_captions(
-    test_set: _CaptionTestSet,
-    run: Path,
-    against: Path | None,
-    load: dict[str, Any],
-    search: dict[str, Any],
-    as_json: bool,
+    test_set: _CaptionTestSet, runs: list[Path], load: dict[str, Any], search: dict[str, Any], as_json: bool
 ) -> None:
-    """Score the captions of one run, and compare them with those of another if one is given."""
+    """Score the captions of the first run, and compare them with those of the others."""
     from regard.evaluation.bootstrap import paired_bootstrap
     from regard.evaluation.caption_metrics import caption_scores, cider_scores, tokenizer_for
     from regard.pipeline import load_captioner
 
-    captioners = [(path, load_captioner(path, **load)) for path in (run, against) if path is not None]
+    captioners = [(path, load_captioner(path, **load)) for path in runs]
     tokenizers = [tokenizer_for(captioner.settings.tokenizer) for _, captioner in captioners]
-    if len(set(tokenizers)) > 1:
-        raise UsageError(
-            f"--against: captions of {run} are compared by {tokenizers[0].__name__} and those of {against} by "
-            f"{tokenizers[1].__name__}, as their vocabularies are (tokenizer.kind); evaluate each alone"
-        )
-    ciders, rows, tokenizer = [], list[dict[str, Any]](), tokenizers[0]
+    for (path, _), tokenizer in zip(captioners, tokenizers, strict=True):
+        if tokenizer is not tokenizers[0]:
+            raise UsageError(
+                f"--against: captions of {runs[0]} are compared by {tokenizers[0].__name__} and those of {path} by "
+                f"{tokenizer.__name__}, as their vocabularies are (tokenizer.kind); evaluate each alone"
+            )
+    ciders, rows = [], list[dict[str, Any]]()
     for path, captioner in captioners:
         outputs, references = _caption_test_set(captioner, test_set, search)
-        results = caption_scores(outputs, references, tokenizer)
-        ciders.append(cider_scores(outputs, references, tokenizer))
+        results = caption_scores(outputs, references, tokenizers[0])
+        ciders.append(cider_scores(outputs, references, tokenizers[0]))
         beam = search.get("beam", captioner.settings.search.beam)
         rows.append({"model": str(path), "beam": beam, "engine": captioner.engine.describe(), **_as_values(results)})
         if not as_json:
-            if against is not None:
+            if len(runs) > 1:
                 typer.echo(f"{path}")
             _print_scores(results, beam, 7)
-    values = {"images": str(test_set.images), "captions": str(test_set.captions), **rows[0]}
-    if against is not None:
-        difference = paired_bootstrap(ciders[1], ciders[0])
-        values |= {"against": rows[1], "cider_difference": asdict(difference)}
+    for path, row, cider in zip(runs[1:], rows[1:], ciders[1:], strict=True):
+        difference = paired_bootstrap(cider, ciders[0])
+        row["cider_difference"] = asdict(difference)
         if not as_json:
             draws = f"paired bootstrap, {difference.draws:,} draws"
-            typer.echo(f"CIDEr-D of {run} above {against}: {difference}; {draws}")
+            typer.echo(f"CIDEr-D of {runs[0]} above {path}: {difference}; {draws}")
     if as_json:
-        typer.echo(json.dumps(values, ensure_ascii=False))
+        values = {"images": str(test_set.images), "captions": str(test_set.captions), **rows[0]}
+        typer.echo(json.dumps(values | ({"against": rows[1:]} if rows[1:] else {}), ensure_ascii=False))
 
 
 def _caption_test_set(
@@ -234,12 +290,13 @@ def _caption_test_set(
     return [caption.text for caption in captioner.caption(corpus.images, **search)], corpus.caption_set.references
 
 
-def _draw(buckets: list[Bucket], run: Path, figure: Path) -> None:
-    """Draw chrF against source length, with 95 % intervals."""
+def _draw(models: list[_Translated], figure: Path) -> None:
+    """Draw chrF against source length, with 95 % intervals, all models in one figure."""
     from regard.visualisation import Chart, Panel, Series, save
 
-    points = tuple(((bucket.first + bucket.last) / 2, bucket.chrf) for bucket in buckets)
-    band = tuple((bucket.low, bucket.high) for bucket in buckets)
-    panel = Panel("chrF", "source words", (Series(run.name, points, band),))
-    save(Chart("chrF by source length", (panel,)), figure)
+    series = []
+    for model in models:
+        points = tuple(((bucket.first + bucket.last) / 2, bucket.chrf) for bucket in model.buckets)
+        series.append(Series(model.run.name, points, tuple((bucket.low, bucket.high) for bucket in model.buckets)))
+    save(Chart("chrF by source length", (Panel("chrF", "source words", tuple(series)),)), figure)
     say(f"wrote {figure}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +13,74 @@ if TYPE_CHECKING:
 
 RUN_VIEWS = ("curve", "schedule", "positions")
 MAX_POSITIONS = 100
+LOSS, ENTROPY = "loss in nats per token", "attention entropy in nats, mean of the layers"
+SCORES = {"chrF": "chrf", "BLEU": "bleu", "CIDEr-D": "cider"}
 
 
-def draw_run(run: Path, view: str) -> Chart | Figure:
-    """Return one of RUN_VIEWS. Raises ModelFolderError if the run folder lacks the file it is drawn from."""
+def draw_run(runs: Sequence[Path], view: str) -> Chart | Figure:
+    """Return one of RUN_VIEWS; a learning curve may be of several runs.
+
+    Raises ModelFolderError if a run folder lacks the file it is drawn from, UsageError for more runs than a view shows.
+    """
+    from regard.visualisation.colours import SERIES
+
+    if len(runs) > 1 and view != "curve":
+        raise UsageError(f"--with: only with --view curve; a picture of --view {view} is of one run")
+    if len(runs) > SERIES:
+        raise UsageError(f"--with: a figure has colours for {SERIES} runs, got {len(runs)}; leave some out")
     if view == "positions":
-        return _positions(run)
-    return _learning_curve(run) if view == "curve" else _schedule(run)
+        return _positions(runs[0])
+    if view == "schedule":
+        return _schedule(runs[0])
+    return _learning_curve(runs[0]) if len(runs) == 1 else _learning_curves(runs)
 
 
 def _learning_curve(run: Path) -> Chart:
-    """Training and validation loss above, validation scores below, against updates."""
-    from regard.reading import check_links
-    from regard.training.journal import read
+    """Training and validation loss above, then validation scores, then attention entropy, against updates."""
     from regard.visualisation import Chart, Panel
+
+    train, valid = _events(run)
+    losses = (("training", train, "cross_entropy"), ("validation", valid, "loss"), ("guided", train, "guided"))
+    scores = tuple((title, valid, key) for title, key in SCORES.items())
+    entropy = (("cross-attention", valid, "entropy"),)
+    panels = [
+        Panel(title, "updates", tuple(line for source in sources for line in _series(*source)))
+        for title, sources in ((LOSS, losses), ("validation score", scores), (ENTROPY, entropy))
+    ]
+    return Chart(f"Learning curve of {run.name}", tuple(panel for panel in panels if panel.series))
+
+
+def _learning_curves(runs: Sequence[Path]) -> Chart:
+    """The curves of several runs: a panel for each value, a line for each run."""
+    from regard.visualisation import Chart, Panel
+
+    journals = [_events(run) for run in runs]
+    names = _distinct_names(runs)
+    values = [("training loss in nats per token", 0, "cross_entropy"), ("validation loss in nats per token", 1, "loss")]
+    values += [(f"validation {title}", 1, key) for title, key in SCORES.items()]
+    panels = [
+        Panel(
+            title,
+            "updates",
+            tuple(
+                line for name, events in zip(names, journals, strict=True) for line in _series(name, events[of], key)
+            ),
+        )
+        for title, of, key in (*values, (ENTROPY, 1, "entropy"))
+    ]
+    return Chart("Learning curves", tuple(panel for panel in panels if panel.series), columns=2)
+
+
+def _distinct_names(runs: Sequence[Path]) -> list[str]:
+    """Return the names of the folders; if two are the same, with the folders above."""
+    names = [run.resolve().name for run in runs]
+    return names if len({*names}) == len(names) else ["/".join(run.resolve().parts[-2:]) for run in runs]
+
+
+def _events(run: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Read the training and validation events of a run; these with the mean entropy of cross-attention."""
+    from regard.reading import check_links
+    from regard.training.journal import cross_attention_entropy, read
 
     path = run / "journal.jsonl"
     check_links(run, path.name)
@@ -34,13 +89,7 @@ def _learning_curve(run: Path) -> Chart:
     events = read(path)
     train = [event for event in events if event.get("event") == "train"]
     valid = [event for event in events if event.get("event") == "valid"]
-    losses = (("training", train, "cross_entropy"), ("validation", valid, "loss"), ("guided", train, "guided"))
-    scores = (("chrF", valid, "chrf"), ("BLEU", valid, "bleu"), ("CIDEr-D", valid, "cider"))
-    panels = [
-        Panel(title, "updates", tuple(line for source in sources for line in _series(*source)))
-        for title, sources in (("loss in nats per token", losses), ("validation score", scores))
-    ]
-    return Chart(f"Learning curve of {run.name}", tuple(panel for panel in panels if panel.series))
+    return train, [{**event, "entropy": cross_attention_entropy(event)} for event in valid]
 
 
 def _series(name: str, events: list[dict[str, Any]], key: str) -> list[Series]:

@@ -40,6 +40,9 @@ def show(
     ] = None,
     out: Annotated[Path, typer.Option(help="File to write: .html, .svg, .png or .gif.")] = Path("attention.html"),
     view: View = None,
+    with_: Annotated[
+        list[Path] | None, typer.Option("--with", help="Another run in the same figure, with --view curve; repeat it.")
+    ] = None,
     faithfulness: Annotated[
         bool,
         typer.Option("--faithfulness", help="Measure how far attention agrees with attributions; pages always do."),
@@ -61,8 +64,10 @@ def show(
 
     view = view or ("player" if out.suffix.lower() in (".gif", ".html") else "heat")
     _check_file(out, view)
+    if with_ and view not in RUN_VIEWS:
+        raise UsageError("--with: only with --view curve, which shows the learning curves of several runs")
     if view in RUN_VIEWS:
-        save(draw_run(run, view), out)
+        save(draw_run([run, *(with_ or ())], view), out)
         say(f"wrote {out}")
         return
     if text is None or not text.strip():

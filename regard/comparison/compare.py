@@ -224,10 +224,14 @@ class _Session:
         self, models: Mapping[str, ModelPlan], runs: list[Entry]
     ) -> tuple[Plan | None, Files, str, list[Entry], TestData]:
         request = self.request
-        files, note = split_off_test(request.files, self.out / "data")
-        data = read_test_data(files)
+        (files, note), causes = _collect(lambda: split_off_test(request.files, self.out / "data"), [], (None, ""))
+        data, causes = _collect(lambda: read_test_data(files), causes, None) if files else (None, causes)
+        if data is None:
+            raise DataError(*causes, *conflicts(runs, bool(request.files.images)))
         what = f"the test set ({data.test.name})"
-        outputs, causes = _collect(lambda: open_hypotheses(request.hypotheses, len(data.test.sources), what), [], [])
+        outputs, causes = _collect(
+            lambda: open_hypotheses(request.hypotheses, len(data.test.sources), what), causes, []
+        )
         entries = [*runs, *outputs]
         causes += conflicts(entries, bool(files.images))
         causes += [cause for entry in runs for cause in _wrong_language(entry, data)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -36,7 +35,7 @@ from regard.pipeline import Captioner, Translator, load
 from regard.reading import file_bytes, parse_json
 from regard.seal import json_digest
 from regard.search import SearchOptions
-from regard.training.journal import read
+from regard.training.journal import cross_attention_entropy, read
 
 COUNTED = 100
 """Sentences or images whose operations are counted."""
@@ -185,14 +184,8 @@ def learning_curve(folder: Path) -> tuple[Point, ...]:
         if event["event"] != "valid":
             continue
         scores = {name: event[name] for name in ("loss", "chrf", "bleu", "cider") if event.get(name) is not None}
-        entropies = [
-            value
-            for name, value in (event.get("attention") or {}).items()
-            if "cross_attention" in name and isinstance(value, (int, float))
-        ]
-        entropy = statistics.fmean(entropies) if entropies else None
         tokens, seconds = int(event.get("tokens") or 0), float(event.get("seconds") or 0.0)
-        points.append(Point(event["update"], tokens, seconds, scores, entropy))
+        points.append(Point(event["update"], tokens, seconds, scores, cross_attention_entropy(event)))
     return tuple(points)
 
 

@@ -6,7 +6,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,14 @@ def read(path: Path, warn: bool = False) -> list[dict[str, Any]]:
         more = f" and {len(damaged) - 1:,} more" * (len(damaged) > 1)
         warnings.warn(f"{path}: line {damaged[0]:,}{more} damaged and left out; it is only a record", stacklevel=3)
     return [event for event in events if event is not None]
+
+
+def cross_attention_entropy(event: Mapping[str, Any]) -> float | None:
+    """The mean entropy of the attention to the source at a validation, over its layers; None without attention."""
+    layers = event.get("attention")
+    values = layers.items() if isinstance(layers, dict) else ()
+    entropies = [value for name, value in values if "cross_attention" in name and isinstance(value, (int, float))]
+    return sum(entropies) / len(entropies) if entropies else None
 
 
 def _parse(line: str) -> dict[str, Any] | None:

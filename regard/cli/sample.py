@@ -1,0 +1,34 @@
+"""regard sample: write the sample data that the examples of the documentation use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.app import app, say, setup_process
+from regard.cli.options import Debug, Quiet
+
+
+@app.command()
+def sample(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write into, such as . or sample.")],
+    images: Annotated[bool, typer.Option("--images", help="Drawn images with captions, instead of sentences.")] = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write the sample: Korean–English pairs with gold word alignments, in five parts, and a page on each of them.
+
+    The files are train.ko, train.en, train.align, valid.ko … length.align, and README.md. With --images: images,
+    captions in English and Korean, and the regions of what they name. Nothing that is there is overwritten.
+    """
+    setup_process(None, quiet, debug)
+    from regard.samples.writing import PAGE, write_sample
+
+    page = write_sample(folder, images)
+    for line in page:
+        if line.startswith("| `"):
+            part, count = (cell.strip() for cell in line.split("|")[1:3])
+            say(f"{part.strip('`')}: {count} {'images' if images else 'pairs'}")
+    say(f"wrote {folder}; {folder / PAGE} says what each file is for")

@@ -1,0 +1,52 @@
+"""regard sample: the sample's files, a page on each of them, and nothing overwritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import Command
+
+from regard.samples import korean_english
+from regard.samples.images import image_sample
+
+
+def test_all_parts_are_written_and_described(regard: Command) -> None:
+    done = regard("sample", "sample")
+    assert done.out == ""
+    assert done.err.splitlines()[-1] == "wrote sample; sample/README.md says what each file is for"
+    splits = korean_english().splits
+    names = {f"{split}.{kind}" for split in splits for kind in ("ko", "en", "align")}
+    assert {path.name for path in Path("sample").iterdir()} == {*names, "README.md"}
+    page = Path("sample/README.md").read_text(encoding="utf-8")
+    for split, pairs in splits.items():
+        assert Path(f"sample/{split}.ko").read_text(encoding="utf-8").splitlines() == [p.source for p in pairs]
+        assert len(Path(f"sample/{split}.align").read_text().splitlines()) == len(pairs)
+        assert f"| `{split}` | {len(pairs):,} |" in page
+        assert f"{split}: {len(pairs):,} pairs\n" in done.err
+
+
+def test_what_is_there_is_not_overwritten(regard: Command) -> None:
+    Path("notes.txt").write_text("mine")
+    regard("sample", ".")
+    again = regard("sample", ".", "--quiet")  # the same files: nothing changes
+    assert (again.out, again.err) == ("", "")
+    Path("test.ko").write_text("mine\n")
+    Path("train.en").unlink()
+    because = "test.ko: is there already with other content, and nothing was written"
+    regard.fails("sample", ".", status=2, because=because)
+    assert Path("test.ko").read_text() == "mine\n"
+    assert not Path("train.en").exists()
+    assert not list(Path.cwd().glob(".regard-sample-*"))
+    regard.fails("sample", "test.ko", status=2, because="is a file; give a folder")
+
+
+def test_images_are_written_and_described(regard: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = image_sample(train=4, valid=2, test=3)
+    monkeypatch.setattr("regard.samples.writing.image_sample", lambda: few)
+    done = regard("sample", "new/shapes", "--images")
+    assert "train: 4 images\nvalid: 2 images\ntest: 3 images\n" in done.err
+    assert len(list(Path("new/shapes/images").iterdir())) == 9
+    page = Path("new/shapes/README.md").read_text(encoding="utf-8")
+    assert "| `test` | 3 |" in page
+    assert (Path("new/shapes/test.ko.tsv")).is_file()

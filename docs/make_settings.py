@@ -22,7 +22,7 @@ brackets. A list is written as in TOML: `--set 'model.encoder.depths=[2, 2]'`; a
 ```toml
 preset = "transformer-small"   # the starting point; everything else overrides it
 [data]
-source = "train.ko"
+source = "train.ko"            # `regard sample .` writes it and its like
 target = "train.en"
 [[data.mix]]                   # another corpus
 pairs = "web.tsv"

@@ -12,7 +12,7 @@ import pytest
 import regard
 
 NAMES = {
-    *("Caption", "Captioner", "RegardError", "Run", "Translation", "Translator"),
+    *("Caption", "Captioner", "Comparison", "compare", "RegardError", "Run", "Translation", "Translator"),
     *("load", "presets", "train", "watch", "__version__"),
 }
 

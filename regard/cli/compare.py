@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,47 +16,65 @@ from regard.errors import UsageError
 from regard.settings import parse_assignments
 
 if TYPE_CHECKING:
-    from regard.comparison import Comparison
+    from regard.comparison import Comparison, CompareRequest
+
+
+Runs = Annotated[list[str] | None, typer.Argument(help="Run or model folders, or NAME=FOLDER.")]
+Out = Annotated[Path | None, typer.Option(help="Folder for report, JSON and CSV; after a stop it is continued there.")]
+Source = Annotated[str | None, typer.Option(help="Training sentences: to train on, and to count words in.")]
+Target = Annotated[str | None, typer.Option(help="Their translations, line by line.")]
+Pairs = Annotated[str | None, typer.Option(help="Instead of both: TSV or JSONL.")]
+ValidSource = Annotated[str | None, typer.Option(help="Validation sentences.")]
+TestSource = Annotated[str | None, typer.Option(help="Test sentences.")]
+TestTarget = Annotated[list[str] | None, typer.Option(help="Reference translations; once per set.")]
+Gold = Annotated[str | None, typer.Option(help="Gold word links of the test pairs: adds the alignment error rate.")]
+Images = Annotated[str | None, typer.Option(help="Instead of sentences: a folder of images.")]
+Captions = Annotated[str | None, typer.Option(help="Captions to train on.")]
+ValidCaptions = Annotated[str | None, typer.Option(help="Captions for validation.")]
+TestCaptions = Annotated[str | None, typer.Option(help="Captions to test on.")]
+Hypotheses = Annotated[
+    list[str] | None, typer.Option(help="NAME=FILE: outputs of any other system, line by line; may be repeated.")
+]
+Presets = Annotated[str, typer.Option(help="Presets or recipe files (.toml) to train, separated by commas.")]
+Minutes = Annotated[float | None, typer.Option(help="Budget of each run: minutes of training.")]
+Updates = Annotated[int | None, typer.Option(help="Or updates.")]
+Tokens = Annotated[int | None, typer.Option(help="Or target tokens.")]
+Seeds = Annotated[int, typer.Option(help="Runs of each preset, with the seeds 1, 2, …")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="key=value for all presets, as often as needed.")]
+Baseline = Annotated[str, typer.Option(help="The system to compare with; the first one if left out.")]
+Beam = Annotated[int | None, typer.Option(min=1, max=250, help="Beam for all; else that of each model.")]
+Speed = Annotated[bool, typer.Option(help="Measure speed and memory of each system.")]
 
 
 @app.command()
 def compare(
-    runs: Annotated[list[str] | None, typer.Argument(help="Run or model folders, or NAME=FOLDER.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the report, JSON and CSV; an interrupted comparison resumes there.")
-    ] = None,
-    source: Annotated[str | None, typer.Option(help="Training sentences: to train on, and to count words in.")] = None,
-    target: Annotated[str | None, typer.Option(help="Their translations, line by line.")] = None,
-    pairs: Annotated[str | None, typer.Option(help="Instead of both: TSV or JSONL.")] = None,
-    valid_source: Annotated[str | None, typer.Option(help="Validation sentences.")] = None,
-    valid_target: Annotated[str | None, typer.Option(help="Their translations.")] = None,
-    valid_pairs: Annotated[str | None, typer.Option(help="Instead of both: TSV or JSONL.")] = None,
-    test_source: Annotated[str | None, typer.Option(help="Test sentences.")] = None,
-    test_target: Annotated[list[str] | None, typer.Option(help="Reference translations; once per set.")] = None,
-    test_pairs: Annotated[str | None, typer.Option(help="Instead of both: TSV or JSONL.")] = None,
-    test_alignments: Annotated[
-        str | None, typer.Option(help="Gold word links of the test pairs, for the alignment error rate.")
-    ] = None,
-    images: Annotated[str | None, typer.Option(help="Instead of sentences: a folder of images.")] = None,
-    captions: Annotated[str | None, typer.Option(help="Captions to train on.")] = None,
-    valid_captions: Annotated[str | None, typer.Option(help="Captions for validation.")] = None,
-    test_captions: Annotated[str | None, typer.Option(help="Captions to test on.")] = None,
-    hypotheses: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE: outputs of any other system, line by line; may be repeated.")
-    ] = None,
-    presets: Annotated[str, typer.Option(help="Presets or recipe files (.toml) to train, separated by commas.")] = "",
-    minutes: Annotated[float | None, typer.Option(help="Budget of each run: minutes of training.")] = None,
-    updates: Annotated[int | None, typer.Option(help="Or updates.")] = None,
-    tokens: Annotated[int | None, typer.Option(help="Or target tokens.")] = None,
-    seeds: Annotated[int, typer.Option(help="Runs of each preset, with the seeds 1, 2, …")] = 1,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value for all presets, as often as needed.")
-    ] = None,
-    baseline: Annotated[
-        str, typer.Option(help="The system to compare the others with; the first one if left out.")
-    ] = "",
-    beam: Annotated[int | None, typer.Option(min=1, max=250, help="Beam for all; else that of each model.")] = None,
-    speed: Annotated[bool, typer.Option(help="Measure speed and memory of each system.")] = True,
+    context: typer.Context,
+    runs: Runs = None,
+    out: Out = None,
+    source: Source = None,
+    target: Target = None,
+    pairs: Pairs = None,
+    valid_source: ValidSource = None,
+    valid_target: Target = None,
+    valid_pairs: Pairs = None,
+    test_source: TestSource = None,
+    test_target: TestTarget = None,
+    test_pairs: Pairs = None,
+    test_alignments: Gold = None,
+    images: Images = None,
+    captions: Captions = None,
+    valid_captions: ValidCaptions = None,
+    test_captions: TestCaptions = None,
+    hypotheses: Hypotheses = None,
+    presets: Presets = "",
+    minutes: Minutes = None,
+    updates: Updates = None,
+    tokens: Tokens = None,
+    seeds: Seeds = 1,
+    set_: Set = None,
+    baseline: Baseline = "",
+    beam: Beam = None,
+    speed: Speed = True,
     device: Device = "auto",
     threads: Threads = None,
     quiet: Quiet = False,
@@ -68,53 +87,45 @@ def compare(
     regard compare --source train.ko --target train.en --test-source test.ko --test-target test.en
     --presets rnn,rnn-luong --minutes 5 --seeds 3 --out compared
 
-    Presets are trained one after another, each run with the same budget; the same command continues after a stop.
+    `regard sample .` writes such files to try. Presets are trained one after another, each run with the same budget;
+    the same command continues after a stop.
     """
     setup_process(threads, quiet, debug)
-    from regard.comparison import CompareRequest, compare_request
-    from regard.comparison.budget import Budget
-    from regard.comparison.entries import named_path
-    from regard.comparison.test_data import Files
+    from regard.comparison import compare_request
     from regard.run import Interrupted
-    from regard.search import SearchOptions
 
     if out is None:
         raise UsageError("--out: say which folder to write, such as --out compared")
-    files = Files(
-        source,
-        target,
-        pairs,
-        valid_source,
-        valid_target,
-        valid_pairs,
-        test_source,
-        tuple(test_target or ()),
-        test_pairs,
-        test_alignments,
-        images,
-        captions,
-        valid_captions,
-        test_captions,
-    )
-    request = CompareRequest(
-        files,
-        [named_path(text) for text in runs or ()],
-        [named_path(text) for text in hypotheses or ()],
-        [name.strip() for name in presets.split(",") if name.strip()],
-        parse_assignments(set_ or ()),
-        Budget(minutes, updates, tokens),
-        seeds,
-        baseline,
-        SearchOptions() if beam is None else SearchOptions(beam=beam),
-        speed,
-    )
     with TrainReporter() as report:
         try:
-            comparison = compare_request(request, out, device, threads, report)
+            comparison = compare_request(_request(context.params), out, device, threads, report)
         except Interrupted as interrupted:
             say("to continue: the same command")
             sys.exit(128 + interrupted.signal)
     _print(comparison)
+
+
+def _request(values: dict[str, Any]) -> CompareRequest:
+    """Make the request from the options of the command."""
+    from regard.comparison import CompareRequest
+    from regard.comparison.budget import Budget
+    from regard.comparison.entries import named_path
+    from regard.comparison.test_data import Files
+    from regard.search import SearchOptions
+
+    names = {field.name for field in fields(Files)} - {"test_target"}
+    return CompareRequest(
+        Files(test_target=tuple(values["test_target"] or ()), **{name: values[name] for name in names}),
+        [named_path(text) for text in values["runs"] or ()],
+        [named_path(text) for text in values["hypotheses"] or ()],
+        [name.strip() for name in values["presets"].split(",") if name.strip()],
+        parse_assignments(values["set_"] or ()),
+        Budget(values["minutes"], values["updates"], values["tokens"]),
+        values["seeds"],
+        values["baseline"],
+        SearchOptions() if values["beam"] is None else SearchOptions(beam=values["beam"]),
+        values["speed"],
+    )
 
 
 def _print(comparison: Comparison) -> None:

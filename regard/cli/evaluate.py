@@ -98,16 +98,10 @@ def _check_options(params: dict[str, Any]) -> None:
         if params[name] and (other == "images") != has_images
     ]
     runs = [params["run"], *(params["against"] or ())]
-    causes += [f"--against {path}: is given twice; leave it out once" for path in _given_twice(runs)]
     if params["figure"] and len(runs) > MAX_RUNS:
         causes.append(f"--figure: shows at most {MAX_RUNS} models, got {len(runs)}; leave some out")
     if causes:
         raise UsageError(*causes)
-
-
-def _given_twice(paths: list[Path]) -> list[Path]:
-    resolved = [path.resolve() for path in paths]
-    return [path for number, path in enumerate(paths) if path.resolve() in resolved[:number]]
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ def train(
 
     regard train --source train.ko --target train.en --valid-source valid.ko --valid-target valid.en --out RUN
 
+    `regard sample .` writes such files to try.
+
     regard train --images DIR --captions train.tsv --valid-captions valid.tsv --out RUN
     """
     setup_process(threads, quiet or int(os.environ.get("RANK", "0")) > 0, debug)

@@ -30,7 +30,7 @@ WARMUP = 8
 
 @dataclass(frozen=True)
 class Budget:
-    """What each run may use: one of minutes of training, updates, or target tokens."""
+    """The resources of each run: one of minutes of training, updates, or target tokens."""
 
     minutes: float | None = None
     updates: int | None = None
@@ -53,7 +53,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """What is trained under one name: a preset or a recipe file with settings on top, and the updates of its runs.
+    """The model that is trained under one name: a preset or a recipe file with settings on top, and the updates of its runs.
 
     `expected` is the number of updates that the budget allows by a trial. `updates` is fixed once it is known: with
     minutes, when the first run has measured its speed; all seeds then take as many.

@@ -10,11 +10,12 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
 from sacrebleu import __version__ as sacrebleu_version
+from typing_extensions import Unpack
 
 import regard
 from regard.comparison.breakdowns import breakdowns
@@ -75,24 +76,29 @@ class CompareRequest:
     speed: bool = True
 
 
+class FileOptions(TypedDict, total=False):
+    """The files of `compare`: to train on, as in `regard.train`, and to test on."""
+
+    source: str | Path | None
+    target: str | Path | None
+    pairs: str | Path | None
+    valid_source: str | Path | None
+    valid_target: str | Path | None
+    valid_pairs: str | Path | None
+    test_source: str | Path | None
+    test_target: str | Path | Sequence[str | Path]
+    test_pairs: str | Path | None
+    test_alignments: str | Path | None
+    images: str | Path | None
+    captions: str | Path | None
+    valid_captions: str | Path | None
+    test_captions: str | Path | None
+
+
 def compare(
     runs: Sequence[str | Path] | Mapping[str, str | Path] = (),
     *,
     out: str | Path,
-    source: str | Path | None = None,
-    target: str | Path | None = None,
-    pairs: str | Path | None = None,
-    valid_source: str | Path | None = None,
-    valid_target: str | Path | None = None,
-    valid_pairs: str | Path | None = None,
-    test_source: str | Path | None = None,
-    test_target: str | Path | Sequence[str | Path] = (),
-    test_pairs: str | Path | None = None,
-    test_alignments: str | Path | None = None,
-    images: str | Path | None = None,
-    captions: str | Path | None = None,
-    valid_captions: str | Path | None = None,
-    test_captions: str | Path | None = None,
     hypotheses: Mapping[str, str | Path] | None = None,
     presets: Sequence[str | Path] = (),
     settings: Mapping[str, object] | None = None,
@@ -106,13 +112,14 @@ def compare(
     device: str = "auto",
     threads: int | None = None,
     report: Report | None = None,
+    **files: Unpack[FileOptions],
 ) -> Comparison:
     """Compare runs, models to be trained, and outputs of other systems; write report, JSON and CSV into `out`.
 
     runs        run or model folders; as a mapping, by name. Runs that differ in the seed alone are one system
     source …    training and validation files: to train on, and to count words in
-    test_…      what to test on; without it the validation data, or pairs held out of the training data
-    test_alignments  gold word links of the test pairs, for the alignment error rate
+    test_…      what to test on; without it the validation data, or pairs held out of the training data;
+                test_alignments: gold word links of the test pairs, for the alignment error rate
     hypotheses  files of outputs of other systems by name, a line for each sentence
     presets     presets or recipe files (.toml) to train, with `settings` on top, each with so many `seeds`
     minutes, updates, tokens  the budget of each run; one of them
@@ -123,25 +130,8 @@ def compare(
     before anything is trained; TrainingError if training cannot continue; Interrupted if a signal stopped training.
     """
     named = runs.items() if isinstance(runs, Mapping) else (("", path) for path in runs)
-    tests = [test_target] if isinstance(test_target, (str, Path)) else list(test_target)
-    paths = {
-        "source": source,
-        "target": target,
-        "pairs": pairs,
-        "valid_source": valid_source,
-        "valid_target": valid_target,
-        "valid_pairs": valid_pairs,
-        "test_source": test_source,
-        "test_pairs": test_pairs,
-        "test_alignments": test_alignments,
-        "images": images,
-        "captions": captions,
-        "valid_captions": valid_captions,
-        "test_captions": test_captions,
-    }
-    files = Files(test_target=tuple(map(str, tests)), **{k: str(v) for k, v in paths.items() if v is not None})
     request = CompareRequest(
-        files,
+        _files(files),
         [(name, Path(path)) for name, path in named],
         [(name, Path(path)) for name, path in (hypotheses or {}).items()],
         presets,
@@ -153,6 +143,18 @@ def compare(
         speed,
     )
     return compare_request(request, Path(out), device, threads, report)
+
+
+def _files(options: FileOptions) -> Files:
+    """Make the files of a comparison. Raises UsageError for an unknown keyword."""
+    values: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if unknown := values.keys() - FileOptions.__annotations__.keys():
+        raise UsageError(
+            f"compare has no argument {sorted(unknown)[0]!r}; files are {', '.join(FileOptions.__annotations__)}"
+        )
+    tests = values.pop("test_target", ())
+    references = [tests] if isinstance(tests, (str, Path)) else tests
+    return Files(test_target=tuple(map(str, references)), **{name: str(path) for name, path in values.items()})
 
 
 def compare_request(
@@ -415,7 +417,7 @@ def _wrong_language(entry: Entry, data: TestData) -> list[str]:
 
 
 def _word_tokenizer(entries: Sequence[Entry]) -> WordTokenizer:
-    """How captions are split into words for scoring. Raises UsageError if the runs differ in that."""
+    """Return the splitter of captions into words for scoring. Raises UsageError if the runs differ in that."""
     kinds = {entry.path: tokenizer_for(entry.settings.tokenizer) for entry in entries if entry.settings is not None}
     if len(set(kinds.values())) > 1:
         first, *others = kinds.items()

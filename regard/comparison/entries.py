@@ -1,4 +1,4 @@
-"""What takes part in a comparison: run folders, files of outputs, and models that are still to be trained."""
+"""Entries of a comparison: run folders, files of outputs, and models that are still to be trained."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Entry:
 
     @property
     def is_run(self) -> bool:
-        """Whether this is a run folder, not a file of outputs."""
+        """True for a run folder, false for a file of outputs."""
         return self.outputs is None
 
 
@@ -210,7 +210,7 @@ def status_of(folder: Path) -> str:
 
 
 def has_ended(folder: Path) -> bool:
-    """Whether the run in this folder was trained to its end."""
+    """Return whether the run in this folder was trained to its end."""
     return (folder / "journal.jsonl").is_file() and bool(read(folder / "journal.jsonl")) and not status_of(folder)
 
 

@@ -1,4 +1,4 @@
-"""What is known of a run: its outputs, learning curve, calibration, alignments, and what it costs.
+"""Measurements of a run: its outputs, learning curve, calibration, alignments, and what it costs.
 
 Outputs and calibration of a run are kept in the comparison's folder under the digest of what they depend on, so that a
 comparison that is started again, or made again with another system, does not decode anew.
@@ -46,7 +46,7 @@ Pipeline = Translator | Captioner
 
 @dataclass(frozen=True)
 class Decoding:
-    """How everything is decoded: device, and the search options that are not the model's own."""
+    """Options of decoding: device, and the search options that are not the model's own."""
 
     device: str
     options: SearchOptions
@@ -54,7 +54,7 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of a run, apart from scores and times."""
+    """Measurements of a run, apart from scores and times."""
 
     outputs: tuple[str, ...]
     operations: float

@@ -21,7 +21,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class TestSet:
-    """What all systems were tested on: `sources` are sentences, or file names of images.
+    """The test set that all systems decode: `sources` are sentences, or file names of images.
 
     `references` holds the references of each sentence or image, one or more. `digest`: SHA-256 of all of it.
     """
@@ -165,7 +165,7 @@ class Breakdown:
 
 @dataclass(frozen=True)
 class System:
-    """What is compared: the names of its runs, and its scores over their seeds."""
+    """A system that is compared: the names of its runs, and its scores over their seeds."""
 
     name: str
     runs: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What systems are tested on, and the training text that words are counted in."""
+"""The test set of a comparison, and the training text that words are counted in."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Files:
 
     @property
     def has_training(self) -> bool:
-        """Whether there is something to train on."""
+        """True if there is something to train on."""
         return bool((self.source and self.target) or self.pairs or (self.images and self.captions))
 
     @property
     def has_test(self) -> bool:
-        """Whether there is something to test on."""
+        """True if there is something to test on."""
         return bool((self.test_source and self.test_target) or self.test_pairs or (self.images and self.test_captions))
 
     def problems(self) -> list[str]:
@@ -96,7 +96,7 @@ class TestData:
 
 @dataclass(frozen=True)
 class TrainingWords:
-    """How often each word occurs in the training data; None where the data were not given."""
+    """Occurrences of each word in the training data; None where the data were not given."""
 
     source: Mapping[str, int] | None = None
     target: Mapping[str, int] | None = None

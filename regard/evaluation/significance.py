@@ -76,13 +76,13 @@ def _tested(
     for theirs, name in names.items():
         result = results[theirs][number]
         mean, ci, p = float(result.mean), float(result.ci), result.p_value
-        high = mean + ci if name == "TER" else min(100.0, mean + ci)
+        low, high = (max(0.0, end) if name == "TER" else min(100.0, max(0.0, end)) for end in (mean - ci, mean + ci))
         yield TestedScore(
             name,
             float(result.score),
             mean,
             ci,
-            max(0.0, mean - ci),
+            low,
             high,
             None if p is None else float(p),
             str(signatures[theirs]),

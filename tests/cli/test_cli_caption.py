@@ -192,8 +192,9 @@ def test_two_captioners_are_compared(regard: Command, captioner: Path, image_fol
     assert lines[1:8] == lines[9:16]
     assert lines[16].endswith("+0.00 (95 % interval +0.00 to +0.00), p = 1.0000; paired bootstrap, 10,000 draws")
     report = json.loads(regard("evaluate", captioner, *arguments, "--format", "json").out)
-    assert report["cider_difference"]["p"] == 1
-    assert report["against"]["CIDEr-D"] == report["CIDEr-D"]
+    (other,) = report["against"]
+    assert other["cider_difference"]["p"] == 1
+    assert other["CIDEr-D"] == report["CIDEr-D"]
 
 
 def test_captioners_with_different_tokenizers_are_not_compared(
@@ -214,7 +215,6 @@ def test_captioners_with_different_tokenizers_are_not_compared(
         (["--source", "a"], ["--reference is missing"]),
         (["--images", "a"], ["--captions is missing"]),
         (["--images", "a", "--captions", "b", "--source", "c"], ["score either sentences or images"]),
-        (["--source", "a", "--reference", "b", "--against", "c"], ["--against: only with --images"]),
         (["--images", "a", "--captions", "b", "--by-length"], ["--by-length: only with --source"]),
     ],
 )

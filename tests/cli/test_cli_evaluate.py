@@ -10,6 +10,8 @@ import pytest
 import sacrebleu
 from command import Command
 
+from regard.evaluation.significance import paired_tests
+
 
 @pytest.fixture
 def files(data: Path) -> list[str]:
@@ -90,6 +92,38 @@ def test_bad_files_are_refused(regard: Command, transformer: Path, data: Path, f
         status=1,
         because=["empty: the file is empty; give", "bad: line 2 is not UTF-8", "no: no such file"],
     )
+
+
+def test_translators_are_compared_by_a_paired_bootstrap(
+    regard: Command, transformer: Path, recurrent: Path, data: Path, files: list[str]
+) -> None:
+    report = json.loads(
+        regard("evaluate", transformer, *files, "--against", recurrent, "--by-length", "--format", "json").out
+    )
+    (other,) = report["against"]
+    assert other["model"] == str(recurrent)
+    reference = (data / "test.en").read_text(encoding="utf-8").splitlines()
+    outputs = [(str(run), regard("translate", run, data / "test.ko").lines) for run in (transformer, recurrent)]
+    for first, second in zip(*paired_tests(outputs, [reference]), strict=True):
+        for score, values in ((first, report), (second, other)):
+            assert values[score.name]["score"] == pytest.approx(score.value)
+            assert values[score.name]["p"] == (score.p and pytest.approx(score.p))
+            assert values[score.name]["signature"] == score.signature
+    assert len(report["by_length"]) == len(other["by_length"]) > 0
+    lines = regard("evaluate", transformer, *files, "--against", recurrent, "--figure", "lengths.svg").lines
+    assert [line for line in lines if "/" in line and "|" not in line] == [str(transformer), str(recurrent)]
+    assert sum("p = " in line or "equal" in line for line in lines) == 3
+    assert all(run.name in Path("lengths.svg").read_text(encoding="utf-8") for run in (transformer, recurrent))
+
+
+def test_a_captioner_is_not_compared_with_a_translator(
+    regard: Command, transformer: Path, captioner: Path, files: list[str]
+) -> None:
+    because = "this model reads images, not text"
+    regard.fails("evaluate", transformer, *files, "--against", captioner, status=2, because=because)
+    many = [part for _ in range(6) for part in ("--against", transformer)]
+    because = "--figure: shows at most 6 models, got 7"
+    regard.fails("evaluate", transformer, *files, *many, "--figure", "a.svg", status=2, because=because)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,20 @@ from regard.cli.app import app
 from regard.errors import DataError
 from regard.model_folder import load_tensors
 
-COMMANDS = ["align", "caption", "costs", "demo", "doctor", "evaluate", "export", "import", "show", "train", "translate"]
+COMMANDS = [
+    "align",
+    "caption",
+    "compare",
+    "costs",
+    "demo",
+    "doctor",
+    "evaluate",
+    "export",
+    "import",
+    "show",
+    "train",
+    "translate",
+]
 
 
 def run_process(*arguments: object, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:

@@ -76,6 +76,19 @@ def test_a_journal_that_ends_in_the_middle_of_a_line_is_drawn(regard: Command, t
     assert Path("cut.svg").read_text(encoding="utf-8") == Path("whole.svg").read_text(encoding="utf-8")
 
 
+def test_learning_curves_of_several_runs_are_one_figure(regard: Command, transformer: Path, recurrent: Path) -> None:
+    run = ["show", transformer, "--with", recurrent]
+    regard(*run, "--view", "curve", "--out", "a.svg")
+    text = Path("a.svg").read_text(encoding="utf-8")
+    for part in ("validation loss", "validation chrF", "attention entropy", transformer.name, recurrent.name):
+        assert part in text
+    regard.fails(*run, "--view", "schedule", "--out", "a.svg", status=2, because="--with: only with --view curve")
+    regard.fails(*run, "나는 집에 간다", "--out", "a.html", status=2, because="--with: only with --view curve")
+    many = [part for _ in range(6) for part in ("--with", recurrent)]
+    because = "a figure has colours for 6 runs, got 7"
+    regard.fails("show", transformer, *many, "--view", "curve", "--out", "a.svg", status=2, because=because)
+
+
 @pytest.mark.parametrize("view", ["curve", "schedule", "positions"])
 def test_curve_schedule_and_positions_of_a_run_are_drawn(regard: Command, transformer: Path, view: str) -> None:
     assert regard("show", transformer, "--view", view, "--out", "a.svg").err == "wrote a.svg\n"

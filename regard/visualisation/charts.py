@@ -1,4 +1,4 @@
-"""Line charts with linear or logarithmic axes: learning curves, learning rates, scores by length, growth of costs.
+"""Line charts with linear, logarithmic or categorical axes: learning curves, scores by length, growth of costs.
 
 On logarithmic axes a power law is a straight line. Each series has its own colour and its own marker, so that it can be
 told apart without colour; a series may carry a band (an interval around each point), drawn as error bars.
@@ -29,7 +29,7 @@ from regard.visualisation.figure import (
     header_lines,
     make_figure,
 )
-from regard.visualisation.fonts import measure
+from regard.visualisation.fonts import measure, wrap
 
 Scale = Literal["linear", "log"]
 
@@ -45,21 +45,36 @@ SHAPES = ((16, 0.0, 1.0), (4, 45.0, 1.2), (3, -90.0, 1.3), (4, 0.0, 1.35), (3, 9
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a chart: (x, y) points from left to right, with an optional (low, high) interval for each."""
+    """One line of a chart: (x, y) points from left to right, with an optional (low, high) interval for each.
+
+    `paint`: number of its colour and marker, which several series may share, such as the seeds of one system; if None,
+    its place among the series of its panel. Series of one name are labelled once.
+    """
 
     name: str
     points: tuple[tuple[float, float], ...]
     band: tuple[tuple[float, float], ...] | None = None
     label: str = ""  # text at the end of the line; if empty, the name
+    paint: int | None = None
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes with its series; panels with the same `x_label` share the range of x."""
+    """One pair of axes with its series; panels with the same `x_label` share the range of x.
+
+    With `categories`, x counts them from 0, and the markers of several series stand side by side. `guide`: points of a
+    thin line behind the series, such as a diagonal.
+    """
 
     title: str
     x_label: str
     series: tuple[Series, ...]
+    categories: tuple[str, ...] = ()
+    guide: tuple[tuple[float, float], ...] = ()
+
+    def paints(self) -> list[int]:
+        """Return the number of the colour and marker of each series."""
+        return [number if line.paint is None else line.paint for number, line in enumerate(self.series)]
 
 
 @dataclass(frozen=True)
@@ -76,8 +91,9 @@ class Chart:
     def __post_init__(self) -> None:
         causes = [] if self.panels else [f"{self.title}: there is nothing to draw yet; a chart needs a panel"]
         for panel in self.panels:
-            if not 1 <= len(panel.series) <= SERIES:
-                causes.append(f"{panel.title}: a panel holds 1 to {SERIES} series, got {len(panel.series)}")
+            count = max(panel.paints(), default=-1) + 1
+            if not 1 <= count <= SERIES:
+                causes.append(f"{panel.title}: a panel holds 1 to {SERIES} series, got {count}")
             for series in panel.series:
                 if not series.points:
                     causes.append(f"{panel.title}, {series.name}: there is nothing to draw yet; a series needs a point")
@@ -99,12 +115,13 @@ def layout_chart(chart: Chart) -> Figure:
     header = header_lines(chart.title, chart.caption, width - 2 * MARGIN)
     top = MARGIN + header_height(header)
     groups = [Group("header", header)]
+    ticks = max((len(lines) for panel in chart.panels for lines in _category_lines(panel, inside[0])), default=1)
+    row_height = ABOVE + inside[1] + BELOW + (ticks - 1) * LINE_HEIGHT * SIZE
     for number in range(len(chart.panels)):
         row, column = divmod(number, columns)
         x = MARGIN + LEFT + column * (LEFT + inside[0] + right + GAP)
-        y = top + ABOVE + row * (ABOVE + inside[1] + BELOW)
-        groups += _panel(chart, number, Box(x, y, *inside, "paper"))
-    height = top + -(-len(chart.panels) // columns) * (ABOVE + inside[1] + BELOW)
+        groups += _panel(chart, number, Box(x, top + ABOVE + row * row_height, *inside, "paper"))
+    height = top + -(-len(chart.panels) // columns) * row_height
     if any(line.label for line in series):
         legend, height = _legend(chart, height + 14, width)
         groups.append(Group("legend", legend))
@@ -114,27 +131,77 @@ def layout_chart(chart: Chart) -> Figure:
 def _panel(chart: Chart, number: int, area: Box) -> list[Group]:
     """Draw the axes and series of a panel in `area`; the label of the x-axis is left out if the panel below has it."""
     panel, columns = chart.panels[number], min(chart.columns, len(chart.panels))
-    sharing = [other for other in chart.panels if other.x_label == panel.x_label]
-    xs = [x for other in sharing for series in other.series for x, _ in series.points]
+    x_axis = _x_axis(chart, panel, area)
     ys = [y for series in panel.series for y in (*(y for _, y in series.points), *_flatten(series.band))]
-    x_axis = _Axis(xs, area.x, area.x + area.width, chart.scale)
-    y_axis = _Axis(ys, area.y + area.height, area.y, chart.scale, padding=0.06)
+    y_axis = _Axis([*ys, *(y for _, y in panel.guide)], area.y + area.height, area.y, chart.scale, padding=0.06)
     grid = [Box(area.x, y_axis.at(tick), area.width, 1.0, "grid") for tick in y_axis.ticks]
     grid += [Box(x_axis.at(tick), area.y, 1.0, area.height, "grid") for tick in x_axis.ticks]
-    below = area.y + area.height
     texts = [Text(area.x, area.y - 10, panel.title, PANEL_SIZE)]
     texts += [Text(area.x - 8, y_axis.at(t) + MIDLINE * SIZE, _short(t), SIZE, "muted", "end") for t in y_axis.ticks]
-    texts += [Text(x_axis.at(t), below + 16, _short(t), SIZE, "muted", "middle") for t in x_axis.ticks]
+    x_ticks, below = _x_ticks(panel, x_axis, area)
+    texts += x_ticks
     if not any(other.x_label == panel.x_label for other in chart.panels[number + columns : number + columns + 1]):
-        texts.append(Text(area.x + area.width / 2, below + 33, panel.x_label, SIZE, "muted", "middle"))
-    lines = [mark for n, series in enumerate(panel.series) for mark in _line(series, n, x_axis, y_axis)]
-    ends = [(y_axis.at(s.points[-1][1]), s.label or s.name, f"s{n}") for n, s in enumerate(panel.series)]
+        texts.append(Text(area.x + area.width / 2, below + 17, panel.x_label, SIZE, "muted", "middle"))
+    guide = [Line(tuple((x_axis.at(x), y_axis.at(y)) for x, y in panel.guide), "rule", 1.5)] if panel.guide else []
+    lines = [
+        mark
+        for series, paint, offset in zip(panel.series, panel.paints(), _offsets(panel, area.width), strict=True)
+        for mark in _line(series, paint, x_axis, y_axis, offset, panel.categories)
+    ]
     return [
         Group(f"grid-{number}", tuple(grid)),
         Group(f"axes-{number}", tuple(texts)),
-        Group(f"lines-{number}", tuple(lines)),
-        Group(f"ends-{number}", _end_labels(ends, area.x + area.width + 9)),
+        Group(f"lines-{number}", (*guide, *lines)),
+        Group(f"ends-{number}", _end_labels(_ends(panel, y_axis), area.x + area.width + 9)),
     ]
+
+
+def _x_axis(chart: Chart, panel: Panel, area: Box) -> _Axis:
+    """Return the axis of x; points that are no lines are kept away from its ends."""
+    ends = area.x, area.x + area.width
+    if panel.categories:
+        return _Axis((-0.5, len(panel.categories) - 0.5), *ends, "linear", ticks=range(len(panel.categories)))
+    sharing = [other for other in chart.panels if other.x_label == panel.x_label and not other.categories]
+    xs = [x for other in sharing for series in other.series for x, _ in (*series.points, *other.guide)]
+    is_scatter = len(panel.series) > 1 and all(len(series.points) == 1 for series in panel.series)
+    return _Axis(xs, *ends, chart.scale, padding=0.06 if is_scatter else 0.0)
+
+
+def _x_ticks(panel: Panel, axis: _Axis, area: Box) -> tuple[list[Text], float]:
+    """Return the labels below the axis of x, and the baseline of the lowest one."""
+    baseline = area.y + area.height + 16
+    if not panel.categories:
+        return [Text(axis.at(t), baseline, _short(t), SIZE, "muted", "middle") for t in axis.ticks], baseline
+    columns = _category_lines(panel, area.width)
+    texts = [
+        Text(axis.at(n), baseline + row * LINE_HEIGHT * SIZE, line, SIZE, "muted", "middle")
+        for n, lines in enumerate(columns)
+        for row, line in enumerate(lines)
+    ]
+    return texts, baseline + (max(map(len, columns)) - 1) * LINE_HEIGHT * SIZE
+
+
+def _category_lines(panel: Panel, width: float) -> list[list[str]]:
+    """Break the labels of categories into lines that fit beside each other."""
+    return [wrap(label, SIZE, width / len(panel.categories) - 4) or [""] for label in panel.categories]
+
+
+def _offsets(panel: Panel, width: float) -> list[float]:
+    """Return how far each series is moved along x, so that the error bars of a category do not cover each other."""
+    if not panel.categories:
+        return [0.0] * len(panel.series)
+    paints = sorted(set(panel.paints()))
+    step = min(2.5 * MARKER, 0.7 * width / len(panel.categories) / len(paints))
+    return [step * (paints.index(paint) - (len(paints) - 1) / 2) for paint in panel.paints()]
+
+
+def _ends(panel: Panel, y_axis: _Axis) -> list[tuple[float, str, str]]:
+    """Return height, text and paint of the labels at the ends of lines; series of one name share theirs."""
+    heights: dict[tuple[str, str], list[float]] = {}
+    for series, paint in zip(panel.series, panel.paints(), strict=True):
+        end = y_axis.at(series.points[-1][1])
+        heights.setdefault((series.label or series.name, f"s{paint}"), []).append(end)
+    return [(sum(ys) / len(ys), text, paint) for (text, paint), ys in heights.items()]
 
 
 def _flatten(band: Sequence[tuple[float, float]] | None) -> list[float]:
@@ -145,16 +212,27 @@ class _Axis:
     """A linear or logarithmic map from values to pixels, with ticks at round numbers.
 
     `padding` is added at both ends, as a share of the range; an axis of positive numbers is not padded below zero.
+    `ticks`: where they are, if not at round numbers.
     """
 
-    def __init__(self, values: Sequence[float], start: float, end: float, scale: Scale, padding: float = 0.0) -> None:
+    def __init__(
+        self,
+        values: Sequence[float],
+        start: float,
+        end: float,
+        scale: Scale,
+        padding: float = 0.0,
+        ticks: Sequence[float] | None = None,
+    ) -> None:
         self._scale, self._start, self._end = scale, start, end
         low, high = self._transform(min(values)), self._transform(max(values))
         room = (high - low) * padding if high > low else 0.05 * abs(high) + (0.1 if scale == "log" else 1e-9)
         self._low, self._high = low - room, high + room
         if scale == "linear" and padding and low >= 0 > self._low:
             self._low = 0.0
-        if scale == "log":
+        if ticks is not None:
+            self.ticks = list(ticks)
+        elif scale == "log":
             points = sorted(set(values))
             self.ticks = points if not padding and len(points) <= MAX_TICKS else self._decades()
         else:
@@ -188,14 +266,17 @@ class _Axis:
         return ticks
 
 
-def _line(series: Series, number: int, x_axis: _Axis, y_axis: _Axis) -> Iterator[Mark]:
+def _line(
+    series: Series, number: int, x_axis: _Axis, y_axis: _Axis, offset: float, categories: Sequence[str]
+) -> Iterator[Mark]:
     """Draw a series as a line, with error bars and markers unless there are too many points for markers."""
     paint = f"s{number}"
-    points = [(x_axis.at(x), y_axis.at(y)) for x, y in series.points]
+    points = [(x_axis.at(x) + offset, y_axis.at(y)) for x, y in series.points]
     if len(points) > 1:
         yield Line(tuple(points), paint, 2.0)
     for i, (x, y) in enumerate(points):
-        hint = f"{series.name}: {_short(series.points[i][1])} at {_short(series.points[i][0])}"
+        at = series.points[i][0]
+        hint = f"{series.name}: {_short(series.points[i][1])} at {categories[round(at)] if categories else _short(at)}"
         if series.band is not None:
             low, high = (y_axis.at(edge) for edge in series.band[i])
             yield Line(((x, low), (x, high)), paint, 1.5)
@@ -236,7 +317,7 @@ def _end_labels(ends: list[tuple[float, str, str]], x: float) -> tuple[Text, ...
 
 def _legend(chart: Chart, top: float, width: float) -> tuple[tuple[Mark, ...], float]:
     """Return the names of the series with their markers, in as many rows as they need, and the bottom of the last."""
-    numbers = {series.name: number for panel in chart.panels for number, series in enumerate(panel.series)}
+    numbers = {s.name: paint for panel in chart.panels for s, paint in zip(panel.series, panel.paints(), strict=True)}
     marks: list[Mark] = []
     x, row = MARGIN + LEFT, LINE_HEIGHT * SIZE * 1.2
     for name, number in numbers.items():

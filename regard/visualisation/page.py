@@ -6,20 +6,18 @@ and no other, about another sentence.
 
 from __future__ import annotations
 
-import json
-import re
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import Any
 
-from regard.visualisation.colours import LEVELS, ROLES, THEMES, Theme, colour
 from regard.visualisation.explanation_data import ExplanationData, page_data
 from regard.visualisation.fonts import STACK, face
 from regard.visualisation.heatmap import Alignment
+from regard.visualisation.html import colour_variables, fill_template, palette, script_json
 from regard.visualisation.overlay import OPACITY, VEIL
 from regard.visualisation.text import clean
 
@@ -44,7 +42,7 @@ def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | N
     data = explained if isinstance(explained, ExplanationData) else ExplanationData.from_alignments(explained)
     values = page_data(data, meta.title, (meta.source_lang, meta.target_lang))
     values["facts"] |= {clean(name): clean(value) for name, value in (meta.facts or {}).items()}
-    values |= {"endpoint": meta.endpoint, "palette": _palette(), "veil": [*VEIL, OPACITY]}
+    values |= {"endpoint": meta.endpoint, "palette": palette(), "veil": [*VEIL, OPACITY]}
     parts = {
         "title": escape(values["title"]),
         "connect": "connect-src 'self'" if meta.endpoint else "connect-src 'none'",
@@ -53,19 +51,14 @@ def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | N
         "target": escape(" ".join(data.target)),
         "facts": _facts(values["facts"]),
         "js": _asset("page.js"),
-        "data": _script_json(values),
+        "data": script_json(values),
     }
-    return _fill(_asset("page.html"), parts)
+    return fill_template(_asset("page.html"), parts)
 
 
 @cache
 def _asset(name: str) -> str:
     return files("regard.visualisation").joinpath(f"assets/{name}").read_text(encoding="utf-8")
-
-
-def _fill(template: str, parts: Mapping[str, str]) -> str:
-    """Replace the {{names}} of a template in one pass, so that inserted text is never expanded itself."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
 
 
 def _letters(values: Mapping[str, Any]) -> str:
@@ -78,37 +71,9 @@ def _letters(values: Mapping[str, Any]) -> str:
     return "".join(sorted({letter for text in texts for letter in text}))
 
 
-def _palette() -> dict[str, dict[str, Any]]:
-    """Return the colour scale, the colours of text on it and the roles, for the canvas."""
-    return {
-        theme: {
-            "scale": [colour(f"w{n}", theme) for n in range(LEVELS + 1)],
-            "text": [colour(f"v{n}", theme) for n in range(LEVELS + 1)],
-            **{role: colour(role, theme) for role in ROLES},
-        }
-        for theme in THEMES
-    }
-
-
 @cache
 def _style() -> str:
-    return _fill(_asset("page.css"), {"stack": STACK, "roles": _in_both_themes(_roles)})
-
-
-def _in_both_themes(rules: Callable[[Theme], str]) -> str:
-    light, dark = (rules(theme) for theme in THEMES)
-    return f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}"
-
-
-def _roles(theme: Theme) -> str:
-    scale = "; ".join(f"--w{n}: {colour(f'w{n}', theme)}" for n in (8, 30, 70))
-    return f":root {{ {'; '.join(f'--{role}: {colour(role, theme)}' for role in ROLES)}; {scale} }}"
-
-
-def _script_json(values: object) -> str:
-    """Return JSON that is safe in a script element: no text can close it, open a comment or end a line."""
-    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-    return re.sub("[<>&\u2028\u2029]", lambda match: f"\\u{ord(match[0]):04x}", text)
+    return fill_template(_asset("page.css"), {"stack": STACK, "roles": colour_variables()})
 
 
 def _facts(facts: Mapping[str, str]) -> str:

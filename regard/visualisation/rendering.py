@@ -25,15 +25,18 @@ _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 # --- SVG
 
 
-def draw_svg(figure: Figure) -> str:
-    """Render a figure as an SVG document: light or dark like the reader's system, with hints as tooltips."""
+def draw_svg(figure: Figure, styled: bool = True) -> str:
+    """Render a figure as an SVG document: light or dark like the reader's system, with hints as tooltips.
+
+    `styled`: with its own colours and glyphs; False for figures in a page that has the rules of `html.paint_rules`.
+    """
     size = f'width="{figure.width}" height="{figure.height}" viewBox="0 0 {figure.width} {figure.height}"'
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>',
             f"<title>{escape(figure.title)}</title>",
             f"<desc>{escape(figure.description)}</desc>",
-            f"<style>{svg_style(figure.marks())}</style>",
+            *([f"<style>{svg_style(figure.marks())}</style>"] if styled else []),
             *svg_rasters(figure.marks()),
             *(svg_group(group) for group in figure.groups),
             "</svg>\n",

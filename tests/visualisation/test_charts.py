@@ -170,3 +170,53 @@ def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(UsageError) as refused:
         Chart("Title", (Panel("p", "n", bad), Panel("q", "n", ())), scale="log")
     assert len(refused.value.causes) == 3
+
+
+CATEGORIES = ("never", "1", "10–99", "1,000 and more")
+
+
+def by_category(lines: int = 3) -> Chart:
+    points, bands = tuple((float(n), 10.0 + n) for n in range(4)), tuple((9.0 + n, 12.0 + n) for n in range(4))
+    series = tuple(Series(f"line {k}", points, bands) for k in range(lines))
+    return Chart("Frequency", (Panel("word F1", "occurrences", series, CATEGORIES),))
+
+
+def test_categories_are_ticks_and_their_error_bars_stand_side_by_side() -> None:
+    figure = layout_chart(by_category())
+    for mark in figure.marks():
+        assert_inside(mark, figure)
+    texts = {mark.text: mark for mark in figure.marks() if isinstance(mark, Text)}
+    assert {"never", "1", "10–99"} <= set(texts)
+    assert " ".join(text for text in texts if text in ("1,000 and more", "1,000", "and", "more")) == "1,000 and more"
+    lines = [mark for mark in figure.marks() if isinstance(mark, Line) and len(mark.points) == 4 and mark.width]
+    assert [line.points[1][0] - texts["1"].x for line in lines] == pytest.approx([-10, 0, 10])
+    assert any("line 1: 11 at 1, 10 to 13" == mark.hint for mark in figure.marks() if isinstance(mark, Line))
+
+
+def test_long_categories_are_broken_into_lines_above_the_label_of_the_axis() -> None:
+    panel = Panel("p", "axis", (Series("a", tuple((float(n), 1.0) for n in range(12))),), ("one two three",) * 12)
+    figure = layout_chart(Chart("t", (panel,)))
+    texts = [mark for mark in figure.marks() if isinstance(mark, Text)]
+    assert sum(text.text == "three" for text in texts) == 12
+    label = next(text for text in texts if text.text == "axis")
+    assert label.y - max(text.y for text in texts if text.text == "three") > 12
+    assert label.y < figure.height
+
+
+def test_series_that_share_a_paint_share_colour_marker_and_label() -> None:
+    seeds = tuple(Series("rnn", ((0.0, 1.0), (1.0, 2.0 + seed)), paint=3) for seed in range(8))
+    figure = layout_chart(Chart("t", (Panel("p", "n", seeds),)))
+    assert {mark.paint for mark in figure.marks() if isinstance(mark, Line)} == {"s3"}
+    assert [mark.text for mark in figure.marks() if isinstance(mark, Text)].count("rnn") == 1
+
+
+def test_a_guide_is_drawn_behind_the_series_and_lies_inside_the_axes() -> None:
+    panel = Panel("p", "n", (Series("a", ((0.5, 0.4), (0.6, 0.5))),), guide=((0.0, 0.0), (1.0, 1.0)))
+    figure = layout_chart(Chart("t", (panel,)))
+    lines = [mark for mark in figure.marks() if isinstance(mark, Line) and mark.width]
+    assert [line.paint for line in lines] == ["rule", "s0"]
+    assert lines[0].points[0][0] < lines[1].points[0][0] < lines[1].points[1][0] < lines[0].points[1][0]
+
+
+def test_a_figure_of_a_page_has_no_style_of_its_own() -> None:
+    assert "<style>" not in draw_svg(layout_chart(by_category()), styled=False)

@@ -110,7 +110,7 @@ def layout_chart(chart: Chart) -> Figure:
     columns = min(chart.columns, len(chart.panels))
     inside = LARGE_PANEL if columns == 1 else SMALL_PANEL
     series = [series for panel in chart.panels for series in panel.series]
-    right = max(measure(line.label or line.name, SIZE) for line in series) + 13
+    right = max(measure(line.label or line.name, SIZE) for line in series) + 9 + 3 * MARKER + 4
     width = 2 * MARGIN + columns * (LEFT + inside[0] + right) + (columns - 1) * GAP
     header = header_lines(chart.title, chart.caption, width - 2 * MARGIN)
     top = MARGIN + header_height(header)
@@ -195,12 +195,11 @@ def _offsets(panel: Panel, width: float) -> list[float]:
     return [step * (paints.index(paint) - (len(paints) - 1) / 2) for paint in panel.paints()]
 
 
-def _ends(panel: Panel, y_axis: _Axis) -> list[tuple[float, str, str]]:
+def _ends(panel: Panel, y_axis: _Axis) -> list[tuple[float, str, int]]:
     """Return height, text and paint of the labels at the ends of lines; series of one name share theirs."""
-    heights: dict[tuple[str, str], list[float]] = {}
+    heights: dict[tuple[str, int], list[float]] = {}
     for series, paint in zip(panel.series, panel.paints(), strict=True):
-        end = y_axis.at(series.points[-1][1])
-        heights.setdefault((series.label or series.name, f"s{paint}"), []).append(end)
+        heights.setdefault((series.label or series.name, paint), []).append(y_axis.at(series.points[-1][1]))
     return [(sum(ys) / len(ys), text, paint) for (text, paint), ys in heights.items()]
 
 
@@ -300,8 +299,8 @@ def _marker(number: int, x: float, y: float) -> tuple[tuple[float, float], ...]:
     return tuple((x + MARKER * size * math.cos(angle), y + MARKER * size * math.sin(angle)) for angle in angles)
 
 
-def _end_labels(ends: list[tuple[float, str, str]], x: float) -> tuple[Text, ...]:
-    """Place (y, label, paint) at the ends of lines, moved apart vertically until none overlaps another."""
+def _end_labels(ends: list[tuple[float, str, int]], x: float) -> tuple[Mark, ...]:
+    """Place (y, label, paint) with their markers at the ends of lines, moved apart until none overlaps another."""
     ends, step = sorted(ends), SIZE * 1.05
     heights = [y for y, _, _ in ends]
     for _ in range(40):
@@ -310,9 +309,11 @@ def _end_labels(ends: list[tuple[float, str, str]], x: float) -> tuple[Text, ...
             if overlap > 0:
                 heights[above] -= overlap / 2
                 heights[below] += overlap / 2
-    return tuple(
-        Text(x, y + MIDLINE * SIZE, label, SIZE, paint) for y, (_, label, paint) in zip(heights, ends, strict=True)
-    )
+    marks: list[Mark] = []
+    for y, (_, label, paint) in zip(heights, ends, strict=True):
+        marks.append(Line(_marker(paint, x + MARKER, y), f"s{paint}"))
+        marks.append(Text(x + 3 * MARKER, y + MIDLINE * SIZE, label, SIZE, f"s{paint}"))
+    return tuple(marks)
 
 
 def _legend(chart: Chart, top: float, width: float) -> tuple[tuple[Mark, ...], float]:

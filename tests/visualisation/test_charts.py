@@ -190,7 +190,7 @@ def test_categories_are_ticks_and_their_error_bars_stand_side_by_side() -> None:
     assert " ".join(text for text in texts if text in ("1,000 and more", "1,000", "and", "more")) == "1,000 and more"
     lines = [mark for mark in figure.marks() if isinstance(mark, Line) and len(mark.points) == 4 and mark.width]
     assert [line.points[1][0] - texts["1"].x for line in lines] == pytest.approx([-10, 0, 10])
-    assert any("line 1: 11 at 1, 10 to 13" == mark.hint for mark in figure.marks() if isinstance(mark, Line))
+    assert any(mark.hint == "line 1: 11 at 1, 10 to 13" for mark in figure.marks() if isinstance(mark, Line))
 
 
 def test_long_categories_are_broken_into_lines_above_the_label_of_the_axis() -> None:

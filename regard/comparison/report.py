@@ -18,7 +18,14 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from regard.comparison.report_figures import draw_breakdown, draw_costs, draw_curves, draw_entropy, draw_reliability
+from regard.comparison.report_figures import (
+    IS_DRAWN,
+    draw_breakdown,
+    draw_costs,
+    draw_curves,
+    draw_entropy,
+    draw_reliability,
+)
 from regard.comparison.report_markup import Both, both, details, number, plain, quote
 from regard.comparison.report_methods import commands, methods
 from regard.comparison.report_summary import summarise
@@ -45,7 +52,10 @@ NUMBERS: Both = ("All numbers", "모든 수치")
 BREAKDOWNS: Mapping[str, tuple[Both, Both]] = {
     "length": (
         ("By length", "길이별"),
-        ("Score by length, with 95 % intervals. Markers stand side by side within a bucket.", "길이별 점수와 95 % 구간. 한 칸의 표시는 나란히 놓였습니다."),
+        (
+            "Score by length, with 95 % intervals. Within a bucket the systems stand side by side.",
+            "길이별 점수와 95 % 구간. 한 칸 안에서 시스템을 나란히 놓았습니다.",
+        ),
     ),
     "frequency": (
         ("By word frequency", "단어 빈도별"),
@@ -56,9 +66,8 @@ BREAKDOWNS: Mapping[str, tuple[Both, Both]] = {
     ),
     "seen_sources": (("Sentences with words never seen in training", "학습에 없던 단어가 있는 문장"), ("", "")),
     "seen_words": (("Words never seen in training", "학습에 없던 단어"), ("", "")),
-}  # fmt: skip
-IS_DRAWN = ("length", "frequency")
-"""Breakdowns that have a figure; the others have two buckets, and a table says it all."""
+}
+"""Title of each breakdown, and the caption of its figure."""
 
 
 def render_report(comparison: Comparison) -> str:
@@ -161,9 +170,8 @@ def _scores(comparison: Comparison) -> str:
 def _breakdown(comparison: Comparison, part: Breakdown) -> str:
     """Return a breakdown: a figure with its numbers below it, or a table."""
     title, caption = BREAKDOWNS.get(part.key, ((clean(part.key),) * 2, ("", "")))
-    name = f"{plain(part.score)}, {plain(part.unit)}"
     figure = draw_breakdown(comparison, part, caption) if part.key in IS_DRAWN else ""
-    numbers = breakdown_table(comparison, part, (name, name))
+    numbers = breakdown_table(comparison, part)
     return both(title, "h3") + (figure + details(NUMBERS, numbers) if figure else numbers)
 
 

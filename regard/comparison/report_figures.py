@@ -16,10 +16,12 @@ from regard.visualisation.fonts import elide
 
 NAME_SIZE, NAME_WIDTH = 12.0, 150.0  # text size and largest width of a system's name in figures
 CURVES = {"loss": "validation loss, nats per token", "chrf": "chrF", "bleu": "BLEU", "cider": "CIDEr-D"}
+IS_DRAWN = ("length", "frequency")
+"""Breakdowns that have a figure; the others have two buckets, and a table says it all."""
 COSTS = (
+    ("tokens_per_second", "target tokens per second when decoding", 1.0),
     ("operations", "million operations per target token", 1e-6),
     ("training_seconds", "minutes of training", 1 / 60),
-    ("tokens_per_second", "target tokens per second when decoding", 1.0),
     ("latency", "milliseconds for one sentence or image", 1000.0),
 )
 
@@ -74,9 +76,9 @@ def draw_breakdown(comparison: Comparison, breakdown: Breakdown, caption: Both) 
 
 
 def bucket_order(breakdown: Breakdown) -> list[str]:
-    """Return the labels of all buckets by their first value."""
+    """Return the labels of all buckets: by their first value, or the two kinds of words and sentences as they come."""
     buckets = {bucket.label: bucket.first for parts in breakdown.systems.values() for bucket in parts}
-    return sorted(buckets, key=lambda label: buckets[label])
+    return sorted(buckets, key=lambda label: buckets[label]) if breakdown.key in IS_DRAWN else list(buckets)
 
 
 def _finite(*values: float) -> bool:
@@ -130,9 +132,9 @@ def draw_reliability(comparison: Comparison, caption: Both) -> str:
 
 
 def draw_costs(comparison: Comparison, caption: Both) -> str:
-    """Draw the main score against those costs that are known of two systems or more: a marker for each run."""
+    """Draw the main score against the first two costs in which systems differ: a marker for each run."""
     score = main_score(comparison)
-    panels = [panel for cost in COSTS if (panel := _cost_panel(comparison, score, *cost)) is not None]
+    panels = [panel for cost in COSTS if (panel := _cost_panel(comparison, score, *cost)) is not None][:2]
     if not panels:
         return ""
     return _figure(comparison, Chart("", tuple(panels), columns=2), f"{score} against cost", caption)

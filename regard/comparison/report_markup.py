@@ -28,6 +28,37 @@ def quote(text: str, tag: str = "bdi") -> str:
     return f"<{tag}{direction}{lang}>{escape(clean(text))}</{tag}>"
 
 
+def signature(text: str) -> str:
+    """Return the signature of a score, which may be broken between its parts."""
+    return f"<code>{escape(clean(text)).replace('|', '|<wbr>')}</code>"
+
+
+LABELS = {
+    "source words": "원문 단어 수",
+    "reference words": "참조 단어 수",
+    "source sentences": "원문 문장",
+    "occurrences in the training data": "학습 데이터에 나온 횟수",
+    "every word seen in training": "모든 단어가 학습에 나옴",
+    "some word never seen": "학습에 없던 단어가 있음",
+    "seen in training": "학습에 나옴",
+    "never seen": "학습에 없음",
+    "never": "없음",
+    "word F1": "단어 F1",
+    "word recall": "단어 재현율",
+}
+"""Korean for the labels of breakdowns."""
+
+
+def label(text: str) -> str:
+    """Return a label of a breakdown, in Korean too if it is a known one."""
+    return both((text, LABELS[text])) if text in LABELS else quote(text)
+
+
+def label_texts(text: str) -> Both:
+    """Return a label of a breakdown as text in both languages."""
+    return plain(text), LABELS.get(text, plain(text))
+
+
 def plain(text: str) -> str:
     """Return a name from data to put into a sentence, where `both` escapes it."""
     return isolated(clean(text))

@@ -11,10 +11,13 @@ from regard.comparison.report_markup import (
     between,
     both,
     duration,
+    label,
+    label_texts,
     millions,
     number,
     probability,
     quote,
+    signature,
     signed,
     table,
 )
@@ -105,7 +108,7 @@ def _score_row(run: RunResult, score: Score) -> list[str]:
         resampled,
         NOTHING if score.p is None else probability(score.p),
         quote(score.against) if score.against else NOTHING,
-        quote(score.signature, "code"),
+        signature(score.signature),
     ]
 
 
@@ -125,20 +128,21 @@ def run_table(comparison: Comparison) -> str:
     return table(("Runs", "실행"), [both(name) for name in names], rows, (1, 3, 4))
 
 
-def breakdown_table(comparison: Comparison, breakdown: Breakdown, caption: Both) -> str:
+def breakdown_table(comparison: Comparison, breakdown: Breakdown) -> str:
     """Return a score by bucket: a row for each bucket, a column for each system."""
+    score, unit = label_texts(breakdown.score), label_texts(breakdown.unit)
     systems = [system.name for system in comparison.systems if breakdown.systems.get(system.name)]
-    head = [quote(breakdown.unit), both(("Number", "개수")), *(system_name(comparison, name) for name in systems)]
-    cells = {(name, part.label): part for name in systems for part in breakdown.systems[name]}
+    head = [label(breakdown.unit), both(("Number", "개수")), *(system_name(comparison, system) for system in systems)]
+    cells = {(system, part.label): part for system in systems for part in breakdown.systems[system]}
     rows = []
-    for label in bucket_order(breakdown):
-        parts = [cells.get((name, label)) for name in systems]
+    for name in bucket_order(breakdown):
+        parts = [cells.get((system, name)) for system in systems]
         items = next((part.items for part in parts if part), 0)
         values = [
             f"{number(part.value)} <small>{between(part.low, part.high)}</small>" if part else NOTHING for part in parts
         ]
-        rows.append([quote(label), f"{items:,}", *values])
-    return table(caption, head, rows)
+        rows.append([label(name), f"{items:,}", *values])
+    return table((f"{score[0]}, 95 % intervals, by {unit[0]}", f"{unit[1]}에 따른 {score[1]}와 95 % 구간"), head, rows)
 
 
 def cost_table(comparison: Comparison) -> str:

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -95,12 +95,17 @@ def render_report(comparison: Comparison) -> str:
         "facts": _facts(comparison),
         "commands": _commands(comparison),
         "methods": "".join(both(sentence, "li") for sentence in methods(comparison)),
-        **{name: content or _MISSING for name, content in sections.items()},
+        **sections,
     }
-    return fill_template(_asset("report.html"), parts)
+    return fill_template(_template([name for name, content in sections.items() if not content]), parts)
 
 
-_MISSING = both(("Nothing is known of this.", "이에 대해 알려진 것이 없습니다."), "p")
+def _template(missing: Sequence[str]) -> str:
+    """Return the template of the page without the sections of which nothing is known."""
+    text = _asset("report.html")
+    for name in missing:
+        text = re.sub(rf'<a href="#{name}".*?</a>\n|<section id="{name}">.*?</section>\n', "", text, flags=re.DOTALL)
+    return text
 
 
 @cache
@@ -188,7 +193,7 @@ def _cost(comparison: Comparison) -> str:
 def _without(names: list[str]) -> str:
     """Return a sentence with the runs of which something is not known."""
     listed = ", ".join(map(plain, names))
-    return both((f"Not known of: {listed}.", f"알려지지 않은 실행: {listed}."), "p") if names else ""
+    return both((f"Cost not known: {listed}.", f"비용을 모르는 실행: {listed}."), "p") if names else ""
 
 
 def _training(comparison: Comparison) -> str:
@@ -221,7 +226,7 @@ def _calibration(comparison: Comparison) -> str:
     numbers = calibration_table(comparison)
     if not numbers:
         return ""
-    return draw_reliability(comparison, caption) + numbers + details(NUMBERS, bins_table(comparison))
+    return draw_reliability(comparison, caption) + numbers + details(NUMBERS, bins_table(comparison), is_printed=False)
 
 
 # --- examples and sentences

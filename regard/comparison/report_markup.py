@@ -6,6 +6,7 @@ All functions return HTML that is safe to insert; whatever comes from data is cl
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -18,7 +19,8 @@ NOTHING = "–"
 
 def both(text: Both, tag: str = "span") -> str:
     """Return an element with the English text, which the page's script replaces by the Korean one."""
-    return f'<{tag} data-ko="{escape(text[1])}">{escape(text[0])}</{tag}>'
+    english, korean = (escape(re.sub(r"(\d) %", "\\1\u00a0%", part)) for part in text)
+    return f'<{tag} data-ko="{korean}">{english}</{tag}>'
 
 
 def quote(text: str, tag: str = "bdi") -> str:

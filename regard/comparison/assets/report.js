@@ -188,7 +188,10 @@
       add(term, scores[r], text(data.outputs[r][index]));
     });
     cell.append(texts);
-    row.append(element("th", String(index + 1), { scope: "row" }), element("td", String(length)), element("td", spread.toFixed(data.digits)), cell);
+    row.append(
+      element("th", String(index + 1), { scope: "row", "data-label": label("number") }),
+      element("td", String(length), { "data-label": label("words") }),
+      element("td", spread.toFixed(data.digits), { "data-label": label("spread") }), cell);
     return row;
   }
 

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001 (options are read from the context)
 """regard compare: several models, one report: quality with significance, by length, cost, training, attention."""
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from regard.errors import UsageError
 from regard.settings import parse_assignments
 
 if TYPE_CHECKING:
-    from regard.comparison import Comparison, CompareRequest
+    from regard.comparison import CompareRequest, Comparison
 
 
 Runs = Annotated[list[str] | None, typer.Argument(help="Run or model folders, or NAME=FOLDER.")]

@@ -4,7 +4,7 @@
 draws a page of it.
 """
 
-from regard.comparison.compare import CompareRequest, compare, compare_request
+from regard.comparison.application import CompareRequest, compare, compare_request
 from regard.comparison.result import Comparison
 
 __all__ = ["CompareRequest", "Comparison", "compare", "compare_request"]

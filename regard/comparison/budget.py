@@ -53,7 +53,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """The model that is trained under one name: a preset or a recipe file with settings on top, and the updates of its runs.
+    """A model to train under one name: a preset or recipe file with settings on top, and the updates of its runs.
 
     `expected` is the number of updates that the budget allows by a trial. `updates` is fixed once it is known: with
     minutes, when the first run has measured its speed; all seeds then take as many.

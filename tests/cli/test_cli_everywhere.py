@@ -28,6 +28,7 @@ COMMANDS = [
     "evaluate",
     "export",
     "import",
+    "sample",
     "show",
     "train",
     "translate",

@@ -16,7 +16,6 @@ from regard.comparison.result import (
     Breakdown,
     Bucket,
     Calibration,
-    CalibrationBin,
     Comparison,
     Cost,
     Example,
@@ -27,6 +26,7 @@ from regard.comparison.result import (
     System,
     TestSet,
 )
+from regard.evaluation.calibration import CalibrationBin
 
 ENGLISH = [
     "I",

@@ -45,6 +45,7 @@ from regard.comparison.test_data import (
 )
 from regard.errors import DataError, RegardError, UsageError
 from regard.evaluation.caption_metrics import WordTokenizer, tokenizer_for, words
+from regard.evaluation.metrics import MAX_TER_WORDS
 from regard.evaluation.speed import measure_speed
 from regard.model_folder import load_tokenizer
 from regard.models import select_device
@@ -470,6 +471,10 @@ def _notes(
         for name, model in plan.models.items():
             notes.append(f"{name}: {model.updates or 0:,} updates for each seed.")
         notes.append("Warm-up and validations are fitted to the budget, and no run was stopped early.")
+    if any(score.name == "BLEU" for result in results.values() for score in result.scores) and not any(
+        score.name == "TER" for result in results.values() for score in result.scores
+    ):
+        notes.append(f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very long.")
     if training.target is None:
         notes.append("Training data were not given, so words are not broken down by their frequency there.")
     times = any(result.cost is not None and result.cost.latency is not None for result in results.values())

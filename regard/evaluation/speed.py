@@ -1,7 +1,7 @@
 """Speed and memory of runs: each in a process of its own, in turns, so that other work on the machine meets them all.
 
-`python -m regard.evaluation.speed RUN DEVICE OPTIONS` is that process: it reads the sources as a line of JSON, then
-measures once for each further line, and prints a line of JSON each time.
+Such a process reads the sources as a line of JSON, then measures once for each further line, and prints a line of JSON
+each time.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ import regard
 from regard.errors import WorkerError
 
 ROUNDS = 3
+PROGRAM = "import sys; del sys.path[0]; from regard.evaluation.speed import serve; serve(*sys.argv[1:])"
+"""What the process runs; it imports nothing from the folder that it is started in."""
 MANY, ALONE = 200, 20
 """Sentences decoded together and one by one in each round, evenly spread over the test set."""
 
@@ -58,7 +60,7 @@ def measure_speed(
 
 
 def _start(run: Path, device: str, options: Mapping[str, Any]) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-m", "regard.evaluation.speed", str(run), device, json.dumps(dict(options))]
+    arguments = [sys.executable, "-c", PROGRAM, str(run), device, json.dumps(dict(options))]
     paths = [str(Path(regard.__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     threads = str(torch.get_num_threads())
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": threads}
@@ -80,8 +82,8 @@ def _ask(name: str, process: subprocess.Popen[str], line: str) -> dict[str, floa
     return answer
 
 
-def _serve(run: str, device: str, options: str) -> None:
-    """Answer the lines of standard input."""
+def serve(run: str, device: str, options: str) -> None:
+    """Answer the lines of standard input: the process that `measure_speed` starts for each run."""
     from regard.pipeline import Captioner, load
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads())
@@ -117,7 +119,3 @@ def _peak() -> float:
     except ImportError:
         return 0.0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
-
-
-if __name__ == "__main__":
-    _serve(*sys.argv[1:])

@@ -57,9 +57,9 @@ def write_sample(folder: Path, images: bool = False) -> list[str]:
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is a file; give a folder, new or not")
-    near = folder.absolute().parent
-    existing = next(path for path in (near, *near.parents) if path.exists())
-    with TemporaryDirectory(dir=existing, prefix=".regard-sample-") as name:
+    near = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    prefix = ".partial-" if near == folder.absolute() else f"{folder.absolute().relative_to(near).parts[0]}.partial-"
+    with TemporaryDirectory(dir=near, prefix=prefix) as name:
         temporary = Path(name)
         page = _write_images(temporary) if images else _write_pairs(temporary)
         write_text(temporary / PAGE, "\n".join(page) + "\n")

@@ -299,12 +299,12 @@ def _data(comparison: Comparison) -> dict[str, Any]:
     values["examples"] = [
         {
             places[name]: {
-                "source": [clean(word) for word in found.source],
-                "target": [clean(word) for word in found.target],
-                "percent": found.percent,
-                "grid": found.grid,
+                "source": [clean(word) for word in weights.source],
+                "target": [clean(word) for word in weights.target],
+                "percent": weights.percent,
+                "grid": weights.grid,
             }
-            for name, found in example.attention.items()
+            for name, weights in example.attention.items()
             if name in places
         }
         for example in comparison.examples

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from html import escape
 
 from regard.comparison.report_markup import Both, both, plain
 from regard.comparison.report_summary import main_score
@@ -13,6 +14,7 @@ from regard.visualisation import Chart, Panel, Series, draw_svg
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.colours import SERIES
 from regard.visualisation.fonts import elide
+from regard.visualisation.text import clean
 
 NAME_SIZE, NAME_WIDTH = 12.0, 150.0  # text size and largest width of a system's name in figures
 CURVES = {"loss": "validation loss, nats per token", "chrf": "chrF", "bleu": "BLEU", "cider": "CIDEr-D"}
@@ -37,7 +39,7 @@ def _label(name: str) -> str:
 
 def _figure(comparison: Comparison, chart: Chart, title: str, caption: Both) -> str:
     """Return a figure with its caption, and with a note if it does not show every system."""
-    drawing = replace(layout_chart(chart), title=title)
+    drawing = replace(layout_chart(chart), title=clean(title))
     left_out = comparison.systems[SERIES:]
     note = ""
     if left_out:
@@ -49,7 +51,7 @@ def _figure(comparison: Comparison, chart: Chart, title: str, caption: Both) -> 
             )
         )
     svg = draw_svg(drawing, styled=False)
-    label = f'aria-label="{title}"'
+    label = f'aria-label="{escape(clean(title))}"'
     return (
         f'<figure><div class="scroll" tabindex="0" role="region" {label}>{svg}</div>'
         f"<figcaption>{both(caption)}{note}</figcaption></figure>\n"
@@ -70,7 +72,9 @@ def draw_breakdown(comparison: Comparison, breakdown: Breakdown, caption: Both) 
             series.append(Series(_label(name), points, band, paint=paint))
     if not series:
         return ""
-    panel = Panel(breakdown.score, breakdown.unit, tuple(series), tuple(plain(label) for label in buckets))
+    panel = Panel(
+        plain(breakdown.score), plain(breakdown.unit), tuple(series), tuple(plain(label) for label in buckets)
+    )
     title = f"{breakdown.score} by {breakdown.unit}"
     return _figure(comparison, Chart("", (panel,)), title, caption)
 

@@ -1,4 +1,4 @@
-"""How the numbers of a comparison were computed, in short sentences, and the commands that compute them again."""
+"""Methods of the report: how its numbers were computed, in short sentences, and commands that compute them again."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Verdict:
 
     @property
     def is_certain(self) -> bool:
-        """Whether every run differs."""
+        """Return whether every run differs."""
         return self.significant == self.runs > 0
 
     def p_text(self) -> str:
@@ -92,7 +92,7 @@ def summarise(comparison: Comparison) -> list[Both]:
     pair = best if best.name != comparison.baseline else others[0]
     decision = verdict(comparison, pair, score)
     if decision:
-        sentences.append(_decision(decision, score, comparison.baseline))
+        sentences.append(_decision(decision, score, comparison.baseline, best.name))
         sentences += _others(comparison, score, {best.name, pair.name, comparison.baseline})
         names = (best.name, comparison.baseline if best.name != comparison.baseline else pair.name)
         sentences += [*_by_length(comparison, *names), *_costs(comparison, *names)]
@@ -125,13 +125,13 @@ def _leader(name: str, score: str, mean: SeedScore, count: int) -> Both:
     )
 
 
-def _decision(decision: Verdict, score: str, baseline: str) -> Both:
+def _decision(decision: Verdict, score: str, baseline: str, best: str) -> Both:
     """Say how the best system compares with the baseline, or if that is the best, the baseline with the next one."""
     system, base = plain(decision.system), plain(baseline)
-    is_better = (decision.difference > 0) is (score not in LOWER_IS_BETTER) and decision.difference != 0
-    first, second = (system, base) if is_better else (base, system)
-    labels = ("", " (the baseline)") if is_better else (" (the baseline)", "")
-    korean_labels = ("", "(기준)") if is_better else ("(기준)", "")
+    is_ahead = decision.system == best
+    first, second = (system, base) if is_ahead else (base, system)
+    labels = ("", " (the baseline)") if is_ahead else (" (the baseline)", "")
+    korean_labels = ("", "(기준)") if is_ahead else ("(기준)", "")
     size = number(abs(decision.difference))
     if not decision.p:
         return (
@@ -166,7 +166,7 @@ def _others(comparison: Comparison, score: str, named: set[str]) -> Iterator[Bot
         kind = "chance" if not decision.is_certain else "better" if is_better else "worse"
         groups[kind].append(f"{plain(system.name)} ({signed(decision.difference)}, {decision.p_text()})")
     words = {
-        "better": ("Better than the baseline too", "기준보다 역시 더 좋은 시스템"),
+        "better": ("Better than the baseline", "기준보다 더 좋은 시스템"),
         "worse": ("Worse than the baseline", "기준보다 나쁜 시스템"),
         "chance": ("No difference from the baseline that could not be chance", "기준과의 차이가 우연일 수 있는 시스템"),
     }
@@ -177,20 +177,20 @@ def _others(comparison: Comparison, score: str, named: set[str]) -> Iterator[Bot
 
 def _by_length(comparison: Comparison, first: str, second: str) -> Iterator[Both]:
     """Say at which length the first system is furthest ahead of the second, and at which least."""
-    found = next((part for part in comparison.breakdowns if part.key == "length"), None)
-    if found is None:
+    lengths = next((part for part in comparison.breakdowns if part.key == "length"), None)
+    if lengths is None:
         return
-    theirs = {bucket.label: bucket for bucket in found.systems.get(second, ())}
-    pairs = [(bucket, theirs[bucket.label]) for bucket in found.systems.get(first, ()) if bucket.label in theirs]
+    theirs = {bucket.label: bucket for bucket in lengths.systems.get(second, ())}
+    pairs = [(bucket, theirs[bucket.label]) for bucket in lengths.systems.get(first, ()) if bucket.label in theirs]
     if len(pairs) < 2:
         return
     pairs.sort(key=lambda pair: pair[0].value - pair[1].value)
     least, most = _gap(*pairs[0]), _gap(*pairs[-1])
-    unit = "원문 단어 수" if found.unit == "source words" else "참조 단어 수"
+    unit = "원문 단어 수" if lengths.unit == "source words" else "참조 단어 수"
     yield (
-        f"{found.score} of {plain(first)} minus that of {plain(second)}, by {plain(found.unit)}: most at {most[0]}, "
-        f"least at {least[0]}. If intervals overlap, the difference may be chance.",
-        f"{unit}에 따른 {plain(first)}과(와) {plain(second)}의 {found.score} 차이: 최대 {most[1]}, "
+        f"{lengths.score} of {plain(first)} minus that of {plain(second)}, by {plain(lengths.unit)}: "
+        f"most at {most[0]}, least at {least[0]}. If intervals overlap, the difference may be chance.",
+        f"{unit}에 따른 {plain(first)}과(와) {plain(second)}의 {lengths.score} 차이: 최대 {most[1]}, "
         f"최소 {least[1]}. 구간이 겹치면 우연일 수 있습니다.",
     )
 

@@ -239,11 +239,11 @@ def alignment_table(comparison: Comparison) -> str:
     rows = [
         [
             quote(run.name),
-            *(number(value, 3) for value in (found.aer, found.precision, found.recall)),
-            quote(found.choice),
+            *(number(value, 3) for value in (links.aer, links.precision, links.recall)),
+            quote(links.choice),
         ]
         for run in comparison.runs
-        if (found := run.alignment)
+        if (links := run.alignment)
     ]
     caption = ("Word alignments from attention (AER: lower is better)", "어텐션에서 얻은 단어 정렬(AER: 낮을수록 좋음)")
     return table(caption, [both(name) for name in head], rows, (4,)) if rows else ""

@@ -335,3 +335,27 @@ def test_scores_that_are_no_numbers_are_dashes() -> None:
     document = render_report(replace(comparison, systems=(system,), runs=(run,)))
     assert "nan" not in Page(document).text.split()
     assert data_of(document)["scores"][0][0] is None
+
+
+def test_systems_with_the_same_score_differ_by_chance() -> None:
+    comparison = make_comparison(systems=2, seeds=1)
+    first, second = comparison.systems
+    runs = (
+        comparison.runs[0],
+        replace(
+            comparison.runs[1], scores=tuple(replace(s, p=1.0, against=first.name) for s in comparison.runs[0].scores)
+        ),
+    )
+    summary = english(replace(comparison, systems=(first, replace(second, scores=first.scores)), runs=runs))
+    assert "better" not in summary
+    assert "The difference from rnn-attention, 0.00 BLEU, may be chance (p = 1.000)." in summary
+
+
+def test_only_what_is_certain_of_other_systems_is_called_better() -> None:
+    comparison = with_p(
+        make_comparison(systems=4, seeds=1), {"convolutional": 0.3, "transformer": 0.001, "rnn-attention": 0.9}
+    )
+    summary = english(comparison)
+    assert "The difference from rnn-no-attention (the baseline), 12.15 BLEU, may be chance (p = 0.300)." in summary
+    assert "Better than the baseline: transformer (+8.10, p = 0.001)." in summary
+    assert "No difference from the baseline that could not be chance: rnn-attention (+4.05, p = 0.900)." in summary

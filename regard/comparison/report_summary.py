@@ -54,6 +54,13 @@ class Verdict:
         sign = "" if low.startswith("<") else "= "
         return f"p {sign}{low}" if low == high else f"p {low}–{high}".replace("< ", "<\u2009")
 
+    def evidence(self) -> Both:
+        """Return the p-value of one run, or how many of several differ in the direction of the means."""
+        if self.runs == 1 or not self.p:
+            return (self.p_text(),) * 2 if self.p else ("no p-value", "p값 없음")
+        english = f"p < {LEVEL} this way in {self.significant} of {self.runs} runs"
+        return english, f"{self.runs}회 중 {self.significant}회 이 방향으로 p < {LEVEL}"
+
 
 def verdict(comparison: Comparison, system: System, score: str) -> Verdict | None:
     """Compare a system with the baseline; None for the baseline itself, and for systems without the score."""
@@ -146,33 +153,34 @@ def _decision(decision: Verdict, score: str, baseline: str, best: str) -> Both:
             f"{first}{korean_labels[0]}이(가) {second}{korean_labels[1]}보다 "
             f"{score} {size}만큼 더 좋습니다({decision.p_text()}{each_korean}).",
         )
-    why = f"; p < {LEVEL} in {decision.significant} of {decision.runs} runs" if decision.runs > 1 else ""
-    why_korean = f", {decision.runs}회 실행 중 {decision.significant}회에서 p < {LEVEL}" if decision.runs > 1 else ""
+    why, why_korean = decision.evidence()
     return (
-        f"The difference from {second}{labels[1]}, {size} {score}, may be chance ({decision.p_text()}{why}).",
-        f"{second}{korean_labels[1]}와(과)의 차이 {score} {size}는 "
-        f"우연일 수 있습니다({decision.p_text()}{why_korean}).",
+        f"The difference from {second}{labels[1]}, {size} {score}, may be chance ({why}).",
+        f"{second}{korean_labels[1]}와(과)의 차이 {score} {size}는 우연일 수 있습니다({why_korean}).",
     )
 
 
 def _others(comparison: Comparison, score: str, named: set[str]) -> Iterator[Both]:
     """Say of the other systems which are better or worse than the baseline, and of which it is not known."""
-    groups: dict[str, list[str]] = {"better": [], "worse": [], "chance": []}
+    groups: dict[str, list[Both]] = {"better": [], "worse": [], "chance": []}
     for system in comparison.systems:
         decision = None if system.name in named else verdict(comparison, system, score)
         if decision is None or not decision.p:
             continue
         is_better = (decision.difference > 0) is (score not in LOWER_IS_BETTER)
         kind = "chance" if not decision.is_certain else "better" if is_better else "worse"
-        groups[kind].append(f"{plain(system.name)} ({signed(decision.difference)}, {decision.p_text()})")
+        start = f"{plain(system.name)} ({signed(decision.difference)}, "
+        english, korean = decision.evidence()
+        groups[kind].append((f"{start}{english})", f"{start}{korean})"))
     words = {
         "better": ("Better than the baseline", "기준보다 더 좋은 시스템"),
         "worse": ("Worse than the baseline", "기준보다 나쁜 시스템"),
         "chance": ("No difference from the baseline that could not be chance", "기준과의 차이가 우연일 수 있는 시스템"),
     }
-    for kind, names in groups.items():
-        if names:
-            yield f"{words[kind][0]}: {', '.join(names)}.", f"{words[kind][1]}: {', '.join(names)}."
+    for kind, parts in groups.items():
+        if parts:
+            english, korean = (", ".join(names) for names in zip(*parts, strict=True))
+            yield f"{words[kind][0]}: {english}.", f"{words[kind][1]}: {korean}."
 
 
 def _by_length(comparison: Comparison, first: str, second: str) -> Iterator[Both]:

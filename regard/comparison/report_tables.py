@@ -84,8 +84,8 @@ def _score_cell(comparison: Comparison, system: System, name: str, best: float |
         lines.append(f"<small>{interval}</small>")
     decision = verdict(comparison, system, name)
     if decision:
-        p = f", {decision.p_text()}" if decision.p else ""
-        lines.append(f"<small>{signed(decision.difference)}{p}</small>")
+        evidence = f"<br>{both(decision.evidence())}" if decision.p else ""
+        lines.append(f"<small>{signed(decision.difference)}{evidence}</small>")
     return "<br>".join(lines)
 
 

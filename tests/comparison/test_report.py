@@ -299,7 +299,9 @@ def test_a_run_below_the_baseline_forbids_better() -> None:
     comparison = make_comparison(systems=2)
     low = tuple(replace(score, value=1.0) for score in comparison.runs[2].scores)
     runs = (*comparison.runs[:2], replace(comparison.runs[2], scores=low), comparison.runs[3])
-    assert "better" not in english(replace(comparison, runs=runs))
+    summary = english(replace(comparison, runs=runs))
+    assert "better" not in summary
+    assert "may be chance (p < 0.05 this way in 1 of 2 runs)" in summary
 
 
 def test_the_baseline_may_be_the_best() -> None:

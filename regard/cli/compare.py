@@ -46,6 +46,8 @@ Baseline = Annotated[str, typer.Option(help="The system to compare with; the fir
 Beam = Annotated[int | None, typer.Option(min=1, max=250, help="Beam for all; else that of each model.")]
 Speed = Annotated[bool, typer.Option(help="Measure speed and memory of each system.")]
 
+CONTINUE = "to continue: the same command"
+
 
 @app.command()
 def compare(
@@ -101,8 +103,11 @@ def compare(
         try:
             comparison = compare_request(_request(context.params), out, device, threads, report)
         except Interrupted as interrupted:
-            say("to continue: the same command")
+            say(CONTINUE)
             sys.exit(128 + interrupted.signal)
+        except (KeyboardInterrupt, SystemExit):  # between two runs
+            say(CONTINUE)
+            raise
     _print(comparison)
 
 

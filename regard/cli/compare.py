@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Device, Quiet, Threads
+from regard.cli.options import Debug, Device, Quiet, Seed, Threads
 from regard.cli.progress import TrainReporter
 from regard.errors import UsageError
 from regard.settings import parse_assignments
@@ -40,7 +40,7 @@ Presets = Annotated[str, typer.Option(help="Presets or recipe files (.toml) to t
 Minutes = Annotated[float | None, typer.Option(help="Budget of each run: minutes of training.")]
 Updates = Annotated[int | None, typer.Option(help="Or updates.")]
 Tokens = Annotated[int | None, typer.Option(help="Or target tokens.")]
-Seeds = Annotated[int, typer.Option(help="Runs of each preset, with the seeds 1, 2, …")]
+Seeds = Annotated[int, typer.Option(help="Runs of each preset, with the seeds 1, 2, … (or --seed and those after it)")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="key=value for all presets, as often as needed.")]
 Baseline = Annotated[str, typer.Option(help="The system to compare with; the first one if left out.")]
 Beam = Annotated[int | None, typer.Option(min=1, max=250, help="Beam for all; else that of each model.")]
@@ -74,6 +74,7 @@ def compare(
     updates: Updates = None,
     tokens: Tokens = None,
     seeds: Seeds = 1,
+    seed: Seed = None,
     set_: Set = None,
     baseline: Baseline = "",
     beam: Beam = None,
@@ -93,7 +94,7 @@ def compare(
     `regard sample .` writes such files to try. Presets are trained one after another, each run with the same budget;
     the same command continues after a stop.
     """
-    setup_process(threads, quiet, debug)
+    setup_process(threads, quiet, debug, seed)
     from regard.comparison import compare_request
     from regard.run import Interrupted
 
@@ -128,6 +129,7 @@ def _request(values: dict[str, Any]) -> CompareRequest:
         parse_assignments(values["set_"] or ()),
         Budget(values["minutes"], values["updates"], values["tokens"]),
         values["seeds"],
+        1 if values["seed"] is None else values["seed"],
         values["baseline"],
         SearchOptions() if values["beam"] is None else SearchOptions(beam=values["beam"]),
         values["speed"],

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Quiet
+from regard.cli.options import Debug, Quiet, Threads
 
 
 @app.command()
 def sample(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write into, such as . or sample.")],
     images: Annotated[bool, typer.Option("--images", help="Drawn images with captions, instead of sentences.")] = False,
+    threads: Threads = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -23,7 +24,7 @@ def sample(
     The files are train.ko, train.en, train.align, valid.ko … length.align, and README.md. With --images: images,
     captions in English and Korean, and the regions of what they name. Nothing that is there is overwritten.
     """
-    setup_process(None, quiet, debug)
+    setup_process(threads, quiet, debug)
     from regard.samples.writing import PAGE, write_sample
 
     page = write_sample(folder, images)

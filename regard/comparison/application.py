@@ -72,6 +72,7 @@ class CompareRequest:
     settings: Mapping[str, Any] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     seeds: int = 1
+    first_seed: int = 1
     baseline: str = ""
     options: SearchOptions = field(default_factory=lambda: SearchOptions())
     speed: bool = True
@@ -107,6 +108,7 @@ def compare(
     updates: int | None = None,
     tokens: int | None = None,
     seeds: int = 1,
+    seed: int = 1,
     baseline: str = "",
     beam: int | None = None,
     speed: bool = True,
@@ -122,7 +124,8 @@ def compare(
     test_…      what to test on; without it the validation data, or pairs held out of the training data;
                 test_alignments: gold word links of the test pairs, for the alignment error rate
     hypotheses  files of outputs of other systems by name, a line for each sentence
-    presets     presets or recipe files (.toml) to train, with `settings` on top, each with so many `seeds`
+    presets     presets or recipe files (.toml) to train, with `settings` on top, each with so many `seeds`: `seed`
+                and those after it
     minutes, updates, tokens  the budget of each run; one of them
     baseline    the system that the others are compared with; the first one if not given
     speed       measure speed and memory, each model in a process of its own
@@ -139,6 +142,7 @@ def compare(
         dict(settings or {}),
         Budget(minutes, updates, tokens),
         seeds,
+        seed,
         baseline,
         SearchOptions() if beam is None else SearchOptions(beam=beam),
         speed,
@@ -253,13 +257,13 @@ class _Session:
     def _plan(self, models: Mapping[str, ModelPlan], files: Files) -> Plan:
         """Make the plan, or take the one that was begun in this folder. Raises UsageError if it is another one."""
         training = {name: value for name, value in files.training.items() if value is not None}
-        plan = Plan(self.request.budget, self.request.seeds, training, models)
+        plan = Plan(self.request.budget, self.request.seeds, training, models, self.request.first_seed)
         begun = load_plan(self.out)
         if begun is not None:
             stripped = {name: replace(item, expected=0, updates=None) for name, item in begun.models.items()}
             differing = [
                 name
-                for name in ("budget", "data", "models")
+                for name in ("budget", "data", "models", "first_seed")
                 if getattr(replace(begun, models=stripped), name) != getattr(plan, name)
             ]
             if differing:

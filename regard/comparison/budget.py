@@ -74,6 +74,7 @@ class Plan:
     seeds: int
     data: Mapping[str, str | None]
     models: Mapping[str, ModelPlan]
+    first_seed: int = 1
 
     def save(self, folder: Path) -> None:
         """Write the plan."""
@@ -83,7 +84,8 @@ class Plan:
     @property
     def folders(self) -> list[tuple[str, int, str]]:
         """The name of the model, the seed, and the folder below `runs` of each run; seed after seed."""
-        return [(name, seed, f"{name}-seed{seed}") for seed in range(1, self.seeds + 1) for name in self.models]
+        seeds = range(self.first_seed, self.first_seed + self.seeds)
+        return [(name, seed, f"{name}-seed{seed}") for seed in seeds for name in self.models]
 
 
 def load_plan(folder: Path) -> Plan | None:
@@ -94,7 +96,9 @@ def load_plan(folder: Path) -> Plan | None:
     try:
         values = parse_json(file_bytes(path))
         models = {name: ModelPlan(**item) for name, item in values["models"].items()}
-        return Plan(Budget(**values["budget"]), int(values["seeds"]), dict(values["data"]), models)
+        return Plan(
+            Budget(**values["budget"]), int(values["seeds"]), dict(values["data"]), models, int(values.get("first_seed", 1))
+        )
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
         raise DataError(f"{path}: damaged ({problem}); delete it and begin again, or choose another `out=`") from None
 
@@ -126,7 +130,7 @@ def complete_plan(plan: Plan, device: str, threads: int | None, report: Report |
     causes, models = list[str](), dict[str, ModelPlan]()
     for name, model in plan.models.items():
         try:
-            request = _request(plan, model, seed=1)
+            request = _request(plan, model, plan.first_seed)
             request.compose()  # settings that do not fit together
             if plan.budget.updates is not None:
                 models[name] = replace(model, expected=plan.budget.updates, updates=plan.budget.updates)

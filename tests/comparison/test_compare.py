@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -222,12 +223,14 @@ def test_more_seeds_can_be_added(data: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"presets": ["rnn"], "tokens": 1500, "settings": SMALL, "speed": False, **_files(data)}
     first = regard.compare(out=tmp_path / "out", seeds=1, **options)
     second = regard.compare(out=tmp_path / "out", seeds=2, **options)
-    assert [run.name for run in second.runs] == ["rnn seed 1", "rnn seed 2"]
+    assert [(run.name, run.seed) for run in second.runs] == [("rnn seed 1", 1), ("rnn seed 2", 2)]
     assert first.runs[0].outputs == second.runs[0].outputs
     tokens = [run.cost.training_tokens for run in second.runs if run.cost is not None]
     assert all(abs((count or 0) - 1500) < 300 for count in tokens)
     with pytest.raises(UsageError, match="another comparison was begun there"):
         regard.compare(out=tmp_path / "out", **{**options, "tokens": 3000})
+    with pytest.raises(UsageError, match="first_seed"):
+        regard.compare(out=tmp_path / "out", seed=7, **options)
 
 
 def test_minutes_become_updates_that_all_seeds_share(data: Path, tmp_path: Path) -> None:
@@ -281,6 +284,24 @@ def test_captioners_are_compared_the_same_way(tmp_path: Path) -> None:
             assert attention.grid == (rows, columns)
             assert all(len(row) == rows * columns for row in attention.percent)
     assert all(run.cost is not None and run.cost.latency for run in comparison.runs)
+
+
+def test_the_example_of_the_page_runs(
+    undisturbed: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    for name, run in (("first", "rnn-seed1"), ("second", "rnn-luong-seed1")):
+        shutil.copytree(undisturbed / "runs" / run, Path("runs", name))
+    for name, file in (("test.ko", "test.xx"), ("test.en", "test.yy")):
+        shutil.copy(data / file, name)
+    page = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text(encoding="utf-8")
+    (example,) = (block.split("```")[0] for block in page.split("```python\n")[1:])
+    exec(compile(example, "docs/comparison.md", "exec"), {})
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[:2]] == [
+        ["first", "BLEU"],
+        ["second", "BLEU"],
+    ]
 
 
 # Bad input

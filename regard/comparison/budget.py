@@ -97,7 +97,11 @@ def load_plan(folder: Path) -> Plan | None:
         values = parse_json(file_bytes(path))
         models = {name: ModelPlan(**item) for name, item in values["models"].items()}
         return Plan(
-            Budget(**values["budget"]), int(values["seeds"]), dict(values["data"]), models, int(values.get("first_seed", 1))
+            Budget(**values["budget"]),
+            int(values["seeds"]),
+            dict(values["data"]),
+            models,
+            int(values.get("first_seed", 1)),
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
         raise DataError(f"{path}: damaged ({problem}); delete it and begin again, or choose another `out=`") from None

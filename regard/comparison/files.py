@@ -6,6 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Iterable, Sequence
+from itertools import chain, count
 from pathlib import Path
 
 from regard.atomic import write_text
@@ -37,8 +38,8 @@ def write_files(comparison: Comparison, out: Path) -> None:
     texts.mkdir(exist_ok=True)
     for number, lines in enumerate(zip_references(comparison), 1):
         write_lines(texts / f"reference{number}.txt", lines)
-    for run in comparison.runs:
-        write_lines(texts / f"{_file_name(run.name)}.txt", run.outputs)
+    for name, run in zip(_file_names([run.name for run in comparison.runs]), comparison.runs, strict=True):
+        write_lines(texts / f"{name}.txt", run.outputs)
     write_text(out / REPORT, render_report(comparison))
 
 
@@ -48,8 +49,15 @@ def zip_references(comparison: Comparison) -> list[list[str]]:
     return [[texts[n] if n < len(texts) else "" for texts in comparison.test.references] for n in range(most)]
 
 
-def _file_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+def _file_names(names: Sequence[str]) -> list[str]:
+    """Make file names of the names of runs, each another one, on file systems that know no case too."""
+    results, used = list[str](), set[str]()
+    for name in names:
+        plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name).lstrip(".")
+        candidates = chain([plain or "run"], (f"{plain}-{number}" for number in count(2)))
+        results.append(next(candidate for candidate in candidates if candidate.casefold() not in used))
+        used.add(results[-1].casefold())
+    return results
 
 
 def _scores(comparison: Comparison) -> Iterable[Sequence[object]]:

@@ -219,6 +219,20 @@ def test_outputs_of_other_systems_take_part(data: Path, undisturbed: Path, tmp_p
     assert comparison.run("perfect").cost is None
 
 
+def test_names_become_files_that_differ(tmp_path: Path) -> None:
+    source = tmp_path / "a.ko"
+    source.write_text("나는 집에 간다\n")
+    texts = {"a/b": "one", "a b": "two", "A B": "three", "ㄱ=나<b>": "four", "..": "five"}
+    for text in texts.values():
+        (tmp_path / text).write_text(f"{text}\n")
+    hypotheses = {name: tmp_path / text for name, text in texts.items()}
+    regard.compare(hypotheses=hypotheses, out=tmp_path / "out", test_source=source, test_target=source)
+    files = {path.name: path.read_text().strip() for path in (tmp_path / "out" / "texts").iterdir()}
+    files.pop("reference1.txt")
+    assert sorted(files.values()) == sorted(texts.values())
+    assert len({name.casefold() for name in files}) == 5
+
+
 def test_more_seeds_can_be_added(data: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"presets": ["rnn"], "tokens": 1500, "settings": SMALL, "speed": False, **_files(data)}
     first = regard.compare(out=tmp_path / "out", seeds=1, **options)

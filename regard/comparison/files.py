@@ -11,8 +11,10 @@ from pathlib import Path
 
 from regard.atomic import write_text
 from regard.comparison.report import render_report
+from regard.comparison.report_figures import IS_DRAWN, breakdown_chart, breakdown_title
 from regard.comparison.result import Comparison
 from regard.data.text import write_lines
+from regard.visualisation import save
 
 JSON, REPORT = "comparison.json", "report.html"
 
@@ -40,7 +42,17 @@ def write_files(comparison: Comparison, out: Path) -> None:
         write_lines(texts / f"reference{number}.txt", lines)
     for name, run in zip(_file_names([run.name for run in comparison.runs]), comparison.runs, strict=True):
         write_lines(texts / f"{name}.txt", run.outputs)
+    _draw_figures(comparison, out / "figures")
     write_text(out / REPORT, render_report(comparison))
+
+
+def _draw_figures(comparison: Comparison, folder: Path) -> None:
+    """Draw quality by length and by word frequency as figures for slides and papers."""
+    folder.mkdir(exist_ok=True)
+    for part in comparison.breakdowns:
+        chart = breakdown_chart(comparison, part, breakdown_title(part)) if part.key in IS_DRAWN else None
+        if chart is not None:
+            save(chart, folder / f"{part.key}.svg")
 
 
 def zip_references(comparison: Comparison) -> list[list[str]]:

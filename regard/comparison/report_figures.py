@@ -58,8 +58,8 @@ def _figure(comparison: Comparison, chart: Chart, title: str, caption: Both) -> 
     )
 
 
-def draw_breakdown(comparison: Comparison, breakdown: Breakdown, caption: Both) -> str:
-    """Draw a score by bucket, all systems side by side with their intervals; nothing if no system can be shown."""
+def breakdown_chart(comparison: Comparison, breakdown: Breakdown, title: str = "") -> Chart | None:
+    """Make the chart of a score by bucket, all systems side by side with intervals; None if none can be shown."""
     buckets = bucket_order(breakdown)
     places = {label: number for number, label in enumerate(buckets)}
     series = []
@@ -71,12 +71,22 @@ def draw_breakdown(comparison: Comparison, breakdown: Breakdown, caption: Both) 
             band = tuple((part.low, part.high) for part in parts)
             series.append(Series(_label(name), points, band, paint=paint))
     if not series:
-        return ""
+        return None
     panel = Panel(
         plain(breakdown.score), plain(breakdown.unit), tuple(series), tuple(plain(label) for label in buckets)
     )
-    title = f"{breakdown.score} by {breakdown.unit}"
-    return _figure(comparison, Chart("", (panel,)), title, caption)
+    return Chart(title, (panel,))
+
+
+def draw_breakdown(comparison: Comparison, breakdown: Breakdown, caption: Both) -> str:
+    """Draw a score by bucket; nothing if no system can be shown."""
+    chart = breakdown_chart(comparison, breakdown)
+    return "" if chart is None else _figure(comparison, chart, breakdown_title(breakdown), caption)
+
+
+def breakdown_title(breakdown: Breakdown) -> str:
+    """Return the title of the figure of a breakdown."""
+    return f"{breakdown.score} by {breakdown.unit}"
 
 
 def bucket_order(breakdown: Breakdown) -> list[str]:

@@ -156,7 +156,8 @@ def test_tables_hold_the_same_numbers(undisturbed: Path) -> None:
         sentences = list(csv.DictReader(file))
     assert [row["rnn-luong seed 2"] for row in sentences] == values["runs"][3]["outputs"]
     assert len((undisturbed / "breakdowns.csv").read_text().splitlines()) > 10
-    assert "rnn-luong" in (undisturbed / "report.html").read_text()
+    for page in ("report.html", "figures/length.svg", "figures/frequency.svg"):
+        assert "rnn-luong" in (undisturbed / page).read_text()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -7,7 +7,9 @@ JSON and CSV. The command `regard compare` calls it.
 from __future__ import annotations
 
 import platform
+import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict
@@ -53,8 +55,11 @@ from regard.pipeline import load
 from regard.search import SearchOptions
 from regard.training.journal import Report
 
+DATA = "data"  # in the folder of a comparison: pairs that were held out
 UNKNOWN = 0.5
 """Share of characters never seen in training above which a test line is not in a model's language."""
+
+LONG, SLOW_TER = 80, "; outputs are long, so TER may take minutes"
 
 
 @dataclass(frozen=True)
@@ -215,7 +220,7 @@ class _Session:
         if request.presets:
             causes += request.budget.problems()
         elif request.budget != Budget() or request.seeds != 1 or request.settings:
-            causes.append("`minutes=`, `updates=`, `tokens=`, `seeds=` and `settings=` are for `presets=` to train")
+            causes.append("`minutes=`, `updates=`, `tokens=`, `seeds=` and settings are for `presets=` to train")
         if not 1 <= request.seeds <= 100:
             causes.append(f"`seeds={request.seeds}`: wanted 1 to 100")
         if not (request.files.has_test or request.presets):
@@ -225,13 +230,21 @@ class _Session:
         runs, causes = _collect(lambda: open_runs(request.runs), causes, list[Entry]())
         if causes:
             raise UsageError(*causes)
-        return self._check_data(models, runs)
+        had_data = (self.out / DATA).exists()
+        try:
+            return self._check_data(models, runs)
+        except BaseException:
+            if not had_data:  # pairs held out for a comparison that did not begin
+                shutil.rmtree(self.out / DATA, ignore_errors=True)
+                with suppress(OSError):
+                    self.out.rmdir()
+            raise
 
     def _check_data(
         self, models: Mapping[str, ModelPlan], runs: list[Entry]
     ) -> tuple[Plan | None, Files, str, list[Entry], TestData]:
         request = self.request
-        (files, note), causes = _collect(lambda: split_off_test(request.files, self.out / "data"), [], (None, ""))
+        (files, note), causes = _collect(lambda: split_off_test(request.files, self.out / DATA), [], (None, ""))
         data, causes = _collect(lambda: read_test_data(files), causes, None) if files else (None, causes)
         if data is None:
             raise DataError(*causes, *conflicts(runs, bool(request.files.images)))
@@ -301,7 +314,8 @@ class _Session:
         outputs = {e.name: measured[e.name].outputs if e.is_run else e.outputs or () for e in entries}
         systems = _systems(entries)
         baseline = request.baseline or next(iter(systems))
-        self.say("scoring, with paired bootstrap tests")
+        longest = max((len(line.split()) for lines in outputs.values() for line in lines), default=0)
+        self.say(f"scoring, with paired bootstrap tests{SLOW_TER * (tokenize is None and longest > LONG)}")
         scores = score_groups(data.test, _test_groups(entries, systems, baseline), outputs, tokenize)
         results = {}
         for entry in entries:

@@ -322,6 +322,13 @@ def test_the_example_of_the_page_runs(
 # Bad input
 
 
+def test_held_out_pairs_do_not_stay_of_a_comparison_that_is_refused(data: Path, tmp_path: Path) -> None:
+    files = {"source": data / "train.xx", "target": data / "train.yy"}
+    with pytest.raises(UsageError, match="too small"):
+        regard.compare(out=tmp_path / "out", presets=["rnn"], tokens=1, settings=SMALL, **files)
+    assert not (tmp_path / "out").exists()
+
+
 def _lines(path: Path, count: int) -> Path:
     path.write_text("나는 집에 간다\n" * count)
     return path

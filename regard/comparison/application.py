@@ -35,7 +35,7 @@ from regard.comparison.entries import Entry, conflicts, open_hypotheses, open_ru
 from regard.comparison.examples import make_examples, most_different
 from regard.comparison.files import check_out, write_files
 from regard.comparison.measuring import Decoding, Measured, cost_of, learning_curve, measure_run, with_times
-from regard.comparison.result import Comparison, RunResult, System
+from regard.comparison.result import Comparison, Example, RunResult, System
 from regard.comparison.scoring import over_seeds, score_groups, sentence_scores
 from regard.comparison.test_data import (
     Files,
@@ -59,6 +59,7 @@ DATA = "data"  # in the folder of a comparison: pairs that were held out
 UNKNOWN = 0.5
 """Share of characters never seen in training above which a test line is not in a model's language."""
 
+MAX_SHOWN = 12  # runs whose attention is shown; of more, those of the first seeds
 LONG, SLOW_TER = 80, "; outputs are long, so TER may take minutes"
 
 
@@ -346,7 +347,7 @@ class _Session:
                 single_scores if files.images else {},
                 training,
             ),
-            examples=self._examples(data, results, firsts),
+            examples=self._examples(data, results, entries, firsts),
             budget=str(plan.budget) if plan is not None else "",
             notes=_notes(entries, plan, training, results),
             facts=self._facts(),
@@ -392,9 +393,13 @@ class _Session:
                 )
         return complete
 
-    def _examples(self, data: TestData, results: Mapping[str, RunResult], firsts: Mapping[str, Entry]) -> Any:
+    def _examples(
+        self, data: TestData, results: Mapping[str, RunResult], entries: Sequence[Entry], firsts: Mapping[str, Entry]
+    ) -> tuple[Example, ...]:
+        """Choose the examples by the first run of each system, and show the attention of all runs, if they are few."""
         chosen = most_different({name: results[entry.name].sentence_scores for name, entry in firsts.items()})
-        pipelines = {entry.name: load(entry.path, self.device) for entry in firsts.values() if entry.is_run}
+        shown = entries if len(entries) <= MAX_SHOWN else list(firsts.values())
+        pipelines = ((entry.name, load(entry.path, self.device)) for entry in shown if entry.is_run)
         return make_examples(chosen, data, pipelines, self.request.options)
 
     def _facts(self) -> dict[str, str]:

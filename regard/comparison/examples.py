@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -40,26 +40,30 @@ def most_different(scores: Mapping[str, Sequence[float]], count: int = EXAMPLES)
 def make_examples(
     chosen: Sequence[tuple[int, float]],
     data: TestData,
-    pipelines: Mapping[str, Translator | Captioner],
+    pipelines: Iterable[tuple[str, Translator | Captioner]],
     options: SearchOptions,
 ) -> tuple[Example, ...]:
-    """Make the examples, with the attention of the named runs; each decodes them once more, to watch."""
-    maps: dict[str, list[AttentionMap | None]] = {
-        name: _attention(pipeline, [index for index, _ in chosen], data, options)
-        for name, pipeline in pipelines.items()
-        if pipeline.cross_attention()
-    }
-    examples = []
-    for number, (index, spread) in enumerate(chosen):
-        attention = {name: item for name, items in maps.items() if (item := items[number]) is not None}
-        examples.append(Example(index, spread, attention, _image(data, index, pipelines)))
-    return tuple(examples)
+    """Make the examples, with the attention of the named runs; each decodes them once more, to watch.
 
-
-def _image(data: TestData, index: int, pipelines: Mapping[str, Translator | Captioner]) -> str:
-    """Return an image as the first captioner sees it; empty for sentences."""
-    captioners = [pipeline for pipeline in pipelines.values() if isinstance(pipeline, Captioner)]
-    return _data_uri(captioners[0].model_view(data.images[index])) if data.images and captioners else ""
+    `pipelines` are used one after another, so not all of them need to be in memory. Images are shown as the first
+    captioner sees them.
+    """
+    indices = [index for index, _ in chosen]
+    maps, images = dict[str, list[AttentionMap | None]](), [""] * len(chosen)
+    for name, pipeline in pipelines:
+        if isinstance(pipeline, Captioner) and not any(images):
+            images = [_data_uri(pipeline.model_view(data.images[index])) for index in indices]
+        if pipeline.cross_attention() and chosen:
+            maps[name] = _attention(pipeline, indices, data, options)
+    return tuple(
+        Example(
+            index,
+            spread,
+            {name: item for name, items in maps.items() if (item := items[number]) is not None},
+            images[number],
+        )
+        for number, (index, spread) in enumerate(chosen)
+    )
 
 
 def _attention(

@@ -201,9 +201,10 @@ def _train(
 def _ending(budget: Budget, model: ModelPlan, recipe: Recipe) -> dict[str, Any]:
     """Settings that the budget decides: the end, and a warm-up and validations that fit into it.
 
-    Nothing stops before: a model that is validated seldom would be stopped by chance.
+    Nothing stops before: a model that is validated seldom would be stopped by chance. They follow from the expected
+    updates, which stand in the plan, so that all seeds of a model have one recipe, whenever they were trained.
     """
-    expected = model.updates or model.expected
+    expected = model.expected
     end: dict[str, Any] = {"training.updates": model.updates}
     if model.updates is None:
         end = {"training.minutes": budget.minutes}

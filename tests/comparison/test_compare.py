@@ -22,6 +22,7 @@ from small import FRAME, SENTENCES, captioner_folder, folder
 import regard
 from regard.comparison import Comparison
 from regard.errors import DataError, UsageError
+from regard.reading import parse_toml
 from regard.samples.images import image_sample
 
 pytestmark = pytest.mark.system
@@ -255,6 +256,9 @@ def test_minutes_become_updates_that_all_seeds_share(data: Path, tmp_path: Path)
     )
     updates = {run.cost.updates for run in comparison.runs if run.cost is not None}
     assert len(updates) == 1
+    recipes = [parse_toml((tmp_path / "out" / "runs" / f"rnn-seed{n}" / "train.toml").read_text()) for n in (1, 2)]
+    assert [recipe["training"].pop("seed") for recipe in recipes] == [1, 2]
+    assert recipes[0] == recipes[1]
     plan = json.loads((tmp_path / "out" / "plan.json").read_text())
     assert plan["models"]["rnn"]["updates"] in updates
 

@@ -160,7 +160,8 @@ def _x_axis(chart: Chart, panel: Panel, area: Box) -> _Axis:
     """Return the axis of x; points that are no lines are kept away from its ends."""
     ends = area.x, area.x + area.width
     if panel.categories:
-        return _Axis((-0.5, len(panel.categories) - 0.5), *ends, "linear", ticks=range(len(panel.categories)))
+        places = [float(place) for place in range(len(panel.categories))]
+        return _Axis((-0.5, len(places) - 0.5), *ends, "linear", ticks=places)
     sharing = [other for other in chart.panels if other.x_label == panel.x_label and not other.categories]
     xs = [x for other in sharing for series in other.series for x, _ in (*series.points, *other.guide)]
     is_scatter = len(panel.series) > 1 and all(len(series.points) == 1 for series in panel.series)

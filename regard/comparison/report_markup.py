@@ -96,7 +96,7 @@ def details(summary: Both, content: str, is_printed: bool = True) -> str:
     return f"<details{printed}>{both(summary, 'summary')}\n{content}</details>\n"
 
 
-def number(value: float | None, digits: int = 2) -> str:
+def number(value: int | float | None, digits: int = 2) -> str:
     """Return a number with a fixed number of digits and a typographic minus; a dash if it is not known."""
     if value is None or not math.isfinite(value):
         return NOTHING

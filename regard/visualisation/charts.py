@@ -175,8 +175,8 @@ def _x_ticks(panel: Panel, axis: _Axis, area: Box) -> tuple[list[Text], float]:
         return [Text(axis.at(t), baseline, _short(t), SIZE, "muted", "middle") for t in axis.ticks], baseline
     columns = _category_lines(panel, area.width)
     texts = [
-        Text(axis.at(n), baseline + row * LINE_HEIGHT * SIZE, line, SIZE, "muted", "middle")
-        for n, lines in enumerate(columns)
+        Text(axis.at(place), baseline + row * LINE_HEIGHT * SIZE, line, SIZE, "muted", "middle")
+        for place, lines in zip(axis.ticks, columns, strict=True)
         for row, line in enumerate(lines)
     ]
     return texts, baseline + (max(map(len, columns)) - 1) * LINE_HEIGHT * SIZE

@@ -132,4 +132,4 @@ def header_lines(title: str, caption: str, limit: float) -> tuple[Text, ...]:
 
 def header_height(lines: Sequence[Text]) -> float:
     """Return the height in pixels that the lines of `header_lines` take."""
-    return sum(LINE_HEIGHT * line.size for line in lines)
+    return sum((LINE_HEIGHT * line.size for line in lines), 0.0)

@@ -31,13 +31,13 @@ def _score(value: float, name: str = "BLEU") -> Score:
 
 
 def test_the_interval_over_seeds_is_students_and_stays_on_the_scale() -> None:
-    three = over_seeds([_score(30), _score(32), _score(34)])
+    three = over_seeds([_score(30.0), _score(32.0), _score(34.0)])
     half = student_quantile(2) * 2 / math.sqrt(3)
     assert (three.mean, three.low, three.high, three.seeds) == pytest.approx((32, 32 - half, 32 + half, 3))
-    two = over_seeds([_score(1), _score(99)])
+    two = over_seeds([_score(1.0), _score(99.0)])
     assert (two.low, two.high) == (0.0, 100.0)
-    assert over_seeds([_score(90, "TER"), _score(190, "TER")]).high > 190  # above 100 on purpose
-    one = over_seeds([_score(30)])
+    assert over_seeds([_score(90.0, "TER"), _score(190.0, "TER")]).high > 190  # above 100 on purpose
+    one = over_seeds([_score(30.0)])
     assert (one.mean, one.low, one.high, one.seeds) == (30, 29, 31, 1)
     with pytest.raises(UsageError, match="at least one run"):
         over_seeds([])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import json
@@ -175,8 +176,14 @@ def differences(wanted: Path, got: Path) -> list[str]:
 
 
 def _comparable(path: Path) -> object:
-    """The content of a file without times of day and durations."""
+    """The content of a file without times of day and durations; of a file that cannot be parsed, its bytes."""
     content = path.read_bytes()
+    with contextlib.suppress(ValueError):
+        return _without_times(path, content)
+    return content
+
+
+def _without_times(path: Path, content: bytes) -> object:
     if path.name == "journal.jsonl":
         events = [json.loads(line) for line in content.splitlines()]
         starts_and_stops = ("machine", "resume", "restored", "end")

@@ -76,7 +76,8 @@ def test_every_preset_and_kind_is_killed(folder: Path) -> None:
     ("change", "difference"),
     [
         (lambda run: _flip(run / "model.safetensors", -3), "run/model.safetensors: other bytes"),
-        (lambda run: _flip(run / "journal.jsonl", 500), "run/journal.jsonl: other bytes"),
+        (lambda run: _other_loss(run / "journal.jsonl"), "run/journal.jsonl: other bytes"),
+        (lambda run: _flip(run / "journal.jsonl", 0), "run/journal.jsonl: other bytes"),
         (lambda run: (run / "README.md").unlink(), "run/README.md: missing"),
         (lambda run: (run / "config.json.partial").touch(), "run/config.json.partial: left behind"),
         (lambda run: _replace(run / "checkpoints/update-00000040/state.json"), "update-00000040/state.json: other"),
@@ -135,6 +136,10 @@ def _flip(path: Path, index: int) -> None:
     content = bytearray(path.read_bytes())
     content[index] ^= 1
     path.write_bytes(content)
+
+
+def _other_loss(journal: Path) -> None:
+    journal.write_text(journal.read_text("utf-8").replace('"loss": ', '"loss": 1', 1), "utf-8")
 
 
 def _replace(path: Path) -> None:

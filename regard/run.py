@@ -287,7 +287,9 @@ class _Session:
             recipe, differences = reconcile(Recipe.parse(read_run_recipe(path), str(path)), recipe)
             self.say(*differences)
         recipe = recipe.resolved(self.device, self.world.size)
-        self.say(*_describe_guide(recipe))
+        self.say(
+            *_describe_guide(recipe), *(f"an experiment, not for use: {text}" for text in recipe.model.ablations())
+        )
         has_weights = self.resume and has_checkpoint(self.out)
         recipe, settings, data = self._prepare(recipe)
         torch.manual_seed(recipe.training.seed)

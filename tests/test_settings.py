@@ -77,10 +77,10 @@ def test_the_order_of_assignments_does_not_matter() -> None:
 def test_schedule_settings_of_a_preset_hold_for_its_kind_only(name: str) -> None:
     values = merge(preset(name), {"data": BASE["data"]})
     before = preset(name)["schedule"]
-    same = override(values, parse_assignments(["schedule.kind=inverse_square_root"]))["schedule"]
+    same = override(values, parse_assignments([f"schedule.kind={before['kind']}"]))["schedule"]
     assert same == before
     noam = ScheduleSettings.parse(override(values, parse_assignments(["schedule.kind=noam"]))["schedule"], "x")
-    assert noam == ScheduleSettings(kind="noam", peak=1.0), "the peak of another kind does not carry over"
+    assert noam == ScheduleSettings(kind="noam", peak=1.0, warmup=4000), "another kind's peak does not carry over"
 
 
 def test_a_written_recipe_is_read_back_the_same(tmp_path: Path) -> None:

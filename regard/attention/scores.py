@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 from regard.errors import ConfigurationError
 from regard.shapes import Float, Tensor
 
-ScoreName = Literal["dot", "scaled_dot", "general", "additive", "cosine", "cosine_fixed"]
+ScoreName = Literal["dot", "scaled_dot", "general", "additive", "cosine", "cosine_fixed", "cosine_plain"]
 TEMPERATURE = 0.1
 """Of cosine scores, which lie between −1 and 1: at temperature 1 the best of 20 entries gets less than a third."""
 
@@ -104,11 +104,19 @@ class Cosine(Score):
 class CosineFixed(Score):
     """cos(q, k) / τ with τ = 0.1."""
 
+    temperature: ClassVar[float] = TEMPERATURE
+
     def prepare(self, keys: Float[Tensor, "R H S E"]) -> Float[Tensor, "R H S Eq"]:
         return _unit(keys)
 
     def as_dot(self, query: Float[Tensor, "R H T E"]) -> tuple[Tensor, float]:
-        return _unit(query), 1 / TEMPERATURE
+        return _unit(query), 1 / self.temperature
+
+
+class CosinePlain(CosineFixed):
+    """cos(q, k), for experiments: of 20 entries none can have more than 29 % of the weight, e / (e + 19 / e) · 100."""
+
+    temperature = 1.0
 
 
 def _unit(vectors: Tensor) -> Tensor:
@@ -164,6 +172,7 @@ SCORES: dict[str, type[Score]] = {
     "additive": Additive,
     "cosine": Cosine,
     "cosine_fixed": CosineFixed,
+    "cosine_plain": CosinePlain,
 }
 assert set(SCORES) == set(get_args(ScoreName)), "ScoreName must list the keys of SCORES"
 

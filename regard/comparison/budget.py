@@ -214,7 +214,7 @@ def _ending(budget: Budget, model: ModelPlan, recipe: Recipe) -> dict[str, Any]:
         "training.validate_every": every,
         "training.patience": max(recipe.training.patience, 10 * VALIDATIONS),
         "training.log_every": max(1, min(recipe.training.log_every, every)),
-        "schedule.warmup": max(1, min(recipe.schedule.warmup, expected // WARMUP)),
+        "schedule.warmup": min(recipe.schedule.warmup, max(1, expected // WARMUP)),
     }
 
 

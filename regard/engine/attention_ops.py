@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from regard.attention import Attention
-from regard.attention.scores import Additive, Cosine, CosineFixed, Dot, General, ScaledDot
+from regard.attention.scores import Additive, Cosine, CosineFixed, CosinePlain, Dot, General, ScaledDot
 from regard.engine.program import Builder
 from regard.layers.embedding import Embedding
 
-DOTS = (Dot, ScaledDot, General, Cosine, CosineFixed)
+DOTS = (Dot, ScaledDot, General, Cosine, CosineFixed, CosinePlain)
 
 
 def why_not_emitted(attention: Attention) -> str | None:

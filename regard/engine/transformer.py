@@ -19,6 +19,7 @@ from regard.engine.attention_ops import (
 )
 from regard.engine.program import Builder, EncoderProgram, Precision, Program
 from regard.layers.feedforward import FeedForward, swiglu
+from regard.layers.residual import Residual
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 
 ACTIVATIONS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", swiglu: "none"}
@@ -29,6 +30,8 @@ def why_not(module: TransformerEncoder | TransformerDecoder) -> str | None:
     for name, part in module.named_modules():
         if isinstance(part, Attention) and (reason := why_not_emitted(part)) is not None:
             return f"{name} {reason}, which has no program"
+        if isinstance(part, Residual) and not (part.connected and isinstance(part.norm, nn.LayerNorm)):
+            return f"{name} lacks its residual connection or layer norm, which has no program"
         if isinstance(part, FeedForward) and part.activation not in ACTIVATIONS:
             return f"{name} has an activation that has no program"
     return None

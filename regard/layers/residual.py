@@ -1,36 +1,69 @@
-"""Residual connection with layer norm (add & norm) around a Transformer sublayer; masked mean; autocast cast."""
+"""Residual connection with a norm (add & norm) around a Transformer sublayer; masked mean; autocast cast."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from regard.layers.dropout import Dropout
 from regard.shapes import Float, Tensor
 
-Norm = Literal["pre", "post"]
+Norm = Literal["pre", "post", "batch", "none"]
+MOMENTUM = 0.1
+"""Of the running mean and variance of batch norm, as in PyTorch."""
 
 
 class Residual(nn.Module):
-    """Residual connection, normalised before the sublayer (`pre`) or after the sum (`post`, as published).
+    """Residual connection, with layer norm before the sublayer (`pre`) or after the sum (`post`, as published).
 
-    Use: `x = residual.after(x, sublayer(residual.before(x)))`.
+    For experiments: `batch` puts a batch norm in the place of `post`, `none` leaves the norm out, and without
+    `connected` the sublayer's input is not added. Use: `x = residual.after(x, sublayer(residual.before(x)))`.
     """
 
-    def __init__(self, size: int, norm: Norm, dropout: float) -> None:
+    def __init__(self, size: int, norm: Norm, dropout: float, connected: bool = True) -> None:
         super().__init__()
-        self.norm, self.dropout, self.pre = nn.LayerNorm(size), Dropout(dropout), norm == "pre"
+        self.norm = make_norm(size, norm)
+        self.dropout, self.pre, self.connected = Dropout(dropout), norm == "pre", connected
 
     def before(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
         """Return the input of the sublayer: normalised if pre-norm."""
         return to_autocast(self.norm(x) if self.pre else x)
 
     def after(self, x: Float[Tensor, "N T D"], branch: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
-        """Add the output of the sublayer, and normalise if post-norm."""
-        total: Tensor = x + self.dropout(branch)
+        """Add the output of the sublayer, and normalise unless pre-norm."""
+        branch = self.dropout(branch)
+        total: Tensor = x + branch if self.connected else branch.to(x.dtype)
         return total if self.pre else self.norm(total)
+
+
+class BatchNorm(nn.Module):
+    """Batch norm (Ioffe and Szegedy 2015) over all positions of a batch, padding included, as of one long sequence.
+
+    Running mean and variance are weights without gradient, so that checkpoints, the moving average and model folders
+    hold them like any other.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(size)), nn.Parameter(torch.zeros(size))
+        self.mean = nn.Parameter(torch.zeros(size), requires_grad=False)
+        self.variance = nn.Parameter(torch.ones(size), requires_grad=False)
+
+    def forward(self, x: Float[Tensor, "N T D"]) -> Float[Tensor, "N T D"]:
+        rows = x.float().flatten(0, 1)
+        is_batch = self.training and len(rows) > 1  # one position has no variance
+        normed = F.batch_norm(rows, self.mean, self.variance, self.weight, self.bias, is_batch, MOMENTUM)
+        return normed.view(x.shape)
+
+
+def make_norm(size: int, norm: Norm) -> nn.Module:
+    """Create the norm of a residual connection."""
+    if norm == "none":
+        return nn.Identity()
+    return BatchNorm(size) if norm == "batch" else nn.LayerNorm(size)
 
 
 def to_autocast(x: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from regard.models.registry import ModelSettings
-from regard.models.transformer import TransformerSettings
+from regard.models.transformer import TransformerDecoderSettings, TransformerSettings
 
 
 def ctranslate2_obstacles(settings: ModelSettings) -> list[str]:
@@ -15,7 +15,7 @@ def huggingface_obstacles(settings: ModelSettings, joint: bool) -> list[str]:
     """Return the reasons why such a model is no Marian model, the kind Hugging Face loads; none if it is one."""
     causes = _unsupported(settings, "Hugging Face's Marian")
     for side, part in _transformers(settings):
-        if part.norm != "post":
+        if part.norm == "pre":
             causes.append(f"model.{side}.norm is {part.norm!r}: a Marian model normalises after each sublayer ('post')")
         if part.positions != "sinusoidal":
             causes.append(f"model.{side}.positions is {part.positions!r}: a Marian model has sinusoidal positions")
@@ -46,6 +46,12 @@ def _unsupported(settings: ModelSettings, toolkit: str) -> list[str]:
     for side, part in transformers.items():
         if part.score != "scaled_dot":
             causes.append(f"model.{side}.score is {part.score!r}: {toolkit} supports scaled_dot only")
+        if part.norm in ("batch", "none"):
+            causes.append(f"model.{side}.norm is {part.norm!r}: {toolkit} has layer normalisation")
+        if not part.residual:
+            causes.append(f"model.{side}.residual is false: {toolkit} has residual connections")
+        if isinstance(part, TransformerDecoderSettings) and not part.causal:
+            causes.append(f"model.{side}.causal is false: {toolkit} hides later positions")
         if part.window is not None:
             causes.append(f"model.{side}.window is {part.window}: {toolkit} has no local attention")
     return causes

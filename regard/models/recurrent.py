@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal
 
 import torch
@@ -10,6 +10,7 @@ from pydantic import Field
 from torch import nn
 
 from regard.attention import Attention, ScoreName
+from regard.errors import ConfigurationError
 from regard.layers.cells import CELLS, CellName
 from regard.layers.deferred_linear import DeferredLinear
 from regard.layers.dropout import Dropout
@@ -64,7 +65,17 @@ class RecurrentDecoderSettings(_DecoderSettings):
         le=SIZE,
         description="size to which state and source are projected for the score; general projects neither",
     )
+    attention_projection: bool = Field(
+        True,
+        description="false: the score compares state and source as they are, as Luong's dot does; their sizes must "
+        "then be equal",
+    )
     gate: bool = Field(False, description="scale the context by a gate between 0 and 1, computed from the state")
+
+    def ablations(self) -> Iterator[str]:
+        """List parts that are left out or replaced on purpose, for experiments."""
+        if self.score == "cosine_plain":
+            yield "score = 'cosine_plain' (no temperature, so that attention cannot be sharp)"
 
 
 class NoAttentionDecoderSettings(_DecoderSettings):
@@ -175,8 +186,15 @@ class RecurrentDecoder(_RecurrentDecoder):
         super().__init__(settings, vocabulary)
         s, cell = settings, CELLS[settings.cell]
         self.order = s.order
+        _check_sizes(s, source)
         self.cross_attention = Attention(
-            "cross", s.size, source.size, s.attention_size, score_name=s.score, project_values=False
+            "cross",
+            s.size,
+            source.size,
+            s.attention_size,
+            score_name=s.score,
+            project_keys=s.attention_projection,
+            project_values=False,
         )
         self.cells = _cells(s, s.embedding)
         if s.order != "luong":
@@ -302,6 +320,16 @@ class NoAttentionDecoder(_RecurrentDecoder):
         inputs = torch.cat([tops, x], -1) if self.every else tops
         features = self.dropout(torch.tanh(self.readout(inputs)))
         return features, State(state.position + T, {**state.tensors, "states": states}, {})
+
+
+def _check_sizes(settings: RecurrentDecoderSettings, source: EncoderSizes) -> None:
+    """Raise ConfigurationError if vectors of different sizes are to be compared."""
+    if not settings.attention_projection and settings.score != "general" and settings.size != source.size:
+        raise ConfigurationError(
+            f"model.decoder.attention_projection = false: {settings.score} compares the decoder's states of "
+            f"{settings.size} numbers with encoder outputs of {source.size}; set model.decoder.size = {source.size}, "
+            "or keep the projection"
+        )
 
 
 def _cells(settings: _DecoderSettings, inputs: int) -> nn.ModuleList:

@@ -109,6 +109,17 @@ class ModelSettings(Settings):
         if causes:
             raise ConfigurationError(*causes)
 
+    def ablations(self) -> list[str]:
+        """List parts that are left out or replaced on purpose: with any, a model is an experiment, not for use."""
+        sides = (("encoder", self.encoder), ("decoder", self.decoder))
+        with_ablations = (TransformerSettings, RecurrentDecoderSettings)
+        return [
+            f"model.{name}.{text}"
+            for name, side in sides
+            if isinstance(side, with_ablations)
+            for text in side.ablations()
+        ]
+
     def _sharing_obstacles(self, joint: bool) -> list[str]:
         """Return the reasons why both sides cannot share one embedding matrix."""
         causes, encoder, decoder = [], self.encoder, self.decoder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -30,8 +31,11 @@ class TransformerSettings(Settings):
     word_dropout: float = Field(0.0, ge=0, lt=1, description="share of tokens whose whole embedding is zeroed")
     layer_dropout: float = Field(0.0, ge=0, lt=1, description="LayerDrop: share of layers skipped in a training step")
     norm: Norm = Field(
-        "pre", description="layer normalisation before each sublayer (pre), or after it as published (post)"
+        "pre",
+        description="layer normalisation before each sublayer (pre), or after it as published (post); for experiments: "
+        "batch normalisation there (batch), or none (none)",
     )
+    residual: bool = Field(True, description="add a sublayer's input to its output; false: for experiments")
     final_norm: Literal["auto", "on", "off"] = Field(
         "auto", description="layer normalisation after the last layer; auto: if norm is pre"
     )
@@ -62,6 +66,15 @@ class TransformerSettings(Settings):
     def embedding(self) -> int:
         return self.size
 
+    def ablations(self) -> Iterator[str]:
+        """List parts that are left out or replaced on purpose, for experiments."""
+        if self.norm in ("batch", "none"):
+            yield f"norm = {self.norm!r} ({'batch' if self.norm == 'batch' else 'no'} normalisation)"
+        if not self.residual:
+            yield "residual = false (no residual connections)"
+        if self.score == "cosine_plain":
+            yield "score = 'cosine_plain' (no temperature, so that attention cannot be sharp)"
+
     @property
     def has_final_norm(self) -> bool:
         """True if there is a layer normalisation after the last layer."""
@@ -76,6 +89,18 @@ class TransformerEncoderSettings(TransformerSettings):
 
 class TransformerDecoderSettings(TransformerSettings):
     """Transformer decoder."""
+
+    causal: bool = Field(
+        True,
+        description="hide later target positions from self-attention; false: for experiments, in training the decoder "
+        "then sees what it is to predict",
+    )
+
+    def ablations(self) -> Iterator[str]:
+        """List parts that are left out or replaced on purpose, for experiments."""
+        yield from super().ablations()
+        if not self.causal:
+            yield "causal = false (no causal mask: training sees the answers)"
 
 
 class _InputEmbedding(nn.Module):
@@ -108,7 +133,7 @@ class EncoderLayer(ShardUnit):
         self.window = settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
         self.self_attention_residual, self.feedforward_residual = (
-            Residual(size, settings.norm, settings.dropout) for _ in range(2)
+            Residual(size, settings.norm, settings.dropout, settings.residual) for _ in range(2)
         )
 
     def forward(self, x: Float[Tensor, "B S D"], keep: Tensor | None) -> Float[Tensor, "B S D"]:
@@ -122,15 +147,15 @@ class EncoderLayer(ShardUnit):
 class DecoderLayer(ShardUnit):
     """Causal self-attention, cross-attention and feed-forward network, each with its residual."""
 
-    def __init__(self, settings: TransformerSettings, source: EncoderSizes) -> None:
+    def __init__(self, settings: TransformerDecoderSettings, source: EncoderSizes) -> None:
         super().__init__()
         size = settings.size
         self.self_attention = Attention("decoder", size, size, size, settings.heads, settings.score)
         self.cross_attention = Attention("cross", size, source.size, size, settings.heads, settings.score)
-        self.window = settings.window
+        self.causal, self.window = settings.causal, settings.window
         self.feedforward = FeedForward(size, settings.feedforward, settings.activation)
         self.self_attention_residual, self.cross_attention_residual, self.feedforward_residual = (
-            Residual(size, settings.norm, settings.dropout) for _ in range(3)
+            Residual(size, settings.norm, settings.dropout, settings.residual) for _ in range(3)
         )
 
     def forward(self, x: Float[Tensor, "N T D"], past: Memory, source: Memory) -> tuple[Float[Tensor, "N T D"], Memory]:
@@ -138,7 +163,7 @@ class DecoderLayer(ShardUnit):
         y = self.self_attention_residual.before(x)
         new = self.self_attention.prepare(y, y)
         past = past.append(new.keys, new.values)
-        x = self.self_attention_residual.after(x, self.self_attention(y, past, causal=True, window=self.window))
+        x = self.self_attention_residual.after(x, self.self_attention(y, past, causal=self.causal, window=self.window))
         x = self.cross_attention_residual.after(
             x, self.cross_attention(self.cross_attention_residual.before(x), source)
         )

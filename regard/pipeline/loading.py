@@ -39,6 +39,8 @@ def load(
         folder = folders[0]
     folder = Path(folder)
     loaded = load_folder(folder, device)
+    if ablations := loaded.settings.model.ablations():
+        warnings.warn(f"{folder}: trained for an experiment, not for use: {'; '.join(ablations)}", stacklevel=2)
     choice, decoder = _alignment_choice(folder, loaded), Engine(loaded.model, engine, precision, folder)
     return _pipeline_type(loaded.settings)(loaded.model, loaded.tokenizer, loaded.settings, choice, decoder)
 

@@ -85,7 +85,7 @@ def choose(
             f"{updates:,} updates, {epochs:.1f} epochs, {tokens / enough:.0%} of enough training"
         )
         if best is None or tokens >= enough:
-            warmup = max(1, min(recipe.schedule.warmup, updates // 8))
+            warmup = min(recipe.schedule.warmup, max(1, updates // 8))
             best = (name, updates, warmup, result)
     if best is None:
         raise TrainingError(f"`budget=`: {report[-1]}; take a smaller model or batching.tokens")

@@ -169,7 +169,7 @@ def _inherit(parent: Path) -> dict[str, Any]:
     path = parent / "train.toml"
     before = read_run_recipe(path) if path.is_file() else {}
     schedule = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(path))
-    peak = learning_rate(schedule, schedule.warmup, settings.model.decoder.size) / 5
+    peak = learning_rate(schedule, max(1, schedule.warmup), settings.model.decoder.size) / 5
     batching = {key: value for key, value in before.get("batching", {}).items() if key != "micro_batches"}
     images = {} if settings.images is None else {"images": settings.images.model_dump()}
     gentler = {"schedule": {"kind": "inverse_square_root", "peak": peak, "warmup": 200}}

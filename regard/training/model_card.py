@@ -25,8 +25,10 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
     model, images = recipe.model, recipe.data.images is not None
     kind = "captioning" if images else "translation"
     columns = "captions | SHA-256 of the images | of the captions" if images else _SIDES
+    experiment = f"- **An experiment, not for use**: {'; '.join(model.ablations())}.\n" if model.ablations() else ""
     text = f"""# A {kind} model trained with Regard
 
+{experiment}\
 - Encoder: {model.encoder.kind}; decoder: {model.decoder.kind}. The whole recipe is in `train.toml`.
 - Command: {_command()}
 - Training: {outcome.progress.update} updates, {outcome.progress.tokens:,} target tokens, \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +15,7 @@ from regard.atomic import write_text
 from regard.data.batch_stream import BatchingSettings
 from regard.data.corpus import CorpusSettings
 from regard.data.tokenizer import TokenizerSettings
-from regard.errors import ModelFolderError, UsageError
+from regard.errors import ConfigurationError, ModelFolderError, UsageError
 from regard.models import ModelSettings
 from regard.reading import check_links, parse_toml
 from regard.seal import json_digest
@@ -177,6 +178,10 @@ class Recipe(Settings):
             )
         return self
 
+    @property
+    def _has_batch_norm(self) -> bool:
+        return "batch" in [getattr(side, "norm", None) for side in (self.model.encoder, self.model.decoder)]
+
     def resolved(self, device: str, processes: int = 1) -> Recipe:
         """The recipe with each `auto` replaced by its value on this device."""
         precision = self.training.precision
@@ -185,6 +190,13 @@ class Recipe(Settings):
         cores = min(4, torch.get_num_threads()) if device == "cpu" else 1
         micro_batches = max(processes, cores)
         micro_batches += -micro_batches % processes  # equally many for each process
+        if self._has_batch_norm:
+            if processes > 1 or self.batching.micro_batches not in ("auto", 1):
+                raise ConfigurationError(
+                    "norm = 'batch' normalises over a whole batch: train it in one process, with "
+                    "batching.micro_batches = 1 or auto"
+                )
+            micro_batches = 1
         guided = self.training.guided
         if guided == "auto":
             guided = GUIDED if self.data.alignment_files else 0.0
@@ -250,6 +262,13 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "transformer-tiny": _transformer(4, 128, 256, 4, 0.2, schedule=_warmup(5e-3, 2000)),
     "transformer-small": _transformer(4, 256, 1024, 4, 0.3, schedule=_warmup(2e-3, 2000)),
     "transformer-base": _transformer(6, 512, 2048, 8, 0.1, schedule=_warmup(7e-4, 4000)),
+    "transformer-published": merge(  # Vaswani et al. 2017: the base model and its training
+        _transformer(6, 512, 2048, 8, 0.1, schedule={"kind": "noam"}),
+        {
+            "model": {side: {"norm": "post"} for side in ("encoder", "decoder")},
+            "training": {"optimizer": "adam", "weight_decay": 0.0, "max_grad_norm": 0.0},
+        },
+    ),
     "marian": merge(  # transformer-base of Marian's examples; can be exported to and imported from Hugging Face
         _transformer(6, 512, 2048, 8, 0.1, schedule=_warmup(3e-4, 16000)),
         {"model": {side: {"norm": "post", "activation": "silu"} for side in ("encoder", "decoder")}},
@@ -257,6 +276,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
     "rnn": _recurrent(kind="no_attention", context="every"),
     "rnn-bahdanau": _recurrent(),
     "rnn-luong": _recurrent(order="luong", score="general"),
+    "luong-dot": _recurrent(order="luong", score="dot", attention_projection=False),
     "rnn-cosine": _recurrent(order="luong", score="cosine"),
     "conv": {
         "model": {"encoder": {"kind": "convolutional"}, "decoder": {"kind": "convolutional"}},
@@ -289,4 +309,4 @@ def preset(name: str) -> dict[str, Any]:
     """The values of a preset. Raises UsageError, with all names, for an unknown one."""
     if name not in _PRESETS:
         raise UsageError(f"no preset is called {name!r}; there are {', '.join(_PRESETS)}")
-    return merge({}, _PRESETS[name])
+    return copy.deepcopy(_PRESETS[name])

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: linear warm-up, then inverse square root decay."""
+"""Learning-rate schedules: linear warm-up, then inverse square root decay, or a constant rate."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from pydantic import Field
 
 from regard.settings import COUNT, FACTOR, Settings
 
+NOAM_WARMUP = 4000
+"""Of Vaswani et al. 2017."""
+
 
 class ScheduleSettings(Settings):
     """Settings of the learning-rate schedule."""
 
-    kind: Literal["inverse_square_root", "noam"] = Field(
+    kind: Literal["inverse_square_root", "noam", "constant"] = Field(
         "inverse_square_root",
-        description="decay like 1/√update from the peak; noam: the peak follows from the model size",
+        description="decay like 1/√update from the peak; noam: the peak follows from the model size; constant: stay at "
+        "the peak",
     )
     peak: float = Field(
         5e-3,
@@ -23,13 +27,15 @@ class ScheduleSettings(Settings):
         le=FACTOR,
         description="the highest learning rate; with noam the factor of the paper's formula, 1 by default",
     )
-    warmup: int = Field(2000, ge=1, le=COUNT, description="updates until the peak")
+    warmup: int = Field(
+        2000, ge=0, le=COUNT, description="updates until the peak, 4,000 by default with noam; 0: no warm-up"
+    )
 
     @pydantic.model_validator(mode="before")
     @classmethod
-    def _noam_factor(cls, values: Any) -> Any:
+    def _noam_defaults(cls, values: Any) -> Any:
         if isinstance(values, dict) and values.get("kind") == "noam":
-            return {"peak": 1.0, **values}
+            return {"peak": 1.0, "warmup": NOAM_WARMUP, **values}
         return values
 
 
@@ -37,9 +43,14 @@ def learning_rate(settings: ScheduleSettings, update: int, size: int) -> float:
     """The learning rate of update 1, 2, … for a model of vectors of `size`.
 
     noam: peak · size^−0.5 · min(update^−0.5, update · warmup^−1.5) (Vaswani et al. 2017, equation 3);
-    inverse_square_root: the same shape with its peak given.
+    inverse_square_root: the same shape with its peak given; constant: peak · min(1, update / warmup). Without warm-up
+    the decay begins at the first update.
     """
-    shape = min(update**-0.5, update * settings.warmup**-1.5)
+    rise = min(1.0, update / max(1, settings.warmup))
+    if settings.kind == "constant":
+        return settings.peak * rise
+    warmup = max(1, settings.warmup)
+    shape = min(update**-0.5, update * warmup**-1.5)
     if settings.kind == "noam":
         return float(settings.peak * size**-0.5 * shape)
-    return float(settings.peak * settings.warmup**0.5 * shape)
+    return float(settings.peak * warmup**0.5 * shape)

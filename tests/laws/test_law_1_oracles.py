@@ -188,6 +188,7 @@ SCORES = {
     "general": lambda attn, h, s: h @ attn.score.matrix[0] @ s.T,
     "cosine": lambda attn, h, s: F.cosine_similarity(attn.query(h), attn.key(s), -1) / attn.score.log_temperature.exp(),
     "cosine_fixed": lambda attn, h, s: F.cosine_similarity(attn.query(h), attn.key(s), -1) * 10,
+    "cosine_plain": lambda attn, h, s: F.cosine_similarity(attn.query(h), attn.key(s), -1),
 }
 
 

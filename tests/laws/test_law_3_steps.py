@@ -89,3 +89,27 @@ def test_gradients_step_by_step_equal_those_of_all_at_once(settings: ModelSettin
         results.append(torch.autograd.grad((features * direction).sum(), trainable))
     for gradient, stepwise in zip(*results, strict=True):
         torch.testing.assert_close(gradient, stepwise, rtol=1e-4, atol=1e-4)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("norm", ["pre", "post", "batch", "none"])
+def test_without_a_causal_mask_step_by_step_differs(norm: str) -> None:
+    """All at once the decoder reads what it is to predict: teacher forcing says nothing of what it can write."""
+    side = {"kind": "transformer", "layers": 2, "size": 16, "heads": 2, "feedforward": 24, "norm": norm}
+    values = {"encoder": side, "decoder": {**side, "causal": False}, "share": "none"}
+    model, target = make(ModelSettings.parse(values, "a law")), targets(3, T)
+    batch = sources(ModelSettings.parse(values, "a law"), 5, 1, 7)
+    whole, source = model(batch, target), model.encode(batch)
+    state, outputs = model.begin(source), []
+    for token in target.split(1, 1):
+        features, state = model.step(token, state, source)
+        outputs.append(features)
+    stepwise = torch.cat(outputs, 1)
+    differences = (whole - stepwise).abs().amax((0, 2))
+    assert (differences[:-1] > 1e-3).all(), "earlier positions read later ones"
+    changed = target.clone()
+    changed[:, -1] = target[:, -1] + 1
+    assert ((model(batch, changed) - whole)[:, 0].abs() > 1e-4).any(), "the last token reaches the first position"
+    values["decoder"]["causal"] = True  # type: ignore[index]
+    masked = make(ModelSettings.parse(values, "a law"))
+    assert torch.equal(masked(batch, changed)[:, :-1], masked(batch, target)[:, :-1])

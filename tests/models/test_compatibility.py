@@ -19,7 +19,8 @@ def test_transformer_presets_can_be_exported() -> None:
     models = {name: ModelSettings.parse(preset(name)["model"], name) for name in presets()}
     ctranslate2 = {name for name, model in models.items() if not ctranslate2_obstacles(model)}
     assert ctranslate2 == {name for name in models if name.startswith("transformer-")} | {"marian"}
-    assert [name for name, model in models.items() if not huggingface_obstacles(model, joint=True)] == ["marian"]
+    marian = [name for name, model in models.items() if not huggingface_obstacles(model, joint=True)]
+    assert marian == ["transformer-published", "marian"]
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,8 @@ def test_transformer_presets_can_be_exported() -> None:
         ({"activation": "swiglu"}, [], ["activation is 'swiglu'"]),
         ({"final_norm": "on"}, [], ["final_norm is 'on'"]),
         ({"norm": "pre"}, [], ["norm is 'pre'"]),
+        ({"norm": "batch"}, ["norm is 'batch'"], ["norm is 'batch'"]),
+        ({"norm": "none", "residual": False}, ["norm is 'none'", "residual is"], ["norm is 'none'", "residual is"]),
         ({"score": "cosine"}, ["score is 'cosine'"], ["score is 'cosine'"]),
         ({"window": 3}, ["window is 3"], ["window is 3"]),
         ({"window": 3, "score": "dot", "norm": "pre"}, ["score is", "window is"], ["score is", "window is", "norm is"]),

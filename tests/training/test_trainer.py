@@ -486,6 +486,21 @@ def test_noam_is_the_published_schedule() -> None:
         assert learning_rate(settings, update, 512) == pytest.approx(512**-0.5 * min(update**-0.5, update * 4000**-1.5))
 
 
+def test_a_constant_rate_stays_at_its_peak_after_warm_up() -> None:
+    settings = ScheduleSettings(kind="constant", peak=3e-3, warmup=4)
+    assert [learning_rate(settings, update, 512) for update in (1, 2, 4, 5, 10_000)] == pytest.approx(
+        [0.75e-3, 1.5e-3, 3e-3, 3e-3, 3e-3]
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "rates"), [("constant", (2.0, 2.0)), ("noam", (2 * 64**-0.5, 64**-0.5)), ("inverse_square_root", (2, 1))]
+)
+def test_without_warm_up_the_first_update_has_the_peak(kind: str, rates: tuple[float, float]) -> None:
+    settings = ScheduleSettings.parse({"kind": kind, "peak": 2.0, "warmup": 0}, "test")
+    assert [learning_rate(settings, update, 64) for update in (1, 4)] == pytest.approx(list(rates))
+
+
 def test_the_inverse_square_root_has_its_peak_at_the_end_of_warm_up() -> None:
     settings = ScheduleSettings(peak=3e-3, warmup=50)
     rates = [learning_rate(settings, update, 512) for update in range(1, 400)]

@@ -44,6 +44,7 @@ Seeds = Annotated[int, typer.Option(help="Runs of each preset, with the seeds 1,
 Set = Annotated[list[str] | None, typer.Option("--set", help="key=value for all presets, as often as needed.")]
 Baseline = Annotated[str, typer.Option(help="The system to compare with; the first one if left out.")]
 Beam = Annotated[int | None, typer.Option(min=1, max=250, help="Beam for all; else that of each model.")]
+Ter = Annotated[bool, typer.Option(help="Score TER too, which may take minutes if outputs are long.")]
 Speed = Annotated[bool, typer.Option(help="Measure speed and memory of each system.")]
 
 CONTINUE = "to continue: the same command"
@@ -79,6 +80,7 @@ def compare(
     baseline: Baseline = "",
     beam: Beam = None,
     speed: Speed = True,
+    ter: Ter = True,
     device: Device = "auto",
     threads: Threads = None,
     quiet: Quiet = False,
@@ -133,6 +135,7 @@ def _request(values: dict[str, Any]) -> CompareRequest:
         values["baseline"],
         SearchOptions() if values["beam"] is None else SearchOptions(beam=values["beam"]),
         values["speed"],
+        values["ter"],
     )
 
 

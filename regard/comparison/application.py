@@ -82,6 +82,7 @@ class CompareRequest:
     baseline: str = ""
     options: SearchOptions = field(default_factory=lambda: SearchOptions())
     speed: bool = True
+    ter: bool = True
 
 
 class FileOptions(TypedDict, total=False):
@@ -118,6 +119,7 @@ def compare(
     baseline: str = "",
     beam: int | None = None,
     speed: bool = True,
+    ter: bool = True,
     device: str = "auto",
     threads: int | None = None,
     report: Report | None = None,
@@ -135,6 +137,7 @@ def compare(
     minutes, updates, tokens  the budget of each run; one of them
     baseline    the system that the others are compared with; the first one if not given
     speed       measure speed and memory, each model in a process of its own
+    ter         score TER too, which may take minutes if outputs are long
 
     A call that was interrupted goes on where it was if it is repeated. Raises UsageError or DataError, with all causes,
     before anything is trained; TrainingError if training cannot continue; Interrupted if a signal stopped training.
@@ -152,6 +155,7 @@ def compare(
         baseline,
         SearchOptions() if beam is None else SearchOptions(beam=beam),
         speed,
+        ter,
     )
     return compare_request(request, Path(out), device, threads, report)
 
@@ -316,8 +320,9 @@ class _Session:
         systems = _systems(entries)
         baseline = request.baseline or next(iter(systems))
         longest = max((len(line.split()) for lines in outputs.values() for line in lines), default=0)
-        self.say(f"scoring, with paired bootstrap tests{SLOW_TER * (tokenize is None and longest > LONG)}")
-        scores = score_groups(data.test, _test_groups(entries, systems, baseline), outputs, tokenize)
+        is_slow = tokenize is None and longest > LONG and request.ter
+        self.say(f"scoring, with paired bootstrap tests{SLOW_TER * is_slow}")
+        scores = score_groups(data.test, _test_groups(entries, systems, baseline), outputs, tokenize, request.ter)
         results = {}
         for entry in entries:
             single = sentence_scores(data.test, outputs[entry.name], tokenize)
@@ -349,7 +354,7 @@ class _Session:
             ),
             examples=self._examples(data, results, entries, firsts),
             budget=str(plan.budget) if plan is not None else "",
-            notes=_notes(entries, plan, training, results),
+            notes=_notes(entries, plan, training, results, request.ter),
             facts=self._facts(),
         )
 
@@ -486,7 +491,7 @@ def _array(result: RunResult) -> Any:
 
 
 def _notes(
-    entries: Sequence[Entry], plan: Plan | None, training: TrainingWords, results: Mapping[str, RunResult]
+    entries: Sequence[Entry], plan: Plan | None, training: TrainingWords, results: Mapping[str, RunResult], ter: bool
 ) -> tuple[str, ...]:
     """Sentences that a reader needs to know."""
     notes = [f"{name}: {result.status}." for name, result in results.items() if result.status]
@@ -494,8 +499,10 @@ def _notes(
         for name, model in plan.models.items():
             notes.append(f"{name}: {model.updates or 0:,} updates for each seed.")
         notes.append("Warm-up and validations are fitted to the budget, and no run was stopped early.")
-    if any(score.name == "BLEU" for result in results.values() for score in result.scores) and not any(
-        score.name == "TER" for result in results.values() for score in result.scores
+    if (
+        ter
+        and any(score.name == "BLEU" for result in results.values() for score in result.scores)
+        and not any(score.name == "TER" for result in results.values() for score in result.scores)
     ):
         notes.append(f"TER is left out: a line has more than {MAX_TER_WORDS} words, for which it takes very long.")
     if training.target is None:

@@ -37,8 +37,8 @@ from regard.seal import json_digest
 from regard.search import SearchOptions
 from regard.training.journal import cross_attention_entropy, read
 
-COUNTED = 100
-"""Sentences or images whose operations are counted."""
+COUNTED = 25
+"""Sentences or images whose operations are counted, of all lengths."""
 ALIGNED = 1000
 """Pairs of the test set whose attention chooses a head, if the folder names none."""
 Pipeline = Translator | Captioner
@@ -106,10 +106,9 @@ def _measure(pipeline: Pipeline, data: TestData, decoding: Decoding) -> Measured
     examples = _examples(pipeline, data)
     model = pipeline.model
     assert isinstance(model, Model), "a run is one model"
-    counted = examples[:: max(1, len(examples) // COUNTED)][:COUNTED]
     return Measured(
         tuple(outputs),
-        operations_per_token(model, counted),
+        operations_per_token(model, _of_all_lengths(examples)),
         count_parameters(model),
         calibration(model, examples),
         _alignment(pipeline, data),
@@ -149,6 +148,15 @@ def _caption_examples(captioner: Captioner, data: TestData) -> list[Example]:
     examples, numbers, _ = caption_examples(corpus, captioner.tokenizer, captions_per_image=1)
     first = dict(reversed(list(zip(numbers, examples, strict=True))))
     return [first[number] for number in sorted(first) if len(first[number].target) <= limit]
+
+
+def _of_all_lengths(examples: Sequence[Example]) -> list[Example]:
+    """Take examples evenly from those sorted by length."""
+    by_length = sorted(
+        examples, key=lambda item: (len(item.source) if isinstance(item.source, list) else 0, len(item.target))
+    )
+    count = min(COUNTED, len(by_length))
+    return [by_length[(2 * place + 1) * len(by_length) // (2 * count)] for place in range(count)]
 
 
 def operations_per_token(model: Model, examples: Sequence[Example]) -> float:

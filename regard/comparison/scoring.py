@@ -28,22 +28,33 @@ def sentence_scores(test: TestSet, outputs: Sequence[str], tokenize: WordTokeniz
 
 
 def score_groups(
-    test: TestSet, groups: Sequence[Sequence[str]], outputs: Mapping[str, Sequence[str]], tokenize: WordTokenizer | None
+    test: TestSet,
+    groups: Sequence[Sequence[str]],
+    outputs: Mapping[str, Sequence[str]],
+    tokenize: WordTokenizer | None,
+    ter: bool = True,
 ) -> dict[str, tuple[Score, ...]]:
-    """Score the runs of each group of names, and test each of them against the first, the baseline's."""
+    """Score the runs of each group of names, and test each of them against the first, the baseline's.
+
+    Without `ter` translations have BLEU and chrF only.
+    """
     results: dict[str, tuple[Score, ...]] = {}
     for group in groups:
         named = [(name, outputs[name]) for name in group]
-        scored = _score_captions(test, named, tokenize) if tokenize is not None else _score_translations(test, named)
+        scored = (
+            _score_captions(test, named, tokenize) if tokenize is not None else _score_translations(test, named, ter)
+        )
         results |= {name: scores for name, scores in scored.items() if name not in results}
     return results
 
 
-def _score_translations(test: TestSet, named: Sequence[tuple[str, Sequence[str]]]) -> dict[str, tuple[Score, ...]]:
+def _score_translations(
+    test: TestSet, named: Sequence[tuple[str, Sequence[str]]], ter: bool
+) -> dict[str, tuple[Score, ...]]:
     """Test by sacreBLEU's paired bootstrap; equal scores, which it calls different (p = 0.001), have p = 1."""
     references = [list(lines) for lines in zip(*test.references, strict=True)]
     baseline, results = named[0][0], {}
-    for (name, _), scores in zip(named, paired_tests(named, references), strict=True):
+    for (name, _), scores in zip(named, paired_tests(named, references, ter), strict=True):
         against = "" if name == baseline else baseline
         results[name] = tuple(
             Score(s.name, s.value, s.low, s.high, s.signature, s.mean, s.ci, 1.0 if s.equal else s.p, against)

@@ -42,12 +42,12 @@ class TestedScore:
 
 
 def paired_tests(
-    systems: Sequence[tuple[str, Sequence[str]]], references: Sequence[Sequence[str]]
+    systems: Sequence[tuple[str, Sequence[str]]], references: Sequence[Sequence[str]], ter: bool = True
 ) -> list[tuple[TestedScore, ...]]:
     """Score named systems against line-aligned references, and test each against the first.
 
-    The figures are those of `sacrebleu --paired-bs` to the digit, with 1,000 resamples. TER is left out if a line has
-    more than 200 words. Raises DataError for outputs of other length than the references.
+    The figures are those of `sacrebleu --paired-bs` to the digit, with 1,000 resamples. TER is left out without `ter`,
+    and if a line has more than 200 words. Raises DataError for outputs of other length than the references.
     """
     for name, outputs in systems:
         if any(len(lines) != len(outputs) for lines in references) or not outputs:
@@ -57,7 +57,7 @@ def paired_tests(
     texts = [[list(lines) for lines in references], *[[list(outputs)] for _, outputs in systems]]
     longest = max(len(line.split()) for streams in texts for lines in streams for line in lines)
     metrics: dict[str, Any] = {"BLEU": BLEU(), "chrF": CHRF(), "TER": TER()}
-    if longest > MAX_TER_WORDS:
+    if not ter or longest > MAX_TER_WORDS:
         del metrics["TER"]
     named: list[tuple[str, Sequence[str]]] = [(name, list(outputs)) for name, outputs in systems]
     with _fixed_seed():

@@ -208,7 +208,10 @@ def test_outputs_of_other_systems_take_part(data: Path, undisturbed: Path, tmp_p
         hypotheses={"perfect": perfect},
         baseline="perfect",
         speed=False,
+        ter=False,
     )
+    assert [score.name for score in comparison.run("luong").scores] == ["BLEU", "chrF"]
+    assert not [note for note in comparison.notes if "TER" in note]
     assert [system.name for system in comparison.systems] == ["luong", "perfect"]
     bleu = comparison.run("perfect").score("BLEU")
     assert bleu is not None

@@ -1,7 +1,7 @@
 """Lessons: attention explained with small numbers, on top of everything else; nothing below imports them.
 
 `SoftDictionary` looks keys up exactly or by similarity, which is all that attention does; `walkthrough` prints every
-matrix of one multi-head attention; `costs` counts and measures one layer of each kind; `bars` draws for the first.
+matrix of one multi-head attention; `bars` draws for the first.
 """
 
 from regard.lessons.soft_dictionary import Answer, SoftDictionary

@@ -22,12 +22,12 @@ COMMANDS = [
     "align",
     "caption",
     "compare",
-    "costs",
     "demo",
     "doctor",
     "evaluate",
     "export",
     "import",
+    "lab",
     "sample",
     "show",
     "train",
@@ -79,7 +79,7 @@ def test_every_command_has_help(regard: Command, command: str) -> None:
     assert done.err == ""
     options = {word for line in done.lines for word in line.split()[:1] if word.startswith("--")}
     assert {"--threads", "--quiet", "--debug"} <= options
-    assert command in ("costs", "doctor", "export", "import", "sample") or {"--device", "--seed"} <= options
+    assert command in ("doctor", "export", "import", "lab", "sample") or {"--device", "--seed"} <= options
 
 
 @pytest.mark.parametrize(

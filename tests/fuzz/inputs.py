@@ -136,7 +136,6 @@ CALLS = {
     "align": ["translator", "--source=pairs/test.ko", "--target=pairs/test.en"],
     "show": ["translator", "나는 집에 간다"],
     "train": ["--source=pairs/train.ko", "--target=pairs/train.en", "--out=out", "--dry-run"],
-    "costs": ["--n=8", "--d=4"],
     "export": ["translator", "out"],
     "import": ["huggingface", "marian", "out"],
 }

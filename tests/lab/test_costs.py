@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from regard.lessons import costs
-from regard.lessons.costs import KINDS, Cost, Sizes, growth, measure
+from regard.lab import costs
+from regard.lab.costs import KINDS, Cost, Sizes, growth, measure
 
-SIZES = Sizes(n=512, d=16)
+SIZES = Sizes(n=256, d=32)
 KIND = {kind.name: kind for kind in KINDS}
 
 
@@ -29,6 +29,8 @@ def test_growth_is_the_exponent() -> None:
 @pytest.mark.parametrize(("name", "attention", "projections"), [
     ("self-attention", "2 n n d", "4 n d d"),
     ("self-attention, weights kept", "2 n n d", "4 n d d"),
+    ("self-attention, one head", "2 n n d", "4 n d d"),
+    ("self-attention, additive", "2 n n d", "4 n d d"),
     ("recurrent", "6 n d d", ""),
     ("convolutional", "2 3 n d d", ""),
     ("restricted self-attention", "2 n 48 d", "4 n d d"),  # blocks of 16 attend to 48 entries, for a window of 8 on each side
@@ -60,9 +62,9 @@ def test_sequential_operations_and_path_lengths_equal_those_counted_by_hand(meas
     steps = {name: (cost.sequential, cost.layers, cost.path) for name, cost in measured.items()}
     assert steps["self-attention"] == (3, 1, 3), "projection, attention, projection"
     assert steps["self-attention, weights kept"] == (4, 1, 4), "the attention is two products"
-    assert steps["recurrent"] == (512, 1, 512), "a product with the hidden state at each position"
-    assert steps["convolutional"] == (1, 511, 511), "511 positions, one a layer"
-    assert steps["restricted self-attention"] == (3, 64, 192), "511 positions, 8 a layer"
+    assert steps["recurrent"] == (256, 1, 256), "a product with the hidden state at each position"
+    assert steps["convolutional"] == (1, 255, 255), "255 positions, one a layer"
+    assert steps["restricted self-attention"] == (3, 32, 96), "255 positions, 8 a layer"
 
 
 def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> None:
@@ -77,8 +79,8 @@ def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> N
 
 def test_time_is_measured_at_every_size(measured: dict[str, Cost]) -> None:
     for cost in measured.values():
-        assert [x for x, _ in cost.curves["time n"]] == [128, 256, 512, 1024, 2048]
-        assert [x for x, _ in cost.curves["time d"]] == [4, 8, 16, 32, 64]
+        assert [x for x, _ in cost.curves["time n"]] == [64, 128, 256, 512, 1024]
+        assert [x for x, _ in cost.curves["time d"]] == [8, 16, 32, 64, 128]
         assert all(seconds > 0 for axis in "nd" for _, seconds in cost.curves[f"time {axis}"])
 
 
@@ -91,4 +93,4 @@ def test_threads_and_random_numbers_are_left_as_they_were() -> None:
 
 def test_heads_divide_the_size() -> None:
     assert Sizes(100, 30).at().d % costs.HEADS == 0
-    assert Sizes(100, 30).at(n=0.3, d=1.0) == Sizes(2, 4)
+    assert Sizes(100, 30).at(n=0.3, d=1.0) == Sizes(2, 8)

@@ -21,14 +21,15 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from regard.attention import Attention
-from regard.attention.scores import ScaledDot
+from regard.attention.scores import Additive, ScaledDot, Score
 from regard.layers.cells import GRU
 from regard.layers.convolution import GatedConvolution
 from regard.layers.rnn import run_rnn
 from regard.models.operations import FUSED_ATTENTION, count_multiply_adds
 from regard.shapes import Float, Tensor
 
-HEADS = 4
+HEADS = 8
+"""Of base Transformers."""
 MULTIPLES = (0.25, 0.5, 1, 2, 4)
 """Time and memory are measured at these multiples of n, and of d."""
 PATH_SIZE = 8
@@ -64,12 +65,12 @@ class MeasuredLayer(nn.Module):
 class SelfAttention(MeasuredLayer):
     """Self-attention to all positions, or to r neighbours."""
 
-    score_class: type[ScaledDot] = ScaledDot
-
-    def __init__(self, sizes: Sizes, neighbours: int | None = None) -> None:
+    def __init__(
+        self, sizes: Sizes, neighbours: int | None = None, heads: int = HEADS, score: type[Score] = ScaledDot
+    ) -> None:
         super().__init__()
-        self.attention = Attention("encoder", sizes.d, sizes.d, sizes.d, HEADS)
-        self.attention.score = self.score_class(HEADS, sizes.d // HEADS)
+        self.attention = Attention("encoder", sizes.d, sizes.d, sizes.d, heads)
+        self.attention.score = score(heads, sizes.d // heads)
         self.window = None if neighbours is None else (neighbours - 1) // 2
 
     def forward(self, x: Float[Tensor, "B S D"]) -> Float[Tensor, "B S D"]:
@@ -86,19 +87,14 @@ class SelfAttention(MeasuredLayer):
 
 
 class _UnfusedScaledDot(ScaledDot):
-    """Scaled dot product without `as_dot`, so that the fused kernel is not used."""
+    """Scaled dot product without `as_dot`, so that the fused kernel is not used, and weights are kept as in the "
+    "paper."""
 
     def as_dot(self, query: Tensor) -> None:  # type: ignore[override]  # noqa: ARG002
         return None
 
     def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
         return torch.matmul(query / math.sqrt(self.size), prepared.transpose(-1, -2))
-
-
-class UnfusedSelfAttention(SelfAttention):
-    """Self-attention without the fused kernel: the weights are formed and kept for backward, as in the paper."""
-
-    score_class = _UnfusedScaledDot
 
 
 class Recurrent(MeasuredLayer):
@@ -143,7 +139,16 @@ class Kind:
 
 KINDS: tuple[Kind, ...] = (
     Kind("self-attention", SelfAttention, "n²d", "nd", "1", "1"),
-    Kind("self-attention, weights kept", UnfusedSelfAttention, "n²d", "n²", "1", "1"),
+    Kind(
+        "self-attention, weights kept",
+        lambda sizes: SelfAttention(sizes, score=_UnfusedScaledDot),
+        "n²d",
+        "n²",
+        "1",
+        "1",
+    ),
+    Kind("self-attention, one head", lambda sizes: SelfAttention(sizes, heads=1), "n²d", "nd", "1", "1"),
+    Kind("self-attention, additive", lambda sizes: SelfAttention(sizes, score=Additive), "n²d", "n²d", "1", "1"),
     Kind("recurrent", Recurrent, "nd²", "nd", "n", "n"),
     Kind("convolutional", Convolution, "knd²", "knd", "1", "n/k"),
     Kind("restricted self-attention", lambda sizes: SelfAttention(sizes, sizes.r), "rnd", "nd", "1", "n/r"),

@@ -1,0 +1,100 @@
+"""regard lab: experiments that try what the notes claim, each with a verdict and the numbers behind it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli.app import app, say, setup_process
+from regard.cli.options import Debug, Quiet, Seed, Threads
+from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.lab.findings import Findings, Language
+
+CONTINUE = "to continue: the same command"
+
+
+@app.command()
+def lab(
+    name: Annotated[str, typer.Argument(help="An experiment; without one, the list of all.")] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="At most 3 minutes on two cores, one seed (default).")] = False,
+    full: Annotated[bool, typer.Option("--full", help="At most 10 minutes on two cores, three seeds.")] = False,
+    korean: Annotated[bool, typer.Option("--korean", help="In Korean.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder to write; lab/NAME-quick or -full if left out.")] = None,
+    seed: Seed = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Try a claim of the notes: train small models or probe tensors, and print tables and a verdict.
+
+    regard lab                       what there is
+    regard lab attention             quality by sentence length, with and without attention
+    regard lab attention --full      with three seeds
+
+    The folder gets a page (index.html), the graph (graph.svg), the data (result.json) and the models.
+    """
+    setup_process(threads, quiet, debug)
+    from regard.lab import run_experiment
+
+    if quick and full:
+        raise UsageError("--quick and --full exclude each other; leave one of them out")
+    language: Language = "ko" if korean else "en"
+    if not name:
+        typer.echo("\n".join(_list(language)))
+        return
+    try:
+        findings = run_experiment(
+            name, out, full=full, language=language, seed=1 if seed is None else seed, workers=threads, say=say
+        )
+    except (KeyboardInterrupt, SystemExit):
+        say(CONTINUE)
+        raise
+    typer.echo("\n".join(_text(findings, language)))
+    folder = out or Path("lab") / f"{name}-{'full' if full else 'quick'}"
+    say(f"wrote {folder / 'index.html'}, graph.svg and result.json")
+
+
+def _list(language: Language) -> Iterator[str]:
+    """Yield a line for each experiment: its claim, the notes that make it, and its minutes."""
+    from regard.lab import EXPERIMENTS
+
+    width = max(map(len, EXPERIMENTS))
+    for experiment in EXPERIMENTS.values():
+        quick, full = experiment.minutes
+        minutes = f"{quick:g} · {full:g} min"
+        yield f"{experiment.name.ljust(width)}  {experiment.claim.by(language)} ({experiment.source}; {minutes})"
+
+
+def _text(findings: Findings, language: Language) -> Iterator[str]:
+    """Yield tables, verdict and remarks."""
+    from regard.lab.findings import OUTCOMES, words_by
+
+    for table in findings.tables:
+        yield table.title.by(language)
+        rows = [table.columns, *table.rows]
+        yield from _columns([[words_by(cell, language) for cell in row] for row in rows])
+        yield ""
+    yield f"{OUTCOMES[findings.verdict.outcome].by(language)}: {findings.verdict.text.by(language)}"
+    yield from (remark.by(language) for remark in findings.remarks)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table; the first column is set to the left, the others to the right."""
+    widths = [max(_width(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell + " " * (width - _width(cell)) if number == 0 else " " * (width - _width(cell)) + cell
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that a text takes: Hangul takes two."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

@@ -1,0 +1,10 @@
+"""Lab: every claim of the notes as an experiment that one can run, with a verdict and the numbers behind it.
+
+`regard lab` and `run_experiment` call the same. An experiment is a short file in `experiments`.
+"""
+
+from regard.lab.application import find_experiment, run_experiment
+from regard.lab.experiments import EXPERIMENTS
+from regard.lab.findings import Findings, Text
+
+__all__ = ["EXPERIMENTS", "Findings", "Text", "find_experiment", "run_experiment"]

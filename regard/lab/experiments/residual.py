@@ -1,0 +1,65 @@
+"""Residual: connections on and off, by depth."""
+
+from __future__ import annotations
+
+from regard.lab.bench import Bench
+from regard.lab.experiment import Experiment
+from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Text, Verdict
+from regard.lab.measures import Contrast, contrast, score_curve, score_or_failed
+from regard.lab.models import transformer
+
+DEPTHS = (1, 2, 4)
+NAMES = {"on": Text("with residual connections", "잔차 연결 있음"), "off": Text("without", "잔차 연결 없음")}
+
+
+def run(bench: Bench) -> Findings:
+    """Train Transformers of 1, 2 and 4 layers a side, with and without residual connections."""
+    models = {f"{name}-{depth}": transformer(layers=depth, residual=name == "on") for depth in DEPTHS for name in NAMES}
+    trained = bench.train(models, bench.choose(400, 700), may_fail=True)
+    comparison = bench.compare(trained)
+    table = Table(
+        Text("Translation (chrF) by the number of layers", "층 수에 따른 번역(chrF)"),
+        (Text("layers a side", "한쪽의 층 수"), *NAMES.values()),
+        tuple((str(depth), *(score_or_failed(comparison, f"{name}-{depth}") for name in NAMES)) for depth in DEPTHS),
+    )
+    losses = {
+        depth: contrast(comparison, f"on-{depth}", f"off-{depth}")
+        for depth in DEPTHS
+        if {f"on-{depth}", f"off-{depth}"} <= set(trained.runs)
+    }
+    clear = [depth for depth in DEPTHS if depth not in losses or losses[depth].is_worse]
+    grows = _grows(losses)
+    outcome: Outcome = "holds" if len(clear) == len(DEPTHS) and grows else "partly" if clear else "contradicted"
+    listed = ", ".join(f"{depth}: {loss}" for depth, loss in losses.items())
+    text = Text(
+        f"Without residual connections chrF changes by (layers: difference) {listed}.",
+        f"잔차 연결을 없애면 chrF가 (층 수: 차이) {listed}만큼 달라집니다.",
+    )
+    caption = Text("Quality by depth. Bars: 95 % intervals.", "층 수에 따른 품질. 막대: 95 % 구간.")
+    curves = tuple(
+        score_curve(words, comparison, [f"{name}-{depth}" for depth in DEPTHS]) for name, words in NAMES.items()
+    )
+    plot = Plot("chrF", Text("layers a side", "한쪽의 층 수"), curves, tuple(str(depth) for depth in DEPTHS))
+    return Findings(Verdict(outcome, text), (table,), Graph((plot,), caption))
+
+
+def _grows(losses: dict[int, Contrast]) -> bool:
+    """Return whether the loss is larger in the deepest model than in the shallowest."""
+    first, last = losses.get(DEPTHS[0]), losses.get(DEPTHS[-1])
+    return last is None or (first is not None and last.value < first.value)
+
+
+EXPERIMENT = Experiment(
+    "residual",
+    Text("Residual connections by depth", "깊이에 따른 잔차 연결"),
+    Text(
+        "Residual connections let a sublayer learn only what is different, and make deeper stacks possible.",
+        "잔차 연결은 서브층이 차이나는 정보만 배우게 하고, 더 깊은 층을 쌓을 수 있게 한다.",
+    ),
+    "003",
+    Text(
+        "Transformers of 1, 2 and 4 layers a side are trained with and without residual connections.",
+        "한쪽이 1, 2, 4층인 Transformer를 잔차 연결이 있을 때와 없을 때 학습합니다.",
+    ),
+    run,
+)

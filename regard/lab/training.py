@@ -46,6 +46,16 @@ class _Process:
     process: subprocess.Popen[bytes]
     errors: IO[bytes]
 
+    def end(self) -> str:
+        """Wait for the process to end; return the reason if it failed."""
+        status = self.process.wait()
+        self.errors.seek(0)
+        lines = self.errors.read().decode("utf-8", "replace").strip().splitlines()
+        self.errors.close()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        return "" if status == 0 else lines[-1] if lines else f"training ended with status {status}"
+
 
 class TrainingPool:
     """Processes that train jobs, so many at once; `say` is told of progress, and if it takes longer than `minutes`."""
@@ -80,11 +90,7 @@ class TrainingPool:
         """Yield the jobs whose process has ended, with the reason of a failure or nothing."""
         for running in [item for item in self._running if item.process.poll() is not None]:
             self._running.remove(running)
-            running.errors.seek(0)
-            lines = running.errors.read().decode("utf-8", "replace").strip().splitlines()
-            running.errors.close()
-            status = running.process.returncode
-            yield running.job, "" if status == 0 else lines[-1] if lines else f"training ended with status {status}"
+            yield running.job, running.end()
 
     def _stop(self) -> None:
         """Let the processes save their checkpoints and end."""
@@ -92,8 +98,7 @@ class TrainingPool:
             with suppress(ProcessLookupError):
                 running.process.send_signal(signal.SIGTERM)
         for running in self._running:
-            running.process.wait()
-            running.errors.close()
+            running.end()
         self._running.clear()
 
 

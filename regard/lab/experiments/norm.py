@@ -71,7 +71,7 @@ REMARKS = (
 
 def _worked_example() -> Table:
     values = torch.tensor(EXAMPLE)
-    normed = F.batch_norm(values[:, None], None, None, training=True, eps=0.0)[:, 0]
+    normed = F.batch_norm(values[:, None], None, None, training=True, eps=1e-12)[:, 0]
     moved = 2 * normed + 3
     rows = []
     names = (Text("output of the node", "노드의 출력"), Text("normalised", "정규화"), Text("2x + 3", "2x + 3"))

@@ -1,0 +1,271 @@
+"""The lab: all experiments run on little data and give whole findings; folders, stops and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import systems
+import torch
+
+from regard.errors import DataError, TrainingError, UsageError
+from regard.lab import EXPERIMENTS, Findings, Text, find_experiment, run_experiment
+from regard.lab import bench as bench_module
+from regard.lab.bench import Bench, Trained
+from regard.lab.experiment import Experiment
+from regard.lab.experiments import norm, positions, scaling
+from regard.lab.findings import OUTCOMES, Curve, Graph, Plot, Table, Verdict
+from regard.lab.measures import student
+from regard.lab.models import recurrent
+from regard.model_folder import load_tensors
+from regard.samples import korean_english
+from regard.samples.images import image_sample
+from regard.training.journal import read
+from regard.training.run_lock import is_locked
+
+TESTS = Path(__file__).parent.parent
+HANGUL = re.compile("[가-힣]")
+TINY = recurrent(size=16, embedding=16, encoder={"size": 8, "embedding": 16})
+
+
+def write_little(folder: Path, images: bool = False) -> list[str]:
+    """Write a sample of the same form with little in it."""
+    folder.mkdir(parents=True)
+    if images:
+        image_sample(24, 8, 8).write(folder)
+    else:
+        sizes = {"train": 300, "valid": 8, "test": 8, "recombination": 0, "length": 60}
+        korean_english(sizes=sizes).write(folder, "ko", "en")
+    (folder / "README.md").write_text("a little sample")
+    return []
+
+
+@pytest.fixture
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train for four updates on a little sample."""
+    train = Bench.train
+
+    def briefly(self: Bench, models: Any, updates: int, **options: Any) -> Trained:
+        del updates
+        small = {name: {**values, "tokenizer": _smaller(values)} for name, values in models.items()}
+        return train(self, small, 4, **options)
+
+    monkeypatch.setattr(Bench, "train", briefly)
+    monkeypatch.setattr(bench_module, "write_sample", write_little)
+
+
+def _smaller(values: dict[str, Any]) -> dict[str, Any]:
+    tokenizer: dict[str, Any] = values["tokenizer"]
+    return {**tokenizer, "size": 600} if "size" in tokenizer else tokenizer
+
+
+def check(findings: Findings) -> None:
+    """Check that findings are whole: every text in both languages, a cell for each column, something to draw."""
+    texts = [findings.verdict.text, findings.graph.caption, *findings.remarks]
+    for table in findings.tables:
+        assert table.rows
+        assert all(len(row) == len(table.columns) for row in table.rows), table.title
+        texts.append(table.title)
+        texts += [cell for row in (table.columns, *table.rows) for cell in row if isinstance(cell, Text)]
+    for text in texts:
+        assert text.en
+        assert text.ko
+        assert not HANGUL.search(re.sub("“[^”]*”", "", text.en)), text.en
+    assert HANGUL.search(findings.verdict.text.ko)
+    assert HANGUL.search(findings.graph.caption.ko)
+    assert findings.verdict.outcome in OUTCOMES
+    for plot in findings.graph.plots:
+        assert all(curve.points for curve in plot.curves)
+
+
+def test_every_experiment_states_its_claim_in_both_languages() -> None:
+    wanted = "attention bottleneck directions scaling heads positions mask norm residual warmup teacher-forcing score"
+    assert set(EXPERIMENTS) == {*wanted.split(), "reach", "costs", "captions", "dictionary"}
+    for name, experiment in EXPERIMENTS.items():
+        assert experiment.name == name
+        assert re.fullmatch(r"00[0-4](, 00[0-4])*", experiment.source)
+        for text in (experiment.claim, experiment.method):
+            assert text.en.endswith(".")
+            assert text.ko.endswith(".")
+            assert HANGUL.search(text.ko)
+            assert not HANGUL.search(text.en)
+        assert experiment.minutes[0] <= 3
+        assert experiment.minutes[1] <= 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_runs_to_whole_findings(name: str, tmp_path: Path, little: None) -> None:
+    out = tmp_path / name
+    check(run_experiment(name, out, workers=2))
+    page = (out / "index.html").read_text("utf-8")
+    assert EXPERIMENTS[name].title.en in page
+    assert "<script" not in page
+    assert "<svg" in page
+    content = json.loads((out / "result.json").read_text("utf-8"))
+    assert content["experiment"] == name
+    assert (out / "graph.svg").stat().st_size > 500
+    run_experiment(name, out, workers=2, language="ko")  # again: nothing is trained, and the page is in Korean
+    assert EXPERIMENTS[name].title.ko in (out / "index.html").read_text("utf-8")
+
+
+def _tiny(bench: Bench) -> Findings:
+    trained = bench.train({"tiny": TINY, "other": recurrent("no_attention", {"size": 8}, size=16)}, 4)
+    comparison = bench.compare(trained)
+    curve = Curve("chrF", tuple((float(i), system.scores[1].mean) for i, system in enumerate(comparison.systems)))
+    return Findings(
+        Verdict("undecided", Text("Tried.", "해 보았습니다.")),
+        (Table(Text("Runs", "학습"), ("", "n"), (("tiny", str(len(trained.runs["tiny"]))),)),),
+        Graph((Plot("chrF", "", (curve,)),), Text("Two models.", "두 모델.")),
+    )
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    """Register an experiment of two tiny models."""
+    experiment = Experiment(
+        "tiny", Text("Tiny", "작은 실험"), Text("It runs.", "된다."), "000", Text("A.", "가."), _tiny
+    )
+    monkeypatch.setitem(EXPERIMENTS, "tiny", experiment)
+    return experiment
+
+
+@pytest.mark.system
+def test_full_trains_three_seeds_and_writes_everything(tmp_path: Path, little: None, tiny: Experiment) -> None:
+    lines = list[str]()
+    out = tmp_path / "out"
+    findings = run_experiment("tiny", out, full=True, workers=2, say=lines.append)
+    check(findings)
+    assert findings.tables[0].rows == (("tiny", "3"),)
+    assert {path.name for path in (out / "runs").iterdir()} == {
+        f"{n}-seed{s}" for n in ("tiny", "other") for s in (1, 2, 3)
+    }
+    assert "training 2 models with 3 seeds each" in lines
+    facts = json.loads((out / "result.json").read_text("utf-8"))["facts"]
+    assert facts[1]["en"].startswith("6 runs, ")
+    assert (out / "comparison" / "test" / "report.html").exists()
+    before = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("model.safetensors")}
+    run_experiment("tiny", out, full=True, workers=2)
+    assert before == {path: path.stat().st_mtime_ns for path in before}, "what has ended is not trained again"
+
+
+@pytest.mark.system
+def test_another_folder_of_an_experiment_is_refused(tmp_path: Path, little: None, tiny: Experiment) -> None:
+    with pytest.raises(UsageError, match=r"no experiment is called 'tinny'; did you mean 'tiny'\?"):
+        run_experiment("tinny", tmp_path / "a")
+    with pytest.raises(UsageError, match=r"no experiment is called 'zzz'; there are .*attention"):
+        find_experiment("zzz")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="holds other files; choose another folder"):
+        run_experiment("tiny", tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+    out = tmp_path / "out"
+    run_experiment("tiny", out, workers=2)
+    with pytest.raises(UsageError, match=r"another experiment was begun there \(effort quick\)"):
+        run_experiment("tiny", out, full=True)
+    (out / "lab.json").write_text("{")
+    with pytest.raises(DataError, match="damaged; delete"):
+        run_experiment("tiny", out)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="nothing can be written"):
+        run_experiment("tiny", tmp_path / "file" / "out")
+
+
+@pytest.mark.system
+def test_a_run_that_fails_is_reported_or_left_out(tmp_path: Path, little: None) -> None:
+    bad = {**TINY, "schedule": {"peak": 900.0, "warmup": 1}, "training": {"max_grad_norm": 0.0}}
+    bench = Bench(tmp_path, False, 2, 1, 3, lambda _: None)
+    write_little(tmp_path / "sample")
+    (tmp_path / "sample" / "valid.en").write_text("")  # cannot be read beside valid.ko
+    with pytest.raises(TrainingError, match=r"bad-seed1: .*valid"):
+        bench.train({"bad": bad}, 4)
+    trained = bench.train({"bad": bad}, 4, may_fail=True)
+    assert not trained.runs
+    assert "valid" in trained.failed["bad"]
+
+
+STOPPED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+import test_lab
+from regard.lab import bench, EXPERIMENTS, run_experiment
+bench.write_sample = test_lab.write_little
+def run(b):
+    b.train({{"tiny": test_lab.TINY}}, 120)
+    raise SystemExit(7)
+EXPERIMENTS["tiny"] = test_lab.Experiment("tiny", *[test_lab.Text("a", "가")] * 2, "000", test_lab.Text("a", "가"), run)
+run_experiment("tiny", Path(sys.argv[1]), workers=1, say=print)
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@systems.posix
+def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
+    """Ctrl-C reaches the training process, a kill of the experiment stops it; both times its checkpoint is saved."""
+    script = tmp_path / "script.py"
+    script.write_text(STOPPED.format(folder=str(Path(__file__).parent)), encoding="utf-8")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, (TESTS.parent, TESTS)))}
+
+    def start(out: Path) -> subprocess.Popen[bytes]:
+        output = (tmp_path / "output.txt").open("ab")
+        with output:
+            return subprocess.Popen(
+                [sys.executable, str(script), str(out)], stdout=output, stderr=output, env=environment
+            )
+
+    whole = start(tmp_path / "whole")
+    assert whole.wait() == 7, (tmp_path / "output.txt").read_text("utf-8")
+    stopped = start(tmp_path / "stopped")
+    run = tmp_path / "stopped" / "runs" / "tiny-seed1"
+    while not any(event["event"] == "train" for event in read(run / "journal.jsonl")):
+        assert stopped.poll() is None, (tmp_path / "output.txt").read_text("utf-8")
+        time.sleep(0.05)
+    stopped.send_signal(number)
+    stopped.wait()
+    deadline = time.monotonic() + 60
+    while is_locked(run):
+        assert time.monotonic() < deadline, "the training process goes on without its parent"
+        time.sleep(0.1)
+    ends = [event for event in read(run / "journal.jsonl") if event["event"] == "end"]
+    assert [event["reason"] for event in ends] == ["stopped by SIGTERM"]
+    assert ends[0]["update"] < 120
+    assert start(tmp_path / "stopped").wait() == 7
+    whole_weights, weights = (
+        load_tensors(tmp_path / name / "runs" / "tiny-seed1" / "model.safetensors") for name in ("whole", "stopped")
+    )
+    assert all(torch.equal(whole_weights[name], weights[name]) for name in whole_weights)
+
+
+def test_probes_give_what_the_notes_compute() -> None:
+    variance, gradient = scaling.probe("dot", 100)
+    assert variance == pytest.approx(100, rel=0.03)
+    scaled, more = scaling.probe("scaled_dot", 100)
+    assert scaled == pytest.approx(1, rel=0.03)
+    assert more > 2 * gradient
+    rows = norm._worked_example().rows
+    assert rows[0][1:] == ("3.000, 5.000, −2.000", "2.000", "8.667")
+    assert rows[1][2:] == ("0.000", "1.000")
+    assert rows[2][2:] == ("3.000", "4.000"), "the variance of 2x + 3 is 4"
+    weights = scaling._softmax_table().rows
+    assert weights[0][1] == "0.826, 0.124, 0.050"
+    assert positions.shuffle("a b c d e f") == positions.shuffle("a b c d e f") != "a b c d e f"
+
+
+def test_intervals_are_those_of_student() -> None:
+    contrast = student([1.0, 2.0, 3.0])
+    assert (contrast.value, contrast.low, contrast.high) == pytest.approx((2.0, 2 - 2.4841, 2 + 2.4841), abs=1e-3)
+    assert not contrast.is_clear
+    assert student([2.0, 2.1, 2.2]).is_better
+    assert replace(contrast, low=-5.0, high=-1.0).is_worse

@@ -93,8 +93,7 @@ def compare(
     regard compare --source train.ko --target train.en --test-source test.ko --test-target test.en
     --presets rnn,rnn-luong --minutes 5 --seeds 3 --out compared
 
-    `regard sample .` writes such files to try. Presets are trained one after another, each run with the same budget;
-    the same command continues after a stop.
+    `regard sample .` writes such files to try. The same command continues after a stop.
     """
     setup_process(threads, quiet, debug, seed)
     from regard.comparison import compare_request

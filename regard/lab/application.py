@@ -130,11 +130,10 @@ def _facts(folder: Path, begun: dict[str, Any]) -> tuple[Text, ...]:
         minutes = sum(seconds) / 60
         facts.append(
             Text(
-                f"{len(seconds)} runs, {minutes:.1f} minutes of training in all, each on one thread; they are in "
-                f"{folder / 'runs'}, to look at with `regard show`",
-                f"{len(seconds)}번 학습, 모두 합해 {minutes:.1f}분(각각 스레드 하나). `regard show`로 볼 수 있는 "
-                "모델은 "
-                f"{folder / 'runs'}에 있습니다.",
+                f"{len(seconds)} run{'s' * (len(seconds) > 1)}, {minutes:.1f} minutes of training in all, each on one "
+                f"thread; the models are in {folder / 'runs'}",
+                f"{len(seconds)}번 학습, 모두 합해 {minutes:.1f}분(각각 스레드 하나). 모델은 {folder / 'runs'}에 "
+                "있습니다",
             )
         )
     return tuple(facts)

@@ -38,7 +38,7 @@ class Trained:
 
 
 class Bench:
-    """Where an experiment is made: a folder, how much time there is, and what the models of an experiment need.
+    """Bench of one experiment: its folder, its time, and the training and comparison of its models.
 
     `full`: three seeds and more updates; `workers` train at once, each on one thread. `minutes` were promised.
     """

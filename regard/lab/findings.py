@@ -116,7 +116,9 @@ class Findings:
 
 
 def interval(value: float, low: float, high: float, digits: int = 1) -> str:
-    """Write a value with its interval."""
+    """Write a value with its interval, if it has one."""
+    if low == value == high:
+        return f"{value:.{digits}f}"
     return f"{value:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
 
 

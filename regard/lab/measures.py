@@ -129,13 +129,13 @@ def score_curve(name: Words, comparison: Comparison, models: Sequence[str], scor
 
 
 def score_plot(comparison: Comparison, names: Mapping[str, Words], score: str = "chrF") -> Plot:
-    """Return a plot with a place for each model, and its score with its interval."""
+    """Return a plot with a place for each model, and its score with its interval; no line joins them."""
     curves = []
-    for place, (name, words) in enumerate(names.items()):
-        curve = score_curve(words, comparison, [name], score)
+    for place, name in enumerate(names):
+        curve = score_curve(score, comparison, [name], score)
         points = tuple((float(place), value) for _, value in curve.points)
         if points:
-            curves.append(replace(curve, points=points))
+            curves.append(replace(curve, points=points, paint=0))
     return Plot(score, "", tuple(curves), tuple(names.values()))
 
 

@@ -29,7 +29,7 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Made:
-    """How an experiment was made: its command, and lines on seeds, time and machine."""
+    """The making of an experiment: its command, and lines on seeds, time and machine."""
 
     command: str
     facts: tuple[Text, ...]

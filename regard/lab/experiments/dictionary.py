@@ -28,7 +28,8 @@ def run(bench: Bench) -> Findings:
     read = SoftDictionary(ANIMALS).look_up("puppy", lambda key, _: ALIKE[key])
     value = sum(ALIKE[key] * ANIMALS[key] for key in ANIMALS) / sum(ALIKE.values())
     hard, soft = learn(hard=True), learn(hard=False)
-    trained = bench.train({"transformer": transformer()}, bench.choose(900, 1600))
+    words = {**transformer(), "tokenizer": {"size": 3000}}  # so many tokens that common words are whole
+    trained = bench.train({"transformer": words}, bench.choose(900, 1600))
     rows = neighbours(trained.runs["transformer"][0])
     learning = Table(
         Text("Learning a query whose answer should be 2 (“dog”)", "답이 2(“dog”)가 되어야 하는 쿼리의 학습"),

@@ -11,7 +11,7 @@ from regard.attention import Attention
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
 from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Text, Verdict
-from regard.lab.measures import INTERVALS, contrast, score_curve, score_text
+from regard.lab.measures import INTERVALS, contrast, score_plot, score_text
 from regard.lab.models import recurrent
 
 NAMES = {
@@ -55,15 +55,13 @@ def run(bench: Bench) -> Findings:
         f"{difference}.",
         f"additive 어텐션은 내적보다 {ratio:.1f}배 걸리고, chrF의 차이는 {difference}입니다.",
     )
-    quality = score_curve("chrF", comparison, list(NAMES))
-    spent = Curve(
-        Text("milliseconds", "밀리초"), tuple((float(i), 1000 * times[name]) for i, name in enumerate(NAMES)), paint=1
+    milliseconds = Text("milliseconds", "밀리초")
+    spent = tuple(
+        Curve(milliseconds, ((float(place), 1000 * times[name]),), paint=1) for place, name in enumerate(NAMES)
     )
     plots = (
-        Plot("chrF", "", (quality,), tuple(NAMES.values())),
-        Plot(
-            Text("milliseconds of the attention alone", "어텐션만의 시간(밀리초)"), "", (spent,), tuple(NAMES.values())
-        ),
+        score_plot(comparison, NAMES),
+        Plot(Text("milliseconds of the attention alone", "어텐션만의 시간(밀리초)"), "", spent, tuple(NAMES.values())),
     )
     caption = Text(
         "Quality after equal training, and time of the attention alone." + INTERVALS.en,

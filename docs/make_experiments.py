@@ -1,0 +1,61 @@
+"""Write docs/experiments.md and its graphs from the results of `regard lab NAME --full`: a folder of them is given."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from regard.lab import EXPERIMENTS
+from regard.lab.findings import OUTCOMES
+
+DOCS = Path(__file__).parent
+HEAD = """# The claims of the notes, tried
+
+`regard lab NAME` tries each of them on your machine: `--quick` in at most three minutes on two cores, `--full`, as
+here, in at most ten, with three seeds. Models are small and are trained for a minute or two on the sample; what they
+show need not hold for large ones. Intervals hold 95 %, over seeds (Student) or, of quality by length, over sentences
+and seeds.
+
+This page is written by `python docs/make_experiments.py FOLDER`, from the results in the folder.
+"""
+
+
+def page(results: Path) -> str:
+    """Return the page; graphs are copied into docs/images/lab."""
+    parts = [HEAD]
+    (DOCS / "images" / "lab").mkdir(parents=True, exist_ok=True)
+    for name, experiment in EXPERIMENTS.items():
+        folder = results / f"{name}-full"
+        if not (folder / "result.json").is_file():
+            print(f"{folder}: no result; run `regard lab {name} --full`", file=sys.stderr)
+            continue
+        values = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        shutil.copy(folder / "graph.svg", DOCS / "images" / "lab" / f"{name}.svg")
+        verdict = values["verdict"]
+        parts.append(
+            f"## {experiment.title.en}\n\n`regard lab {name}` · {experiment.claim.en} (notes {experiment.source})\n\n"
+            f"**{OUTCOMES[verdict['outcome']].en}.** {verdict['text']['en']}\n\n"
+            f"![{experiment.title.en}](images/lab/{name}.svg)\n\n"
+            + "\n".join(_table(table) for table in values["tables"])
+            + "".join(f"\n{remark['en']}\n" for remark in values["remarks"])
+            + f"\n{experiment.method.en} {'; '.join(fact['en'] for fact in values['facts'])}.\n"
+        )
+    return "\n".join(parts)
+
+
+def _table(table: dict[str, Any]) -> str:
+    rows = [table["columns"], *table["rows"]]
+    lines = ["| " + " | ".join(_english(cell) for cell in row) + " |" for row in rows]
+    lines.insert(1, "|---" * len(table["columns"]) + "|")
+    return f"{_english(table['title'])}:\n\n" + "\n".join(lines) + "\n"
+
+
+def _english(cell: Any) -> str:
+    return (cell if isinstance(cell, str) else str(cell["en"])).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    (DOCS / "experiments.md").write_text(page(Path(sys.argv[1])), encoding="utf-8")

@@ -10,7 +10,8 @@ import torch
 from regard.lab import costs
 from regard.lab.costs import KINDS, Cost, Sizes, growth, measure
 
-SIZES = Sizes(n=256, d=32)
+SIZES = Sizes(n=512, d=32)
+ADDITIVE, FEW = "self-attention, additive", Sizes(n=64, d=32)  # whose memory would be 2 GB at four times 512
 KIND = {kind.name: kind for kind in KINDS}
 
 
@@ -18,7 +19,9 @@ KIND = {kind.name: kind for kind in KINDS}
 def measured() -> dict[str, Cost]:
     """Measure the costs of every kind of layer with the shortest timings."""
     with torch.random.fork_rng(devices=[]):
-        return {cost.name: cost for cost in measure(SIZES, min_seconds=0.0)}
+        costs = measure(SIZES, [kind for kind in KINDS if kind.name != ADDITIVE], min_seconds=0.0)
+        costs += measure(FEW, [KIND[ADDITIVE]], min_seconds=0.0)
+        return {cost.name: cost for cost in costs}
 
 
 def test_growth_is_the_exponent() -> None:
@@ -38,7 +41,8 @@ def test_growth_is_the_exponent() -> None:
 def test_operations_equal_those_counted_by_hand(
     measured: dict[str, Cost], name: str, attention: str, projections: str
 ) -> None:
-    values = {"n": SIZES.n, "d": SIZES.d}
+    sizes = FEW if name == ADDITIVE else SIZES
+    values = {"n": sizes.n, "d": sizes.d}
     product = [
         math.prod(values.get(x) or int(x) for x in term.split()) if term else 0 for term in (attention, projections)
     ]
@@ -62,9 +66,9 @@ def test_sequential_operations_and_path_lengths_equal_those_counted_by_hand(meas
     steps = {name: (cost.sequential, cost.layers, cost.path) for name, cost in measured.items()}
     assert steps["self-attention"] == (3, 1, 3), "projection, attention, projection"
     assert steps["self-attention, weights kept"] == (4, 1, 4), "the attention is two products"
-    assert steps["recurrent"] == (256, 1, 256), "a product with the hidden state at each position"
-    assert steps["convolutional"] == (1, 255, 255), "255 positions, one a layer"
-    assert steps["restricted self-attention"] == (3, 32, 96), "255 positions, 8 a layer"
+    assert steps["recurrent"] == (512, 1, 512), "a product with the hidden state at each position"
+    assert steps["convolutional"] == (1, 511, 511), "511 positions, one a layer"
+    assert steps["restricted self-attention"] == (3, 64, 192), "511 positions, 8 a layer"
 
 
 def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> None:
@@ -79,7 +83,8 @@ def test_memory_is_the_size_of_the_saved_tensors(measured: dict[str, Cost]) -> N
 
 def test_time_is_measured_at_every_size(measured: dict[str, Cost]) -> None:
     for cost in measured.values():
-        assert [x for x, _ in cost.curves["time n"]] == [64, 128, 256, 512, 1024]
+        n = FEW.n if cost.name == ADDITIVE else SIZES.n
+        assert [x for x, _ in cost.curves["time n"]] == [n / 4, n / 2, n, 2 * n, 4 * n]
         assert [x for x, _ in cost.curves["time d"]] == [8, 16, 32, 64, 128]
         assert all(seconds > 0 for axis in "nd" for _, seconds in cost.curves[f"time {axis}"])
 

@@ -91,7 +91,7 @@ def test_time_is_measured_at_every_size(measured: dict[str, Cost]) -> None:
 
 def test_threads_and_random_numbers_are_left_as_they_were() -> None:
     threads, state = torch.get_num_threads(), torch.get_rng_state()
-    measure(Sizes(64, 8), KINDS[:1], min_seconds=0.0, threads=2)
+    measure(Sizes(64, 32), KINDS[:1], min_seconds=0.0, threads=2)
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
 

@@ -99,7 +99,7 @@ JOBS: dict[str, list[str]] = {
     "doctor": ["doctor", "--threads=1"],
     "doctor of a run": ["doctor", "translator", "--threads=1"],
     "doctor that seals": ["doctor", "sealed", "--seal", "--threads=1"],
-    "lab": ["lab", "costs", "--threads=1"],
+    "lab": ["lab", "costs", "--out=costs", "--threads=1"],
 }
 """Every way in which a command reads a folder or a file. It may read its arguments, and nothing beside them."""
 ELSEWHERE = {

@@ -88,7 +88,7 @@ def learn(hard: bool) -> tuple[list[float], float]:
         scores = keys @ query
         weights = F.one_hot(scores.argmax(), len(keys)).float() if hard else scores.softmax(0)
         error = (weights @ values - TARGET) ** 2
-        errors.append(float(error))
+        errors.append(float(error.detach()))
         gradient = torch.autograd.grad(error, query)[0] if error.requires_grad else torch.zeros_like(query)
         first = first if step else float(gradient.norm())
         query = (query - RATE * gradient / max(1.0, float(gradient.norm()))).detach().requires_grad_()
@@ -96,20 +96,23 @@ def learn(hard: bool) -> tuple[list[float], float]:
 
 
 def neighbours(folder: Path) -> tuple[tuple[str, ...], ...]:
-    """Return words with the nearest words of the source vocabulary, by the cosine of their embeddings."""
+    """Return words with the nearest tokens that are words, by the cosine of their embeddings.
+
+    The vector of a word of several tokens is their mean.
+    """
     translator = load_translator(folder)
     vocabulary, model = translator.tokenizer.source, translator.model
     assert isinstance(model, Model), "a run is one model"
-    vectors = F.normalize(model.encoder.embedding.weight.detach(), dim=-1)
+    embeddings = model.encoder.embedding.weight.detach()
+    vectors = F.normalize(embeddings, dim=-1)
     whole = [i for i in range(len(vocabulary)) if _is_word(vocabulary.decode([i]))]
     rows = []
     for word in WORDS:
         ids = vocabulary.encode(word)
-        if len(ids) != 1:
-            continue
-        cosines = vectors[whole] @ vectors[ids[0]]
-        nearest = [whole[i] for i in cosines.argsort(descending=True).tolist() if whole[i] != ids[0]][:NEAR]
-        rows.append((word, *(f"{vocabulary.decode([i])} {float(vectors[i] @ vectors[ids[0]]):.2f}" for i in nearest)))
+        cosines = vectors @ F.normalize(embeddings[ids].mean(0), dim=0)
+        others = [token for token in whole if vocabulary.decode([token]) != word]
+        nearest = sorted(others, key=lambda token: -float(cosines[token]))[:NEAR]  # noqa: B023 (used at once)
+        rows.append((word, *(f"{vocabulary.decode([token])} {float(cosines[token]):.2f}" for token in nearest)))
     return tuple(rows)
 
 

@@ -111,7 +111,7 @@ def neighbours(folder: Path) -> tuple[tuple[str, ...], ...]:
         ids = vocabulary.encode(word)
         cosines = vectors @ F.normalize(embeddings[ids].mean(0), dim=0)
         others = [token for token in whole if vocabulary.decode([token]) != word]
-        nearest = sorted(others, key=lambda token: -float(cosines[token]))[:NEAR]  # noqa: B023 (used at once)
+        nearest = sorted(others, key=lambda token: -float(cosines[token]))[:NEAR]
         rows.append((word, *(f"{vocabulary.decode([token])} {float(cosines[token]):.2f}" for token in nearest)))
     return tuple(rows)
 

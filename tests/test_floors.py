@@ -37,6 +37,7 @@ FLOORS: dict[str, int] = {
     "comparison": 8,
     "lessons": 8,
     "demo": 9,
+    "lab": 9,
     "cli": 10,
 }
 # errors is below everything: settings, reading and atomic raise its errors; settings are read; model_folder stores the search settings; and engine

@@ -43,7 +43,7 @@ class Contrast:
         return self.high < 0
 
     def __str__(self) -> str:
-        return f"{self.value:+.1f} ({self.low:+.1f} to {self.high:+.1f})".replace("-", "−")
+        return f"{self.value:+.1f} [{self.low:+.1f}, {self.high:+.1f}]".replace("-", "−")
 
 
 def score_of(comparison: Comparison, model: str, name: str = "chrF") -> SeedScore:

@@ -41,6 +41,10 @@ def cosine_fixed(score: Score, head: int, query: Numbers, key: Numbers) -> float
     return 10 * dot(score, head, query, key) / lengths[0] / lengths[1]
 
 
+def cosine_plain(score: Score, head: int, query: Numbers, key: Numbers) -> float:
+    return cosine_fixed(score, head, query, key) / 10
+
+
 FORMULAS: dict[str, Callable[[Score, int, Numbers, Numbers], float]] = {
     "dot": dot,
     "scaled_dot": scaled_dot,
@@ -48,6 +52,7 @@ FORMULAS: dict[str, Callable[[Score, int, Numbers, Numbers], float]] = {
     "additive": additive,
     "cosine": cosine,
     "cosine_fixed": cosine_fixed,
+    "cosine_plain": cosine_plain,
 }
 
 

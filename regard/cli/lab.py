@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Quiet, Seed, Threads
+from regard.cli.options import Debug, Quiet
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,20 +26,22 @@ def lab(
     full: Annotated[bool, typer.Option("--full", help="At most 10 minutes on two cores, three seeds.")] = False,
     korean: Annotated[bool, typer.Option("--korean", help="In Korean.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder to write; lab/NAME-quick or -full if left out.")] = None,
-    seed: Seed = None,
-    threads: Threads = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 4, help="The first seed.")] = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, max=1024, help="Models trained at once, a thread each; one per core, at most four."),
+    ] = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Try a claim of the notes: train small models or probe tensors, and print tables and a verdict.
 
-    regard lab                       what there is
-    regard lab attention             quality by sentence length, with and without attention
-    regard lab attention --full      with three seeds
+    `regard lab` lists the experiments, `regard lab attention` tries one, and `--full` does it with three seeds.
 
-    The folder gets a page (index.html), the graph (graph.svg), the data (result.json) and the models.
+    The folder gets a page (index.html), the graph (graph.svg), the data (result.json) and the models. The same command
+    continues after a stop.
     """
-    setup_process(threads, quiet, debug)
+    setup_process(None, quiet, debug)
     from regard.lab import run_experiment
 
     if quick and full:
@@ -49,9 +51,7 @@ def lab(
         typer.echo("\n".join(_list(language)))
         return
     try:
-        findings = run_experiment(
-            name, out, full=full, language=language, seed=1 if seed is None else seed, workers=threads, say=say
-        )
+        findings = run_experiment(name, out, full=full, language=language, seed=seed, workers=threads, say=say)
     except (KeyboardInterrupt, SystemExit):
         say(CONTINUE)
         raise

@@ -13,6 +13,7 @@ import regard
 ROOT = Path(regard.__file__).parent
 FLOORS: dict[str, int] = {
     "errors": 0,
+    "bilingual": 0,
     "shapes": 0,
     "reading": 0,
     "settings": 0,

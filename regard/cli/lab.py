@@ -14,7 +14,8 @@ from regard.cli.options import Debug, Quiet
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
-    from regard.lab.findings import Findings, Language
+    from regard.bilingual import Language
+from regard.lab.findings import Findings
 
 CONTINUE = "to continue: the same command"
 
@@ -73,7 +74,8 @@ def _list(language: Language) -> Iterator[str]:
 
 def _text(findings: Findings, language: Language) -> Iterator[str]:
     """Yield tables, verdict and remarks."""
-    from regard.lab.findings import OUTCOMES, words_by
+    from regard.bilingual import words_by
+    from regard.lab.findings import OUTCOMES
 
     for table in findings.tables:
         yield table.title.by(language)

@@ -3,8 +3,9 @@
 `regard lab` and `run_experiment` call the same. An experiment is a short file in `experiments`.
 """
 
+from regard.bilingual import Text
 from regard.lab.application import find_experiment, run_experiment
 from regard.lab.experiments import EXPERIMENTS
-from regard.lab.findings import Findings, Text
+from regard.lab.findings import Findings
 
 __all__ = ["EXPERIMENTS", "Findings", "Text", "find_experiment", "run_experiment"]

@@ -17,11 +17,12 @@ import torch
 
 import regard
 from regard.atomic import write_text
+from regard.bilingual import Language, Text
 from regard.errors import DataError, UsageError
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
 from regard.lab.experiments import EXPERIMENTS
-from regard.lab.findings import Findings, Language, Text
+from regard.lab.findings import Findings
 from regard.lab.page import Made, render_page
 from regard.reading import file_bytes, parse_json
 from regard.training.journal import read

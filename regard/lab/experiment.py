@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from regard.bilingual import Text
 from regard.lab.bench import Bench
-from regard.lab.findings import Findings, Text
+from regard.lab.findings import Findings
 
 
 @dataclass(frozen=True)

@@ -6,26 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from regard.bilingual import Language, Text, Words, words_by
 from regard.visualisation.charts import Chart, Panel, Scale, Series
 
-Language = Literal["en", "ko"]
 Outcome = Literal["holds", "partly", "contradicted", "undecided"]
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text in English and in Korean."""
-
-    en: str
-    ko: str
-
-    def by(self, language: Language) -> str:
-        """The text in one of the languages."""
-        return self.ko if language == "ko" else self.en
-
-
-Words = Text | str
-"""A text in both languages, or one that is the same in both, such as a number."""
 
 OUTCOMES: dict[Outcome, Text] = {
     "holds": Text("The claim holds", "주장이 맞습니다"),
@@ -33,11 +17,6 @@ OUTCOMES: dict[Outcome, Text] = {
     "contradicted": Text("The claim does not hold here", "여기서는 주장이 맞지 않습니다"),
     "undecided": Text("Not decided by these figures", "이 수치로는 판단할 수 없습니다"),
 }
-
-
-def words_by(words: Words, language: Language) -> str:
-    """Return words in one of the languages."""
-    return words if isinstance(words, str) else words.by(language)
 
 
 @dataclass(frozen=True)

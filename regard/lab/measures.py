@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from regard.bilingual import Text, Words
 from regard.comparison import Comparison
 from regard.comparison.result import Bucket, SeedScore
 from regard.comparison.scoring import student_quantile
 from regard.evaluation.bootstrap import paired_bootstrap
-from regard.lab.findings import Curve, Plot, Table, Text, Words, interval
+from regard.lab.findings import Curve, Plot, Table, interval
 from regard.training.journal import read
 
 MODEL = Text("model", "모델")

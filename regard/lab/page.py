@@ -10,8 +10,9 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 
+from regard.bilingual import Language, Text, words_by
 from regard.lab.experiment import Experiment
-from regard.lab.findings import OUTCOMES, Findings, Language, Table, Text, words_by
+from regard.lab.findings import OUTCOMES, Findings, Table
 from regard.visualisation import draw_svg
 from regard.visualisation.charts import layout_chart
 from regard.visualisation.fonts import STACK

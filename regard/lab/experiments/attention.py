@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from regard.bilingual import Text
 from regard.comparison.result import Bucket
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Text, Verdict
+from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Verdict
 from regard.lab.measures import by_length, contrast, length_curves, score_text
 from regard.lab.models import recurrent
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from regard.bilingual import Text
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Findings, Graph, Outcome, Text, Verdict
+from regard.lab.findings import Findings, Graph, Outcome, Verdict
 from regard.lab.measures import contrast, score_of, score_plot, score_table
 
 NAMES = {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from regard.bilingual import Text
 from regard.lab.bench import Bench
 from regard.lab.costs import Cost, Sizes, measure
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Text, Verdict
+from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Verdict
 
 SMALL, LARGE = Sizes(128, 128), Sizes(256, 128)
 NAMES = {

@@ -7,9 +7,10 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
+from regard.bilingual import Text
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Text, Verdict
+from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Verdict
 from regard.lab.models import transformer
 from regard.lessons import SoftDictionary
 from regard.models import Model

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
+from regard.bilingual import Text
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Text, Verdict
+from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Verdict
 from regard.lab.measures import contrast, mean_curve, score_table, validations
 from regard.lab.models import transformer
 

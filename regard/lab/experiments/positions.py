@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
+from regard.bilingual import Text
 from regard.data.text import read_parallel
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Text, Verdict
+from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Verdict
 from regard.lab.measures import contrast, score_curve, score_of, score_text
 from regard.lab.models import transformer
 from regard.models import Batch, Model

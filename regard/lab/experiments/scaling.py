@@ -7,9 +7,10 @@ import math
 import torch
 
 from regard.attention.scores import build_score
+from regard.bilingual import Text
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Text, Verdict
+from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Verdict
 from regard.lab.measures import Contrast, contrast, score_or_failed
 from regard.lab.models import transformer
 

@@ -8,9 +8,10 @@ import time
 import torch
 
 from regard.attention import Attention
+from regard.bilingual import Text
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Text, Verdict
+from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Verdict
 from regard.lab.measures import INTERVALS, contrast, score_plot, score_text
 from regard.lab.models import recurrent
 

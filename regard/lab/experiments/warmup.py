@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from regard.bilingual import Text
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Text, Verdict
+from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Verdict
 from regard.lab.measures import contrast, mean_curve, score_table, validations
 from regard.lab.models import transformer
 from regard.training.schedule import ScheduleSettings, learning_rate

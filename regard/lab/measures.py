@@ -12,6 +12,7 @@ from regard.comparison import Comparison
 from regard.comparison.result import Bucket, SeedScore
 from regard.comparison.scoring import student_quantile
 from regard.evaluation.bootstrap import paired_bootstrap
+from regard.evaluation.significance import chrf_difference
 from regard.lab.findings import Curve, Plot, Table, interval
 from regard.training.journal import read
 
@@ -68,14 +69,17 @@ def score_or_failed(comparison: Comparison, model: str, name: str = "chrF") -> W
 def contrast(comparison: Comparison, first: str, second: str, name: str = "chrF") -> Contrast:
     """Compare two models: by Student's interval of the differences of equal seeds, which hold for other seeds too.
 
-    With one seed, by the paired bootstrap of the scores of single outputs (chrF; CIDEr-D of captions).
+    With one seed, by the paired bootstrap over sentences (chrF) or images (CIDEr-D).
     """
     runs = {system.name: [comparison.run(run) for run in system.runs] for system in comparison.systems}
     pairs = list(zip(runs[first], runs[second], strict=True))
     if len(pairs) == 1:
         ((before, after),) = pairs
-        difference = paired_bootstrap(before.sentence_scores, after.sentence_scores)
-        return Contrast(difference.difference, difference.low, difference.high)
+        if comparison.task == "captions":
+            difference = paired_bootstrap(before.sentence_scores, after.sentence_scores)
+            return Contrast(difference.difference, difference.low, difference.high)
+        references = list(zip(*comparison.test.references, strict=True))
+        return Contrast(*chrf_difference(before.outputs, after.outputs, references))
     values = []
     for one, other in pairs:
         scores = [run.score(name) for run in (one, other)]

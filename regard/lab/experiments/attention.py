@@ -21,7 +21,7 @@ NAMES = {
 def run(bench: Bench) -> Findings:
     """Train both models equally long, and translate sentences of all lengths."""
     models = {"without": recurrent("no_attention"), "with": recurrent()}
-    trained = bench.train(models, bench.choose(1600, 2400))
+    trained = bench.train(models, bench.choose(2400, 4000))
     comparison = bench.compare(trained, "length")
     lengths = by_length(comparison)
     drops = {name: parts[0].value - parts[-1].value for name, parts in lengths.items()}

@@ -25,7 +25,7 @@ EXAMPLE = (3.0, 5.0, -2.0)
 def run(bench: Bench) -> Findings:
     """Train deeper Transformers with each norm; work the note's example."""
     models = {name: transformer(norm=name, layers=3) for name in NAMES}
-    trained = bench.train(models, bench.choose(500, 1000), may_fail=True)
+    trained = bench.train(models, bench.choose(500, 800), may_fail=True)
     comparison = bench.compare(trained)
     table = score_table(Text("Translation after training", "학습한 뒤의 번역"), comparison, NAMES)
     curves = [

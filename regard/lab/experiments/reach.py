@@ -45,7 +45,7 @@ def run(bench: Bench) -> Findings:
         "two": recurrent("no_attention"),
         "transformer": transformer(),
     }
-    trained = bench.train(models, bench.choose(1000, 2400))
+    trained = bench.train(models, bench.choose(1000, 1800))
     lines = read_lines(str(bench.texts() / "length.ko"))
     curves = {name: _mean([influence(folder, lines) for folder in trained.runs[name]]) for name in NAMES}
     table = Table(

@@ -22,7 +22,7 @@ NAMES = {
 
 def run(bench: Bench) -> Findings:
     """Train the published (post-norm) Transformer with three schedules that have one highest rate."""
-    updates = bench.choose(1000, 2000)
+    updates = bench.choose(1000, 1700)
     schedules = _schedules(updates)
     models = {
         name: {**transformer(norm="post", layers=3), "schedule": schedule} for name, schedule in schedules.items()

@@ -9,13 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 
+import torch
+
 from regard.attention.alignment import Readings
-from regard.data.vocabulary import Vocabulary
+from regard.data.vocabulary import BOS, Vocabulary
 from regard.errors import RegardError
 from regard.evaluation.faithfulness import measure_faithfulness
-from regard.models import Model
+from regard.models import Batch, Decoder, Model, State
+from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
 from regard.pipeline import AlignmentChoice, Caption, Captioner, ImageInput, Translation, Translator, last_layer
 from regard.search.search_trace import Candidate, SearchStep
+from regard.shapes import Tensor
 from regard.visualisation import Overlay, SourceImage
 from regard.visualisation.explanation_data import (
     Attributions,
@@ -25,6 +29,7 @@ from regard.visualisation.explanation_data import (
     TreeStep,
     layer_weights,
 )
+from regard.visualisation.states import States
 
 MAX_PRUNED = 2
 """Pruned hypotheses shown at each step of the search."""
@@ -51,34 +56,38 @@ class CaptionExplanation:
 def explain(translator: Translator, text: str, beam: int | None = None, attributions: bool = True) -> Explanation:
     """Translate a line and explain the translation; `attributions` adds gradient × input and erasure (one model only).
 
-    Raises UsageError for a line so long that it would be split, and for a model without attention.
+    A recurrent model is explained by its states too, one without attention by them and its search alone. Raises
+    UsageError for a line so long that it would be split.
     """
     translation, steps = translator.trace(text, beam=beam)
     readings = _readings(translation)
     if not translation.text:
         raise RegardError("the translation is empty, so there is nothing to draw; show another line, or train longer")
-    choice, vocabulary = alignment_choice(translator, readings), translator.tokenizer.target
+    vocabulary, has_attention = translator.tokenizer.target, bool(readings.layers("cross"))
+    choice = alignment_choice(translator, readings) if has_attention else None
     data = ExplanationData(
         readings.source_text,
         readings.target_text,
         readings.target,
         readings.target_words,
         layer_weights(readings),
-        _shown_head(choice, readings),
+        ShownHead(0) if choice is None else _shown_head(choice, readings),
         _steps(vocabulary, readings.target, steps),
-        _attributions(translator, text, readings, choice) if attributions else None,
+        _attributions(translator, text, readings, choice) if attributions and choice is not None else None,
+        states=_states(translator, text, readings),
     )
     return Explanation(translation, data)
 
 
 def explain_caption(captioner: Captioner, image: ImageInput, beam: int | None = None) -> CaptionExplanation:
-    """Caption an image and explain the caption. Raises UsageError for a model without attention."""
+    """Caption an image and explain the caption; one of a model without attention by its search alone."""
     caption, steps = captioner.trace(image, beam=beam)
     readings = _readings(caption)
     assert readings.grid is not None, "a captioner attends to a grid of cells"
     if not caption.text:
         raise RegardError("the caption is empty, so there is nothing to draw; show another image, or train longer")
-    choice, vocabulary = alignment_choice(captioner, readings), captioner.tokenizer.target
+    vocabulary = captioner.tokenizer.target
+    shown = _shown_head(alignment_choice(captioner, readings), readings) if readings.layers("cross") else ShownHead(0)
     view = SourceImage(captioner.model_view(image), readings.grid, readings.cell_centre, readings.cell_extent)
     data = ExplanationData(
         view.cells(),
@@ -86,7 +95,7 @@ def explain_caption(captioner: Captioner, image: ImageInput, beam: int | None = 
         readings.target,
         readings.target_words,
         layer_weights(readings),
-        _shown_head(choice, readings),
+        shown,
         _steps(vocabulary, readings.target, steps),
         image=view,
     )
@@ -136,6 +145,41 @@ def _attributions(
         (measured.gradient, measured.erasure),
         (measured.gradient_agreement, measured.erasure_agreement),
     )
+
+
+@torch.inference_mode()
+def _states(translator: Translator, text: str, readings: Readings) -> States | None:
+    """Record the hidden states of a recurrent model that reads the line and writes the target.
+
+    None for any other encoder, and for an ensemble.
+    """
+    model = translator.model
+    if not isinstance(model, Model) or not isinstance(model.encoder, RecurrentEncoder):
+        return None
+    ids, encoder = translator.encode(text), model.encoder
+    model.eval()
+    encoded = encoder(Batch.of([ids], model.device))
+    directions = 2 if encoder.layers[0].bidirectional else 1
+    last = encoded.summary[0, len(encoder.layers) - 1]  # the hidden state of the highest layer
+    source = model.decoder.prepare(encoded)
+    state, tops = model.begin(source), []
+    for token in (BOS, *translator.tokenizer.target.ids(readings.target)[:-1]):
+        features, state = model.step(torch.tensor([[token]], device=model.device), state, source)
+        tops.append(_top_state(model.decoder, state, features))
+    return States(
+        tuple(translator.tokenizer.source.tokens(ids)),
+        encoded.outputs[0].view(len(ids), directions, -1).float().cpu().numpy(),
+        last.view(directions, -1).float().cpu().numpy(),
+        torch.stack(tops).float().cpu().numpy(),
+        not source.memories,
+    )
+
+
+def _top_state(decoder: Decoder, state: State, features: Tensor) -> Tensor:
+    """Return the hidden state of a recurrent decoder's highest layer, or of any other the features it predicts from."""
+    if isinstance(decoder, NoAttentionDecoder | RecurrentDecoder):
+        return state.tensors["states"][0, len(decoder.cells) - 1]
+    return features[0, 0].clamp(-1, 1)
 
 
 # --- the search trace as plain data

@@ -19,6 +19,7 @@ from regard.attention.alignment import Readings
 from regard.errors import UsageError
 from regard.visualisation.heatmap import Alignment
 from regard.visualisation.overlay import SourceImage
+from regard.visualisation.states import States, states_data
 from regard.visualisation.text import clean, is_korean
 
 Role = Literal["cross", "encoder", "decoder", "attribution"]
@@ -82,7 +83,10 @@ class Attributions:
 
 @dataclass(frozen=True, eq=False)
 class ExplanationData:
-    """All that is shown of one translation or caption; for a caption, the source words are the cells of `image`."""
+    """All that is shown of one translation or caption; for a caption, the source words are the cells of `image`.
+
+    A model without attention has no `layers`; a recurrent model has `states`.
+    """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
@@ -95,12 +99,15 @@ class ExplanationData:
     links: frozenset[tuple[int, int]] = frozenset()
     facts: dict[str, str] = field(default_factory=dict)
     image: SourceImage | None = None
+    states: States | None = None
 
     def __post_init__(self) -> None:
         if self.image and len(self.source) != len(self.image.cells()):
             raise UsageError(f"an image of {self.image.grid} cells does not have {len(self.source)} source words")
-        if not (self.source and self.target and self.layers):
-            raise UsageError("a page needs at least one source word, one target word and one layer with attention")
+        if not (self.source and self.target and (self.layers or self.steps)):
+            raise UsageError(
+                "a page needs at least one source word, one target word, and a layer with attention or a search"
+            )
         for name in ("source", "target", "tokens"):
             object.__setattr__(self, name, tuple(clean(text) for text in getattr(self, name)))
 
@@ -116,6 +123,21 @@ class ExplanationData:
         layers = tuple(_layer(alignment, number) for number, alignment in enumerate(alignments, 1))
         words = tuple(range(len(first.target)))
         return cls(first.source, first.target, first.target, words, layers, links=first.links or frozenset())
+
+    @property
+    def has_cross_attention(self) -> bool:
+        """True if target words attend to source words."""
+        return any(layer.role == "cross" for layer in self.layers)
+
+    @property
+    def encoder_layers(self) -> tuple[LayerWeights, ...]:
+        """The layers in which source words attend to each other, lowest first."""
+        return tuple(layer for layer in self.layers if layer.role == "encoder")
+
+    @property
+    def encoding_steps(self) -> int:
+        """Steps in which the player shows the encoder: a token each, or a layer each of self-attention."""
+        return len(self.states.tokens) if self.states else len(self.encoder_layers)
 
     def shown_weights(self) -> np.ndarray:
         """Return the weights (P, S) of the shown head, row p from the step that predicted token p."""
@@ -180,6 +202,7 @@ def page_data(data: ExplanationData, title: str = "", langs: tuple[str, str] = (
         "weights": _packed(layers, steps),
         "shown_head": [data.shown_head.layer, data.shown_head.head, data.shown_head.shifted],
         "steps": [_step(step) for step in data.steps],
+        "states": states_data(data.states, [token_label(token) for token in data.states.tokens] if data.states else ()),
         "agreement": _agreement(data.attributions),
         "links": sorted(data.links),
         "facts": {clean(name): clean(value) for name, value in data.facts.items()},
@@ -218,7 +241,7 @@ def _attribution_layers(attributions: Attributions | None) -> list[LayerWeights]
 def _packed(layers: Sequence[LayerWeights], steps: int) -> str:
     """Quantise all weights, each row followed by its special weight: all low bytes, all high bytes; zlib, base64."""
     parts = [np.concatenate([layer.weights, layer.special_weights[..., None]], -1).reshape(-1) for layer in layers]
-    numbers = np.rint(np.clip(np.concatenate(parts), 0, 1) * steps).astype(np.uint16)
+    numbers = np.rint(np.clip(np.concatenate([np.zeros(0), *parts]), 0, 1) * steps).astype(np.uint16)
     planes = [numbers & 255] if steps <= 255 else [numbers & 255, numbers >> 8]
     return base64.b64encode(zlib.compress(np.concatenate(planes).astype(np.uint8).tobytes(), 9)).decode("ascii")
 

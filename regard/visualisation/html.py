@@ -27,6 +27,7 @@ def palette() -> dict[str, dict[str, Any]]:
         theme: {
             "scale": [colour(f"w{n}", theme) for n in range(LEVELS + 1)],
             "text": [colour(f"v{n}", theme) for n in range(LEVELS + 1)],
+            "series": [colour(f"s{n}", theme) for n in range(SERIES)],
             **{role: colour(role, theme) for role in ROLES},
         }
         for theme in THEMES

@@ -1,6 +1,8 @@
-"""Frames of an animated explanation: attention, context vector, candidates, output and search tree, token by token.
+"""Frames of an animated explanation: the encoder, then attention, context vector, candidates, output and search tree,
+token by token.
 
-The page's player shows the same; these frames make a GIF or an animated SVG.
+The page's player shows the same; these frames make a GIF or an animated SVG. Without attention there is instead the
+one vector that the decoder gets, and its own state.
 """
 
 from __future__ import annotations
@@ -10,8 +12,21 @@ from dataclasses import replace
 
 from regard.errors import UsageError
 from regard.visualisation.colours import level
+from regard.visualisation.encoding import encoding_heading, encoding_height, encoding_marks, vector_marks
 from regard.visualisation.explanation_data import ExplanationData, SearchNode, token_label
-from regard.visualisation.figure import LINE_HEIGHT, MARGIN, MIDLINE, Box, Figure, Group, Line, Mark, Text, make_figure
+from regard.visualisation.figure import (
+    LINE_HEIGHT,
+    MARGIN,
+    MIDLINE,
+    Box,
+    Figure,
+    Group,
+    Line,
+    Mark,
+    Raster,
+    Text,
+    make_figure,
+)
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.overlay import veiled
 
@@ -29,6 +44,10 @@ HEADINGS = {
     "source": "Attention to the source",
     "image": "Attention to the image",
     "context": "Context: source words by their weight",
+    "words": "Source",
+    "picture": "Image",
+    "handed-over": "What is handed over: {vectors}, all that the decoder gets of the source",
+    "state": "State of the decoder",
     "candidates": "Candidates for the next token",
     "output": "Output so far",
     "tree": "Search tree: the {output}, kept hypotheses, ended ones ■, pruned ones (grey)",
@@ -39,24 +58,48 @@ Slot = tuple[float, float, float, str]  # x, y and width of a word, and its text
 
 
 def layout_frames(data: ExplanationData) -> list[Figure]:
-    """Lay out a frame for each output token, all of one size. Raises UsageError if no search was recorded."""
+    """Lay out a frame for each step of the encoder and each output token, all of one size.
+
+    Raises UsageError if no search was recorded.
+    """
     if not data.steps:
         raise UsageError("the search of this output was not recorded, so there is nothing to play; save it as .html")
-    return [_frame(data, t) for t in range(len(data.steps))]
+    count, encoding = len(data.steps), data.encoding_steps
+    texts = [f"Step {n + 1} of {encoding + count}: " for n in range(encoding + count)]
+    frames = [_encoding_frame(data, e, texts[e]) for e in range(encoding)]
+    frames += [_frame(data, t, texts[encoding + t]) for t in range(count)]
+    height = max(frame.height for frame in frames)
+    return [_of_height(frame, height) for frame in frames]
 
 
-def _frame(data: ExplanationData, t: int) -> Figure:
+def _of_height(frame: Figure, height: int) -> Figure:
+    """Extend the paper of a frame downwards."""
+    return make_figure(frame.width, height, frame.groups[1:], frame.title, frame.description)
+
+
+def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:
+    """Show the encoder at work, in a frame of its own."""
+    heading = encoding_heading(data, step)
+    top = MARGIN + 14 * LINE_HEIGHT + 10
+    marks = tuple(_moved_down(mark, top) for mark in encoding_marks(data, step, WIDTH))
+    group = Group("encoder", (Text(MARGIN, MARGIN + 14, heading, 14.0), *marks))
+    title = " ".join(data.source)
+    return make_figure(WIDTH, top + encoding_height(data) + MARGIN, [group], title, text + heading)
+
+
+def _frame(data: ExplanationData, t: int, text: str) -> Figure:
     """Stack the sections of step t; each has the same height in every frame."""
     top, groups = MARGIN, []
+    vectors = "one vector" if data.states is None or data.states.directions == 1 else "the last state of each direction"
     for name, marks, height in _sections(data, t):
-        text = HEADINGS[name].format(output="caption" if data.image else "translation")
-        heading = Text(MARGIN, top + HEADING_SIZE, text, HEADING_SIZE, "muted")
+        words = HEADINGS[name].format(output="caption" if data.image else "translation", vectors=vectors)
+        heading = Text(MARGIN, top + HEADING_SIZE, words, HEADING_SIZE, "muted")
         top += HEADING_SIZE * LINE_HEIGHT + 5
         groups.append(Group(name, (heading, *(_moved_down(mark, top) for mark in marks))))
         top += height + 12
     title = " ".join(data.target if data.image else data.source)
     output = "".join(token.replace("▁", " ") for token in data.tokens[: t + 1]).strip()
-    return make_figure(WIDTH, top + MARGIN - 8, groups, title, f"Step {t + 1} of {len(data.steps)}: {output}")
+    return make_figure(WIDTH, top + MARGIN - 8, groups, title, text + output)
 
 
 def _sections(data: ExplanationData, t: int) -> list[Section]:
@@ -71,7 +114,12 @@ def _sections(data: ExplanationData, t: int) -> list[Section]:
 
 
 def _attention_sections(data: ExplanationData, t: int) -> list[Section]:
-    """Return the attention over source words and the context they form, or over the cells of an image."""
+    """Return the attention over source words and the context they form, or over the cells of an image.
+
+    Without attention, the vectors that stand in their place.
+    """
+    if not data.has_cross_attention:
+        return _vector_sections(data, t)
     weights = data.shown_weights()[t]
     if data.image:
         marks = veiled(data.image, weights.reshape(data.image.grid), MARGIN, 0.0, IMAGE)
@@ -81,6 +129,23 @@ def _attention_sections(data: ExplanationData, t: int) -> list[Section]:
         ("source", _source(words, shares), _height(words)),
         ("context", _context(data.source, shares), CONTEXT_HEIGHT),
     ]
+
+
+def _vector_sections(data: ExplanationData, t: int) -> list[Section]:
+    """Return the image or words, the last state of each direction of the encoder, and the decoder's state."""
+    if data.image:
+        width, height = data.image.size(IMAGE)
+        return [("picture", [Raster(MARGIN, 0.0, width, height, data.image.file())], height)]
+    words = _wrapped(data.source)
+    sections: list[Section] = [("words", _source(words, [0.0] * len(words)), _height(words))]
+    if data.states is not None:
+        vectors = data.states.handed_over
+        strips = [
+            _moved_down(mark, ROW * k) for k, vector in enumerate(vectors) for mark in vector_marks(vector, WIDTH)
+        ]
+        sections.append(("handed-over", strips, ROW * len(vectors)))
+        sections.append(("state", vector_marks(data.states.decoder[t], WIDTH), ROW))
+    return sections
 
 
 def _wrapped(texts: Sequence[str]) -> list[Slot]:

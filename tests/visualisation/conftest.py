@@ -7,6 +7,7 @@ import pytest
 
 from regard.visualisation import Alignment, ExplanationData, SourceImage
 from regard.visualisation.explanation_data import Attributions, LayerWeights, SearchNode, ShownHead, TreeStep
+from regard.visualisation.states import States
 
 ENGLISH = [
     "I",
@@ -106,6 +107,24 @@ def _explanation(words: int, heads: int, layers: int) -> ExplanationData:
 @pytest.fixture
 def explanation() -> Callable[..., ExplanationData]:
     return _explanation
+
+
+@pytest.fixture
+def without_attention() -> ExplanationData:
+    """Build the explanation of a recurrent model without attention, with two directions of five numbers."""
+    rng = np.random.default_rng(3)
+    states = States(
+        ("▁나는", "▁간다", "</s>"),
+        *(rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((3, 2, 5), (2, 5), (3, 7))),
+        is_all=True,
+    )
+    steps = []
+    for t, token in enumerate(("▁I", "▁go", "</s>")):
+        kept = SearchNode(-1 if t == 0 else 0, token, 0.75, -0.3 * t, "ended" if t == 2 else "kept", True)
+        pruned = SearchNode(-1 if t == 0 else 0, "▁lost", 0.125, -3.0 - t, "pruned", False)
+        steps.append(TreeStep((kept, pruned), ((token, 0.75, True), ("▁lost", 0.125, False))))
+    tokens = ("▁I", "▁go", "</s>")
+    return ExplanationData(("나는", "간다"), ("I", "go"), tokens, (0, 1, -1), (), steps=tuple(steps), states=states)
 
 
 def _caption_explanation(language: str = "en", layers: int = 2) -> ExplanationData:

@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from regard.visualisation import Alignment, ExplanationData, Meta, page_data, render_page, save
+from regard.visualisation.colours import colour
 
 pytestmark = pytest.mark.system
 
@@ -71,7 +72,8 @@ def test_pointing_at_the_heatmap_and_the_arcs_shows_weights(open_page: Any, brea
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] - 20)
     assert page.inner_text("#readout").startswith("있었다 attends to ")
     page.mouse.move(0, 0)
-    assert page.inner_text("#readout").startswith("Point at a word")
+    assert page.inner_text("#readout") == ""
+    assert page.inner_text("#hint").startswith("Point at a word")
     page.select_option("#view", "arcs")
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + 20, box["y"] + 15)
@@ -129,9 +131,15 @@ def test_layers_heads_and_roles_can_be_selected(open_page: Any, explanation: Cal
 def test_the_player_steps_by_buttons_and_keys(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
     explained = explanation(5, 2, 2)
     page = open_page(explained)
-    assert page.inner_text("#step-status").startswith("Step 1 of 6: predicts 저는, probability 75.0 %; attends to ")
+    assert page.inner_text("#step-status") == "Step 1 of 8: encoder layer 1 of 2: each word reads the others"
+    assert page.is_visible("#encoding-canvas")
+    assert not page.is_visible("#candidates")
     page.click("#forth")
-    assert page.inner_text("#step-status").startswith("Step 2 of 6: predicts 도서관에서")
+    page.click("#forth")
+    assert page.inner_text("#step-status").startswith("Step 3 of 8: predicts 저는, probability 75.0 %; attends to ")
+    assert not page.is_visible("#encoding-canvas")
+    page.click("#forth")
+    assert page.inner_text("#step-status").startswith("Step 4 of 8: predicts 도서관에서")
     assert page.inner_text(".token.current") == "도서관에서"
     assert page.locator("#tree text").count() == 4
     assert page.locator("#tree .wins text").count() == 2
@@ -140,15 +148,95 @@ def test_the_player_steps_by_buttons_and_keys(open_page: Any, explanation: Calla
     assert "ends the sentence" in page.inner_text("#step-status")
     assert page.is_disabled("#forth")
     page.keyboard.press("ArrowLeft")
-    assert page.inner_text("#step-status").startswith("Step 5 of 6")
+    assert page.inner_text("#step-status").startswith("Step 7 of 8")
     page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
     weights = explained.shown_weights()[0]
     assert f"{weights.max():.2f}" in page.inner_text("#context-text")
     assert page.locator("#candidates .chosen").inner_text().split() == ["저는", "75.0", "%"]
     page.select_option("#speed", "4")
     page.click("#play")
-    page.locator("#step-status", has_text="Step 6 of 6").wait_for()
+    page.locator("#step-status", has_text="Step 8 of 8").wait_for()
     page.locator("#play", has_text="Play").wait_for()
+
+
+def test_the_tree_grows_in_place(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+    page = open_page(explanation(5, 2, 1))
+    page.click("#forth")
+
+    def place() -> Any:
+        return page.evaluate(
+            "() => { const b = document.querySelector('#tree text').getBoundingClientRect(); return [b.x, b.y]; }"
+        )
+
+    first, width = place(), page.get_attribute("#tree svg", "width")
+    page.click("#forth")
+    page.click("#forth")
+    assert (place(), page.get_attribute("#tree svg", "width")) == (first, width)
+
+
+def test_a_model_without_attention_is_played_with_its_states(
+    open_page: Any, without_attention: ExplanationData
+) -> None:
+    page = open_page(without_attention)
+    for hidden in ("#attention", "#figure", "#scale", "#numbers", "#agreement", "#vectors"):
+        assert not page.is_visible(hidden), hidden
+    assert page.inner_text("#title") == "I go"
+    assert page.inner_text("#source-line") == "나는 간다"
+    status = "#step-status"
+    assert page.inner_text(status) == "Step 1 of 6: the encoder reads 나는 and, from the end, (end)"
+    painted = "() => document.getElementById('encoding-canvas').toDataURL()"
+    before = page.evaluate(painted)
+    page.focus("#player")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(painted) != before
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text(status).endswith("all is read: the outlined states are handed over to the decoder")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text(status) == "Step 4 of 6: predicts I, probability 75.0 %"
+    assert page.is_visible("#vectors-canvas")
+    assert page.is_visible("#state-canvas")
+    assert not page.is_visible("#step-attention")
+    assert "one vector" not in page.inner_text("#vectors-name")
+    assert page.locator("#tree text").count() == 2
+    page.keyboard.press("End")
+    assert "ends the sentence" in page.inner_text(status)
+    page.click("#language")
+    assert page.inner_text("#vectors-name").startswith("넘어가는 것: 두 방향의 마지막 상태")
+
+
+def test_all_heads_of_a_word_are_shown_in_colours(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+    page = open_page(explanation(5, 4, 1))
+    page.select_option("#view", "heads")
+    assert not page.is_visible("#heads")
+    assert not page.is_visible("#scale")
+    painted = "() => document.getElementById('canvas').toDataURL()"
+    first = page.evaluate(painted)
+    page.focus("#queries .word")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(painted) != first
+    for role in ("encoder", "decoder"):
+        page.select_option("#role", role)
+        assert page.input_value("#view") == "heads"
+    colours = page.evaluate(
+        """() => { const c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, 24);
+        const seen = new Set();
+        for (let i = 0; i < d.data.length; i += 4) seen.add(d.data.slice(i, i + 3).join());
+        return [...seen]; }"""
+    )
+    palette = [",".join(str(int(colour(f"s{n}", "light")[k : k + 2], 16)) for k in (1, 3, 5)) for n in range(4)]
+    assert set(palette) <= set(colours), "the legend shows the colour of each head"
+
+
+def test_the_special_column_is_not_cut_off(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+    for width in (400, 1400):
+        page = open_page(explanation(4, 1, 1), viewport={"width": width, "height": 900})
+        ink = page.evaluate(
+            """() => { const c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(c.width - 3, 0, 3, c.height);
+            return d.data.some((value, i) => i % 4 < 3 && value < 200); }"""
+        )
+        assert not ink, "no letter reaches the right edge"
 
 
 def test_page_fits_a_phone_in_korean(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
@@ -164,9 +252,9 @@ def test_page_fits_a_phone_in_korean(open_page: Any, explanation: Callable[..., 
     assert page.evaluate("document.documentElement.lang") == "ko"
     assert page.evaluate("document.documentElement.scrollWidth") == 400
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
-    assert page.inner_text("#player-name") == "토큰별 디코딩 과정"
+    assert page.inner_text("#player-name") == "한 단계씩: 인코더가 읽고 디코더가 쓰기"
     page.tap("#language")
-    assert page.inner_text("#player-name") == "Decoding, token by token"
+    assert page.inner_text("#player-name") == "Step by step: the encoder reads, the decoder writes"
 
 
 def test_controls_are_named_for_screen_readers(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
@@ -262,9 +350,9 @@ def test_another_sentence_is_compared_if_a_server_answers(
         ["this"],
         ["책을"],
     ]
-    assert page.inner_text("#title") == "I was told this"
+    assert page.inner_text("#source-line") == "I was told this"
     page.click("#comparison section:nth-child(1) button")
-    assert page.inner_text("#title") == "I was told that"
+    assert page.inner_text("#source-line") == "I was told that"
 
 
 def test_an_error_of_the_server_is_shown(browser: Any, served: str) -> None:
@@ -283,7 +371,7 @@ def test_caption_page_highlights_the_cells_that_a_word_attends_to(
     page = open_page(explained)
     assert page.inner_text("#title") == "a red square"
     assert not page.is_visible("#columns")
-    assert "light" in page.inner_text("#readout")
+    assert "light" in page.inner_text("#hint")
 
     def colour_at(x: float, y: float, canvas: str = "#canvas") -> tuple[int, ...]:
         with Image.open(io.BytesIO(page.locator(canvas).screenshot())) as image:

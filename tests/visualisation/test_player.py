@@ -5,15 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from regard.errors import UsageError
 from regard.visualisation import Alignment, ExplanationData, Heads, save
 from regard.visualisation.colours import colour
-from regard.visualisation.figure import Box, Text
+from regard.visualisation.figure import Box, Line, Text
 from regard.visualisation.heads import layout_heads
 from regard.visualisation.player import layout_frames
+from regard.visualisation.states import States
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -21,7 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.mark.parametrize("words", [1, 5, 40])
 def test_frames_have_one_size_and_contain_all_marks(explanation: Callable[..., ExplanationData], words: int) -> None:
     frames = layout_frames(explanation(words, 2, 1))
-    assert len(frames) == words + 1
+    assert len(frames) == 1 + words + 1, "a layer of the encoder, then the tokens and the end"
     assert len({(figure.width, figure.height) for figure in frames}) == 1
     for figure in frames:
         for mark in figure.marks():
@@ -35,7 +37,7 @@ def test_frames_have_one_size_and_contain_all_marks(explanation: Callable[..., E
 
 def test_a_frame_shows_attention_candidates_output_and_tree(explanation: Callable[..., ExplanationData]) -> None:
     explained = explanation(5, 2, 1)
-    second = layout_frames(explained)[1]
+    second = layout_frames(explained)[2]
     groups = {group.name: group.marks for group in second.groups}
     texts = {name: [mark.text for mark in marks if isinstance(mark, Text)][1:] for name, marks in groups.items()}
     assert texts["source"] == list(explained.source)
@@ -52,7 +54,7 @@ def test_a_gif_has_a_frame_for_each_token_in_true_colours(
 ) -> None:
     explained = explanation(4, 1, 1)
     with Image.open(save(explained, tmp_path / "a.gif")) as image:
-        assert image.n_frames == 5  # type: ignore[attr-defined]
+        assert image.n_frames == 6  # type: ignore[attr-defined]
         assert image.info["loop"] == 0
         assert image.convert("RGB").getpixel((2, 2)) == (255, 255, 255)
         colours = {pixel for _, pixel in image.convert("RGB").getcolors(1 << 20) or []}
@@ -68,8 +70,8 @@ def test_svg_is_animated_without_a_script(explanation: Callable[..., Explanation
     text = save(explanation(4, 1, 1), tmp_path / "a.svg").read_text(encoding="utf-8")
     root = ElementTree.fromstring(text)
     frames = [g for g in root.iter(f"{SVG}g") if "animation-delay" in (g.get("style") or "")]
-    assert [g.get("style") for g in frames] == [f"animation-delay:{900 * n}ms" for n in range(5)]
-    assert [g.get("class") for g in frames] == ["f"] * 4 + ["f l"]
+    assert [g.get("style") for g in frames] == [f"animation-delay:{900 * n}ms" for n in range(6)]
+    assert [g.get("class") for g in frames] == ["f"] * 5 + ["f l"]
     assert "prefers-reduced-motion:reduce" in text
     assert "<script" not in text
 
@@ -82,6 +84,39 @@ def test_explanation_without_a_search_trace_cannot_be_animated(
     with pytest.raises(UsageError, match=r"\.html, \.gif or \.svg; got 'a.png'"):
         save(explanation(2, 1, 1), tmp_path / "a.png")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_encoder_is_played_before_the_decoder(
+    explanation: Callable[..., ExplanationData], without_attention: ExplanationData, tmp_path: Path
+) -> None:
+    frames = layout_frames(explanation(5, 2, 3))
+    assert len(frames) == 3 + 6
+    assert [frame.description for frame in frames[:2]] == [
+        f"Step {n} of 9: Encoder, layer {n} of 3: which words each word (left) reads" for n in (1, 2)
+    ]
+    lines = [mark for mark in frames[0].marks() if isinstance(mark, Line)]
+    layer = explanation(5, 2, 3).encoder_layers[0].weights.mean(0)
+    assert len(lines) == (layer >= 0.02).sum()
+    frames = layout_frames(without_attention)
+    assert len(frames) == 3 + 3
+    assert len({(frame.width, frame.height) for frame in frames}) == 1
+    states = without_attention.states
+    assert states is not None
+    for step, frame in enumerate(frames[:3]):
+        hints = [mark.hint for mark in frame.marks() if isinstance(mark, Box) and mark.hint]
+        read = [states.encoder[place, k] for place in range(3) for k in (0, 1) if (place, 2 - place)[k] <= step]
+        expected = sorted(f"{value:.2f}".replace("-", "−") for vector in read for value in vector.tolist())
+        assert sorted(hints) == expected, "each direction has the states of what it has read"
+    texts = [mark.text for mark in frames[3].marks() if isinstance(mark, Text)]
+    assert any("all that the decoder gets of the source" in text for text in texts)
+    assert not any(text.startswith("Attention") for text in texts)
+    for suffix in (".gif", ".svg", ".html"):
+        save(without_attention, tmp_path / f"rnn{suffix}")
+
+
+def test_states_of_other_sizes_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"states of 2 tokens: wanted encoder \(2, 1, 4\)"):
+        States(("a", "b"), np.zeros((3, 1, 4)), np.zeros((1, 4)), np.zeros((2, 4)), True)
 
 
 @pytest.mark.parametrize(("rows", "columns", "count"), [(1, 1, 1), (5, 4, 4), (12, 20, 8), (80, 80, 16)])

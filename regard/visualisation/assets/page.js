@@ -3,12 +3,12 @@
 (() => {
   const ENGLISH = {
     role: "Attention", layer: "Layer", head: "Head", row: "Row", view: "View", numbers: "All weights", weight: "attention weight",
-    link: "link", mean: "mean", heat: "heatmap", arcs: "arcs", special: "(no word)", figure: "Attention weights",
+    link: "link", mean: "mean", heat: "heatmap", arcs: "arcs", heads: "all heads of a word", special: "(no word)", figure: "Attention weights",
     cross: "target → source", encoder: "source → source", decoder: "target → target", attribution: "attribution",
     predicting: "when the word was predicted", shifted: "one step later", source: "Source", target: "Target",
     hint: "Point at a word, tap it, or move with the arrow keys to see its weights. Enter pins it, Escape unpins it.",
     attends: "attends to", attended: "is attended by", nothing: "nothing", words: "words", other: "한국어",
-    player: "Decoding, token by token", first: "First step", back: "Previous step", play: "Play", pause: "Pause",
+    player: "Step by step: the encoder reads, the decoder writes", first: "First step", back: "Previous step", play: "Play", pause: "Pause",
     forth: "Next step", step: "Step", speed: "Speed", attention: "Attention to the source",
     context: "Context: source words by their weight", candidates: "Candidates for the next token", output: "Output so far",
     tree: "Search tree: hypotheses kept, ended and pruned", wins: "the translation", kept: "kept", ended: "ended",
@@ -16,6 +16,14 @@
     edit: "Another sentence", translate: "Translate and compare", waiting: "Waiting for the server …", before: "before", after: "now",
     show: "Show this one", shown: "Shown below", failed: "The server answered with an error:", empty: "Enter a sentence first.",
     agreement: (head, parts) => `Attention shows where the model looked, not what its output depends on. Rank correlation of ${head} with attribution measures: ${parts}. (1: same order, 0: unrelated; “attribution” shows the measures.)`,
+    state: "State of the decoder", forwards: "state, reading forwards ↓", backwards: "state, reading backwards ↑",
+    reads: "reads", isRead: "is read", encoding: "Encoder",
+    readsToken: (forth, back) => (back === undefined ? `the encoder reads ${forth}` : `the encoder reads ${forth} and, from the end, ${back}`),
+    allRead: "all is read: the outlined states are handed over to the decoder",
+    layerReads: (layer, count) => `encoder layer ${layer} of ${count}: each word reads the others`,
+    numbersDrawn: (drawn, size) => (drawn < size ? ` (${drawn} of ${size} numbers)` : ""),
+    handed: (count) => (count > 1 ? "What is handed over: the last state of each direction, all that the decoder gets of the source" : "What is handed over: the last state, one vector, all that the decoder gets of the source"),
+    headsHint: "Colours are heads; a line and a square are as strong as the weight.",
     unknown: "unknown", gradient: "gradient × input", erasure: "word erasure",
     caption: { // labels that differ for a caption
       source: "Image", target: "Caption", cross: "caption → image", decoder: "caption → caption", attention: "Attention to the image",
@@ -25,12 +33,12 @@
   };
   const KOREAN = {
     role: "어텐션", layer: "층", head: "헤드", row: "행", view: "보기", numbers: "모든 가중치", weight: "어텐션 가중치",
-    link: "정렬", mean: "평균", heat: "히트맵", arcs: "연결선", special: "(단어 없음)", figure: "어텐션 가중치",
+    link: "정렬", mean: "평균", heat: "히트맵", arcs: "연결선", heads: "한 단어의 모든 헤드", special: "(단어 없음)", figure: "어텐션 가중치",
     cross: "번역문 → 원문", encoder: "원문 → 원문", decoder: "번역문 → 번역문", attribution: "기여도",
     predicting: "단어를 예측할 때", shifted: "한 단계 뒤", source: "원문", target: "번역문",
     hint: "단어를 가리키거나 누르거나 화살표 키로 옮겨 가면 가중치가 나타납니다. Enter로 고정하고 Esc로 풉니다.",
     attends: "→ 주목한 곳:", attended: "← 주목한 단어:", nothing: "없음", words: "단어", other: "English",
-    player: "토큰별 디코딩 과정", first: "처음으로", back: "이전 단계", play: "재생", pause: "멈춤",
+    player: "한 단계씩: 인코더가 읽고 디코더가 쓰기", first: "처음으로", back: "이전 단계", play: "재생", pause: "멈춤",
     forth: "다음 단계", step: "단계", speed: "속도", attention: "원문에 대한 어텐션",
     context: "문맥: 가중치에 따른 원문 단어", candidates: "다음 토큰 후보", output: "지금까지의 출력",
     tree: "탐색 트리: 유지, 완료, 제거된 가설", wins: "번역문", kept: "유지", ended: "완료",
@@ -38,6 +46,14 @@
     edit: "다른 문장", translate: "번역해서 비교", waiting: "서버 응답을 기다리는 중 …", before: "이전", after: "지금",
     show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 오류로 응답했습니다:", empty: "먼저 문장을 입력하세요.",
     agreement: (head, parts) => `어텐션은 모델이 어디에 주목했는지를 보일 뿐, 출력이 무엇에 의존하는지는 말하지 않습니다. ${head}와(과) 기여도 측정값의 순위 상관: ${parts}. (1: 같은 순서, 0: 무관; “기여도”에서 측정값을 볼 수 있습니다.)`,
+    state: "디코더의 상태", forwards: "앞에서부터 읽은 상태 ↓", backwards: "뒤에서부터 읽은 상태 ↑",
+    reads: "읽는 단어", isRead: "읽히는 단어", encoding: "인코더",
+    readsToken: (forth, back) => (back === undefined ? `인코더가 읽는 토큰: ${forth}` : `인코더가 읽는 토큰: 앞에서 ${forth}, 뒤에서 ${back}`),
+    allRead: "다 읽었습니다. 테두리를 두른 상태가 디코더로 넘어갑니다",
+    layerReads: (layer, count) => `인코더 ${count}개 층 가운데 ${layer}층: 단어마다 다른 단어를 읽습니다`,
+    numbersDrawn: (drawn, size) => (drawn < size ? ` (숫자 ${size}개 가운데 ${drawn}개)` : ""),
+    handed: (count) => (count > 1 ? "넘어가는 것: 두 방향의 마지막 상태. 디코더가 원문에 대해 받는 전부입니다" : "넘어가는 것: 마지막 상태, 벡터 하나. 디코더가 원문에 대해 받는 전부입니다"),
+    headsHint: "색은 헤드이고, 선과 네모는 가중치만큼 진합니다.",
     unknown: "알 수 없음", gradient: "기울기 × 입력", erasure: "단어 제거",
     caption: {
       source: "이미지", target: "캡션", cross: "캡션 → 이미지", decoder: "캡션 → 캡션", attention: "이미지에 대한 어텐션",
@@ -95,12 +111,27 @@
     await answer.bitmap.decode();
   }
 
+  async function inflate(text) {
+    const raw = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+
+  async function unpackStates(states) { // the inverse of `states_data` in states.py
+    if (!states) return;
+    const numbers = new Int8Array((await inflate(states.values)).buffer), { directions: K, tokens: { length: S }, drawn: [N, M] } = states;
+    const largest = (part) => part.reduce((top, value) => Math.max(top, Math.abs(value)), 1);
+    const encoder = numbers.subarray(0, S * K * N), handed = numbers.subarray(S * K * N, (S + 1) * K * N), decoder = numbers.subarray((S + 1) * K * N);
+    states.encoder = (s, k) => ({ numbers: encoder.subarray((s * K + k) * N, (s * K + k + 1) * N), largest: largest(encoder) });
+    states.handed = (k) => ({ numbers: handed.subarray(k * N, (k + 1) * N), largest: largest(handed) });
+    states.decoder = (p) => ({ numbers: decoder.subarray(p * M, (p + 1) * M), largest: largest(decoder) });
+  }
+
   async function unpack(answer) { // the inverse of `_packed` in explanation_data.py
     const { weights, layers, weight_steps: steps } = answer;
     await decodeImage(answer);
-    const raw = Uint8Array.from(atob(weights), (c) => c.charCodeAt(0));
-    const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
-    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+    await unpackStates(answer.states);
+    const bytes = await inflate(weights);
     const fine = steps > 255, count = fine ? bytes.length / 2 : bytes.length;
     let start = 0;
     for (const layer of layers) {
@@ -118,20 +149,24 @@
     return Array.from({ length: C + 1 }, (_, c) => heads.reduce((sum, h) => sum + layer.get(h, r, c), 0) / heads.length);
   }
 
-  function selectedMatrix() { // rows and columns are words
-    const layer = data.layers[selection.layer], isCross = layer.role === "cross";
-    const rows = selection.role === "encoder" ? data.source : data.target;
-    const columns = selection.role === "decoder" ? data.target : data.source;
-    const R = layer.shape[1];
-    const lines = rows.map((_, t) => {
-      if (!isCross) return attentionRow(layer, selection.head, t);
+  function wordRows(rows, head) { // of each word, of a head or of the mean
+    const layer = data.layers[selection.layer], isCross = layer.role === "cross", R = layer.shape[1];
+    return rows.map((_, t) => {
+      if (!isCross) return attentionRow(layer, head, t);
       const steps = data.target_words.flatMap((word, p) => (word === t ? [Math.min(R - 1, p + (selection.shifted ? 1 : 0))] : []));
-      const parts = steps.map((p) => attentionRow(layer, selection.head, p));
+      const parts = steps.map((p) => attentionRow(layer, head, p));
       return parts[0].map((_, c) => parts.reduce((sum, part) => sum + part[c], 0) / parts.length);
     });
+  }
+
+  function selectedMatrix() { // rows and columns are words
+    const rows = selection.role === "encoder" ? data.source : data.target;
+    const columns = selection.role === "decoder" ? data.target : data.source;
+    const lines = wordRows(rows, selection.head), H = data.layers[selection.layer].shape[0];
+    const heads = selection.view === "heads" ? [...Array(H).keys()].map((h) => wordRows(rows, h)) : [];
     const largest = Math.max(...lines.map((line) => Math.max(...line)));
     const ceiling = CEILINGS.find((end) => largest <= end) || 1, special = lines.map((line) => line[columns.length]);
-    return { rows, columns, weights: lines, special, ceiling, hasSpecial: special.some((w) => w > 0.0005) };
+    return { rows, columns, weights: lines, heads, special, ceiling, hasSpecial: special.some((w) => w > 0.0005) };
   }
 
   const label = (key) => (data.image && labels.caption[key]) || labels[key];
@@ -198,7 +233,7 @@
       if (node !== specialButton) node.setAttribute("aria-pressed", "false");
     }
     if (choice) mark(choice);
-    find("readout").replaceChildren(...(choice ? about(choice) : [element("span", isOverImage() ? labels.caption.hint : labels.hint, { class: "muted" })]));
+    find("readout").replaceChildren(...(choice ? about(choice) : []));
     draw(choice);
   }
 
@@ -281,7 +316,7 @@
   };
 
   function draw(choice) {
-    const how = isOverImage() ? { heat: drawImageView, sheet: drawSheet } : { heat: drawHeat, arcs: drawArcs };
+    const how = isOverImage() ? { heat: drawImageView, sheet: drawSheet } : { heat: drawHeat, arcs: drawArcs, heads: drawHeads };
     (how[selection.view] || drawHeat)(choice);
     canvas.setAttribute("aria-label", `${labels.figure}: ${label(selection.role)}`);
   }
@@ -354,23 +389,25 @@
     const { rows, columns, weights, special, ceiling, hasSpecial } = matrix;
     const room = Math.max(280, find("figure").clientWidth), phone = room < 500;
     const limit = phone ? 90 : 180, T = rows.length, S = columns.length;
-    let size = 13;
+    let size = Math.max(T, S) <= 10 && !phone ? 16 : 13;
     const left = Math.ceil(widest(rows, size, limit)) + 12;
-    const cell = Math.max(phone ? 20 : 13, Math.min(44, Math.floor(Math.min((room - left - 70) / (S + (hasSpecial ? 1 : 0)), 900 / T))));
-    size = Math.max(10, Math.min(13, 0.8 * cell));
+    const cell = Math.max(phone ? 20 : 13, Math.min(68, Math.floor(Math.min((room - left - 70) / (S + (hasSpecial ? 1 : 0)), Math.max(420, 0.68 * innerHeight) / T))));
+    size = Math.max(10, Math.min(cell >= 54 ? 16 : 13, 0.8 * cell));
     const longest = widest(columns, size, limit), flat = longest + 8 <= cell, width = cell;
     const turn = flat ? 0 : cell >= 20 ? Math.PI / 4 : Math.PI / 2;
     const lift = turn === Math.PI / 2 ? longest : Math.max(size, longest * Math.sin(turn));
-    const top = Math.ceil(lift) + 14, end = left + S * width + 8, narrow = Math.max(10, Math.round(cell * 0.5));
-    const over = turn === Math.PI / 4 ? longest * 0.75 : 0;
-    sized(Math.ceil((hasSpecial ? end + narrow : left + S * width) + over + 6), top + T * cell + 4);
+    const end = left + S * width + 8, narrow = Math.max(10, Math.round(cell * 0.5));
+    const over = turn === Math.PI / 4 ? longest * 0.75 : 0, specialSize = Math.min(size, 12), specialTurn = turn || Math.PI / 4;
+    const specialLength = hasSpecial ? widest([labels.special], specialSize, limit) : 0, specialOver = end + narrow / 2 + specialLength * Math.cos(specialTurn) + 8;
+    const top = Math.max(Math.ceil(lift), Math.ceil(specialLength * Math.sin(specialTurn))) + 14;
+    sized(Math.ceil(Math.max((hasSpecial ? end + narrow : left + S * width) + over + 6, hasSpecial ? specialOver : 0)), top + T * cell + 4);
     const right = hasSpecial ? end + narrow : left + S * width;
     columns.forEach((word, s) => {
       const strong = choice && ((choice.side === "columns" && choice.index === s) || (choice.side === "queries" && choice.other === s));
       const x = left + (s + 0.5) * width;
       drawText(word, x, top - 9, flat ? { align: "center", strong, size, limit } : { turn, strong, size, limit });
     });
-    if (hasSpecial) drawText(labels.special, end + narrow / 2, top - 9, { turn: turn || Math.PI / 4, muted: true, size: Math.min(size, 11), limit });
+    if (hasSpecial) drawText(labels.special, end + narrow / 2, top - 9, { turn: specialTurn, muted: true, size: specialSize, limit });
     rows.forEach((word, t) => {
       const y = top + (t + 0.5) * cell;
       const strong = choice && ((choice.side === "queries" && choice.index === t) || (choice.side === "columns" && choice.other === t));
@@ -447,6 +484,52 @@
     };
   }
 
+  // all heads of one word at once, in colours
+
+  const headColour = (h, H) => (H <= colours().series.length ? colours().series[h] : `hsl(${Math.round((360 * h) / H)} 65% ${dark.matches ? 68 : 40}%)`);
+
+  function drawHeads(choice) {
+    const { rows, columns, heads } = matrix, H = heads.length, T = rows.length, S = columns.length, size = 15, SQUARE = 11;
+    const room = Math.max(280, Math.min(900, find("figure").clientWidth - 2)), line = Math.max(T, S) > 60 ? 20 : Math.max(T, S) > 12 ? 28 : 40;
+    const squares = Math.min(H, 16) * SQUARE + 8, limit = Math.max(60, room * 0.3 - squares / 2);
+    const side = choice ? choice.side : "queries", index = choice ? choice.index : 0;
+    const left = Math.ceil(widest(columns, size, limit)) + 14 + (side === "queries" ? squares : 0);
+    const right = Math.ceil(widest(rows, size, limit)) + 14 + (side === "columns" ? squares : 0);
+    const TOP = 30, height = TOP + Math.max(T, S) * line + 8, gap = [TOP + (height - TOP - S * line) / 2, TOP + (height - TOP - T * line) / 2];
+    sized(room, height);
+    const y = (which, i) => gap[which] + (i + 0.5) * line, weight = (h, i) => (side === "queries" ? heads[h][index][i] : heads[h][i][index]);
+    heads.forEach((_, h) => {
+      pen.fillStyle = headColour(h, H);
+      pen.fillRect(4 + h * 34, 8, SQUARE, SQUARE);
+      drawText(String(h + 1), 4 + h * 34 + SQUARE + 4, 14, { muted: true, size: 12 });
+    });
+    const opposite = side === "queries" ? columns : rows;
+    opposite.forEach((_, i) => heads.forEach((__, h) => {
+      const w = weight(h, i), own = y(side === "queries" ? 1 : 0, index), other = y(side === "queries" ? 0 : 1, i);
+      const shift = (h - (H - 1) / 2) * Math.min(4, (line - 16) / H);
+      if (w >= 0.02) {
+        pen.beginPath();
+        pen.moveTo(left, (side === "queries" ? other : own) + shift);
+        pen.bezierCurveTo(room / 2, (side === "queries" ? other : own) + shift, room / 2, (side === "queries" ? own : other) + shift, room - right, (side === "queries" ? own : other) + shift);
+        pen.strokeStyle = headColour(h, H);
+        pen.globalAlpha = 0.15 + 0.85 * w;
+        pen.lineWidth = 1 + 4 * w;
+        pen.stroke();
+      }
+      pen.globalAlpha = Math.min(1, w);
+      pen.fillStyle = headColour(h, H);
+      const x = side === "queries" ? left - squares + h * SQUARE : room - right + 8 + h * SQUARE;
+      if (h < 16) pen.fillRect(x, other - SQUARE / 2, SQUARE - 1, SQUARE);
+      pen.globalAlpha = 1;
+    }));
+    columns.forEach((word, s) => drawText(word, left - 8 - (side === "queries" ? squares : 0), y(0, s), { align: "right", strong: side === "columns" && s === index, size, limit }));
+    rows.forEach((word, t) => drawText(word, room - right + 8 + (side === "columns" ? squares : 0), y(1, t), { strong: side === "queries" && t === index, size, limit }));
+    hitTest = (x, top) => {
+      const which = x < room / 2 ? 0 : 1, i = Math.floor((top - gap[which]) / line);
+      return i >= 0 && i < (which ? T : S) ? { side: which ? "queries" : "columns", index: i } : null;
+    };
+  }
+
   const under = (event) => {
     const box = canvas.getBoundingClientRect();
     return hitTest(event.clientX - box.left, event.clientY - box.top);
@@ -475,6 +558,10 @@
   const layerName = (name) => labels[{ "gradient × input": "gradient", "word erasure": "erasure" }[name]] || name;
 
   function choose(changes) {
+    if (!data.layers.length) { // a model without attention: there is only the player
+      step(current);
+      return;
+    }
     const before = sides();
     selection = { ...selection, ...changes };
     const roles = ["cross", "encoder", "decoder", "attribution"].filter((role) => data.layers.some((layer) => layer.role === role));
@@ -488,11 +575,13 @@
     fill("layer", layers.map((i) => [i, layerName(data.layers[i].name)]), selection.layer);
     fill("head", H > 1 ? [["mean", labels.mean], ...[...Array(H).keys()].map((h) => [h, String(h + 1)])] : [[0, "1"]], selection.head === null ? "mean" : selection.head);
     fill("row", selection.role === "cross" && data.tokens.length > data.target.length ? [["predicting", labels.predicting], ["shifted", labels.shifted]] : [["predicting", labels.predicting]], selection.shifted ? "shifted" : "predicting");
-    const views = isOverImage() ? ["heat", "sheet"] : ["heat", "arcs"];
+    const views = isOverImage() ? ["heat", "sheet"] : ["heat", "arcs", ...(H > 1 ? ["heads"] : [])];
     if (!views.includes(selection.view)) selection.view = "heat";
     fill("view", views.map((view) => [view, (isOverImage() && label(view)) || labels[view]]), selection.view);
+    find("hint").textContent = isOverImage() ? labels.caption.hint : selection.view === "heads" ? `${labels.hint} ${labels.headsHint}` : labels.hint;
+    find("heads").hidden = H === 1 || selection.view === "heads";
     matrix = selectedMatrix();
-    find("scale").hidden = isOverImage();
+    find("scale").hidden = isOverImage() || selection.view === "heads";
     if (JSON.stringify(before) !== JSON.stringify(sides()) || !buttons.queries.length || changes.fresh) {
       pinned = null;
       sentence("columns");
@@ -537,30 +626,129 @@
 
   // --- the player
 
-  let current = 0, timer = null;
-  const last = () => data.steps.length - 1;
+  let current = 0, timer = null; // steps of the encoder, then one for each token of the output
+  const encoding = () => (data.states ? data.states.tokens.length : data.layers.filter(({ role }) => role === "encoder").length);
+  const last = () => encoding() + data.steps.length - 1;
+  const hasCross = () => data.layers.some(({ role }) => role === "cross");
   const crossLayer = () => data.layers[selection.layer].role === "cross" ? [selection.layer, selection.head] : [data.shown_head[0], data.shown_head[1]];
 
   function step(to) {
+    if (!data.steps.length) return;
     current = Math.min(last(), Math.max(0, to));
-    const [index, head] = crossLayer(), layer = data.layers[index];
-    const weights = attentionRow(layer, layer.shape[0] > 1 ? head : 0, Math.min(layer.shape[1] - 1, current)), S = data.source.length;
-    const largest = Math.max(...weights, 0.001), { candidates } = data.steps[current], chosen = candidates.find((candidate) => candidate[2]);
     find("step").max = last();
     find("step").value = current;
     find("first").disabled = find("back").disabled = current === 0;
     find("forth").disabled = current === last();
-    const sorted = weights.map((w, s) => ({ w, s })).sort((a, b) => b.w - a.w);
-    const word = (s) => (s === S ? labels.special : data.source[s]);
-    describeStep(chosen, sorted[0], word);
-    find("step-source").replaceChildren(...(data.image ? [stepImage(weights.slice(0, S))] : data.source.map((text, s) => {
-      const token = element("span", text, { class: "token", lang: data.langs.source[s] });
-      tint(token, weights[s], Math.max(0.5, largest));
-      return token;
-    })));
-    find("context").parentNode.hidden = Boolean(data.image);
-    drawContext(sorted.filter(({ w }) => w >= 0.04), word);
-    find("context-text").textContent = sorted.slice(0, 4).filter(({ w }) => w >= 0.005).map(({ w, s }) => `${word(s)} ${w.toFixed(2)}`).join(" + ");
+    const isEncoding = current < encoding();
+    find("encoding").hidden = !isEncoding;
+    document.querySelector(".stage").hidden = isEncoding;
+    find("vectors").hidden = isEncoding || !data.states || !data.states.is_all;
+    find("search").hidden = isEncoding;
+    if (isEncoding) showEncoder(current);
+    else showDecoder(current - encoding());
+  }
+
+  const stepName = () => `${labels.step} ${current + 1} ${labels.of} ${last() + 1}: `;
+
+  // --- the player: the encoder
+
+  function brushOf(id, width, height) { // a canvas that is as sharp as the screen
+    const sheet = find(id), scale = Math.min(devicePixelRatio || 1, Math.sqrt(30e6 / (width * height))), brush = sheet.getContext("2d");
+    sheet.width = Math.round(width * scale);
+    sheet.height = Math.round(height * scale);
+    sheet.style.width = `${width}px`;
+    sheet.style.height = `${height}px`;
+    brush.setTransform(scale, 0, 0, scale, 0, 0);
+    brush.textBaseline = "middle";
+    return brush;
+  }
+
+  function strip(brush, { numbers, largest }, x, y, width, height) { // a vector: light is negative, dark is positive
+    const cell = width / numbers.length;
+    numbers.forEach((value, n) => {
+      brush.fillStyle = colours().scale[Math.round(50 * (value / largest + 1))];
+      brush.fillRect(x + n * cell, y, Math.ceil(cell), height);
+    });
+  }
+
+  function writeOn(brush, text, x, y, { align = "left", muted = false, size = 14 } = {}) {
+    brush.font = `${size}px ${FONT}`;
+    brush.fillStyle = muted ? colours().muted : colours().ink;
+    brush.textAlign = align;
+    brush.fillText(text, x, y);
+  }
+
+  function showEncoder(e) {
+    find("encoding-name").textContent = labels.encoding + (data.states ? labels.numbersDrawn(data.states.drawn[0], data.states.sizes[0]) : "");
+    if (data.states) showStates(e);
+    else showReading(e);
+  }
+
+  function showStates(e) {
+    const { tokens, directions: K } = data.states, S = tokens.length, words = tokens.map((token) => token || "␣");
+    const isDone = e === S - 1;
+    find("step-status").textContent = stepName() + (isDone ? labels.allRead : labels.readsToken(words[e], K > 1 ? words[S - 1 - e] : undefined));
+    const HIGH = 30, TOP = 26, left = Math.ceil(widest(words, 15, 140)) + 16, room = Math.max(300, find("encoding").clientWidth - 4);
+    const width = Math.min(520, Math.max(110, (room - left - 22 * (K - 1) - 6) / K));
+    const brush = brushOf("encoding-canvas", left + K * width + 22 * (K - 1) + 6, TOP + S * HIGH + 4);
+    find("encoding-canvas").setAttribute("aria-label", find("step-status").textContent);
+    for (let k = 0; k < K; k++) writeOn(brush, k ? labels.backwards : labels.forwards, left + k * (width + 22), 10, { muted: true, size: 12 });
+    words.forEach((word, s) => {
+      const y = TOP + s * HIGH, isRead = [s <= e, K > 1 && s >= S - 1 - e];
+      pen.font = `15px ${FONT}`;
+      writeOn(brush, elided(word, 140), left - 10, y + 11, { align: "right", muted: !(isRead[0] || isRead[1]), size: 15 });
+      for (let k = 0; k < K; k++) {
+        const x = left + k * (width + 22), isNow = s === (k ? S - 1 - e : e);
+        if (isRead[k]) strip(brush, data.states.encoder(s, k), x, y, width, 22);
+        brush.strokeStyle = isNow ? (isDone ? colours().link : colours().ink) : colours().grid;
+        brush.lineWidth = isNow ? 2.5 : 1;
+        brush.strokeRect(x - 1.5, y - 1.5, width + 3, 25);
+      }
+    });
+    const area = find("encoding-figure"), y = TOP + e * HIGH;
+    if (y < area.scrollTop || y + HIGH > area.scrollTop + area.clientHeight) area.scrollTop = y - area.clientHeight / 2;
+  }
+
+  function showReading(e) { // each word (left) reads words (right), by the mean of the heads
+    const layers = data.layers.filter(({ role }) => role === "encoder"), words = data.source, S = words.length, HIGH = S > 40 ? 22 : 32, TOP = 26;
+    find("step-status").textContent = stepName() + labels.layerReads(e + 1, layers.length);
+    const room = Math.max(280, Math.min(720, find("encoding").clientWidth - 4)), side = Math.ceil(widest(words, 15, room * 0.32)) + 14;
+    const brush = brushOf("encoding-canvas", room, TOP + S * HIGH + 4), y = (i) => TOP + (i + 0.5) * HIGH;
+    find("encoding-canvas").setAttribute("aria-label", find("step-status").textContent);
+    const rows = words.map((_, t) => attentionRow(layers[e], null, t)), top = Math.max(...rows.map((row) => Math.max(...row.slice(0, S))), 0.001);
+    writeOn(brush, labels.reads, side - 8, 10, { align: "right", muted: true, size: 12 });
+    writeOn(brush, labels.isRead, room - side + 8, 10, { muted: true, size: 12 });
+    rows.forEach((row, t) => words.forEach((_, s) => {
+      if (row[s] < 0.02) return;
+      brush.beginPath();
+      brush.moveTo(side, y(t));
+      brush.bezierCurveTo(room / 2, y(t), room / 2, y(s), room - side, y(s));
+      brush.strokeStyle = colours().scale[75];
+      brush.globalAlpha = 0.12 + 0.75 * (row[s] / top);
+      brush.lineWidth = 0.8 + 4.5 * (row[s] / top);
+      brush.stroke();
+    }));
+    brush.globalAlpha = 1;
+    pen.font = `15px ${FONT}`;
+    words.forEach((word, i) => {
+      const text = elided(word, room * 0.32);
+      writeOn(brush, text, side - 8, y(i), { align: "right", size: 15 });
+      writeOn(brush, text, room - side + 8, y(i), { size: 15 });
+    });
+  }
+
+  // --- the player: the decoder
+
+  function showDecoder(t) {
+    const S = data.source.length, { candidates } = data.steps[t], chosen = candidates.find((candidate) => candidate[2]);
+    const cross = hasCross(), word = (s) => (s === S ? labels.special : data.source[s]);
+    let strongest = null;
+    find("step-attention").hidden = !cross && !data.image;
+    find("context").parentNode.hidden = !cross || Boolean(data.image);
+    if (cross) strongest = showAttention(t, word);
+    else if (data.image) find("step-source").replaceChildren(stepImage(null));
+    if (!find("vectors").hidden) showVectors(t);
+    describeStep(t, chosen, strongest, word);
     find("candidates").replaceChildren(...candidates.map(([token, probability, isChosen]) => {
       const line = element("div", "", { class: `candidate${isChosen ? " chosen" : ""}`, role: "listitem" });
       const bar = element("div", "", { class: "probability" });
@@ -570,14 +758,45 @@
       line.append(element("bdi", token.trim() || labels.end), holder, element("span", percent(probability), { class: "share" }));
       return line;
     }));
-    find("output").replaceChildren(...data.tokens.slice(0, last()).map((token, p) => {
-      const state = p < current ? "" : p === current ? " current" : " future";
+    find("output").replaceChildren(...data.tokens.slice(0, data.steps.length - 1).map((token, p) => {
+      const state = p < t ? "" : p === t ? " current" : " future";
       return element("span", token.trim() || "␣", { class: `token${state}`, style: token.startsWith(" ") ? "" : "margin-left:-9px" });
     }));
-    drawTree();
+    drawTree(t);
   }
 
-  function stepImage(weights) { // the image under the attention of this step
+  function showAttention(t, word) { // to the source, and the context; returns the strongest weight
+    const [index, head] = crossLayer(), layer = data.layers[index], S = data.source.length;
+    const weights = attentionRow(layer, layer.shape[0] > 1 ? head : 0, Math.min(layer.shape[1] - 1, t)), largest = Math.max(...weights, 0.001);
+    const sorted = weights.map((w, s) => ({ w, s })).sort((a, b) => b.w - a.w);
+    find("step-source").replaceChildren(...(data.image ? [stepImage(weights.slice(0, S))] : data.source.map((text, s) => {
+      const token = element("span", text, { class: "token", lang: data.langs.source[s] });
+      tint(token, weights[s], Math.max(0.5, largest));
+      return token;
+    })));
+    drawContext(sorted.filter(({ w }) => w >= 0.04), word);
+    find("context-text").textContent = sorted.slice(0, 4).filter(({ w }) => w >= 0.005).map(({ w, s }) => `${word(s)} ${w.toFixed(2)}`).join(" + ");
+    return sorted[0];
+  }
+
+  function showVectors(t) { // what is handed over, and the decoder's state
+    const { directions: K } = data.states, width = Math.max(280, Math.min(720, find("vectors").clientWidth - 4));
+    find("vectors-name").textContent = labels.handed(K) + labels.numbersDrawn(data.states.drawn[0], data.states.sizes[0]);
+    const handed = brushOf("vectors-canvas", width, K * 30), own = brushOf("state-canvas", width, 26);
+    find("vectors-canvas").setAttribute("aria-label", find("vectors-name").textContent);
+    find("state-canvas").setAttribute("aria-label", labels.state);
+    for (let k = 0; k < K; k++) {
+      strip(handed, data.states.handed(k), 2, 30 * k + 2, width - 4, 22);
+      handed.strokeStyle = colours().link;
+      handed.lineWidth = 2;
+      handed.strokeRect(1, 30 * k + 1, width - 2, 24);
+    }
+    strip(own, data.states.decoder(t), 2, 2, width - 4, 22);
+    own.strokeStyle = colours().rule;
+    own.strokeRect(1, 1, width - 2, 24);
+  }
+
+  function stepImage(weights) { // the image under the attention of this step; as it is without attention
     const [width, height] = imageSize(260), sheet = element("canvas", "", { class: "step-image", role: "img", "aria-label": label("attention") }), scale = Math.min(3, devicePixelRatio || 1);
     sheet.width = Math.round(width * scale);
     sheet.height = Math.round(height * scale);
@@ -585,14 +804,16 @@
     sheet.style.height = `${height}px`;
     const brush = sheet.getContext("2d");
     brush.scale(scale, scale);
-    drawVeiled(brush, weights, 0, 0, width, height);
+    if (weights) drawVeiled(brush, weights, 0, 0, width, height);
+    else brush.drawImage(bitmap, 0, 0, width, height);
     return sheet;
   }
 
-  function describeStep(chosen, strongest, word) {
-    const token = chosen ? chosen[0].trim() : "", isEnd = current === last();
+  function describeStep(t, chosen, strongest, word) {
+    const token = chosen ? chosen[0].trim() : "", isEnd = t === data.steps.length - 1;
     const event = isEnd ? labels.ends : `${labels.writes} ${token || "␣"}`;
-    find("step-status").textContent = `${labels.step} ${current + 1} ${labels.of} ${last() + 1}: ${event}${chosen ? `, ${labels.probability} ${percent(chosen[1])}` : ""}; ${labels.attends} ${word(strongest.s)} ${strongest.w.toFixed(2)}`;
+    const attends = strongest ? `; ${labels.attends} ${word(strongest.s)} ${strongest.w.toFixed(2)}` : "";
+    find("step-status").textContent = `${stepName()}${event}${chosen ? `, ${labels.probability} ${percent(chosen[1])}` : ""}${attends}`;
   }
 
   function drawContext(parts, word) { // segments stay in place, so that their growth can be animated
@@ -611,12 +832,12 @@
     });
   }
 
-  function drawTree() { // the search tree up to this step
-    const steps = data.steps.slice(0, current + 1), WIDTH = 92, HEIGHT = 24, positions = [];
+  function drawTree(now) { // the search tree up to this step, in the place of the whole, so that nothing moves
+    const steps = data.steps.slice(0, now + 1), WIDTH = 92, HEIGHT = 24, positions = [];
     const rows = Math.max(...data.steps.map(({ nodes }) => nodes.length));
     find("search").hidden = rows === 0;
     if (!rows) return;
-    const svg = inSvg("svg", { width: 20 + steps.length * WIDTH, height: rows * HEIGHT + 12, role: "img", "aria-label": labels.tree });
+    const svg = inSvg("svg", { width: 20 + data.steps.length * WIDTH, height: rows * HEIGHT + 12, role: "img", "aria-label": labels.tree });
     const lines = inSvg("g", {}), marks = inSvg("g", {});
     steps.forEach(({ nodes }, t) => {
       positions.push(nodes.map((_, i) => [12 + t * WIDTH, 18 + i * HEIGHT]));
@@ -624,7 +845,7 @@
         const [x, y] = positions[t][i], [px, py] = t ? [positions[t - 1][parent][0] + nodeWidth(steps[t - 1].nodes[parent]), positions[t - 1][parent][1]] : [0, 18];
         const kind = `${fate}${wins ? " wins" : ""}`;
         lines.append(inSvg("path", { class: kind, d: `M${px} ${py}C${(px + x) / 2} ${py} ${(px + x) / 2} ${y} ${x - 2} ${y}` }));
-        const group = inSvg("g", { class: `${kind}${wins && t === current ? " current" : ""}` }), text = nodeLabel(token, fate);
+        const group = inSvg("g", { class: `${kind}${wins && t === now ? " current" : ""}` }), text = nodeLabel(token, fate);
         group.append(inSvg("title", {}, `${token.trim() || labels.end} · ${percent(probability)} · ${labels[fate]}`));
         group.append(inSvg("rect", { x: x - 1, y: y - 11, width: nodeWidth([0, token, 0, 0, fate]) + 2, height: 22, rx: 5 }));
         group.append(inSvg("text", { x: x + 3, y: y + 4.5 }, text));
@@ -632,8 +853,9 @@
       });
     });
     svg.append(lines, marks);
-    find("tree").replaceChildren(svg);
-    find("tree").scrollLeft = svg.width.baseVal.value;
+    const area = find("tree"), scrolled = area.scrollLeft, right = 20 + (now + 1) * WIDTH;
+    area.replaceChildren(svg);
+    area.scrollLeft = right > scrolled + area.clientWidth || right - WIDTH < scrolled ? right - area.clientWidth / 2 : scrolled;
   }
 
   const nodeLabel = (token, fate) => {
@@ -646,12 +868,19 @@
   };
 
   function play(on) {
-    clearInterval(timer);
+    clearTimeout(timer);
     timer = null;
     find("play").textContent = on ? labels.pause : labels.play;
     if (!on) return;
     if (current === last()) step(0);
-    timer = setInterval(() => (current < last() ? step(current + 1) : play(false)), 1100 / Number(find("speed").value));
+    const next = () => { // the encoder goes twice as fast
+      timer = setTimeout(() => {
+        if (current === last()) { play(false); return; }
+        step(current + 1);
+        next();
+      }, (current < encoding() ? 550 : 1100) / Number(find("speed").value));
+    };
+    next();
   }
 
   find("play").onclick = () => play(timer === null);
@@ -733,11 +962,20 @@
     play(false);
     current = 0;
     const [layer, head, shifted] = data.shown_head;
-    find("title").textContent = data.title;
+    const source = data.source.join(" ");
+    find("title").textContent = data.target.join(" ");
+    find("title").dir = data.rtl.target ? "rtl" : "ltr";
+    find("source-line").textContent = source;
+    find("source-line").hidden = Boolean(data.image);
+    find("name").textContent = data.title;
+    find("name").hidden = [source, data.target.join(" ")].includes(data.title);
+    const hasAttention = data.layers.length > 0;
+    for (const id of ["attention", "figure", "scale", "numbers"]) find(id).hidden = !hasAttention;
+    find("panes").classList.toggle("both", hasAttention && data.steps.length > 0);
     find("player").hidden = !data.steps.length;
     find("text").value = data.image ? "" : data.source.join(" ");
     updateLabels();
-    choose({ role: data.layers[layer].role, layer, head, shifted, fresh: true });
+    choose(hasAttention ? { role: data.layers[layer].role, layer, head, shifted, fresh: true } : {});
     compare();
   }
 
@@ -765,7 +1003,7 @@
 
   async function start() {
     await unpack(initial);
-    for (const id of ["attention", "figure", "scale", "numbers", "language"]) find(id).hidden = false;
+    find("language").hidden = false;
     if (endpoint && !initial.image && location.protocol.startsWith("http")) {
       find("edit").hidden = false;
       find("edit").onsubmit = ask;

@@ -1,0 +1,72 @@
+"""Hidden states of a recurrent model, token by token, as plain data that pages and players draw."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from regard.errors import UsageError
+from regard.visualisation.text import clean
+
+DRAWN = 64
+"""Numbers of a state, the first ones, that a page draws of each direction."""
+SCALE = 127
+"""Steps between 0 and 1 of the states in a page."""
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Hidden states of the highest layers, each number between −1 and 1.
+
+    `encoder` (S, K, N): the state of each of K directions after it has read source token s. `handed_over` (K, N): the
+    last state of each direction. `decoder` (P, M): the state that target token p is predicted from. `tokens`: the S
+    source tokens, end of the sentence last. `is_all`: the decoder gets nothing else of the source.
+    """
+
+    tokens: tuple[str, ...]
+    encoder: npt.NDArray[np.float32]
+    handed_over: npt.NDArray[np.float32]
+    decoder: npt.NDArray[np.float32]
+    is_all: bool
+
+    def __post_init__(self) -> None:
+        S, K, N = self.encoder.shape
+        if len(self.tokens) != S or self.handed_over.shape != (K, N) or self.decoder.ndim != 2:
+            raise UsageError(
+                f"states of {len(self.tokens)} tokens: wanted encoder ({len(self.tokens)}, {K}, {N}), handed over "
+                f"({K}, {N}) and decoder (P, M), got {self.encoder.shape}, {self.handed_over.shape} and "
+                f"{self.decoder.shape}"
+            )
+        object.__setattr__(self, "tokens", tuple(clean(token) for token in self.tokens))
+
+    @property
+    def directions(self) -> int:
+        """Number of directions that the encoder reads in."""
+        return int(self.encoder.shape[1])
+
+    def read_until(self, step: int) -> list[range]:
+        """Return the places that each direction has read after `step` tokens: from the left, and from the right."""
+        S = len(self.tokens)
+        return [range(step), range(S - step, S)][: self.directions]
+
+
+def states_data(states: States | None, token_texts: Sequence[str]) -> dict[str, Any] | None:
+    """Convert states to JSON values: sizes, and the first numbers of each vector in signed bytes (zlib, base64)."""
+    if states is None:
+        return None
+    parts = [states.encoder[..., :DRAWN], states.handed_over[..., :DRAWN], states.decoder[..., :DRAWN]]
+    numbers = np.concatenate([np.rint(np.clip(part, -1, 1) * SCALE).astype(np.int8).ravel() for part in parts])
+    return {
+        "tokens": list(token_texts),
+        "directions": states.directions,
+        "drawn": [part.shape[-1] for part in (parts[0], parts[2])],
+        "sizes": [states.encoder.shape[-1], states.decoder.shape[-1]],
+        "values": base64.b64encode(zlib.compress(numbers.tobytes(), 9)).decode("ascii"),
+        "is_all": states.is_all,
+    }

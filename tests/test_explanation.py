@@ -1,0 +1,71 @@
+"""Explanations of one output: the states that a recurrent model is explained by, and models without attention."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from small import PAIRS, SIDES, captioner_folder, folder
+
+from regard.explanation import explain, explain_caption
+from regard.models import Batch
+from regard.models.recurrent import RecurrentEncoder
+from regard.pipeline import load_captioner, load_translator
+from regard.visualisation import save
+
+TEXT = "나는 빵을 먹고 있었다"
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+def test_every_model_is_explained(encoder: str, decoder: str, tmp_path: Path) -> None:
+    translator = load_translator(folder(tmp_path / "run", encoder, decoder, end=-2.0))
+    data = explain(translator, TEXT, beam=2).data
+    assert data.has_cross_attention == (decoder != "no_attention")
+    assert (data.states is not None) == (encoder == "recurrent")
+    assert (data.attributions is not None) == data.has_cross_attention
+    for suffix in (".html", ".gif"):
+        save(data, tmp_path / f"page{suffix}")
+
+
+@pytest.mark.parametrize("decoder", ["no_attention", "recurrent", "transformer"])
+@pytest.mark.parametrize("encoder", [{}, {"bidirectional": False}, {"cell": "lstm", "layers": 2}])
+def test_states_are_those_of_the_model(
+    encoder: dict[str, Any], decoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After k tokens the forward state is what an encoder of the first k hands over, the backward state of the last."""
+    monkeypatch.setitem(SIDES, "variant", {**SIDES["recurrent"], **encoder})
+    translator = load_translator(folder(tmp_path / "run", "variant", decoder, end=-2.0))
+    model: Any = translator.model
+    assert isinstance(model.encoder, RecurrentEncoder)
+    explanation = explain(translator, TEXT, beam=2)
+    states, ids, top = explanation.data.states, translator.encode(TEXT), len(model.encoder.layers) - 1
+    assert states is not None
+    assert states.tokens == tuple(translator.tokenizer.source.tokens(ids))
+    assert states.is_all == (decoder == "no_attention")
+
+    def last(part: list[int]) -> np.ndarray:
+        with torch.inference_mode():
+            summary: torch.Tensor = model.encoder(Batch(torch.tensor([part]))).summary[0, top]
+        return summary.view(states.directions, -1).numpy()
+
+    np.testing.assert_allclose(states.handed_over, last(ids), atol=1e-5)
+    np.testing.assert_allclose(states.encoder[-1, 0], last(ids)[0], atol=1e-5)
+    if top == 0:  # the upper of two layers with both directions also knows the tokens that follow
+        for count in range(1, len(ids) + 1):
+            np.testing.assert_allclose(states.encoder[count - 1, 0], last(ids[:count])[0], atol=1e-5)
+            if states.directions == 2:
+                np.testing.assert_allclose(states.encoder[-count, 1], last(ids[-count:])[1], atol=1e-5)
+    assert len(states.decoder) == len(explanation.data.tokens)
+
+
+def test_a_captioner_without_attention_is_explained_by_its_search(tmp_path: Path) -> None:
+    captioner = load_captioner(captioner_folder(tmp_path / "run", "no_attention"))
+    image = tmp_path / "grey.png"
+    Image.new("RGB", (20, 12), (120, 120, 120)).save(image)
+    data = explain_caption(captioner, image, beam=2).data
+    assert not data.layers
+    assert data.steps
+    for suffix in (".html", ".gif"):
+        save(data, tmp_path / f"page{suffix}")

@@ -83,7 +83,7 @@ def run(bench: Bench) -> Findings:
         "오른쪽: 토큰의 "
         "임베딩을 지울 때 상태의 변화.",
     )
-    return Findings(_verdict(curves), (table,), Graph(plots, caption, "log", columns=2))
+    return Findings(_verdict(curves), (table,), Graph(plots, caption, columns=2))
 
 
 def influence(folder: Path, lines: list[str]) -> tuple[list[float], list[float]]:

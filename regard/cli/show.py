@@ -73,6 +73,11 @@ def show(
     if text is None or not text.strip():
         raise UsageError("there is nothing to translate: give a line of text, or an image to caption")
     pipeline = load(run, select_device(device))
+    if view != "player" and out.suffix.lower() != ".html" and not pipeline.cross_attention():
+        raise UsageError(
+            f"--view {view}: this model has no attention to draw; its states are played by --view player, or --out "
+            "FILE.html or .gif"
+        )
     drawing = _Drawing(out, view, faithfulness, search_options(context).get("beam"))
     if isinstance(pipeline, Captioner):
         typer.echo(_draw_caption(pipeline, Path(text), drawing))

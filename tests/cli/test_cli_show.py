@@ -158,3 +158,13 @@ def test_a_line_in_an_unseen_script_is_shown_with_a_warning(regard: Command, tra
 def test_half_a_surrogate_pair_can_be_drawn(regard: Command, transformer: Path) -> None:
     regard("show", transformer, f"{LINE} \udcff", "--out", "a.svg")
     ElementTree.fromstring(Path("a.svg").read_text(encoding="utf-8"))
+
+
+def test_a_model_without_attention_is_played_and_has_no_heatmap(regard: Command, tmp_path: Path) -> None:
+    run = folder(tmp_path / "rnn", "recurrent", "no_attention", end=-2.0)
+    for name in ("rnn.html", "rnn.gif"):
+        assert regard("show", run, LINE, "--beam", 2, "--out", name).err == f"wrote {name}\n"
+    regard("show", run, LINE, "--view", "player", "--out", "rnn.svg")
+    for arguments in (["--out", "a.svg"], ["--out", "a.png", "--view", "heads"], ["--out", "a.svg", "--faithfulness"]):
+        because = "this model has no attention to draw; its states are played by --view player"
+        regard.fails("show", run, LINE, *arguments, status=2, because=because)

@@ -35,6 +35,7 @@ FLOORS: dict[str, int] = {
     "bulk": 6,
     "run": 7,
     "explanation": 7,
+    "architecture": 7,
     "comparison": 8,
     "lessons": 8,
     "demo": 9,

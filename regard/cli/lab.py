@@ -15,7 +15,7 @@ from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.bilingual import Language
-from regard.lab.findings import Findings
+    from regard.lab.findings import Findings
 
 CONTINUE = "to continue: the same command"
 

@@ -126,18 +126,16 @@ def _schedule(run: Path) -> Chart:
 
 def _positions(run: Path) -> Figure:
     """Sinusoidal encodings, or learned position embeddings up to the longest training sentence."""
-    import torch
-
-    from regard.layers.positions import LearnedPositions, SinusoidalPositions, sinusoids
+    from regard.cli.plain_views import draw_sinusoids
+    from regard.layers.positions import LearnedPositions, SinusoidalPositions
     from regard.model_folder import load_folder
-    from regard.visualisation.positions import layout_learned_positions, layout_sinusoids
+    from regard.visualisation.positions import layout_learned_positions
 
     loaded = load_folder(run)
     modules = [(side, part) for side in ("encoder", "decoder") for part in getattr(loaded.model, side).modules()]
     for _, module in modules:
         if isinstance(module, SinusoidalPositions):
-            encoding = sinusoids(torch.arange(MAX_POSITIONS)[None], module.size)[0].numpy()
-            return layout_sinusoids(encoding, f"Sinusoidal positional encoding, {module.size} dimensions")
+            return draw_sinusoids(module.size)
     rows = min(MAX_POSITIONS, loaded.settings.search.longest_source or MAX_POSITIONS)
     embeddings = [(side, m.weight.detach()[:rows].numpy()) for side, m in modules if isinstance(m, LearnedPositions)]
     if not embeddings:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,7 +11,10 @@ import typer
 
 import regard
 from regard.cli.app import app, say, setup_process, warn
-from regard.cli.options import Debug, Device, Quiet, Run, Seed, Threads, select_device
+from regard.cli.head_views import HeadOptions, draw_heads
+from regard.cli.model_views import ModelOptions, draw_model, draw_score
+from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
+from regard.cli.plain_views import USED, Sizes, draw_positions, draw_schedules
 from regard.cli.run_views import RUN_VIEWS, draw_run
 from regard.cli.search_options import search_command, search_options
 from regard.errors import UsageError
@@ -18,27 +22,57 @@ from regard.errors import UsageError
 if TYPE_CHECKING:
     from regard.explanation import Explanation
     from regard.pipeline import Captioner, Translator
-    from regard.visualisation import Alignment, Heads
+    from regard.visualisation import Alignment, Chart, Figure
     from regard.visualisation.explanation_data import Attributions
 
+RUNLESS = ("positions", "schedule", "model")
+"""Views that need no run."""
+UNATTENDED = (*RUN_VIEWS, "model", "score")
+"""Views that show no attention, and so translate nothing."""
 View = Annotated[
-    Literal["heat", "heads", "player", "curve", "schedule", "positions"] | None,
+    Literal["heat", "heads", "player", "curve", "schedule", "positions", "model", "score"] | None,
     typer.Option(
-        help="heat: the head chosen for alignments; heads: every head of its layer; player: the search, animated. Of a "
-        "run: its learning curve, its learning-rate schedule, its positional encoding."
+        help="heat: the head chosen for alignments; heads: every head of a layer, or of one word; player: encoder and "
+        "search, animated. Of a run: curve, its learning curve; score, the matrix of its general score. Of a run or of "
+        "given sizes: schedule, positions; of a run, preset or recipe: model, its architecture."
     ),
+]
+Role = Annotated[Literal["cross", "encoder", "decoder"], typer.Option(help="With --view heads: whose attention.")]
+Layer = Annotated[int | None, typer.Option(min=1, max=1024, help="With --view heads: the layer, from 1.")]
+Head = Annotated[list[int] | None, typer.Option(min=1, max=1024, help="With --view heads: only this head; repeat it.")]
+Word = Annotated[
+    str | None,
+    typer.Option(help="With --view heads: all heads of this word, as arcs; WORD:2 is the second of its kind."),
+]
+Preset = Annotated[str | None, typer.Option(help="With --view model: a preset; regard.presets() lists them.")]
+Config = Annotated[Path | None, typer.Option(help="With --view model: a recipe, TOML.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="With --view model: key=value, as often as needed.")]
+Size = Annotated[
+    list[int] | None, typer.Option(min=2, max=65536, help="Positions, schedule: size of the vectors; repeat it.")
+]
+Warmup = Annotated[
+    list[int] | None, typer.Option(min=0, max=10**9, help="Schedule: updates of warm-up; repeat it with --size.")
+]
+Schedule = Annotated[
+    Literal["noam", "inverse_square_root", "constant"] | None,
+    typer.Option(help="Schedule: its kind; noam if left out."),
+]
+Peak = Annotated[float | None, typer.Option(min=1e-12, max=1e6, help="Schedule: its highest rate, or noam's factor.")]
+Updates = Annotated[int | None, typer.Option(min=1, max=10**9, help="Schedule: updates to draw.")]
+Position = Annotated[
+    int | None, typer.Option(min=0, max=10**6, help="Positions: print the vector of this position, from 0.")
 ]
 
 
 @app.command(cls=search_command("beam"))
 def show(
     context: typer.Context,
-    run: Run,
+    run: Annotated[Path | None, typer.Argument(help="A model folder or run folder; some views need none.")] = None,
     text: Annotated[
         str | None,
         typer.Argument(help="The line to translate, or the image to caption; views of a run need none."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="File to write: .html, .svg, .png or .gif.")] = Path("attention.html"),
+    out: Annotated[Path | None, typer.Option(help="File to write: .html, .svg, .png or .gif.")] = None,
     view: View = None,
     with_: Annotated[
         list[Path] | None, typer.Option("--with", help="Another run in the same figure, with --view curve; repeat it.")
@@ -47,43 +81,108 @@ def show(
         bool,
         typer.Option("--faithfulness", help="Measure how far attention agrees with attributions; pages always do."),
     ] = False,
+    attention: Role = "cross",
+    layer: Layer = None,
+    head: Head = None,
+    word: Word = None,
+    preset: Preset = None,
+    config: Config = None,
+    set_: Set = None,
+    size: Size = None,
+    warmup: Warmup = None,
+    schedule: Schedule = None,
+    peak: Peak = None,
+    updates: Updates = None,
+    position: Position = None,
     device: Device = "auto",
     threads: Threads = None,
     seed: Seed = None,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Translate a line, or caption an image, and draw what each output word attends to.
+    """Translate a line, or caption an image, and draw what each output word attends to; or draw a model.
 
     An .html page lets you choose among layers and heads and replays the search; .svg and .png show the head that aligns
     best; .gif (or .svg with --view player) is animated.
     """
     setup_process(threads, quiet, debug, seed)
-    from regard.pipeline import Captioner, load
+    if view is None:
+        view = "player" if out is None or out.suffix.lower() in (".gif", ".html") else "heat"
+    out = out or Path(f"{view}.svg" if view in UNATTENDED else "attention.html")
+    _check_file(out, view)
+    sizes = Sizes(tuple(size or ()), tuple(warmup or ()), schedule, peak, updates, position)
+    model = ModelOptions(preset, config, tuple(set_ or ()))
+    heads = HeadOptions(attention, layer, tuple(head or ()), word)
+    _check_options(view, run, with_ or (), sizes, model, heads)
+    if view in UNATTENDED:
+        _draw_unattended([run, *(with_ or ())] if run else [], view, out, sizes, model)
+    else:
+        _draw_output(run, text, device, _Drawing(out, view, faithfulness, search_options(context).get("beam"), heads))
+    say(f"wrote {out}")
+
+
+def _check_options(
+    view: str, run: Path | None, others: Sequence[Path], sizes: Sizes, model: ModelOptions, heads: HeadOptions
+) -> None:
+    """Raise UsageError, with all causes, for options that belong to another view, and for a run that is missing."""
+    causes = []
+    if run is None and view not in RUNLESS:
+        causes.append(f"--view {view}: needs a run; without one there are --view {', '.join(RUNLESS)}")
+    if others and view != "curve":
+        causes.append("--with: only with --view curve, which shows the learning curves of several runs")
+    if view != "heads":
+        causes += [f"{name}: only with --view heads" for name in heads.given]
+    if view != "model":
+        causes += [f"{name}: only with --view model" for name in model.given]
+    elif run is not None:
+        causes += [f"{name}: a run has its architecture already; leave {name} or the run out" for name in model.given]
+    usable = USED.get(view, set()) if run is None else set()
+    for name in sizes.given:
+        if name not in usable:
+            views = " and ".join(f"--view {other}" for other, names in USED.items() if name in names)
+            causes.append(f"{name}: only with {views}, without a run")
+    if causes:
+        raise UsageError(*causes)
+
+
+def _draw_unattended(runs: Sequence[Path], view: str, out: Path, sizes: Sizes, model: ModelOptions) -> None:
+    """Draw what shows no attention: views of runs, of models, and of sizes."""
     from regard.visualisation import save
 
-    view = view or ("player" if out.suffix.lower() in (".gif", ".html") else "heat")
-    _check_file(out, view)
-    if with_ and view not in RUN_VIEWS:
-        raise UsageError("--with: only with --view curve, which shows the learning curves of several runs")
-    if view in RUN_VIEWS:
-        save(draw_run([run, *(with_ or ())], view), out)
-        say(f"wrote {out}")
-        return
+    lines = list[str]()
+    drawable: Chart | Figure
+    if view == "model":
+        drawable = draw_model(runs[0] if runs else None, model.preset, model.config, model.settings)
+    elif view == "score":
+        drawable = draw_score(runs[0])
+    elif runs:
+        drawable = draw_run(runs, view)
+    elif view == "positions":
+        drawable, lines = draw_positions(sizes)
+    else:
+        drawable = draw_schedules(sizes)
+    save(drawable, out)
+    for line in lines:
+        typer.echo(line)
+
+
+def _draw_output(run: Path | None, text: str | None, device: str, drawing: _Drawing) -> None:
+    """Translate or caption, draw, and print the output."""
+    from regard.pipeline import Captioner, load
+
+    assert run is not None, "checked with the options"
     if text is None or not text.strip():
         raise UsageError("there is nothing to translate: give a line of text, or an image to caption")
     pipeline = load(run, select_device(device))
-    if view != "player" and out.suffix.lower() != ".html" and not pipeline.cross_attention():
+    if drawing.view != "player" and not drawing.is_page and not pipeline.cross_attention():
         raise UsageError(
-            f"--view {view}: this model has no attention to draw; its states are played by --view player, or --out "
-            "FILE.html or .gif"
+            f"--view {drawing.view}: this model has no attention to draw; its states are played by --view player, or "
+            "--out FILE.html or .gif"
         )
-    drawing = _Drawing(out, view, faithfulness, search_options(context).get("beam"))
     if isinstance(pipeline, Captioner):
         typer.echo(_draw_caption(pipeline, Path(text), drawing))
     else:
         typer.echo(_draw_translation(pipeline, text, drawing))
-    say(f"wrote {out}")
 
 
 def _check_file(out: Path, view: str) -> None:
@@ -105,6 +204,7 @@ class _Drawing:
     view: str
     faithfulness: bool
     beam: int | None
+    heads: HeadOptions
 
     @property
     def is_page(self) -> bool:
@@ -121,10 +221,10 @@ def _draw_translation(translator: Translator, text: str, drawing: _Drawing) -> s
     attributions = drawing.is_page or drawing.faithfulness
     explanation = explain(translator, text, drawing.beam, attributions=attributions)
     facts = {"decoding": translator.engine.describe(), "drawn by": f"regard {regard.__version__}"}
-    if drawing.view == "player" or drawing.is_page:
+    if drawing.view == "player" or (drawing.is_page and not drawing.heads.given):
         save(explanation.data, drawing.out, Meta(facts=facts))
     elif drawing.view == "heads":
-        save(_heads(translator, explanation), drawing.out)
+        save(draw_heads(translator, explanation, drawing.heads), drawing.out)
     else:
         save(_alignment(translator, explanation), drawing.out)
     if drawing.faithfulness and explanation.data.attributions is not None:
@@ -151,35 +251,6 @@ def _draw_caption(captioner: Captioner, image: Path, drawing: _Drawing) -> str:
         choice = alignment_choice(captioner, caption.readings)
         save(overlay_of(explanation.data, caption.readings, choice), drawing.out)
     return caption.text
-
-
-def _heads(translator: Translator, explanation: Explanation) -> Heads:
-    """Return every head of the chosen layer; if measured, its agreement with attributions stands beside its name."""
-    from regard.evaluation.faithfulness import agreement, format_correlation
-    from regard.explanation import alignment_choice, describe_choice
-    from regard.visualisation import Alignment, Heads
-
-    readings, attributions = explanation.translation.readings, explanation.data.attributions
-    assert readings is not None, "readings were requested"
-    choice = alignment_choice(translator, readings)
-    heads = range(len(readings.weights[choice.layer]))
-    words = [readings.words(choice.layer, head, choice.shifted) for head in heads]
-    title = describe_choice(replace(choice, head=None), readings).replace("mean of heads", "all heads")
-    notes = [""] * len(words)
-    if attributions is not None:
-        title += f" · rank correlation with {attributions.names[0]}"
-        notes = [f" · {format_correlation(agreement(head.weights, attributions.weights[0]))}" for head in words]
-    alignments = [
-        Alignment(
-            readings.source_text,
-            readings.target_text,
-            head.weights,
-            caption=f"head {number}{notes[number - 1]}",
-            special_weights=head.special_weights,
-        )
-        for number, head in enumerate(words, 1)
-    ]
-    return Heads(tuple(alignments), title)
 
 
 def _alignment(translator: Translator, explanation: Explanation) -> Alignment:

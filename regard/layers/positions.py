@@ -22,6 +22,12 @@ def sinusoids(positions: Int[Tensor, "N T"], size: int) -> Float[Tensor, "N T D"
     return torch.cat([angles.sin(), angles.cos()[..., : size // 2]], -1)
 
 
+def interleaved(size: int) -> list[int]:
+    """Return which column of `sinusoids` each column of the paper is: sine, cosine, sine, cosine and so on."""
+    half = (size + 1) // 2
+    return [column // 2 + (half if column % 2 else 0) for column in range(size)]
+
+
 class SinusoidalPositions(nn.Module):
     """Sinusoidal positional embedding: no parameters, and no last position."""
 

@@ -40,7 +40,16 @@ MARKER = 4.0  # radius in pixels
 MAX_MARKERS = 40  # a longer series is drawn without markers
 MAX_TICKS = 8
 # (corners, rotation in degrees, relative radius): circle, square, triangle, diamond, triangle pointing down, hexagon
-SHAPES = ((16, 0.0, 1.0), (4, 45.0, 1.2), (3, -90.0, 1.3), (4, 0.0, 1.35), (3, 90.0, 1.3), (6, 0.0, 1.1))
+SHAPES = (
+    (16, 0.0, 1.0),
+    (4, 45.0, 1.2),
+    (3, -90.0, 1.3),
+    (4, 0.0, 1.35),
+    (3, 90.0, 1.3),
+    (6, 0.0, 1.1),
+    (3, 0.0, 1.3),
+    (5, -90.0, 1.2),
+)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Colours by role for light and dark themes, and a perceptually uniform colour scale for weights.
 
 A mark names its paint, never a colour: a role (`ink`, `muted`, …), `w0` … `w100` for a shade of the weight scale,
-`v0` … `v100` for text on that shade, or `s0` … `s5` for one of several series. Lightness in Oklab is linear along the
+`v0` … `v100` for text on that shade, or `s0` … `s7` for one of several series. Lightness in Oklab is linear along the
 scale, so that equal steps of weight look equal; the hue stays blue, and links are vermilion, which no common colour
 blindness confuses with it (Okabe and Ito 2008).
 """
@@ -37,8 +37,8 @@ _ROLES: dict[Theme, dict[str, str]] = {
 ROLES = tuple(_ROLES["light"])
 # Hues of Okabe and Ito (2008), dark or light enough to be read as text
 _SERIES: dict[Theme, tuple[str, ...]] = {
-    "light": ("#0060a8", "#c04a00", "#00785a", "#a03f80", "#7a6000", "#4a5058"),
-    "dark": ("#58b4f0", "#ff9a57", "#3ed0a4", "#eb9fcc", "#e6c84a", "#b4bcc6"),
+    "light": ("#0060a8", "#c04a00", "#00785a", "#a03f80", "#7a6000", "#4a5058", "#b0202a", "#00788a"),
+    "dark": ("#58b4f0", "#ff9a57", "#3ed0a4", "#eb9fcc", "#e6c84a", "#b4bcc6", "#ff8080", "#5fdce6"),
 }
 SERIES = len(_SERIES["light"])
 # Stops along the scale in Oklch, evenly spaced and interpolated linearly: lightness, chroma, hue in degrees

@@ -74,7 +74,7 @@ def layout_frames(data: ExplanationData) -> list[Figure]:
 
 def _of_height(frame: Figure, height: int) -> Figure:
     """Extend the paper of a frame downwards."""
-    return make_figure(frame.width, height, frame.groups[1:], frame.title, frame.description)
+    return make_figure(float(frame.width), float(height), frame.groups[1:], frame.title, frame.description)
 
 
 def _encoding_frame(data: ExplanationData, step: int, text: str) -> Figure:

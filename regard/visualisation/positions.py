@@ -1,4 +1,4 @@
-"""Figures of positional encodings: sinusoids, and learned position embeddings with their cosine similarities."""
+"""Figures of positional encodings: waves and map of sinusoids; learned position embeddings and their similarities."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from regard.visualisation.charts import Chart, Panel, Series, layout_chart
 from regard.visualisation.colours import level
 from regard.visualisation.figure import MARGIN, MIDLINE, TITLE_SIZE, Box, Figure, Group, Mark, Text, make_figure
 from regard.visualisation.fonts import measure
@@ -14,12 +15,33 @@ LEFT, GAP, SIZE = 62.0, 54.0, 12.0  # pixels for the numbers of the rows, betwee
 
 
 def layout_sinusoids(encoding: np.ndarray, title: str = "Positional encoding") -> Figure:
-    """Draw sinusoidal encodings, positions as rows and dimensions as columns, from −1 (light) over 0 to 1 (dark)."""
+    """Draw sinusoidal encodings (T, D): waves of four dimensions at the left, the map of all at the right.
+
+    The map has positions as rows and dimensions as columns, from −1 (light) over 0 to 1 (dark). The waves are two of
+    sine and cosine, of short and of longer wavelength: one alone repeats itself, all together do not.
+    """
     T, D = encoding.shape
-    marks, width, height = _matrix(encoding, "dimension", 1.0, MARGIN, MARGIN + 56)
+    waves = layout_chart(_waves(encoding, title))
+    left = waves.width + GAP - MARGIN
+    marks, width, height = _matrix(encoding, "dimension", 1.0, left, MARGIN + 56)
     description = f"Sinusoids over {T} positions in {D} dimensions; wavelengths grow from the first dimension on."
-    heading = Text(MARGIN, MARGIN + 14, title, TITLE_SIZE)
-    return _with_texts([heading], [Group("sinusoids", marks)], (width, height), title, description)
+    groups = [*waves.groups[1:], Group("sinusoids", marks)]
+    return make_figure(float(width + MARGIN), float(max(height, waves.height)), groups, title, description)
+
+
+def shown_dimensions(size: int) -> list[int]:
+    """Return the dimensions whose waves are drawn: sine and cosine at a fifth and at three tenths of the size."""
+    starts = {2 * (size // 10), max(2 * (3 * size // 20), 2 * (size // 10) + 2)}
+    return [d for start in sorted(starts) for d in (start, start + 1) if d < size]
+
+
+def _waves(encoding: np.ndarray, title: str) -> Chart:
+    names = ("sine", "cosine")
+    series = tuple(
+        Series(f"dimension {d}, {names[d % 2]}", tuple((float(t), float(y)) for t, y in enumerate(encoding[:, d])))
+        for d in shown_dimensions(encoding.shape[1])
+    )
+    return Chart(title, (Panel("value", "position", series),))
 
 
 def layout_learned_positions(

@@ -13,6 +13,7 @@ from regard.visualisation.animation import draw_animated_svg, draw_gif
 from regard.visualisation.charts import Chart, layout_chart
 from regard.visualisation.explanation_data import ExplanationData
 from regard.visualisation.figure import Figure
+from regard.visualisation.head_arcs import HeadArcs, layout_head_arcs
 from regard.visualisation.heads import Heads, layout_heads
 from regard.visualisation.heatmap import Alignment, layout_heatmap
 from regard.visualisation.overlay import Overlay, layout_overlay
@@ -23,7 +24,7 @@ from regard.visualisation.rendering import draw_html, draw_png, draw_svg
 SUFFIXES = (".svg", ".png", ".html")
 EXPLANATION_SUFFIXES = (".html", ".gif", ".svg")
 
-Drawable: TypeAlias = Alignment | ExplanationData | Chart | Heads | Overlay | Figure | Sequence[Alignment]
+Drawable: TypeAlias = Alignment | ExplanationData | Chart | HeadArcs | Heads | Overlay | Figure | Sequence[Alignment]
 
 
 def save(drawable: Drawable, path: str | os.PathLike[str], meta: Meta | None = None) -> Path:
@@ -62,11 +63,13 @@ def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
     return draw_svg(figure).encode() if suffix == ".svg" else draw_png(figure)
 
 
-def _layout(drawable: Chart | Heads | Overlay | Figure | Sequence[Alignment]) -> Figure:
+def _layout(drawable: Chart | HeadArcs | Heads | Overlay | Figure | Sequence[Alignment]) -> Figure:
     if isinstance(drawable, Figure):
         return drawable
     if isinstance(drawable, Chart):
         return layout_chart(drawable)
+    if isinstance(drawable, HeadArcs):
+        return layout_head_arcs(drawable)
     if isinstance(drawable, Heads):
         return layout_heads(drawable)
     if isinstance(drawable, Overlay):

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from command import Command
 from PIL import Image
-from small import folder
+from small import SIDES, folder
 
 LINE = "나는 빵을 먹고 있었다"
 
@@ -84,8 +84,8 @@ def test_learning_curves_of_several_runs_are_one_figure(regard: Command, transfo
         assert part in text
     regard.fails(*run, "--view", "schedule", "--out", "a.svg", status=2, because="--with: only with --view curve")
     regard.fails(*run, "나는 집에 간다", "--out", "a.html", status=2, because="--with: only with --view curve")
-    many = [part for _ in range(6) for part in ("--with", recurrent)]
-    because = "a figure has colours for 6 runs, got 7"
+    many = [part for _ in range(8) for part in ("--with", recurrent)]
+    because = "a figure has colours for 8 runs, got 9"
     regard.fails("show", transformer, *many, "--view", "curve", "--out", "a.svg", status=2, because=because)
 
 
@@ -168,3 +168,81 @@ def test_a_model_without_attention_is_played_and_has_no_heatmap(regard: Command,
     for arguments in (["--out", "a.svg"], ["--out", "a.png", "--view", "heads"], ["--out", "a.svg", "--faithfulness"]):
         because = "this model has no attention to draw; its states are played by --view player"
         regard.fails("show", run, LINE, *arguments, status=2, because=because)
+
+
+@pytest.mark.parametrize(("attention", "word"), [("cross", ""), ("encoder", "빵을"), ("decoder", "")])
+def test_all_heads_of_a_word_and_of_a_layer(regard: Command, transformer: Path, attention: str, word: str) -> None:
+    line = ["show", transformer, LINE, "--beam", 1, "--view", "heads", "--attention", attention, "--layer", 1]
+    output = regard(*line, "--out", "panels.svg").lines[0]
+    word = word or output.split()[0]
+    regard(*line, "--word", word, "--out", "arcs.svg")
+    regard(*line, "--word", word, "--head", 2, "--out", "one.svg")
+    arcs, one = (Path(f"{name}.svg").read_text(encoding="utf-8") for name in ("arcs", "one"))
+    assert f"“{word}”" in arcs
+    assert "head 2: " in one
+    assert "head 1: " not in one
+    regard(*line, "--word", word, "--out", "arcs.html")
+    regard(*line, "--word", word, "--out", "arcs.png")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "because"),
+    [
+        (["--view", "heads", "--word", "없다"], "--word 없다: not among the words that attend; the words are "),
+        (["--view", "heads", "--attention", "encoder", "--word", "빵을:2"], "it is there 1 times"),
+        (["--view", "heads", "--layer", 9, "--head", 7], "--layer 9: there are "),
+        (["--view", "heads", "--layer", 9, "--head", 7], "--head 7: there are "),
+        (["--word", "빵을"], "--word: only with --view heads"),
+        (["--view", "model", "--preset", "rnn"], "--preset: a run has its architecture already"),
+        (["--view", "positions", "--size", 8], "--size: only with --view positions and --view schedule, without a run"),
+        (["--view", "score"], "belongs to the general score (preset rnn-luong); of this model its score is ScaledDot"),
+    ],
+)
+def test_heads_and_options_that_do_not_fit_are_refused(
+    regard: Command, transformer: Path, arguments: list[str], because: str
+) -> None:
+    regard.fails("show", transformer, LINE, "--out", "a.svg", "--beam", 1, *arguments, status=2, because=because)
+
+
+def test_figures_without_a_run(regard: Command) -> None:
+    done = regard("show", "--view", "positions", "--size", 20, "--position", 20)
+    assert done.err == "wrote positions.svg\n"
+    row = [line.split()[-1] for line in done.lines[1:]]
+    assert row[4:8] == ["−0.0282", "−0.9996", "+0.9527", "+0.3040"], "note 003 reads these off a graph"
+    regard("show", "--view", "schedule", "--size", 512, "--warmup", 4000, "--warmup", 8000, "--out", "rates.svg")
+    assert "size 512, warm-up 8,000" in Path("rates.svg").read_text(encoding="utf-8")
+    regard("show", "--view", "schedule", "--schedule", "constant", "--peak", 0.001, "--warmup", 0, "--updates", 10)
+    regard("show", "--view", "model", "--preset", "rnn-bahdanau", "--set", "model.decoder.cell=lstm", "--out", "m.svg")
+    text = Path("m.svg").read_text(encoding="utf-8")
+    assert "LSTM" in text
+    assert "keys, values" in text
+    Path("recipe.toml").write_text('[model.encoder]\nkind = "convolutional"\n[model.decoder]\nkind = "recurrent"\n')
+    regard("show", "--view", "model", "--config", "recipe.toml", "--out", "own.png")
+    assert sorted(os.listdir()) == ["m.svg", "own.png", "positions.svg", "rates.svg", "recipe.toml", "schedule.svg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "because"),
+    [
+        (["--view", "heat"], "--view heat: needs a run; without one there are --view positions, schedule, model"),
+        ([], "--view player: needs a run"),
+        (["--view", "model", "--preset", "rnn-luo"], "no preset is called 'rnn-luo'"),
+        (["--view", "model", "--set", "model.encoder.layer=3"], "did you mean"),
+        (["--view", "positions", "--warmup", 3], "--warmup: only with --view schedule, without a run"),
+        (["--view", "positions", "--size", 8, "--size", 9], "--size: the figure of positions is of one size, got 2"),
+        (
+            ["--view", "schedule", *["--size", 8] * 2, *["--warmup", 8] * 3],
+            "--size and --warmup: got 2 and 3; give as many of both, or one of either",
+        ),
+    ],
+)
+def test_figures_without_a_run_that_cannot_be(regard: Command, arguments: list[str], because: str) -> None:
+    regard.fails("show", *arguments, status=2, because=because)
+
+
+def test_architecture_and_score_of_a_run(regard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SIDES, "luong", {**SIDES["recurrent"], "order": "luong", "score": "general"})
+    run = folder(tmp_path / "luong", "recurrent", "luong")
+    regard("show", run, "--view", "score", "--out", "w.png")
+    regard("show", run, "--view", "model", "--out", "model.svg")
+    assert "16 × 32 weights" in regard("show", run, "--view", "score", "--out", "w.svg").err + Path("w.svg").read_text()

@@ -157,11 +157,11 @@ def test_charts_are_saved_in_every_format(tmp_path: Path) -> None:
 def test_invalid_charts_are_refused() -> None:
     with pytest.raises(UsageError, match="nothing to draw yet"):
         Chart("Title", ())
-    with pytest.raises(UsageError, match="1 to 6 series, got 0"):
+    with pytest.raises(UsageError, match="1 to 8 series, got 0"):
         linear()
     with pytest.raises(UsageError, match="nothing to draw yet"):
         linear(Series("empty", ()))
-    with pytest.raises(UsageError, match="1 to 6 series, got 9"):
+    with pytest.raises(UsageError, match="1 to 8 series, got 9"):
         linear(*(Series(str(n), ((0.0, 0.0),)) for n in range(9)))
 
 

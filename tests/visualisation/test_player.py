@@ -116,7 +116,7 @@ def test_the_encoder_is_played_before_the_decoder(
 
 def test_states_of_other_sizes_are_refused() -> None:
     with pytest.raises(UsageError, match=r"states of 2 tokens: wanted encoder \(2, 1, 4\)"):
-        States(("a", "b"), np.zeros((3, 1, 4)), np.zeros((1, 4)), np.zeros((2, 4)), True)
+        States(("a", "b"), *(np.zeros(shape, np.float32) for shape in ((3, 1, 4), (1, 4), (2, 4))), True)
 
 
 @pytest.mark.parametrize(("rows", "columns", "count"), [(1, 1, 1), (5, 4, 4), (12, 20, 8), (80, 80, 16)])

@@ -4,9 +4,35 @@ from pathlib import Path
 
 import numpy as np
 
+from regard.cli.plain_views import sinusoid_rows
+from regard.layers.positions import interleaved
 from regard.visualisation import save
-from regard.visualisation.figure import Box, Text
-from regard.visualisation.positions import layout_learned_positions, layout_sinusoids
+from regard.visualisation.figure import Box, Line, Text
+from regard.visualisation.positions import layout_learned_positions, layout_sinusoids, shown_dimensions
+
+
+def test_columns_are_in_the_order_of_the_paper() -> None:
+    size, position = 20, np.arange(30)[:, None]
+    expected = np.zeros((30, size))
+    for d in range(0, size, 2):
+        expected[:, d : d + 1] = np.sin(position / 10000 ** (d / size))
+        expected[:, d + 1 : d + 2] = np.cos(position / 10000 ** (d / size))
+    np.testing.assert_allclose(sinusoid_rows(size, 30), expected, atol=1e-5)
+    assert shown_dimensions(20) == [4, 5, 6, 7]
+    assert sorted(interleaved(7)) == list(range(7))
+    assert all(d < size for size in range(2, 60) for d in shown_dimensions(size))
+
+
+def test_the_waves_are_those_of_their_dimensions() -> None:
+    encoding = sinusoid_rows(20, 50)
+    figure = layout_sinusoids(encoding)
+    names = [mark.text for mark in figure.marks() if isinstance(mark, Text) and mark.text.startswith("dimension ")]
+    assert {"dimension 4, sine", "dimension 5, cosine", "dimension 6, sine", "dimension 7, cosine"} <= set(names)
+    lines = [mark for mark in figure.marks() if isinstance(mark, Line) and len(mark.points) == 50]
+    assert len(lines) == 4
+    for line, d in zip(lines, (4, 5, 6, 7), strict=True):
+        heights = np.array([y for _, y in line.points])
+        assert np.corrcoef(heights, encoding[:, d])[0, 1] < -0.9999, "up is positive"
 
 
 def test_sinusoids_are_drawn_from_light_to_dark(tmp_path: Path) -> None:

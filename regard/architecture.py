@@ -1,0 +1,248 @@
+"""Architecture of a model as a diagram shows it: parts with their weights, and weights by kind, from its modules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.attention.scores import Score
+from regard.layers.cells import Cell
+from regard.layers.convolution import GatedConvolution, WeightNormLinear
+from regard.layers.embedding import Embedding, OutputProjection
+from regard.layers.positions import LearnedPositions
+from regard.layers.residual import BatchNorm
+from regard.layers.resnet import FrozenBatchNorm
+from regard.models import Model, ModelSettings, build
+from regard.visualisation.architecture import LAST_STATES, Architecture, Part, Role, Stack
+
+WHOLE = (Cell, GatedConvolution, Score)
+"""Layers whose inner linear layers are counted with them."""
+
+
+def describe_architecture(
+    settings: ModelSettings, vocabularies: tuple[int, int], joint: bool, title: str
+) -> Architecture:
+    """Describe a model of these settings; its weights are counted, not made."""
+    with torch.device("meta"):
+        model = build(settings, *vocabularies, joint)
+    seen = set[int]()
+    describe = {
+        "transformer": _transformer,
+        "recurrent": _recurrent,
+        "no_attention": _recurrent,
+        "convolutional": _convolutional,
+    }
+    sides = []
+    for side, size in zip(("encoder", "decoder"), vocabularies, strict=True):
+        part_settings: Any = getattr(settings, side)
+        sides.append(describe.get(part_settings.kind, _other)(getattr(model, side), part_settings, size, seen))
+    notes = [f"vocabulary: {' and '.join(f'{n:,}' for n in dict.fromkeys(vocabularies))} tokens"]
+    shared = settings.resolved_share(joint)
+    if shared != "none":
+        both = "source, target and output share one table" if shared == "all" else "target and output share one table"
+        notes.append(f"embeddings: {both}, counted once")
+    encoder, decoder = map(tuple, sides)
+    return Architecture(title, encoder, decoder, weights_by_kind(model), tuple(notes))
+
+
+def weights_by_kind(model: Model) -> tuple[tuple[str, int], ...]:
+    """Count weights by the kind of the layer that they belong to, shared ones once; the largest kind first."""
+    counts, seen = Counter[str](), set[int]()
+
+    def add(module: nn.Module, whole: str | None) -> None:
+        kind = whole or _kind(module)
+        for parameter in module.parameters(recurse=False):
+            if id(parameter) not in seen:
+                seen.add(id(parameter))
+                counts[kind] += parameter.numel()
+        for child in module.children():
+            add(child, whole or (kind if isinstance(module, WHOLE) else None))
+
+    add(model, None)
+    return tuple(counts.most_common())
+
+
+def _kind(module: nn.Module) -> str:
+    """Return the kind of a layer; the linear layers inside a cell, a convolution or a score are part of it."""
+    kinds: dict[str, tuple[type, ...]] = {
+        "embedding": (Embedding,),
+        "positions": (LearnedPositions,),
+        "recurrent": (Cell, nn.RNNBase),
+        "convolution": (GatedConvolution, nn.Conv1d, nn.Conv2d),
+        "norm": (nn.LayerNorm, nn.GroupNorm, BatchNorm, FrozenBatchNorm),
+        "attention score": (Score,),
+        "linear": (nn.Linear, WeightNormLinear, OutputProjection),
+    }
+    return next((name for name, types in kinds.items() if isinstance(module, types)), "other")
+
+
+class _Counter:
+    """Counts the weights of modules, those counted before left out."""
+
+    def __init__(self, seen: set[int]) -> None:
+        self.seen = seen
+
+    def __call__(self, *modules: nn.Module | None) -> int:
+        total = 0
+        for module in modules:
+            for parameter in [] if module is None else module.parameters():
+                if id(parameter) not in self.seen:
+                    self.seen.add(id(parameter))
+                    total += parameter.numel()
+        return total
+
+
+def _input(side: Any, settings: Any, vocabulary: int, count: _Counter, positions: str) -> Stack:
+    """The token embedding, and the positions that are added to it."""
+    embedding = Part("embedding", f"{vocabulary:,} × {settings.embedding}", count(side.embedding), "input")
+    if positions == "none":
+        return Stack((embedding,))
+    entry = getattr(side, "input_embedding", None)
+    weights = count(None if entry is None else entry.position_embedding)
+    return Stack((embedding, Part("+ positions", positions, weights, "input")))
+
+
+def _output(side: Any, vocabulary: int, count: _Counter) -> Stack:
+    size = side.output.weight.shape[1]
+    return Stack((Part("linear, softmax", f"{size} → {vocabulary:,}", count(side.output), "output"),))
+
+
+def _each(layers: Any, name: str, count: _Counter) -> int:
+    """Count one sublayer in all layers."""
+    return count(*(getattr(layer, name) for layer in layers))
+
+
+def _transformer(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
+    count, s = _Counter(seen), settings
+    is_decoder = hasattr(side, "output")
+    heads = f"{s.heads} × {s.size // s.heads}" + ("" if s.score == "scaled_dot" else f", {s.score}")
+    names = [
+        ("self_attention", "self-attention" if not is_decoder or not s.causal else "masked self-attention", heads, "")
+    ]
+    names += [("cross_attention", "cross-attention", heads, "keys, values")] * is_decoder
+    names.append(("feedforward", "feed-forward", f"{s.feedforward}, {s.activation}", ""))
+    parts = list[Part]()
+    for name, label, detail, source in names:
+        role: Role = "sublayer" if name == "feedforward" else "attention"
+        sublayer = Part(label, detail, _each(side.layers, name, count), role, source)
+        parts += _with_residual(sublayer, s, _each(side.layers, f"{name}_residual", count))
+    stacks = [_input(side, s, vocabulary, count, s.positions), Stack(tuple(parts), s.layers)]
+    if s.has_final_norm:
+        stacks.append(Stack((Part("norm", "layer", count(side.norm), "norm"),)))
+    return [*stacks, _output(side, vocabulary, count)] if is_decoder else stacks
+
+
+def _with_residual(sublayer: Part, settings: Any, weights: int) -> Iterator[Part]:
+    """Yield a sublayer with its residual connection and norm, in their order."""
+    kind = {"pre": "layer", "post": "layer", "batch": "batch", "none": ""}[settings.norm]
+    add = "add" if settings.residual else ""
+    if settings.norm == "pre":
+        yield Part("norm", kind, weights, "norm")
+    yield sublayer
+    if settings.norm == "pre":
+        yield from [Part(add, "", 0, "norm")] if add else []
+    elif kind or add:
+        yield Part(" & ".join(filter(None, (add, "norm" if kind else ""))), kind, weights, "norm")
+
+
+def _recurrent(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
+    count, s = _Counter(seen), settings
+    cell = {"tanh": "RNN (tanh)"}.get(s.cell, s.cell.upper())
+    entry = _input(side, s, vocabulary, count, "none")
+    if not hasattr(side, "output"):
+        directions = "2 × " if s.bidirectional else ""
+        name = f"bidirectional {cell}" if s.bidirectional else cell
+        return [entry, Stack((Part(name, f"{directions}{s.size}", count(side.layers)),), s.layers)]
+    bridge = Part("bridge", "first state, tanh", count(side.bridges), "norm", LAST_STATES)
+    cells = Stack(
+        (Part(cell, f"{s.size}" + ", + context" * (getattr(s, "context", "") == "every"), count(side.cells)),),
+        s.layers,
+    )
+    readout = Part("readout, tanh", f"→ {s.embedding}", count(side.readout))
+    if s.kind == "no_attention":
+        return [entry, Stack((bridge,)), cells, Stack((readout,)), _output(side, vocabulary, count)]
+    joined = count(getattr(side, "context_proj", None), getattr(side, "gate", None))
+    attention = Stack(
+        (
+            Part(
+                "attention",
+                s.score + ", input feeding" * (s.order == "luong_input_feeding"),
+                count(side.cross_attention) + joined,
+                "attention",
+                "keys, values",
+            ),
+        )
+    )
+    middle = [attention, cells] if s.order == "bahdanau" else [cells, attention]
+    return [entry, Stack((bridge,)), *middle, Stack((readout,)), _output(side, vocabulary, count)]
+
+
+def _convolutional(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:
+    count, s = _Counter(seen), settings
+    is_decoder, layers = hasattr(side, "output"), side.layers
+    widen = Part("linear", f"{s.embedding} → {s.size}", count(side.widen))
+    narrow = Part("linear", f"{s.size} → {s.embedding}", count(side.narrow))
+    detail = f"kernel {s.kernel_size}, GLU"
+    if not is_decoder:
+        inner = Stack((Part("convolution", detail, count(layers)), Part("add", "", 0, "norm")), s.layers)
+        return [
+            _input(side, s, vocabulary, count, "learned"),
+            Stack((widen,)),
+            inner,
+            Stack((narrow,)),
+        ]
+    attention = count(*(m for layer in layers for m in (layer.query_in, layer.cross_attention, layer.context_out)))
+    parts = (
+        Part("causal convolution", detail, _each(layers, "convolution", count)),
+        Part("attention", s.score, attention, "attention", "keys, values"),
+        Part("add", "", 0, "norm"),
+    )
+    fitted = count(side.fit_target, side.fit_source)
+    entry = _input(side, s, vocabulary, count, "learned")
+    fit = [Stack((Part("linear", "to the encoder's size", fitted),))] if fitted else []
+    return [entry, *fit, Stack((widen,)), Stack(parts, s.layers), Stack((narrow,)), _output(side, vocabulary, count)]
+
+
+def _other(side: Any, settings: Any, vocabulary: int, seen: set[int]) -> list[Stack]:  # noqa: ARG001
+    """Describe an image encoder: the image, its backbone, and what stands on the grid of cells."""
+    count, s = _Counter(seen), settings
+    stacks = [Stack((Part("image", "pixels", 0, "input"),))]
+    if s.kind == "resnet":
+        backbone = side.backbone
+        stacks.append(Stack((Part("convolution", f"stem, {s.width} channels", count(backbone.conv1, backbone.bn1)),)))
+        for stage, depth in enumerate(s.depths):
+            blocks = count(getattr(backbone, f"layer{stage + 1}"))
+            detail = f"{depth} × {s.block}, {s.width * 2**stage}"
+            stacks.append(Stack((Part(f"stage {stage + 1}", detail, blocks),)))
+    elif s.kind == "vit":
+        detail = f"{s.patch_size} × {s.patch_size} pixels"
+        stacks.append(Stack((Part("patches, linear", detail, count(side.patch_embedding)),)))
+    else:
+        stacks.append(Stack((Part("backbone", str(getattr(s, "name", s.kind)), count(side.backbone)),)))
+    rest = [
+        module for name, module in side.named_children() if name not in ("backbone", "patch_embedding", "grid_head")
+    ]
+    if rest:
+        stacks.append(Stack((Part("linear", f"→ {s.size}, norm", count(*rest)),)))
+    head = side.grid_head
+    stacks.append(
+        Stack(
+            (
+                Part(
+                    "grid of cells",
+                    "" if s.positions == "none" else "+ positions",
+                    count(head.position_embedding),
+                    "input",
+                ),
+            )
+        )
+    )
+    if s.layers:
+        detail = f"{s.heads} × {s.size // s.heads}, {s.feedforward}"
+        stacks.append(Stack((Part("self-attention, feed-forward", detail, count(head.layers), "attention"),), s.layers))
+        stacks.append(Stack((Part("norm", "layer", count(head.norm), "norm"),)))
+    return stacks

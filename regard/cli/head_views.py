@@ -1,0 +1,146 @@
+"""Figures of the heads of one layer: panels of all of them, or arcs of all heads from one word."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from regard.attention.alignment import Readings
+    from regard.explanation import Explanation
+    from regard.pipeline import Translator
+    from regard.visualisation.head_arcs import HeadArcs
+    from regard.visualisation.heads import Heads
+
+Role = Literal["cross", "encoder", "decoder"]
+ROLES: dict[Role, str] = {
+    "cross": "cross-attention",
+    "encoder": "encoder self-attention",
+    "decoder": "decoder self-attention",
+}
+
+
+@dataclass(frozen=True)
+class HeadOptions:
+    """Which heads to draw: role and number of their layer (None: the one shown first), heads, and one word."""
+
+    role: Role = "cross"
+    layer: int | None = None
+    heads: tuple[int, ...] = ()
+    word: str | None = None
+
+    @property
+    def given(self) -> list[str]:
+        """Options that were given, by name."""
+        values = {
+            "--attention": self.role != "cross",
+            "--layer": self.layer is not None,
+            "--head": bool(self.heads),
+            "--word": self.word is not None,
+        }
+        return [name for name, is_given in values.items() if is_given]
+
+
+def draw_heads(translator: Translator, explanation: Explanation, options: HeadOptions) -> Heads | HeadArcs:
+    """Return the heads of a layer side by side or, for one word, as arcs. Raises UsageError with all causes."""
+    readings = explanation.translation.readings
+    assert readings is not None, "readings were requested"
+    names = readings.layers(options.role)
+    if not names:
+        have = [name for role, name in ROLES.items() if readings.layers(role)]
+        raise UsageError(
+            f"--attention {options.role}: this model has no {ROLES[options.role]}; it has {', '.join(have)}"
+        )
+    layer, shifted = _layer(translator, readings, options)
+    count = len(readings.weights[names[0] if layer is None else layer])
+    causes = [
+        *(
+            [f"--layer {options.layer}: there are {len(names)} layers of {ROLES[options.role]}"]
+            if layer is None
+            else []
+        ),
+        *(f"--head {head}: there are {count} heads in a layer" for head in options.heads if head > count),
+    ]
+    rows, columns = _words(readings, options.role)
+    word = None if options.word is None else _place(options.word, rows, causes)
+    if causes or layer is None:
+        raise UsageError(*causes)
+    heads = options.heads or tuple(range(1, count + 1))
+    title = f"{ROLES[options.role]}, layer {names.index(layer) + 1}" + ", one step later" * shifted
+    if word is not None:
+        from regard.visualisation.head_arcs import HeadArcs
+
+        weights = _stacked([readings.words(layer, head - 1, shifted).weights[word] for head in heads])
+        return HeadArcs(rows, columns, word, weights, heads, f"“{rows[word]}”: {title}")
+    return _panels(explanation, layer, shifted, heads, (rows, columns), title)
+
+
+def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
+    import numpy as np
+
+    return np.stack(rows)
+
+
+def _layer(translator: Translator, readings: Readings, options: HeadOptions) -> tuple[str | None, bool]:
+    """Return the name of the layer, None if there is none of this number, and whether its rows are shifted."""
+    from regard.explanation import alignment_choice
+
+    names = readings.layers(options.role)
+    if options.layer is not None:
+        return (names[options.layer - 1] if options.layer <= len(names) else None), False
+    if options.role == "cross":
+        choice = alignment_choice(translator, readings)
+        return choice.layer, choice.shifted
+    return names[-1], False
+
+
+def _words(readings: Readings, role: Role) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words that attend, and those that are attended to."""
+    rows = readings.source_text if role == "encoder" else readings.target_text
+    return rows, readings.target_text if role == "decoder" else readings.source_text
+
+
+def _place(word: str, words: Sequence[str], causes: list[str]) -> int:
+    """Return the place of a word, or of WORD:2 its second one; add a cause if it is not there."""
+    name, _, number = word.rpartition(":")
+    if word in words or not number.isdecimal():
+        name, number = word, "1"
+    places = [place for place, other in enumerate(words) if other == name]
+    if 1 <= int(number) <= len(places):
+        return places[int(number) - 1]
+    often = f"it is there {len(places)} times" if places else f"the words are {', '.join(words)}"
+    causes.append(f"--word {word}: not among the words that attend; {often}")
+    return 0
+
+
+def _panels(
+    explanation: Explanation,
+    layer: str,
+    shifted: bool,
+    heads: Sequence[int],
+    sides: tuple[tuple[str, ...], tuple[str, ...]],
+    title: str,
+) -> Heads:
+    """Return heads side by side; if measured, the agreement of cross-attention with attributions beside each name."""
+    from regard.evaluation.faithfulness import agreement, format_correlation
+    from regard.visualisation import Alignment, Heads
+
+    readings, attributions = explanation.translation.readings, explanation.data.attributions
+    assert readings is not None, "readings were requested"
+    (rows, columns), is_measured = sides, attributions is not None and readings.roles[layer] == "cross"
+    alignments = []
+    for head in heads:
+        words, note = readings.words(layer, head - 1, shifted), ""
+        if is_measured and attributions is not None:
+            note = f" · {format_correlation(agreement(words.weights, attributions.weights[0]))}"
+        alignments.append(
+            Alignment(columns, rows, words.weights, caption=f"head {head}{note}", special_weights=words.special_weights)
+        )
+    if is_measured and attributions is not None:
+        title += f" · rank correlation with {attributions.names[0]}"
+    return Heads(tuple(alignments), title)

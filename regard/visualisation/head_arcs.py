@@ -1,0 +1,151 @@
+"""All heads of one word at once: arcs from the word to every word that it attends to, a colour for each head.
+
+As in the appendix of Vaswani et al. 2017: beside each word stands a square for each head, as strong as its weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from regard.errors import UsageError
+from regard.visualisation.colours import SERIES
+from regard.visualisation.figure import (
+    MARGIN,
+    MIDLINE,
+    Box,
+    Figure,
+    Group,
+    Line,
+    Mark,
+    Text,
+    header_height,
+    header_lines,
+    make_figure,
+)
+from regard.visualisation.fonts import elide, measure
+
+ROW, SIZE, SQUARE = 30.0, 16.0, 13.0  # pixels: height of a word, size of its text, side of a square
+MAX_WORD, BETWEEN = 170.0, 330.0  # pixels: the widest word, and the distance of the two columns
+LEAST = 0.02
+"""Weights below have no arc."""
+MAX_WORDS = 60
+"""Words of a column that can be drawn."""
+LEGEND = 26.0
+
+
+@dataclass(frozen=True, eq=False)
+class HeadArcs:
+    """Weights (H, S) with which the heads of a layer attend from one of the `queries` to the `keys`.
+
+    `heads`: the number of each head, from 1. Raises UsageError if there are more than can be drawn.
+    """
+
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    word: int
+    weights: np.ndarray
+    heads: tuple[int, ...]
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        causes = []
+        if len(self.heads) > SERIES:
+            causes.append(
+                f"there are colours for {SERIES} heads, got {len(self.heads)}: choose some of them with --head"
+            )
+        if max(len(self.queries), len(self.keys)) > MAX_WORDS:
+            longest = max(len(self.queries), len(self.keys))
+            causes.append(f"arcs are drawn for at most {MAX_WORDS} words, got {longest}: give a shorter sentence")
+        if causes:
+            raise UsageError(*causes)
+        if self.weights.shape != (len(self.heads), len(self.keys)):
+            raise UsageError(
+                f"wanted weights of {len(self.heads)} heads and {len(self.keys)} words, got {self.weights.shape}"
+            )
+
+
+def layout_head_arcs(arcs: HeadArcs) -> Figure:
+    """Lay out the queries at the left, the keys at the right, and the arcs of one query between them."""
+    squares = len(arcs.heads) * SQUARE + 10
+    left = MARGIN + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.queries) + 14
+    right = left + BETWEEN
+    width = right + 12 + squares + max(min(MAX_WORD, measure(word, SIZE)) for word in arcs.keys) + MARGIN
+    header = header_lines(
+        arcs.title, "a line and a square are as strong as the weight of their head", width - 2 * MARGIN
+    )
+    top = MARGIN + header_height(header) + 8
+    rows = max(len(arcs.queries), len(arcs.keys))
+    tops = [top + LEGEND + (rows - len(words)) * ROW / 2 for words in (arcs.queries, arcs.keys)]
+    groups = [
+        Group("header", header),
+        Group("legend", tuple(_legend(arcs, top))),
+        Group("arcs", tuple(_arcs(arcs, left, right, tops))),
+        Group("words", tuple(_words(arcs, left, right + 12 + squares, tops))),
+        Group("squares", tuple(_squares(arcs, right + 12, tops[1]))),
+    ]
+    height = top + LEGEND + rows * ROW + MARGIN
+    return make_figure(width, height, groups, arcs.title or "Heads of a word", _description(arcs))
+
+
+def _legend(arcs: HeadArcs, top: float) -> Iterator[Mark]:
+    x = MARGIN
+    for number, head in enumerate(arcs.heads):
+        name = f"head {head}" if number == 0 else str(head)
+        yield Box(x, top, SQUARE, SQUARE, f"s{number}")
+        yield Text(x + SQUARE + 5, top + SQUARE / 2 + MIDLINE * 12, name, 12.0, "muted")
+        x += SQUARE + 5 + measure(name, 12.0) + 12
+
+
+def _arcs(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iterator[Line]:
+    """Draw an arc for each head and word; those of several heads lie side by side, the strongest on top."""
+    order = sorted(np.ndindex(arcs.weights.shape), key=lambda index: float(arcs.weights[index]))
+    start = tops[0] + (arcs.word + 0.5) * ROW
+    for head, key in order:
+        weight = float(arcs.weights[head, key])
+        if weight < LEAST:
+            continue
+        shift = (head - (len(arcs.heads) - 1) / 2) * min(2.6, 18 / len(arcs.heads))
+        end = tops[1] + (key + 0.5) * ROW
+        points = tuple(
+            (left + (right - left) * s, start + shift + (end - start) * (3 - 2 * s) * s * s)
+            for s in (n / 16 for n in range(17))
+        )
+        hint = f"head {arcs.heads[head]}: {arcs.queries[arcs.word]} → {arcs.keys[key]} {weight:.3f}"
+        yield Line(points, f"s{head}", 0.6 + 5.4 * weight, hint)
+
+
+def _words(arcs: HeadArcs, left: float, right: float, tops: list[float]) -> Iterator[Mark]:
+    for number, word in enumerate(arcs.queries):
+        y, is_word = tops[0] + (number + 0.5) * ROW, number == arcs.word
+        text = elide(word, SIZE, MAX_WORD)
+        yield Text(left - 10, y + MIDLINE * SIZE, text, SIZE, "ink" if is_word else "muted", "end")
+        if is_word:
+            width = measure(text, SIZE)
+            yield Box(left - 14 - width, y - ROW / 2 + 2, width + 8, ROW - 4, "ink", outline=1.5)
+    for number, word in enumerate(arcs.keys):
+        y = tops[1] + (number + 0.5) * ROW + MIDLINE * SIZE
+        paint = "ink" if arcs.weights[:, number].max() >= LEAST else "muted"
+        yield Text(right, y, elide(word, SIZE, MAX_WORD), SIZE, paint)
+
+
+def _squares(arcs: HeadArcs, x: float, top: float) -> Iterator[Box]:
+    """Draw for each key a square for each head, filled from its foot by the share of its weight."""
+    for (head, key), weight in np.ndenumerate(arcs.weights):
+        left, y, side = x + head * SQUARE, top + (key + 0.5) * ROW - SQUARE / 2, SQUARE - 2
+        hint = f"head {arcs.heads[head]}: {arcs.keys[key]} {weight:.3f}"
+        yield Box(left, y, side, SQUARE, "grid", hint, outline=1.0)
+        if weight >= LEAST:
+            filled = float(min(1.0, weight)) * SQUARE
+            yield Box(left, y + SQUARE - filled, side, filled, f"s{head}", hint)
+
+
+def _description(arcs: HeadArcs) -> str:
+    """Describe where each head looks, for screen readers."""
+    strongest = (
+        f"head {head}: {arcs.keys[int(row.argmax())]} {row.max():.2f}"
+        for head, row in zip(arcs.heads, arcs.weights, strict=True)
+    )
+    return f"{arcs.queries[arcs.word]} attends to: {'; '.join(strongest)}."

@@ -60,11 +60,11 @@ def draw_heads(translator: Translator, explanation: Explanation, options: HeadOp
     count = len(readings.weights[names[0] if layer is None else layer])
     causes = [
         *(
-            [f"--layer {options.layer}: there are {len(names)} layers of {ROLES[options.role]}"]
+            [f"--layer {options.layer}: this model's layers of {ROLES[options.role]} end with {len(names)}"]
             if layer is None
             else []
         ),
-        *(f"--head {head}: there are {count} heads in a layer" for head in options.heads if head > count),
+        *(f"--head {head}: the heads of a layer end with {count}" for head in options.heads if head > count),
     ]
     rows, columns = _words(readings, options.role)
     word = None if options.word is None else _place(options.word, rows, causes)

@@ -190,8 +190,13 @@ def test_all_heads_of_a_word_and_of_a_layer(regard: Command, transformer: Path, 
     [
         (["--view", "heads", "--word", "없다"], "--word 없다: not among the words that attend; the words are "),
         (["--view", "heads", "--attention", "encoder", "--word", "빵을:2"], "it is there 1 times"),
-        (["--view", "heads", "--layer", 9, "--head", 7], "--layer 9: there are "),
-        (["--view", "heads", "--layer", 9, "--head", 7], "--head 7: there are "),
+        (
+            ["--view", "heads", "--layer", 9, "--head", 7],
+            [
+                "--layer 9: this model's layers of cross-attention end with 1",
+                "--head 7: the heads of a layer end with 2",
+            ],
+        ),
         (["--word", "빵을"], "--word: only with --view heads"),
         (["--view", "model", "--preset", "rnn"], "--preset: a run has its architecture already"),
         (["--view", "positions", "--size", 8], "--size: only with --view positions and --view schedule, without a run"),
@@ -199,7 +204,7 @@ def test_all_heads_of_a_word_and_of_a_layer(regard: Command, transformer: Path, 
     ],
 )
 def test_heads_and_options_that_do_not_fit_are_refused(
-    regard: Command, transformer: Path, arguments: list[str], because: str
+    regard: Command, transformer: Path, arguments: list[str], because: str | list[str]
 ) -> None:
     regard.fails("show", transformer, LINE, "--out", "a.svg", "--beam", 1, *arguments, status=2, because=because)
 

@@ -27,7 +27,7 @@ ROLES: dict[Role, str] = {
 
 @dataclass(frozen=True)
 class HeadOptions:
-    """Which heads to draw: role and number of their layer (None: the one shown first), heads, and one word."""
+    """The heads to draw: role and number of their layer (None: the one shown first), heads, and one word."""
 
     role: Role = "cross"
     layer: int | None = None

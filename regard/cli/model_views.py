@@ -19,7 +19,7 @@ VOCABULARY = 8000
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Which model to draw without a run: a preset, a recipe, settings on top."""
+    """The model to draw without a run: a preset, a recipe, settings on top."""
 
     preset: str | None = None
     config: Path | None = None

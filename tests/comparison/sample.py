@@ -100,6 +100,8 @@ NAMES = (
     "deep",
     "wide",
     "eighth",
+    "ninth",
+    "tenth",
 )
 SETTINGS = {
     "BLEU": "nrefs:1|bs:1000|seed:12345|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0",

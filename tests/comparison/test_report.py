@@ -21,6 +21,7 @@ from regard.comparison.report_markup import number, probability
 from regard.comparison.report_methods import commands
 from regard.comparison.report_summary import summarise
 from regard.comparison.result import Comparison, Score, SeedScore
+from regard.visualisation.colours import SERIES
 
 EVIL = "</script><b>&<!-- {{data}} \u2028\u202e\x00"
 MAX_BYTES = 5_000_000
@@ -251,11 +252,12 @@ def test_what_is_not_known_has_no_section() -> None:
         assert f'id="{name}"' in document
 
 
-def test_figures_show_six_systems_and_say_so() -> None:
-    document = render_report(make_comparison(systems=8, seeds=1))
-    assert "The figure shows the first 6 systems; the tables also have wide, eighth." in document
-    assert "s6-line" not in document
-    assert "The figure shows" not in render_report(make_comparison(systems=6, seeds=1))
+def test_figures_show_as_many_systems_as_there_are_colours_and_say_so() -> None:
+    document = render_report(make_comparison(systems=SERIES + 2, seeds=1))
+    assert f"The figure shows the first {SERIES} systems; the tables also have ninth, tenth." in document
+    assert f"s{SERIES - 1}-line" in document
+    assert f"s{SERIES}-line" not in document
+    assert "The figure shows" not in render_report(make_comparison(systems=SERIES, seeds=1))
 
 
 def test_runs_without_attention_say_so() -> None:

@@ -41,9 +41,14 @@ def page(results: Path) -> str:
             f"![{experiment.title.en}](images/lab/{name}.svg)\n\n"
             + "\n".join(_table(table) for table in values["tables"])
             + "".join(f"\n{remark['en']}\n" for remark in values["remarks"])
-            + f"\n{experiment.method.en} {'; '.join(fact['en'] for fact in values['facts'])}.\n"
+            + f"\n{experiment.method.en} {'; '.join(_facts(values))}.\n"
         )
     return "\n".join(parts)
+
+
+def _facts(values: dict[str, Any]) -> list[str]:
+    """Return what the result says of its run, without the folder that holds the models."""
+    return [fact["en"].partition("; the models are in")[0] for fact in values["facts"]]
 
 
 def _table(table: dict[str, Any]) -> str:

@@ -45,8 +45,8 @@ def run(bench: Bench) -> Findings:
         for name in ("post", "pre", "batch")
     }
     text = Text(
-        "Against no normalisation chrF changes by "
-        + "; ".join(f"{NAMES[name].en}: {change or 'only one of the two learns'}" for name, change in changes.items())
+        "Differences in chrF against no normalisation: "
+        + "; ".join(f"{NAMES[name].en} {change or 'only one of the two learns'}" for name, change in changes.items())
         + ".",
         "정규화가 없을 때와 비교한 chrF의 차이: "
         + "; ".join(f"{NAMES[name].ko}: {change or '한쪽만 학습됨'}" for name, change in changes.items())
@@ -62,8 +62,7 @@ def run(bench: Bench) -> Findings:
 REMARKS = (
     Text(
         "Note 003 says that y = 2x + 3 gives mean 3 and variance 2, and two lines later that the variance is the "
-        "square of "
-        "the slope: it is 4.",
+        "square of the slope: it is 4.",
         "노트 003은 y = 2x + 3의 평균과 분산이 (3, 2)라고 하지만, 바로 아래에 적힌 대로 분산은 기울기의 제곱이므로 "
         "4입니다.",
     ),

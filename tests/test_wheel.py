@@ -36,7 +36,7 @@ def _files(*folders: str) -> set[str]:
 
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(dist: Path) -> None:
     files = _files("regard")
-    assert {"regard/engine/kernels.c", "regard/py.typed", "regard/visualisation/assets/page.js"} <= files
+    assert {"regard/runtime/c/kernels.c", "regard/py.typed", "regard/visualisation/assets/page.js"} <= files
     with zipfile.ZipFile(wheel_in(dist)) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
         assert names == files

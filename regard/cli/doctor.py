@@ -135,9 +135,9 @@ def _scheduling() -> tuple[bool, str]:
 
 
 def _kernels() -> tuple[bool, str]:
-    from regard.engine import native
+    from regard.runtime import library
 
-    if (reason := native.why_unavailable()) is None:
+    if (reason := library.why_unavailable()) is None:
         return True, "native kernels: fast decoding in float32, bfloat16 and int8"
     return True, f"no native kernels: {reason}; decoding by PyTorch, in float32, and slower"
 

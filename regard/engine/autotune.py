@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from regard.engine.native import processor
-from regard.engine.private_cache import private_folders, read_private, write_private
 from regard.reading import parse_json
+from regard.runtime.library import processor
+from regard.runtime.private_cache import private_folders, read_private, write_private
 
 FILE = "tuning.json"
 ROUNDS = 5

@@ -11,7 +11,6 @@ import torch
 
 from regard.data.vocabulary import EOS
 from regard.engine import convolutional, recurrent, transformer
-from regard.engine.native import why_unavailable
 from regard.engine.packed_state import PackedSource, PackedState, addresses
 from regard.engine.program import (
     Builder,
@@ -27,6 +26,7 @@ from regard.models import Batch, Ensemble, Model
 from regard.models.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.runtime.library import why_unavailable
 from regard.shapes import Array
 
 ENCODER_ROWS = 512
@@ -234,11 +234,12 @@ class PackedModel:
         if len(memories) != N:
             memories, entries = (np.repeat(x, N // len(memories)) for x in (memories, entries))
         blocks, past = np.empty((N, layout.block), np.float32), np.ascontiguousarray(state.past)
+        places = addresses(blocks)
         program.ensure_positions(past.shape[1] + 1)
         registers = program.run(
             self._team, N, tokens=address(tokens), positions=address(state.position), memories=address(memories),
             entries=address(entries), past=address(past), stride=past.shape[1], lengths=address(state.lengths),
-            blocks=address(blocks), block=layout.block,
+            blocks=address(places),
         )  # fmt: skip
         features = program.register(registers, layout.features, N).copy()
         return features, state.replace(blocks) if layout.is_recurrent else state.append(blocks)
@@ -289,5 +290,6 @@ class PackedModel:
             return source
         rows, blocks = len(summary), np.zeros((len(summary), self._layout.block), np.float32)
         program.register(program.registers(rows), 0, rows)[:] = summary.reshape(rows, -1)
-        program.run(self._team, rows, blocks=address(blocks), block=self._layout.block)
-        return PackedSource(source.memories, source.entries, addresses(blocks), (*source.buffers, blocks))
+        places = addresses(blocks)
+        program.run(self._team, rows, blocks=address(places))
+        return PackedSource(source.memories, source.entries, places, (*source.buffers, blocks))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from regard.engine.native import kernels
+from regard.runtime.library import kernels
 from regard.shapes import Array
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -53,8 +53,8 @@ class _Operation(ctypes.Structure):
 
 CONTEXT = (
     "rows", "offsets", "widths", "registers", "tokens", "positions", "starts", "sentences", "memories", "entries",
-    "past", "stride", "lengths", "blocks", "block", "k", "top_log_probs", "top_tokens", "eos_log_probs", "eos",
-    "suppressed", "partial",
+    "past", "stride", "lengths", "blocks", "k", "top_log_probs", "top_tokens", "eos_log_probs", "eos",
+    "suppressed", "partial", "recorded", "recorded_stride",
 )  # fmt: skip
 
 
@@ -217,7 +217,7 @@ class Program:
         for name, value in fields.items():
             setattr(context, name, value)
         context.rows, context.registers = rows, address(registers)
-        kernels().regard_run(team.handle, self._address, self._count, ctypes.addressof(context))
+        kernels().regard_team_run(team.handle, self._address, self._count, ctypes.addressof(context))
         return registers
 
     def ensure_positions(self, count: int) -> None:
@@ -286,19 +286,19 @@ class Team:
     """Team of threads that compute a program together, the caller among them; for one caller at a time."""
 
     def __init__(self, threads: int) -> None:
-        self.handle = kernels().regard_open(threads)
+        self.handle = kernels().regard_team_open(threads)
         if not self.handle:
             raise MemoryError("no memory for the threads of the kernels; take fewer `threads`")
-        self.threads = int(kernels().regard_parts(self.handle))
+        self.threads = int(kernels().regard_team_parts(self.handle))
 
     def __del__(self) -> None:
         if getattr(self, "handle", None):
-            kernels().regard_close(self.handle)
+            kernels().regard_team_close(self.handle)
 
 
 def check_layout() -> None:
-    """Assert that the structures declared here are those of kernels.c."""
+    """Assert that the structures declared here are those of kernels.h."""
     sizes = (ctypes.c_int64 * 5)()
     kernels().regard_sizes(ctypes.addressof(sizes))
     declared = [ctypes.sizeof(_Weight), ctypes.sizeof(_Operation), ctypes.sizeof(_Context), PANEL, LANES]
-    assert list(sizes) == declared, f"kernels.c has structures of {list(sizes)} bytes, program.py of {declared}"
+    assert list(sizes) == declared, f"kernels.h has structures of {list(sizes)} bytes, program.py of {declared}"

@@ -15,14 +15,15 @@ import torch
 from laws.models import ENCODERS_BY_INPUT, alone, beam_rows, label, make, pairs, sentences, sources, targets, variants
 from systems import posix
 
-from regard.engine import PackedModel, native, pack_model, why_not_packed
+from regard.engine import PackedModel, pack_model, why_not_packed
 from regard.engine.packed_state import PackedState
 from regard.engine.program import Program, _Operation, address
 from regard.models import Batch, Model, ModelSettings
 from regard.models.recurrent import RecurrentDecoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
+from regard.runtime import library
 
-if (reason := native.why_unavailable()) is not None:
+if (reason := library.why_unavailable()) is not None:
     pytest.skip(f"no native kernels on this machine: {reason}", allow_module_level=True)
 
 LENGTHS = (6, 1, 9, 40, 9, 2)
@@ -218,7 +219,7 @@ def test_nan_stays_nan() -> None:
     ],
 )
 def test_missing_kernels_have_a_reason(environment: dict[str, str], reason: str, tmp_path: Path) -> None:
-    command = "from regard.engine import native; print(native.why_unavailable())"
+    command = "from regard.runtime import library; print(library.why_unavailable())"
     env = {**os.environ, "REGARD_CACHE": str(tmp_path), **environment}
     process = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
     assert reason in process.stdout, process.stderr
@@ -230,7 +231,7 @@ def test_missing_kernels_have_a_reason(environment: dict[str, str], reason: str,
 def test_world_writable_cache_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     env = {**os.environ, "REGARD_CACHE": str(tmp_path)}
-    command = "from regard.engine import native; print(native.why_unavailable())"
+    command = "from regard.runtime import library; print(library.why_unavailable())"
     process = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
     assert "ours alone" in process.stdout, process.stderr
     assert not list(tmp_path.iterdir())

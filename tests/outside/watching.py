@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import regard
-from regard.engine.native import COMPILERS
+from regard.runtime.library import COMPILERS
 
 HERE = Path(__file__).parent
 TESTS, PACKAGE = HERE.parent, Path(regard.__file__).parent

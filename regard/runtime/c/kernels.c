@@ -4,8 +4,10 @@
    encoder, for each source token). Every row is computed alone and in one order, so the result for a sentence does
    not depend on its batch, in any precision.
 
-   Compiled once for a machine by native.py, with the widest vectors that it has; parts that need special
+   Compiled once for each level of processors, with the widest vectors that it has; parts that need special
    instructions have a portable form beside them. */
+
+#include "kernels.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -18,61 +20,11 @@
 #include <immintrin.h>
 #endif
 
-#define LANES 16 /* numbers in a vector */
-#define PANEL 64 /* columns of a weight computed together */
-#define TILE 6   /* rows computed together: 24 of 32 vector registers hold sums, or 12 of 16 */
-
 typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
 typedef int32_t int_vector __attribute__((vector_size(64), aligned(4), may_alias));
 /* Half as wide: products use it where a vector is two registers or more, for sums stay in registers only if they fit. */
 typedef float half __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t int_half __attribute__((vector_size(32), aligned(4), may_alias));
-
-enum { FLOAT32, BFLOAT16, INT8 };
-enum { NONE, RELU, GELU, SILU, TANH };
-enum { EMBED, NORM, LINEAR, COPY, STORE_BLOCK, STORE_MEMORY, ENCODER_ATTENTION, CROSS_ATTENTION, CACHED_ATTENTION, ADDITIVE_ATTENTION, LOAD_STATE, GRU, LSTM, TANH_CELL, RNN, UNIT_NORM, GLU, MIX, WINDOW, PAST_WINDOW, GATE, TOP_TOKENS };
-
-typedef struct { /* a weight (K, V) packed in panels of columns, with scales for int8 */
-  int32_t precision, inputs, outputs, padded; /* `padded`: inputs rounded up to what one instruction takes */
-  const void *panels;
-  const float *scales;  /* (V) int8 only: value of one unit of each column */
-  const int32_t *sums;  /* (V) int8 only: the sum of each column, times 128 */
-  const float *bias;    /* (V) or NULL */
-} Weight;
-
-typedef struct {
-  int32_t kind, source, target, extra; /* registers */
-  int32_t column, size, heads, activation; /* first column of a part, its width */
-  int64_t offset;                 /* of a part of the source register, a block or a memory, in numbers */
-  float scale;
-  int32_t extent;                 /* key size, attention window, convolution width, or kind of cell */
-  const float *table, *second;
-  const Weight *weight;
-} Operation;
-
-typedef struct {
-  int64_t rows;
-  const int64_t *offsets; /* start of each register, for one row */
-  const int64_t *widths;
-  float *registers;
-  const int64_t *tokens, *positions;
-  const int64_t *starts; /* encoder: start of each sentence, and the end of the last */
-  int64_t sentences;
-  float *const *memories; /* source memory of each row, or of each sentence of an encoder */
-  const int64_t *entries; /* its number of entries */
-  float *const *past;     /* (rows, stride): the blocks of earlier steps, which are the KV cache */
-  int64_t stride;
-  const int64_t *lengths; /* number of blocks of each row */
-  float *blocks;          /* (rows, block): output of this step for later ones */
-  int64_t block;
-  int64_t k;           /* number of likeliest tokens asked for */
-  float *top_log_probs;          /* (rows, k) */
-  int64_t *top_tokens;        /* (rows, k) */
-  float *eos_log_probs;             /* (rows) */
-  int64_t eos;
-  const uint8_t *suppressed;   /* (vocabulary) mask of tokens left out of the top k, or NULL */
-  float *partial;         /* (rows, parts, 3 + 2·k): results of each thread, before they are merged */
-} Context;
 
 /* --- numbers ------------------------------------------------------------------------------------------------- */
 
@@ -155,6 +107,13 @@ static inline uint16_t to_bfloat16(float x) { /* bfloat16, rounded to even; NaN 
   memcpy(&bits, &x, 4);
   if (x != x) return (uint16_t)(bits >> 16) | 64;
   return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+static inline float from_bfloat16(uint16_t x) {
+  uint32_t bits = (uint32_t)x << 16;
+  float y;
+  memcpy(&y, &bits, 4);
+  return y;
 }
 
 /* --- products ------------------------------------------------------------------------------------------------ */
@@ -389,6 +348,7 @@ static Inputs inputs_of(const Weight *w, const float *from, int64_t step, int64_
 
 typedef struct { /* one of the threads that run a program together */
   const Context *c;
+  const Operation *operations;
   int part, parts;
   Scratch inputs, scores;
 } Worker;
@@ -397,9 +357,28 @@ static inline float *reg(const Context *c, int r, int64_t row) {
   return c->registers + c->offsets[r] * c->rows + row * c->widths[r];
 }
 
+/* Keeps the attention weights of a head over S entries, if the caller of this program asked for those of the operation. */
+static inline void record(const Worker *w, const Operation *o, int64_t row, int head, const float *weights, int64_t S) {
+  const Context *c = w->c;
+  float *to = c->recorded ? c->recorded[o - w->operations] : NULL;
+  if (to) memcpy(to + (row * o->heads + head) * c->recorded_stride, weights, S * sizeof(float));
+}
+
 /* Range of `count` items that this thread computes. */
 static inline void share(const Worker *w, int64_t count, int64_t *from, int64_t *to) {
   *from = count * w->part / w->parts, *to = count * (w->part + 1) / w->parts;
+}
+
+/* Column v of a weight as numbers: the embedding of token v, if the output projection shares its weight. */
+static void column_of(const Weight *w, int64_t v, float *to) {
+  int group = w->precision == FLOAT32 ? 1 : w->precision == BFLOAT16 ? 2 : 4;
+  int64_t first = v / PANEL * PANEL * w->padded + v % PANEL * group;
+  for (int k = 0; k < w->inputs; k++) {
+    int64_t at = first + (int64_t)(k / group) * group * PANEL + k % group;
+    if (w->precision == FLOAT32) to[k] = ((const float *)w->panels)[at];
+    else if (w->precision == BFLOAT16) to[k] = from_bfloat16(((const uint16_t *)w->panels)[at]);
+    else to[k] = ((const int8_t *)w->panels)[at] * w->scales[v];
+  }
 }
 
 static void embed(const Operation *o, const Worker *w) {
@@ -407,9 +386,10 @@ static void embed(const Operation *o, const Worker *w) {
   int64_t first, last;
   share(w, c->rows, &first, &last);
   for (int64_t n = first; n < last; n++) {
-    const float *embedding = o->table + c->tokens[n] * o->size;
     const float *position = o->second ? o->second + c->positions[n] * o->size : NULL;
     float *to = reg(c, o->target, n);
+    if (!o->table) column_of(o->weight, c->tokens[n], to);
+    const float *embedding = o->table ? o->table + c->tokens[n] * o->size : to;
     for (int i = 0; i < o->size; i++) to[i] = embedding[i] * o->scale + (position ? position[i] : 0);
   }
 }
@@ -574,7 +554,7 @@ static void store_block(const Operation *o, const Worker *w) {
   int64_t first, last;
   share(w, w->c->rows, &first, &last);
   for (int64_t n = first; n < last; n++)
-    memcpy(w->c->blocks + n * w->c->block + o->offset, reg(w->c, o->source, n) + o->column, o->size * sizeof(float));
+    memcpy(w->c->blocks[n] + o->offset, reg(w->c, o->source, n) + o->column, o->size * sizeof(float));
 }
 
 static inline int64_t padded(int64_t entries) { return (entries + LANES - 1) / LANES * LANES; }
@@ -683,6 +663,7 @@ static void encoder_attention(const Operation *o, Worker *w) {
           for (int64_t i = 0; i < S; i++)
             if (i < s - o->extent || i > s + o->extent) scores[i] = -INFINITY;
         softmax(scores, S, P);
+        record(w, o, from + s, h, scores, S);
         weighted_sum(scores, own + 2 * D, step, S, E, reg(c, o->target, from + s) + o->column + h * E);
       }
     }
@@ -703,6 +684,7 @@ static void cross_attention(const Operation *o, Worker *w) {
     for (int h = 0; h < o->heads; h++) {
       scores_by_columns(q + h * E, keys + h * E * P, E, P, o->scale, scores);
       softmax(scores, S, P);
+      record(w, o, n, h, scores, S);
       float *to = reg(c, o->target, n) + o->column + h * V;
       weighted_sum(scores, values + h * V, D, S, V, to);
       if (o->activation) /* keeps the variance of a mean of S entries */
@@ -737,6 +719,7 @@ static void cached_attention(const Operation *o, Worker *w) {
       for (int64_t s = 0; s < t; s++) scores[s] = dot(q, past[s] + o->offset + h * E, E) * o->scale;
       scores[t] = dot(q, own + D + h * E, E) * o->scale;
       softmax(scores, t + 1, P);
+      record(w, o, n, h, scores, t + 1);
       int e = 0;
       for (; e + LANES <= E; e += LANES) {
         vector sum = scores[t] * load(own + 2 * D + h * E + e);
@@ -767,6 +750,7 @@ static void additive_attention(const Operation *o, Worker *w) {
       store(scores + s, total);
     }
     softmax(scores, S, P);
+    record(w, o, n, 0, scores, S);
     float *to = reg(c, o->target, n) + o->column;
     weighted_sum(scores, values, o->size, S, o->size, to);
     if (o->activation)
@@ -968,7 +952,7 @@ static void merge_top_tokens(const Worker *w) {
 
 /* --- threads that run one program together ------------------------------------------------------------------- */
 
-typedef struct Team {
+struct Team {
   int parts;
   atomic_long call, arrived, phase, done;
   atomic_int stop;
@@ -978,7 +962,7 @@ typedef struct Team {
   int64_t count;
   pthread_mutex_t lock;
   pthread_cond_t wake;
-} Team;
+};
 
 static inline void pause_thread(void) {
 #if defined(__x86_64__)
@@ -1056,7 +1040,7 @@ static void *run_thread(void *argument) {
   return NULL;
 }
 
-void regard_close(Team *t) {
+static void team_close(Team *t) {
   atomic_store(&t->stop, 1);
   pthread_mutex_lock(&t->lock);
   atomic_fetch_add(&t->call, 1);
@@ -1067,8 +1051,8 @@ void regard_close(Team *t) {
   free(t->workers), free(t->threads), free(t);
 }
 
-/* Team of `parts` threads, the caller of `regard_run` among them; NULL if there is no memory. */
-Team *regard_open(int parts) {
+/* Team of `parts` threads, the caller of `team_run` among them; NULL if there is no memory. */
+static Team *team_open(int parts) {
   Team *t = calloc(1, sizeof *t);
   if (!t) return NULL;
   t->parts = parts;
@@ -1088,11 +1072,11 @@ Team *regard_open(int parts) {
   return t;
 }
 
-int regard_parts(const Team *t) { return t->parts; }
+static int team_parts(const Team *t) { return t->parts; }
 
-void regard_run(Team *t, const Operation *operations, int64_t count, const Context *c) {
+static void team_run(Team *t, const Operation *operations, int64_t count, const Context *c) {
   t->operations = operations, t->count = count;
-  for (int i = 0; i < t->parts; i++) t->workers[i].c = c;
+  for (int i = 0; i < t->parts; i++) t->workers[i].c = c, t->workers[i].operations = operations;
   if (t->parts > 1) {
     atomic_store(&t->done, 0);
     pthread_mutex_lock(&t->lock);
@@ -1107,7 +1091,7 @@ void regard_run(Team *t, const Operation *operations, int64_t count, const Conte
 /* --- weights into panels ------------------------------------------------------------------------------------- */
 
 /* Packs weight (V, K), as a linear layer holds it. */
-void regard_pack(const float *weight, int64_t V, int64_t K, int precision, void *panels, float *scales, int32_t *sums) {
+static void pack(const float *weight, int64_t V, int64_t K, int precision, void *panels, float *scales, int32_t *sums) {
   int64_t group = precision == FLOAT32 ? 1 : precision == BFLOAT16 ? 2 : 4, padded_inputs = (K + group - 1) / group * group;
   for (int64_t v = 0; v < (V + PANEL - 1) / PANEL * PANEL; v++) {
     int64_t panel = v / PANEL * PANEL * padded_inputs, column = v % PANEL;
@@ -1131,4 +1115,12 @@ void regard_pack(const float *weight, int64_t V, int64_t K, int precision, void 
   }
 }
 
-void regard_sizes(int64_t *sizes) { sizes[0] = sizeof(Weight), sizes[1] = sizeof(Operation), sizes[2] = sizeof(Context), sizes[3] = PANEL, sizes[4] = LANES; }
+#ifndef LEVEL
+#define LEVEL native
+#endif
+#define JOINED(a, b) a##b
+#define NAME_OF(level) JOINED(kernels_, level)
+#define TEXT(level) #level
+#define TEXT_OF(level) TEXT(level)
+
+const Kernels NAME_OF(LEVEL) = {TEXT_OF(LEVEL), team_open, team_close, team_parts, team_run, pack};

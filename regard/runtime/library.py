@@ -1,4 +1,4 @@
-"""Native CPU kernels: C compiled for this machine by the compiler it has, and cached by content hash."""
+"""The C library: kernels and runtime, compiled for this machine by the compiler it has, and cached by content hash."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from regard.engine.private_cache import FOLDER, private_folders, read_private, write_private
+from regard.runtime.private_cache import FOLDER, private_folders, read_private, write_private
 
-SOURCE = Path(__file__).with_name("kernels.c")
+FOLDER_OF_SOURCES = Path(__file__).with_name("c")
+SOURCES = sorted(FOLDER_OF_SOURCES.glob("*.c"))
+HEADERS = sorted(FOLDER_OF_SOURCES.glob("*.h"))
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-O3", "-std=gnu11", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
 SWITCH = "REGARD_KERNELS"
@@ -69,7 +71,7 @@ def _compiler() -> str:
 
 def _key(compiler: str) -> str:
     """Hash what a library is compiled from, by and for."""
-    parts = (SOURCE.read_bytes(), " ".join(FLAGS), _version(compiler), processor())
+    parts = (*(path.read_bytes() for path in (*SOURCES, *HEADERS)), " ".join(FLAGS), _version(compiler), processor())
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
@@ -103,7 +105,7 @@ def _library_name(key: str, content: bytes) -> str:
 
 
 def _compile(compiler: str, library: Path) -> None:
-    command = [compiler, *FLAGS, "-o", str(library), str(SOURCE), "-lm", "-lpthread"]
+    command = [compiler, *FLAGS, "-o", str(library), *map(str, SOURCES), "-lm", "-lpthread"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -134,10 +136,10 @@ def processor() -> str:
 def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare argument and result types of the functions."""
     pointer, integer = ctypes.c_void_p, ctypes.c_int64
-    library.regard_open.restype, library.regard_open.argtypes = pointer, [ctypes.c_int]
-    library.regard_close.restype, library.regard_close.argtypes = None, [pointer]
-    library.regard_parts.restype, library.regard_parts.argtypes = ctypes.c_int, [pointer]
-    library.regard_run.restype, library.regard_run.argtypes = None, [pointer, pointer, integer, pointer]
+    library.regard_team_open.restype, library.regard_team_open.argtypes = pointer, [ctypes.c_int]
+    library.regard_team_close.restype, library.regard_team_close.argtypes = None, [pointer]
+    library.regard_team_parts.restype, library.regard_team_parts.argtypes = ctypes.c_int, [pointer]
+    library.regard_team_run.restype, library.regard_team_run.argtypes = None, [pointer, pointer, integer, pointer]
     library.regard_pack.restype = None
     library.regard_pack.argtypes = [pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer]
     library.regard_sizes.restype, library.regard_sizes.argtypes = None, [pointer]

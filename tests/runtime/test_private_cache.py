@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from regard.engine import autotune, native, private_cache
+from regard.engine import autotune
 from regard.engine.autotune import cached
-from regard.engine.private_cache import private_folders, read_private, write_private
+from regard.runtime import library as native
+from regard.runtime import private_cache
+from regard.runtime.private_cache import private_folders, read_private, write_private
 
 needs_kernels = pytest.mark.skipif(native.why_unavailable() is not None, reason=f"{native.why_unavailable()}")
 STRANGER = 12345  # a user id

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import RegardError
 
 if TYPE_CHECKING:
-    from regard.attention.watch import watch
+    from regard.attention.recorder import watch
     from regard.comparison import Comparison, compare
     from regard.pipeline import Caption, Captioner, Translation, Translator, load
     from regard.run import Run, train
@@ -47,7 +47,7 @@ _MODULES = {
     "load": "regard.pipeline",
     "presets": "regard.training.recipe",
     "train": "regard.run",
-    "watch": "regard.attention.watch",
+    "watch": "regard.attention.recorder",
 }
 
 

@@ -19,13 +19,28 @@ Annotations are jaxtyping's, so the tests check them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+    from torch import Tensor
 
 __all__ = ["Array", "Bool", "Float", "Int", "Tensor"]
 
 Array = NDArray[Any]
 """NumPy array of any type: what search and engines hold on the host."""
+
+
+def __getattr__(name: str) -> Any:
+    # What computes with arrays alone need not wait for PyTorch.
+    if name == "Tensor":
+        import torch
+
+        return torch.Tensor
+    if name in ("Bool", "Float", "Int"):
+        import jaxtyping
+
+        return getattr(jaxtyping, name)
+    raise AttributeError(f"module 'regard.shapes' has no attribute {name!r}; it has {', '.join(__all__)}")

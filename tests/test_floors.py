@@ -13,6 +13,7 @@ import regard
 ROOT = Path(regard.__file__).parent
 FLOORS: dict[str, int] = {
     "errors": 0,
+    "lazy": 0,
     "bilingual": 0,
     "shapes": 0,
     "reading": 0,
@@ -46,6 +47,7 @@ FLOORS: dict[str, int] = {
 # errors is below everything: settings, reading and atomic raise its errors; settings are read; model_folder stores the search settings; and engine
 # runs the same search on the exports of a model folder.
 LEVEL_DOORS = {
+    ("lazy", "errors"),
     ("settings", "errors"),
     ("settings", "reading"),
     ("reading", "errors"),

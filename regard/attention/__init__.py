@@ -2,13 +2,32 @@
 
 `memory` holds keys, values and the padding mask (the KV cache of a decoder); `scores` has one class per kind of
 attention; `attention` projects, masks, applies the softmax and averages, over `heads`; `local` and `unfused` are faster
-ways to the same result; `watch` records attention weights from outside; `alignment` turns the weights between tokens
-into weights and links between words, and `html_table` shows those in a notebook.
+ways to the same result; `recorder` records attention weights from outside (`watch`); `alignment` turns the weights
+between tokens into weights and links between words, and `html_table` shows those in a notebook.
 """
 
-from regard.attention.attention import Attention
-from regard.attention.memory import Memory
-from regard.attention.scores import SCORES, Score, ScoreName
-from regard.attention.watch import AttentionRecorder, watch
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from regard.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regard.attention.attention import Attention
+    from regard.attention.memory import Memory
+    from regard.attention.recorder import AttentionRecorder, watch
+    from regard.attention.scores import SCORES, Score, ScoreName
 
 __all__ = ["SCORES", "Attention", "AttentionRecorder", "Memory", "Score", "ScoreName", "watch"]
+
+_MODULES = {
+    "Attention": "attention",
+    "AttentionRecorder": "recorder",
+    "Memory": "memory",
+    "SCORES": "scores",
+    "Score": "scores",
+    "ScoreName": "scores",
+    "watch": "recorder",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -13,9 +13,9 @@ from torch import nn
 from regard.attention import local
 from regard.attention.heads import fold_beams, merge_heads, split_heads, unfold_beams
 from regard.attention.memory import Memory
+from regard.attention.recorder import active_recorders
 from regard.attention.scores import SCORES, build_score
 from regard.attention.unfused import attend_unfused
-from regard.attention.watch import active_recorders
 from regard.errors import ConfigurationError
 from regard.shapes import Bool, Float, Tensor
 

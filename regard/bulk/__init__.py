@@ -5,12 +5,19 @@
 work has come; `remaining` skips the chunks that are done.
 """
 
-from regard.bulk.chunk_translator import ChunkResult, ChunkTranslator, unknown_script
-from regard.bulk.chunks import Chunk, Lines, chunks, remaining
-from regard.bulk.line_parser import LineParser
-from regard.bulk.output import OutputMark, ResumableOutput, StreamedOutput
-from regard.bulk.output_format import OutputFormat
-from regard.bulk.workers import InProcess, Workers
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from regard.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regard.bulk.chunk_translator import ChunkResult, ChunkTranslator, unknown_script
+    from regard.bulk.line_parser import LineParser
+    from regard.bulk.lines import Chunk, Lines, chunks, remaining
+    from regard.bulk.output import OutputMark, ResumableOutput, StreamedOutput
+    from regard.bulk.output_format import OutputFormat
+    from regard.bulk.workers import InProcess, Workers
 
 __all__ = [
     "Chunk",
@@ -28,3 +35,22 @@ __all__ = [
     "remaining",
     "unknown_script",
 ]
+
+_MODULES = {
+    "Chunk": "lines",
+    "ChunkResult": "chunk_translator",
+    "ChunkTranslator": "chunk_translator",
+    "InProcess": "workers",
+    "LineParser": "line_parser",
+    "Lines": "lines",
+    "OutputFormat": "output_format",
+    "OutputMark": "output",
+    "ResumableOutput": "output",
+    "StreamedOutput": "output",
+    "Workers": "workers",
+    "chunks": "lines",
+    "remaining": "lines",
+    "unknown_script": "chunk_translator",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from regard.bulk.chunks import Chunk
 from regard.bulk.line_parser import PLAIN_TEXT, LineParser
+from regard.bulk.lines import Chunk
 from regard.bulk.output_format import OutputFormat
 from regard.errors import LineError, LineWarning
-from regard.pipeline import Translator
+
+if TYPE_CHECKING:
+    from regard.pipeline import RuntimeTranslator, Translator
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class ChunkTranslator:
     options: Mapping[str, Any]
     parser: LineParser = PLAIN_TEXT
 
-    def __call__(self, translator: Translator, chunk: Chunk) -> ChunkResult:
+    def __call__(self, translator: Translator | RuntimeTranslator, chunk: Chunk) -> ChunkResult:
         """Translate a chunk; the result does not depend on other chunks."""
         texts, constraints = self.parser(chunk)
         with warnings.catch_warnings(record=True) as caught:
@@ -53,7 +55,9 @@ class ChunkTranslator:
         return f"{line}{warning}"
 
 
-def unknown_script(translator: Translator, name: str, lines: Sequence[str], start: int = 1) -> tuple[int, str | None]:
+def unknown_script(
+    translator: Translator | RuntimeTranslator, name: str, lines: Sequence[str], start: int = 1
+) -> tuple[int, str | None]:
     """Count the lines most of whose characters were never seen in training, and return a warning that names them.
 
     Translations of such lines are meaningless. `start` is the number of the first line in the file `name`.

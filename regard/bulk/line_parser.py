@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.bulk.chunks import Chunk
+from regard.bulk.lines import Chunk
 from regard.data.text import too_long
 from regard.errors import DataError
 from regard.reading import parse_json

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regard.data.word_alignments import format_pharaoh
-from regard.pipeline import Caption, Translation
+from regard.pipeline.translation import Translation
+
+if TYPE_CHECKING:
+    from regard.pipeline import Caption
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ def _json_object(label: int | str, result: Translation | Caption) -> dict[str, A
     key = {"line": label} if isinstance(label, int) else {"file": os.fsencode(label).decode("utf-8", "replace")}
     values = {**key, **_hypothesis(result), "nbest": [_hypothesis(hypothesis) for hypothesis in result.nbest]}
     values["repetition"] = result.repetition and dict(zip(("text", "times"), result.repetition, strict=True))
-    if isinstance(result, Caption) and result.readings is not None:
+    if not isinstance(result, Translation) and result.readings is not None:
         words = zip(result.readings.target_text, result.regions, strict=False)
         values["regions"] = [{"word": word, "box": [round(side, 4) for side in box]} for word, box in words]
     return values

@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from regard.bulk.chunk_translator import ChunkResult, ChunkTranslator
-from regard.bulk.chunks import Chunk
+from regard.bulk.lines import Chunk
 from regard.errors import RegardError, WorkerError
-from regard.pipeline import Translator
+
+if TYPE_CHECKING:
+    from regard.pipeline import RuntimeTranslator, Translator
 
 MAX_PENDING = 2
 """Chunks per worker that may be in translation, or wait for their turn to be written."""
@@ -28,7 +28,7 @@ MAX_PENDING = 2
 class InProcess:
     """Translates in this process; has the interface of `Workers`."""
 
-    def __init__(self, translate: ChunkTranslator, make: Callable[[], Translator]) -> None:
+    def __init__(self, translate: ChunkTranslator, make: Callable[[], Translator | RuntimeTranslator]) -> None:
         self._translate, self._translator = translate, make()
 
     def __enter__(self) -> InProcess:
@@ -205,6 +205,8 @@ def _serve(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for parent_end in inherited:
         parent_end.close()
+    import torch
+
     torch.set_num_threads(threads)
     try:
         translator: Translator | None = None

@@ -16,7 +16,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import regard
-from regard.errors import RegardError
+from regard.errors import MissingExtra, RegardError
+from regard.lazy import TRAINING_PACKAGES
 
 app = typer.Typer(
     add_completion=False,
@@ -141,6 +142,8 @@ def _status_and_causes(problem: BaseException) -> tuple[int, tuple[str, ...]]:
         return 2, (_misuse(problem),)
     if isinstance(problem, (KeyboardInterrupt, typer.Abort)):
         return 130, ("stopped",)
+    if isinstance(problem, ModuleNotFoundError) and problem.name in TRAINING_PACKAGES:
+        return 1, (str(MissingExtra(problem.name, "train", "this command")),)
     if isinstance(problem, OSError) and problem.strerror:
         path = f"{problem.filename}: " if problem.filename else ""
         return 1, (f"{path}{problem.strerror}; check the path, its permissions and the free disk space",)

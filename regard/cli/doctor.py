@@ -7,6 +7,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -40,17 +41,15 @@ def doctor(
         return
     if seal:
         raise UsageError("--seal: which folder is to be sealed? Give it: regard doctor RUN --seal")
+    has_torch = find_spec("torch") is not None
     checks: list[Callable[[], tuple[bool, str]]] = [
         _python,
-        _torch,
-        _devices,
+        *([_torch, _devices] if has_torch else [_no_torch]),
         *([_scheduling] if sys.platform == "linux" else []),
         _kernels,
         _memory,
         _folder,
-        _font,
-        _extras,
-        _learning,
+        *([_font, _extras, _learning] if has_torch else []),
     ]
     failed = False
     for check in checks:
@@ -94,6 +93,10 @@ def _python() -> tuple[bool, str]:
     line = f"Regard {regard.__version__} on Python {platform.python_version()}, {system}"
     works = sys.version_info >= (3, 10)
     return works, line if works else f"{line}: Python 3.10 or newer is needed; install it and make a new environment"
+
+
+def _no_torch() -> tuple[bool, str]:
+    return True, "no PyTorch: runtime files are translated; for training and all else: pip install 'regard[train]'"
 
 
 def _torch() -> tuple[bool, str]:
@@ -169,8 +172,6 @@ def _font() -> tuple[bool, str]:
 
 
 def _extras() -> tuple[bool, str]:
-    from importlib.util import find_spec
-
     extras = {"fast": "ctranslate2", "hf": "transformers", "board": "tensorboard", "vision": "timm"}
     installed = [name for name, package in extras.items() if find_spec(package)]
     missing = [f"pip install 'regard[{name}]'" for name in extras if name not in installed]

@@ -1,9 +1,9 @@
-"""regard export and regard import: convert models to CTranslate2 and Hugging Face, and from Hugging Face (Marian)."""
+"""regard export and regard import: convert models to a runtime file, CTranslate2 and Hugging Face, and from Marian."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
@@ -12,15 +12,21 @@ from regard.cli.options import Debug, Quiet, Run, Threads
 from regard.errors import UsageError
 
 Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
-Toolkit = Literal["ctranslate2", "huggingface"]
+Target = Literal["runtime", "ctranslate2", "huggingface"]
+RUNTIME_PRECISIONS = ("int8", "float32", "bfloat16")
 
 
 @app.command()
 def export(
     run: Run,
-    out: Annotated[Path | None, typer.Argument(help="Folder to write; RUN/exports/… if left out.")] = None,
-    to: Annotated[Toolkit, typer.Option(help="Toolkit to convert to.")] = "ctranslate2",
-    precision: Annotated[Precision, typer.Option(help="Precision of the weights, for CTranslate2.")] = "float32",
+    out: Annotated[Path | None, typer.Argument(help="File or folder to write; in RUN/exports if left out.")] = None,
+    to: Annotated[
+        Target, typer.Option(help="runtime: one file that translates without PyTorch; or another toolkit's folder.")
+    ] = "runtime",
+    precision: Annotated[
+        Precision | None,
+        typer.Option(help="Precision of the weights; int8 for a runtime file, else float32, if left out."),
+    ] = None,
     source: Annotated[
         Path | None, typer.Option(help="Sentences to compare both models on; if left out, of the sample.")
     ] = None,
@@ -28,26 +34,33 @@ def export(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Convert a model to another toolkit, and check on real sentences that both translate alike.
+    """Convert a model to a runtime file or to another toolkit, and check on real sentences that both translate alike.
 
-    regard export runs/first --to ctranslate2 first-int8 --precision int8
+    regard export runs/first --to runtime translator.regard
     """
     setup_process(threads, quiet, debug)
-    from regard.interchange import ctranslate2, huggingface
+    from regard.interchange import ctranslate2, huggingface, runtime
     from regard.reading import check_links
 
+    precision = precision or ("int8" if to == "runtime" else "float32")
     if to == "huggingface" and precision != "float32":
-        raise UsageError(f"--precision {precision}: only --to ctranslate2 converts the weights; leave it out")
+        raise UsageError(f"--precision {precision}: a folder for Hugging Face has float32 weights; leave it out")
+    if to == "runtime" and precision not in RUNTIME_PRECISIONS:
+        raise UsageError(
+            f"--precision {precision}: wanted one of {', '.join(RUNTIME_PRECISIONS)} for a runtime file, got another"
+        )
     if out is None:
         check_links(run, "exports")
-    name = f"{to}-{precision}" if to == "ctranslate2" else to
-    out = out or run / "exports" / name
+    out = out or run / "exports" / {"runtime": f"{precision}.regard", "huggingface": to}.get(to, f"{to}-{precision}")
     out = out if out.name else out.absolute()  # such as ..
-    if to == "ctranslate2":
+    if to == "runtime":
+        parity = str(runtime.export(run, out, cast(Any, precision), source))
+    elif to == "ctranslate2":
         parity = str(ctranslate2.export(run, out, precision, source))
     else:
         parity = str(huggingface.export(run, out, source))
-    say(f"compared on {parity}", f"wrote {out}")
+    size = f", {out.stat().st_size / 1e6:.1f} MB" if out.is_file() else ""
+    say(f"compared on {parity}", f"wrote {out}{size}")
 
 
 @app.command("import")

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 Run = Annotated[Path, typer.Argument(help="A model folder or run folder.")]
+TranslatorFile = Annotated[Path, typer.Argument(help="A model folder, run folder or runtime file.")]
 Device = Annotated[str, typer.Option(help="Device to compute on: auto, cpu, cuda or mps.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="CPU threads; one per core if left out.")]
 Engine = Annotated[

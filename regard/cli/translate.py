@@ -1,4 +1,7 @@
-"""regard translate: translate a file or standard input line by line, streamed, resumed, or by several processes."""
+"""regard translate: translate a file or standard input line by line, streamed, resumed, or by several processes.
+
+Of a runtime file nothing here imports PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -20,7 +24,7 @@ from regard.errors import DataError, LineError, LineWarning, UsageError
 
 if TYPE_CHECKING:
     from regard.bulk import ChunkTranslator, InProcess, LineParser, Lines, ResumableOutput, StreamedOutput, Workers
-    from regard.pipeline import Translator
+    from regard.pipeline import RuntimeTranslator, Translator
     from regard.search import ConstraintEncoder, Constraints, SearchSettings
 
 NOT_STREAMED = ("nbest", "alignments", "format", "output", "workers", "resume", "input")
@@ -47,7 +51,7 @@ WorkerCount = Annotated[int, typer.Option("--workers", min=1, max=1024, help="Nu
 @app.command(cls=search_command())
 def translate(
     context: typer.Context,
-    run: options.Run,
+    run: options.TranslatorFile,
     file: Annotated[str, typer.Argument(help="Lines to translate; - is standard input.")] = "-",
     nbest: options.NBest = 1,
     format: options.Format = "text",
@@ -75,27 +79,28 @@ def translate(
     As text: one line per line; with --nbest the line number, score and text, tab-separated; with --alignments the links
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
-    setup_process(threads, quiet, debug, seed)
+    is_file = run.is_file()  # a runtime file, which needs no PyTorch
+    setup_process(None if is_file else threads, quiet, debug, None if is_file else seed)
     from regard.bulk import ChunkTranslator, OutputFormat
-    from regard.pipeline import load_translator
-    from regard.search import Constraints
+    from regard.search.constraint_text import Constraints
 
-    device, search = options.select_device(device), search_options(context, seed)
-    engine = _engine(engine, workers, device, run)
-    runs, constraints = [run, *(with_ or ())], Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
-    lines, parser = _input(run, file, input == "jsonl", constraints, search)
+    search, runs = search_options(context, seed), [run, *(with_ or ())]
+    open_model = _runtime_file if is_file else _model_folders
+    model = open_model(context, runs, engine, device, precision)
+    conditions = {"engine": model.engine, "device": model.device}
+    constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
+    lines, parser = _input(model, file, input == "jsonl", constraints, search)
     total = lines.checked(parser)
-    make = partial(load_translator, runs if len(runs) > 1 else run, device, engine, precision)
     if stream:
         _refuse_to_stream(context, search)
-        _stream(make(), lines, run, constraints, search)
+        _stream(model.make(), lines, run, constraints, search)
         return
     arguments = {"nbest": nbest, "alignments": alignments, **search}
     translator = ChunkTranslator(lines.name, OutputFormat(format == "jsonl", nbest), arguments, parser)
-    conditions = arguments | {name: context.params[name] for name in CONDITIONS} | {"engine": engine, "device": device}
+    conditions |= arguments | {name: context.params[name] for name in CONDITIONS}
     with (
         _open_output(runs, output, resume, conditions) as sink,
-        _workers(translator, make, 1 if lines.typed else workers, threads) as pool,
+        _workers(translator, model.make, 1 if lines.typed else workers, threads) as pool,
         LineReporter(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as report,
     ):
         _translate_chunks(pool, lines, sink, 1 if lines.typed else chunk, report)
@@ -121,6 +126,53 @@ def _translate_chunks(
         report(chunk.end)
 
 
+@dataclass(frozen=True)
+class _Model:
+    """What translates: how it is loaded, its settings, and what constraints are tokenised with."""
+
+    make: Callable[[], Translator | RuntimeTranslator]
+    limits: SearchSettings
+    engine: str
+    device: str
+    folder: Path | None  # None: a runtime file
+
+
+def _model_folders(
+    context: typer.Context, runs: list[Path], engine: options.Engine, device: str, precision: options.Precision
+) -> _Model:
+    """Return a model folder, or several as an ensemble."""
+    from regard.model_folder import load_settings
+    from regard.pipeline import load_translator
+
+    device = options.select_device(device)
+    engine = _engine(engine, context.params["workers"], device, runs[0])
+    make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, engine, precision)
+    return _Model(make, load_settings(runs[0]).search, engine, device, runs[0])
+
+
+def _runtime_file(
+    context: typer.Context, runs: list[Path], engine: options.Engine, device: str, precision: options.Precision
+) -> _Model:
+    """Return a runtime file. Raises UsageError, with all causes, for options that only model folders have."""
+    from regard.pipeline import open_runtime
+
+    given = context.params
+    causes = [
+        f"{option}: {runs[0]} is a runtime file, {why}"
+        for option, is_given, why in (
+            ("--with", len(runs) > 1, "which is no member of an ensemble; give model folders"),
+            ("--workers", given["workers"] > 1, "which threads of one process share; give --threads instead"),
+        )
+        if is_given
+    ]
+    if causes:
+        raise UsageError(*causes)
+    source = context.get_parameter_source("precision")
+    wanted = precision if source is not None and source.name == "COMMANDLINE" else None
+    translator = open_runtime(runs[0], device, engine, wanted, given["threads"])
+    return _Model(lambda: translator, translator.search, "native", "cpu", None)
+
+
 def _engine(engine: options.Engine, workers: int, device: str, run: Path) -> options.Engine:
     """Return the engine to load: several processes that measured for themselves could choose different ones."""
     if workers > 1 and device != "cpu":
@@ -136,16 +188,15 @@ def _unknown_script(lines: Lines, run: Path) -> DataError:
 
 
 def _input(
-    run: Path, file: str, jsonl: bool, constraints: Constraints, search: dict[str, Any]
+    model: _Model, file: str, jsonl: bool, constraints: Constraints, search: dict[str, Any]
 ) -> tuple[Lines, LineParser]:
-    """Return the lines of a file and what parses them, with the limits of the run or those in `search`."""
+    """Return the lines of a file and what parses them, with the limits of the model or those in `search`."""
     from regard.bulk import LineParser, Lines
     from regard.data.text import JSON_SIZE, MAX_LINE
-    from regard.model_folder import load_settings
 
-    limits = load_settings(run).search.with_values(**{name: search[name] for name in LIMITS if name in search})
+    limits = model.limits.with_values(**{name: search[name] for name in LIMITS if name in search})
     lines = Lines(file, max(MAX_LINE, JSON_SIZE * limits.max_line) if jsonl else limits.max_line)
-    encoder = _constraint_encoder(run, constraints, limits) if jsonl else None
+    encoder = _constraint_encoder(model.folder, constraints, limits) if jsonl and model.folder else None
     return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
 
 
@@ -175,7 +226,13 @@ def _refuse_to_stream(context: typer.Context, search: dict[str, Any]) -> None:
         raise UsageError(*causes)
 
 
-def _stream(translator: Translator, lines: Lines, run: Path, constraints: Constraints, search: dict[str, Any]) -> None:
+def _stream(
+    translator: Translator | RuntimeTranslator,
+    lines: Lines,
+    run: Path,
+    constraints: Constraints,
+    search: dict[str, Any],
+) -> None:
     """Print each translation while it is being decoded."""
     from regard.bulk import unknown_script
 
@@ -199,18 +256,21 @@ def _stream(translator: Translator, lines: Lines, run: Path, constraints: Constr
 
 
 def _workers(
-    translator: ChunkTranslator, make: Callable[[], Translator], count: int, threads: int | None
+    translator: ChunkTranslator,
+    make: Callable[[], Translator | RuntimeTranslator],
+    count: int,
+    threads: int | None,
 ) -> InProcess | Workers:
     """Return what translates chunks: this process, or `count` others that share the threads."""
-    import torch
-
-    from regard.bulk import InProcess, Workers
+    from regard.bulk.workers import InProcess, Workers
 
     if count == 1:
         return InProcess(translator, make)
+    import torch
+
     threads = threads or max(1, torch.get_num_threads() // count)
     torch.set_num_threads(1)  # until the processes are forked: see Workers
-    return Workers(translator, make, count, threads)
+    return Workers(translator, cast("Callable[[], Translator]", make), count, threads)
 
 
 @contextmanager
@@ -220,7 +280,6 @@ def _open_output(
     """Open the output. A regular file appears complete at the end; an interrupted one is kept as its part file."""
     from regard.atomic import replaceable
     from regard.bulk import ResumableOutput, StreamedOutput
-    from regard.model_folder import fingerprints
 
     is_regular = output is not None and replaceable(output)
     if resume and not is_regular:
@@ -237,9 +296,9 @@ def _open_output(
             output = output.resolve()
         except (OSError, RuntimeError):  # RuntimeError: before Python 3.13
             raise UsageError(f"`output={output}`: a link that leads to itself; remove it") from None
-    files = fingerprints(runs[0])
+    files = _fingerprints(runs[0])
     for number, other in enumerate(runs[1:], 2):
-        files |= {f"{name} of model {number}": digest for name, digest in fingerprints(other).items()}
+        files |= {f"{name} of model {number}": digest for name, digest in _fingerprints(other).items()}
     flags = {f"--{name.replace('_', '-')}": value for name, value in conditions.items()}
     with ResumableOutput(output, {"option": flags, "file": files}).open(resume) as part:
         if resume:
@@ -251,6 +310,17 @@ def _open_output(
             if part.kept:
                 say(f"{part.path} holds lines 1 to {part.kept:,}; the same command with --resume continues after them")
             raise
+
+
+def _fingerprints(run: Path) -> dict[str, str]:
+    """Return a SHA-256 of every file that affects what a model outputs, by file name."""
+    if run.is_file():
+        from regard.atomic import file_sha256
+
+        return {run.name: file_sha256(run)}
+    from regard.model_folder import fingerprints
+
+    return fingerprints(run)
 
 
 @contextmanager

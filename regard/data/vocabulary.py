@@ -10,8 +10,6 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
 
-import sentencepiece
-
 from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.subword_sampling import bpe_dropout, sample_segmentations, unigram_sampling
 from regard.data.text import clean
@@ -62,6 +60,8 @@ class Vocabulary:
 
     def __init__(self, model: bytes) -> None:
         self.model = model
+        import sentencepiece  # late: translating a runtime file imports this module, and needs no SentencePiece
+
         self._processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
 
     def __len__(self) -> int:

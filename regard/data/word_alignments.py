@@ -6,13 +6,15 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from regard.data.pairs import Pair, format_lines
 from regard.data.text import CUT, MAX_LINE, LineReader, too_long
-from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError
+
+if TYPE_CHECKING:
+    from regard.data.tokenizer import Tokenizer
 
 Link = tuple[int, int]  # source word, target word
 FlatLinks: TypeAlias = "array[int]"  # source, target, source, target …: compact, as there is one per training pair

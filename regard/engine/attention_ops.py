@@ -86,11 +86,11 @@ def emit_cross_attention(
     The context of `size` goes into columns from `column` on; `times_root_length`: times the root of the source length.
     """
     fields: dict[str, Any] = {"column": column, "size": size, "extent": b.widths[query], "offset": offset}
-    fields["activation"] = int(times_root_length)
+    fields |= {"activation": int(times_root_length), "heads": attention.heads}
     if isinstance(attention.score, Additive):
         b.add("additive_attention", query, target, table=attention.score.vector, **fields)
     else:
-        b.add("cross_attention", query, target, scale=scale(attention), heads=attention.heads, **fields)
+        b.add("cross_attention", query, target, scale=scale(attention), **fields)
 
 
 def emit_self_projections(b: Builder, attention: Attention, source: int, target: int) -> None:

@@ -70,8 +70,8 @@ def pack_model(model: Model, precision: Precision = "float32", threads: int = 1)
         logits_register = logits.linear(logits.register(D), output.weight, output.bias)
         if family is recurrent:
             initial = recurrent.initial_program(decoder, sizes.summary_rows, sizes.size, precision)
-        layout = _Layout(block, features, logits_register, V, family is recurrent, family is convolutional)
-    programs = _Programs(encoder, memory, initial, step, top.build(), logits.build())
+        layout = Layout(block, features, logits_register, V, family is recurrent, family is convolutional)
+    programs = Programs(encoder, memory, initial, step, top.build(), logits.build())
     return PackedModel(model, precision, threads, programs, layout)
 
 
@@ -99,7 +99,9 @@ def _encoder_program(model: Model, precision: Precision) -> EncoderProgram | Non
 
 
 @dataclass(frozen=True)
-class _Programs:
+class Programs:
+    """The programs of a model."""
+
     encoder: EncoderProgram | None  # None: PyTorch encodes
     memory: tuple[Program, int] | None  # and the numbers of one entry; None: no attention
     initial: Program | None  # of decoders that begin in a state
@@ -109,7 +111,9 @@ class _Programs:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class Layout:
+    """Sizes and registers through which the programs hand their results on."""
+
     block: int  # numbers that a step leaves behind
     features: int  # register
     logits: int  # register
@@ -124,9 +128,9 @@ class PackedModel:
     One object serves one thread at a time; `clone` makes another that shares the weights.
     """
 
-    def __init__(self, model: Model, precision: Precision, threads: int, programs: _Programs, layout: _Layout) -> None:
+    def __init__(self, model: Model, precision: Precision, threads: int, programs: Programs, layout: Layout) -> None:
         self.model, self.precision, self.max_target = model, precision, model.max_target
-        self._programs, self._layout, self._team = programs, layout, Team(threads)
+        self.programs, self.layout, self._team = programs, layout, Team(threads)
         self._masks: dict[tuple[int, ...], Array] = {}
 
     @property
@@ -140,13 +144,13 @@ class PackedModel:
 
     def clone(self, threads: int = 1) -> PackedModel:
         """Share the weights with a model for another thread, or for several that compute each step together."""
-        return PackedModel(self.model, self.precision, threads, self._programs, self._layout)
+        return PackedModel(self.model, self.precision, threads, self.programs, self.layout)
 
     @torch.inference_mode()
     def encode(self, batch: Batch) -> PackedSource:
         """Encode a batch, and project its outputs to the memories that the decoder attends to."""
         keep = batch.keep
-        if self._programs.encoder is None:
+        if self.programs.encoder is None:
             return self._encode_by_pytorch(batch)
         counts = np.full(len(batch.data), batch.data.shape[1]) if keep is None else keep.sum(1).numpy()
         tokens = (batch.data.flatten() if keep is None else batch.data[keep]).numpy()
@@ -180,7 +184,7 @@ class PackedModel:
     def begin(self, source: PackedSource) -> PackedState:
         """Return the state before the first token, one row a sentence."""
         B, zeros = len(source), np.zeros(len(source), np.int64)
-        if self._layout.is_recurrent:
+        if self.layout.is_recurrent:
             return PackedState(zeros, zeros + 1, source.initial_states[:, None], source.buffers)
         return PackedState(zeros, zeros, np.zeros((B, 0), np.int64), ())
 
@@ -195,23 +199,23 @@ class PackedModel:
     def project(self, features: Any) -> torch.Tensor:
         """Project features (N, T, D) to logits (N, T, V)."""
         array = np.ascontiguousarray(np.asarray(features), np.float32)
-        rows, program = array.size // array.shape[-1], self._programs.logits
+        rows, program = array.size // array.shape[-1], self.programs.logits
         program.register(program.registers(rows), 0, rows)[:] = array.reshape(rows, -1)
         registers = program.run(self._team, rows)
-        logits = program.register(registers, self._layout.logits, rows)[:, : self._layout.vocabulary]
+        logits = program.register(registers, self.layout.logits, rows)[:, : self.layout.vocabulary]
         return torch.from_numpy(logits.copy()).view(*array.shape[:-1], -1)
 
     def top_tokens(self, features: Any, k: int, suppressed: Sequence[int] = ()) -> tuple[Any, Any, Any]:
         """Return the k likeliest next tokens after features (N, T, D), as `Model.top_tokens` does."""
         last = np.ascontiguousarray(np.asarray(features)[:, -1], np.float32)
-        N, k = len(last), min(k, self._layout.vocabulary)
+        N, k = len(last), min(k, self.layout.vocabulary)
         log_probs, tokens, eos_log_probs = (
             np.empty((N, k), np.float32),
             np.empty((N, k), np.int64),
             np.empty(N, np.float32),
         )
         partial = np.empty(N * self.threads * (3 + 2 * k), np.float32)
-        self._programs.top_tokens.run(
+        self.programs.top_tokens.run(
             self._team, N, last, k=k, top_log_probs=address(log_probs), top_tokens=address(tokens),
             eos_log_probs=address(eos_log_probs), eos=EOS, suppressed=self._mask(tuple(suppressed)),
             partial=address(partial),
@@ -223,13 +227,13 @@ class PackedModel:
         if not suppressed:
             return 0
         if suppressed not in self._masks:
-            mask = self._masks[suppressed] = np.zeros(self._layout.vocabulary, np.uint8)
+            mask = self._masks[suppressed] = np.zeros(self.layout.vocabulary, np.uint8)
             mask[list(suppressed)] = 1
         return address(self._masks[suppressed])
 
     def _step(self, tokens: Array, state: PackedState, source: PackedSource) -> tuple[Array, PackedState]:
         """Take one more token (N,) in; return features (N, D) and the state after it."""
-        N, program, layout = len(tokens), self._programs.step, self._layout
+        N, program, layout = len(tokens), self.programs.step, self.layout
         memories, entries = source.memories, source.entries
         if len(memories) != N:
             memories, entries = (np.repeat(x, N // len(memories)) for x in (memories, entries))
@@ -246,7 +250,7 @@ class PackedModel:
 
     def _encode_some(self, tokens: Array, counts: Array) -> PackedSource:
         """Encode sentences that stand one after another, all at once."""
-        encoder = self._programs.encoder
+        encoder = self.programs.encoder
         assert encoder is not None, "encoders without a program go through PyTorch"
         program = encoder.program
         tokens, rows = np.ascontiguousarray(tokens, np.int64), len(tokens)
@@ -260,23 +264,23 @@ class PackedModel:
         numbers = (encoder.outputs, encoder.embedded)
         outputs, embedded = (program.register(registers, number, rows) for number in numbers)
         source = self._memories(outputs, embedded, counts)
-        if self._programs.initial is None:
+        if self.programs.initial is None:
             return source
         return self._with_initial_states(source, encoder.summary(registers, starts))
 
     def _memories(self, outputs: Array, embedded: Array, counts: Array) -> PackedSource:
         """Build the memories of sentences whose outputs and embeddings (M, D) stand one after another."""
         counts, none = np.ascontiguousarray(counts, np.int64), np.zeros(len(counts), np.int64)
-        if self._programs.memory is None:
+        if self.programs.memory is None:
             return PackedSource(none, counts, none, ())
-        (program, entry), rows = self._programs.memory, len(outputs)
+        (program, entry), rows = self.programs.memory, len(outputs)
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         ends = np.cumsum(padded_entries(counts)) * entry
         buffer = np.empty(int(ends[-1]), np.float32)
         memories = address(buffer) + 4 * np.concatenate([[0], ends[:-1]]).astype(np.int64)
         registers = program.registers(rows)
         program.register(registers, 0, rows)[:] = outputs
-        if self._layout.needs_embeddings:
+        if self.layout.needs_embeddings:
             program.register(registers, 1, rows)[:] = embedded
         program.run(
             self._team, rows, starts=address(starts), sentences=len(counts), memories=address(memories)
@@ -285,10 +289,10 @@ class PackedModel:
 
     def _with_initial_states(self, source: PackedSource, summary: Array) -> PackedSource:
         """Add the decoder's initial states, if it has any, from the summary (B, L, D)."""
-        program = self._programs.initial
+        program = self.programs.initial
         if program is None:
             return source
-        rows, blocks = len(summary), np.zeros((len(summary), self._layout.block), np.float32)
+        rows, blocks = len(summary), np.zeros((len(summary), self.layout.block), np.float32)
         program.register(program.registers(rows), 0, rows)[:] = summary.reshape(rows, -1)
         places = addresses(blocks)
         program.run(self._team, rows, blocks=address(places))

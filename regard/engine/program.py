@@ -31,7 +31,7 @@ Positions = Callable[[int], Array]
 Layer = tuple[torch.Tensor, torch.Tensor]
 
 
-class _Weight(ctypes.Structure):
+class Weight(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int32) for name in ("precision", "inputs", "outputs", "padded")),
         *((name, ctypes.c_void_p) for name in ("panels", "scales", "sums", "bias")),
@@ -189,7 +189,7 @@ class Builder:
         kind = PRECISIONS[self.precision]
         kernels().regard_pack(address(array), V, K, kind, address(panels), address(scales), address(sums))
         parts = (address(panels), address(scales), address(sums), None if bias is None else address(biases))
-        packed = _Weight(kind, K, V, inputs, *parts)
+        packed = Weight(kind, K, V, inputs, *parts)
         self.buffers += [panels, scales, sums, biases, packed]
         return ctypes.addressof(packed)
 
@@ -204,12 +204,12 @@ class Program:
         buffers: list[Any],
         positions: tuple[int, Positions] | None = None,
     ) -> None:
-        self._operations, self._count, self._buffers = operations, len(operations), buffers
-        self._address, self._positions = ctypes.addressof(operations), positions
+        self.operations, self.buffers, self.positions = operations, buffers, positions
+        self._count, self._address = len(operations), ctypes.addressof(operations)
         self._position_count, self._lock = 0, threading.Lock()
-        self._widths = np.array(widths, np.int64)
-        self._offsets = np.concatenate([[0], np.cumsum(self._widths)[:-1]]).astype(np.int64)
-        self._row_size, self._thread = int(self._widths.sum()) + LANES, threading.local()
+        self.widths = np.array(widths, np.int64)
+        self._offsets = np.concatenate([[0], np.cumsum(self.widths)[:-1]]).astype(np.int64)
+        self._row_size, self._thread = int(self.widths.sum()) + LANES, threading.local()
 
     def run(self, team: Team, rows: int, registers: Array | None = None, **fields: int) -> Array:
         """Run for `rows` rows; return the registers, which are valid until this thread runs the program again."""
@@ -222,21 +222,21 @@ class Program:
 
     def ensure_positions(self, count: int) -> None:
         """Make sure that there are embeddings for this many positions."""
-        if self._positions is None or count <= self._position_count:
+        if self.positions is None or count <= self._position_count:
             return
         with self._lock:  # programs that run meanwhile use the shorter table, which is kept
             if count <= self._position_count:  # another thread made a longer one while this one waited
                 return
-            number, embeddings = self._positions
+            number, embeddings = self.positions
             longer = max(MIN_POSITIONS, 2 * count)
             table = np.ascontiguousarray(embeddings(longer), dtype=np.float32)
-            self._buffers.append(table)
-            self._operations[number].second = address(table)
+            self.buffers.append(table)
+            self.operations[number].second = address(table)
             self._position_count = longer
 
     def register(self, registers: Array, number: int, rows: int) -> Array:
         """Return one register as a matrix (rows, width)."""
-        start, width = int(self._offsets[number]) * rows, int(self._widths[number])
+        start, width = int(self._offsets[number]) * rows, int(self.widths[number])
         return registers[start : start + rows * width].reshape(rows, width)
 
     def registers(self, rows: int) -> Array:
@@ -249,7 +249,7 @@ class Program:
     def _context(self) -> _Context:
         context: _Context | None = getattr(self._thread, "context", None)
         if context is None:
-            context = self._thread.context = _Context(offsets=address(self._offsets), widths=address(self._widths))
+            context = self._thread.context = _Context(offsets=address(self._offsets), widths=address(self.widths))
         return context
 
 
@@ -300,5 +300,5 @@ def check_layout() -> None:
     """Assert that the structures declared here are those of kernels.h."""
     sizes = (ctypes.c_int64 * 5)()
     kernels().regard_sizes(ctypes.addressof(sizes))
-    declared = [ctypes.sizeof(_Weight), ctypes.sizeof(_Operation), ctypes.sizeof(_Context), PANEL, LANES]
+    declared = [ctypes.sizeof(Weight), ctypes.sizeof(_Operation), ctypes.sizeof(_Context), PANEL, LANES]
     assert list(sizes) == declared, f"kernels.h has structures of {list(sizes)} bytes, program.py of {declared}"

@@ -41,7 +41,7 @@ def load(
     loaded = load_folder(folder, device)
     if ablations := loaded.settings.model.ablations():
         warnings.warn(f"{folder}: trained for an experiment, not for use: {'; '.join(ablations)}", stacklevel=2)
-    choice, decoder = _alignment_choice(folder, loaded), Engine(loaded.model, engine, precision, folder)
+    choice, decoder = alignment_choice(folder, loaded), Engine(loaded.model, engine, precision, folder)
     return _pipeline_type(loaded.settings)(loaded.model, loaded.tokenizer, loaded.settings, choice, decoder)
 
 
@@ -83,7 +83,7 @@ def _load_ensemble(
     if causes := _incompatible(folders, members):
         raise UsageError(*causes)
     first = members[0]
-    model, choice = Ensemble([member.model for member in members]), _alignment_choice(folders[0], first)
+    model, choice = Ensemble([member.model for member in members]), alignment_choice(folders[0], first)
     if choice is not None:
         choice = replace(choice, layer=f"models.0.{choice.layer}")
     decoder = Engine(model, engine, precision)
@@ -107,7 +107,7 @@ def _incompatible(folders: list[Path], members: list[ModelFolder]) -> list[str]:
     return causes
 
 
-def _alignment_choice(folder: Path, loaded: ModelFolder) -> AlignmentChoice | None:
+def alignment_choice(folder: Path, loaded: ModelFolder) -> AlignmentChoice | None:
     """Return the attention head that the folder names for alignments; None, with a warning, if the model lacks it."""
     values = load_alignment(folder, loaded.settings.seal)
     if values is None:

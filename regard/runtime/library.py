@@ -143,4 +143,13 @@ def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     library.regard_pack.restype = None
     library.regard_pack.argtypes = [pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer]
     library.regard_sizes.restype, library.regard_sizes.argtypes = None, [pointer]
+    library.regard_checksum.restype, library.regard_checksum.argtypes = (
+        ctypes.c_uint64,
+        [ctypes.c_char_p, ctypes.c_size_t],
+    )
     return library
+
+
+def checksum(data: bytes) -> int:
+    """Return the checksum that a runtime file carries of its content."""
+    return int(kernels().regard_checksum(data, len(data)))

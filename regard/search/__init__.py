@@ -6,20 +6,27 @@ Each step: the model proposes tokens (`StepCandidates`), `rules` (logits process
 constraints a task came with; `forced_decoding` and `search_trace` show what a model did.
 """
 
-from regard.search.beams import Beams, Finished, StepCandidates
-from regard.search.constraint_text import (
-    NO_CONSTRAINTS,
-    ConstraintEncoder,
-    Constraints,
-    check_constraints,
-    contradictions,
-)
-from regard.search.constraints import is_complete
-from regard.search.loop import Decoding, DecodingModel, decode, search
-from regard.search.rerank import Repetition, coverage, find_repetition, mbr_utility
-from regard.search.rules import Bans, BeamView, LengthPenalty, Rule, SuppressTokens
-from regard.search.settings import SearchOptions, SearchSettings
-from regard.search.task import BannedPhrase, Hypothesis, Task, Term
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from regard.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regard.search.beams import Beams, Finished, StepCandidates
+    from regard.search.constraint_text import (
+        NO_CONSTRAINTS,
+        ConstraintEncoder,
+        Constraints,
+        check_constraints,
+        contradictions,
+    )
+    from regard.search.constraints import is_complete
+    from regard.search.loop import Decoding, DecodingModel, decode, search
+    from regard.search.rerank import Repetition, coverage, find_repetition, mbr_utility
+    from regard.search.rules import Bans, BeamView, LengthPenalty, Rule, SuppressTokens
+    from regard.search.settings import SearchOptions, SearchSettings
+    from regard.search.task import BannedPhrase, Hypothesis, Task, Term
 
 __all__ = [
     "NO_CONSTRAINTS",
@@ -51,3 +58,36 @@ __all__ = [
     "mbr_utility",
     "search",
 ]
+
+_MODULES = {
+    "BannedPhrase": "task",
+    "Bans": "rules",
+    "BeamView": "rules",
+    "Beams": "beams",
+    "ConstraintEncoder": "constraint_text",
+    "Constraints": "constraint_text",
+    "Decoding": "loop",
+    "DecodingModel": "loop",
+    "Finished": "beams",
+    "Hypothesis": "task",
+    "LengthPenalty": "rules",
+    "NO_CONSTRAINTS": "constraint_text",
+    "Repetition": "rerank",
+    "Rule": "rules",
+    "SearchOptions": "settings",
+    "SearchSettings": "settings",
+    "StepCandidates": "beams",
+    "SuppressTokens": "rules",
+    "Task": "task",
+    "Term": "task",
+    "check_constraints": "constraint_text",
+    "contradictions": "constraint_text",
+    "coverage": "rerank",
+    "decode": "loop",
+    "find_repetition": "rerank",
+    "is_complete": "constraints",
+    "mbr_utility": "rerank",
+    "search": "loop",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

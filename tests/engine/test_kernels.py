@@ -112,7 +112,7 @@ def test_lower_precision_is_close_to_the_model(settings: ModelSettings, precisio
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_batched_features_equal_those_alone_to_the_bit(settings: ModelSettings, precision: str) -> None:
     _, packed_model = packed(settings, precision)
-    if packed_model._programs.encoder is None:
+    if packed_model.programs.encoder is None:
         pytest.skip("the encoder has no program: PyTorch's matrix products depend on the batch size")
     target, batch = targets(6, 7), sources(settings, *LENGTHS)
     batched = features_of(packed_model, batch, target, 1)

@@ -153,7 +153,7 @@ def test_every_command_is_watched() -> None:
     assert {f"import from {kind}" for kind in kinds} <= JOBS.keys()
 
 
-MESSAGES = {"unpickle regard.bulk.chunks.Chunk", "unpickle regard.bulk.chunk_translator.ChunkResult"}
+MESSAGES = {"unpickle regard.bulk.lines.Chunk", "unpickle regard.bulk.chunk_translator.ChunkResult"}
 """What processes of one command send each other, through pipes that nobody else can write to."""
 STARTS = dict.fromkeys(("compare", "compare captioners"), f"start {sys.executable}")
 """The process in which the speed of a run is measured."""

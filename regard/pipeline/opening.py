@@ -1,0 +1,68 @@
+"""Open whatever translates or captions: a runtime file, which needs no PyTorch, or model folders, which do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.errors import UsageError
+from regard.lazy import needs_pytorch
+from regard.pipeline.runtime_translator import RuntimeTranslator
+
+if TYPE_CHECKING:
+    from regard.engine import EngineName, Precision
+    from regard.pipeline.translator import Translator
+
+
+def load(
+    folder: str | Path | Sequence[str | Path],
+    device: str = "cpu",
+    engine: EngineName = "auto",
+    precision: Precision | None = None,
+) -> Any:
+    """Load a translator from a runtime file, or a Translator or Captioner from a model folder; from several folders,
+    an ensemble that averages probabilities.
+
+    `engine` chooses who decodes, `precision` how exactly (float32 if not given): `int8` is the fastest on a CPU. A
+    runtime file has its precision. The type is Any because what is loaded decides which it is; `load_translator` and
+    `load_captioner` are typed. Raises ModelFolderError if a file is missing or damaged, UsageError if this machine
+    lacks what is asked for or the models share no vocabulary.
+    """
+    if isinstance(folder, (str, Path)) and Path(folder).is_file():
+        return open_runtime(Path(folder), device, engine, precision)
+    with needs_pytorch("model folders"):
+        from regard.pipeline.loading import load
+    return load(folder, device, engine, precision or "float32")
+
+
+def load_translator(
+    folder: str | Path | Sequence[str | Path],
+    device: str = "cpu",
+    engine: EngineName = "auto",
+    precision: Precision | None = None,
+) -> Translator:
+    """Load a model of text from a model folder as `load` does. Raises UsageError for a captioner."""
+    with needs_pytorch("model folders"):
+        from regard.pipeline.loading import load_translator
+    return load_translator(folder, device, engine, precision or "float32")
+
+
+def open_runtime(
+    path: Path, device: str = "cpu", engine: str = "auto", precision: str | None = None, threads: int | None = None
+) -> RuntimeTranslator:
+    """Open a runtime file. Raises UsageError, with all causes, for what such a file has decided already."""
+    translator = RuntimeTranslator(path, threads)
+    kept = translator.model.card["precision"]
+    causes = [
+        f"`{name}={value}`: {path} is a runtime file, {why}; leave it out"
+        for name, value, why in (
+            ("device", device if device not in ("cpu", "auto") else None, "which runs on the CPU"),
+            ("engine", engine if engine == "ctranslate2" else None, "which runs on Regard's own kernels"),
+            ("precision", precision if precision not in (None, kept) else None, f"whose precision is {kept}"),
+        )
+        if value is not None
+    ]
+    if causes:
+        raise UsageError(*causes)
+    return translator

@@ -1,0 +1,177 @@
+"""RuntimeTranslator: raw text in, raw text out, from a runtime file and the C library, without PyTorch."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import Unpack
+
+from regard.attention.alignment import Readings
+from regard.data.text import clean
+from regard.errors import LineWarning, UsageError
+from regard.pipeline.translation import Translation
+from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
+from regard.search.constraint_text import NO_CONSTRAINTS, Constraints
+from regard.search.settings import SearchOptions, SearchSettings
+
+UNSUPPORTED = ("sample", "mbr", "coverage_penalty", "temperature", "top_k", "top_p")
+"""Search settings that only a run folder, and PyTorch, can do."""
+_SPACE = "▁"
+
+
+class RuntimeTranslator:
+    """Translates raw text as `Translator` does: `regard.load("translator.regard").translate("나는 집에 간다")`.
+
+    It searches greedily or with a beam; constraints, sampling, diverse beams and MBR need the run folder.
+    """
+
+    def __init__(self, path: str | Path, threads: int | None = None) -> None:
+        """Open a runtime file. `threads`: to translate with; one per core if not given."""
+        self.model, self.threads = RuntimeModel(path), threads or _cores()
+        self.tokenizer = RuntimeTokenizer(self.model)
+
+    @cached_property
+    def search(self) -> SearchSettings:
+        """The search settings that the model came with."""
+        return SearchSettings.parse(self.model.card["search"], f"{self.model.path}, search")
+
+    def translate(
+        self,
+        texts: str | Sequence[str],
+        *,
+        nbest: int = 1,
+        alignments: bool = False,
+        readings: bool = False,
+        constraints: Constraints | Sequence[Constraints] = NO_CONSTRAINTS,
+        **search: Unpack[SearchOptions],
+    ) -> list[Translation]:
+        """Translate a line or several, as `Translator.translate` does: the same tokens, the same scores.
+
+        `readings` are those of the kernels, in the precision of the file. Raises UsageError for options that need the
+        run folder, LineError for lines that cannot be translated.
+        """
+        lines = [texts] if isinstance(texts, str) else list(texts)
+        self._refuse_constraints(constraints)
+        if alignments and not self._has_attention:
+            raise UsageError("this model has no attention, so it has no alignments to extract; leave `alignments` out")
+        options = self._options(nbest, search)
+        options.attention, options.alignments = 2 * readings, int(alignments)
+        results = self.model.translate(lines, options)
+        for index, line in enumerate(results):
+            _warn(index, line)
+        return [self._translation(line, nbest, readings) for line in results]
+
+    def stream(
+        self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
+    ) -> Iterator[str]:
+        """Yield the translation of a line as it is decoded, greedily, word by word."""
+        self._refuse_constraints(constraints)
+        greedy: SearchOptions = {"beam": 1}
+        yield from self.model.stream(text, self._options(1, {**search, **greedy}))
+
+    def encode(self, text: str) -> list[int]:
+        """Tokenise a line as the model reads it: token ids, end of sentence last."""
+        return self.model.encode(text)
+
+    @property
+    def _has_attention(self) -> bool:
+        return any(layer.role == "cross" for layer in self.model.layers)
+
+    def _refuse_constraints(self, constraints: Constraints | Sequence[Constraints]) -> None:
+        given = [constraints] if isinstance(constraints, Constraints) else constraints
+        if any(item != NO_CONSTRAINTS for item in given):
+            raise UsageError(
+                "prefixes, terms and forbidden words need the run folder and PyTorch; a runtime file is searched freely"
+            )
+
+    def _options(self, nbest: int, search: SearchOptions) -> Options:
+        """Return the options of the C library. Raises UsageError, with all causes, for what it cannot do."""
+        chosen = {name: value for name, value in search.items() if value is not None}
+        settings = self.search.with_values(**chosen) if chosen else self.search
+        if not 1 <= nbest <= settings.beam:
+            raise UsageError(f"nbest: wanted 1 to {settings.beam} (the beam), got {nbest}; lower it, or widen the beam")
+        asked = [name for name in UNSUPPORTED if getattr(settings, name) != SearchSettings.model_fields[name].default]
+        asked += ["groups"] if settings.groups > 1 else []
+        if asked:
+            raise UsageError(
+                *(f"`{name}` needs the run folder and PyTorch; a runtime file does without it" for name in asked)
+            )
+        options = self.model.options()
+        for name in ("beam", "length_penalty", "max_ratio", "max_extra", "min_length", "no_repeat_ngram", "max_line"):
+            setattr(options, name, getattr(settings, name))
+        options.max_whole, options.max_length = settings.max_whole, settings.max_length or -1
+        options.nbest, options.threads = nbest, self.threads
+        return options
+
+    def _translation(self, line: Line, nbest: int, readings: bool) -> Translation:
+        ranked = [self._result(hypothesis) for hypothesis in line.hypotheses]
+        best = line.hypotheses[0]
+        shown = self._readings(line, best) if readings and line.parts == 1 else None
+        others = tuple(ranked) if nbest > 1 and line.parts else ()
+        first = ranked[0]
+        return Translation(first.text, first.tokens, first.score, first.alignments, shown, others, first.repetition)
+
+    def _result(self, hypothesis: Hypothesis) -> Translation:
+        tokens = tuple(self.model.tokens(hypothesis.ids, True))
+        return Translation(
+            hypothesis.text, tokens, hypothesis.score, hypothesis.links, repetition=hypothesis.repetition
+        )
+
+    def _readings(self, line: Line, best: Hypothesis) -> Readings:
+        """Return the attention weights of the best hypothesis, with the tokens and words they belong to."""
+        model, sides = self.model, ((line.source, False), ((*best.ids, self.tokenizer.eos), True))
+        tokens = [tuple(model.tokens(ids, is_target)) for ids, is_target in sides]
+        words = [tuple(model.word_indices(ids, is_target)) for ids, is_target in sides]
+        texts = [self._word_texts(ids, side, is_target) for (ids, is_target), side in zip(sides, words, strict=True)]
+        roles = {layer.name: layer.role for layer in model.layers}
+        return Readings(tokens[0], tokens[1], words[0], words[1], best.weights, roles, texts[0], texts[1])
+
+    def _word_texts(self, ids: Sequence[int], words: Sequence[int], is_target: bool) -> tuple[str, ...]:
+        """Return the text of each word, decoded from its tokens."""
+        tokens: list[list[int]] = [[] for _ in range(max(words, default=-1) + 1)]
+        for token, word in zip(ids, words, strict=True):
+            if word >= 0:
+                tokens[word].append(token)
+        return tuple(self.model.decode(word, is_target) for word in tokens)
+
+
+class RuntimeTokenizer:
+    """What bulk translation asks of a tokenizer."""
+
+    eos = 3
+
+    def __init__(self, model: RuntimeModel) -> None:
+        self.source, self._model = self, model
+
+    def unknown_share(self, text: str) -> float:
+        """Return the share of a line's characters (spaces aside) without a token: encoded as bytes, or lost."""
+        total = len(clean(text).replace(" ", ""))
+        tokens = self._model.tokens(self._model.encode(text)[:-1], False)
+        known = sum(len(token.replace(_SPACE, "")) for token in tokens if not _is_no_text(token))
+        return max(0, total - known) / max(1, total)
+
+
+def _is_no_text(token: str) -> bool:
+    """Return whether a token stands for a byte, or for what is unknown."""
+    return token == "<unk>" or (len(token) == 6 and token.startswith("<0x") and token.endswith(">"))
+
+
+def _warn(index: int, line: Line) -> None:
+    """Warn of what the library noted on a line, as `Translator` does."""
+    for note in line.notes:
+        warnings.warn(LineWarning(index, note), stacklevel=4)
+    if (repetition := line.hypotheses[0].repetition) is not None:
+        text, times = repetition
+        message = f"the translation repeats {text!r} {times} times and is probably wrong"
+        warnings.warn(LineWarning(index, f"{message}; `no_repeat_ngram=4` prevents that"), stacklevel=4)
+
+
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    affinity: Any = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -1,0 +1,117 @@
+/* Regard's runtime: translate text with a trained model from one file, without PyTorch.
+
+   A model is opened from a runtime file (regard export RUN --to runtime FILE), which is mapped into memory, not copied:
+   processes share it. All text is UTF-8. A model may be used by any number of threads at once; nothing is global.
+   Functions that can fail return NULL (or a negative number) and write a sentence into `error`, which may be NULL. */
+
+#ifndef REGARD_H
+#define REGARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define REGARD_API __declspec(dllexport)
+#else
+#define REGARD_API __attribute__((visibility("default")))
+#endif
+
+#define REGARD_VERSION 1 /* of this interface */
+
+typedef struct RegardModel RegardModel;
+typedef struct RegardResult RegardResult;
+typedef struct RegardStream RegardStream;
+
+typedef struct { /* how to search; regard_options fills in the model's own settings */
+  int32_t beam;            /* 1: greedy */
+  int32_t nbest;           /* hypotheses kept of each line, 1 to beam */
+  double length_penalty;   /* alpha of ((5 + length) / 6)^alpha */
+  double max_ratio;        /* a target has at most this many tokens for each source token … */
+  int32_t max_extra;       /* … plus this many */
+  int32_t min_length;      /* fewest tokens, end of sentence not counted */
+  int32_t max_length;      /* most tokens; -1: no limit of its own */
+  int32_t no_repeat_ngram; /* size of n-grams that may not occur twice; 0: any may */
+  int32_t max_line;        /* most characters of a line */
+  int32_t max_whole;       /* most tokens of a line of a model that does not know its longest source */
+  int32_t threads;         /* to translate with */
+  int32_t attention;       /* record attention weights: 0 none, 1 cross-attention, 2 every layer */
+  int32_t alignments;      /* extract word alignments, by the layer and head that the model names */
+} RegardOptions;
+
+typedef struct { /* a layer of attention */
+  const char *name;
+  int32_t role;  /* 0: of the encoder, 1: cross-attention, 2: of the decoder */
+  int32_t heads;
+} RegardLayer;
+
+typedef struct { /* attention weights of one layer for one translation: (heads, rows, columns) */
+  const float *weights; /* NULL: not recorded */
+  int32_t heads, rows, columns;
+} RegardAttention;
+
+typedef struct { int32_t source, target; } RegardLink; /* between words, counted from 0 */
+
+/* --- models */
+
+REGARD_API RegardModel *regard_open(const char *path, char *error, size_t error_size);
+/* From memory that stays as it is until the model is closed, aligned to 64 bytes. */
+REGARD_API RegardModel *regard_open_memory(const void *data, size_t size, char *error, size_t error_size);
+REGARD_API void regard_close(RegardModel *model);
+/* The card: JSON with data, licence, languages, hashes and scores. */
+REGARD_API const char *regard_card(const RegardModel *model, size_t *size);
+REGARD_API void regard_options(const RegardModel *model, RegardOptions *options);
+REGARD_API int32_t regard_layers(const RegardModel *model);
+REGARD_API RegardLayer regard_layer(const RegardModel *model, int32_t number);
+/* The tokens of a line as the model reads it, end of sentence last. Returns their number; negative: an error. */
+REGARD_API int64_t regard_encode(const RegardModel *model, const char *text, size_t size, int32_t *ids, size_t capacity);
+/* The word that each token belongs to, from 0; -1: end of sentence, which is no word. 0, or negative: an error. */
+REGARD_API int regard_words(const RegardModel *model, int is_target, const int32_t *ids, size_t count, int32_t *words);
+/* The text of tokens, NUL-terminated, to be freed with regard_free_text; NULL: there is no memory. */
+REGARD_API char *regard_decode(const RegardModel *model, int is_target, const int32_t *ids, size_t count, size_t *size);
+REGARD_API void regard_free_text(char *text);
+REGARD_API const char *regard_token(const RegardModel *model, int is_target, int32_t id, size_t *size);
+
+/* --- translation */
+
+/* Translate lines. Empty lines stay empty. A line that cannot be translated (not UTF-8, too long) is an error of the
+   whole call, which names the first such line, from 1. */
+REGARD_API RegardResult *regard_translate(
+    RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options,
+    char *error, size_t error_size);
+REGARD_API void regard_free(RegardResult *result);
+
+REGARD_API size_t regard_count(const RegardResult *result); /* lines */
+REGARD_API int32_t regard_hypotheses(const RegardResult *result, size_t line);
+REGARD_API const char *regard_text(const RegardResult *result, size_t line, int32_t rank, size_t *size);
+REGARD_API double regard_score(const RegardResult *result, size_t line, int32_t rank);
+REGARD_API const int32_t *regard_tokens(const RegardResult *result, size_t line, int32_t rank, size_t *count);
+/* Links of a hypothesis, sorted as Translator sorts them. NULL: not asked for, or the model has no attention. */
+REGARD_API const RegardLink *regard_alignment(const RegardResult *result, size_t line, int32_t rank, size_t *count);
+/* Of a line that was split into parts there are no attention weights. */
+REGARD_API RegardAttention regard_attention(const RegardResult *result, size_t line, int32_t rank, int32_t layer);
+/* A text that a hypothesis repeats over and over, which is a sign of failure, and how often; NULL: it does not. */
+REGARD_API const char *regard_repetition(const RegardResult *result, size_t line, int32_t rank, int32_t *times);
+/* Source tokens of a line, end of sentence last. */
+REGARD_API const int32_t *regard_source(const RegardResult *result, size_t line, size_t *count);
+REGARD_API int32_t regard_parts(const RegardResult *result, size_t line);
+/* What a caller may want to tell about a line, such as that a sentence of it is longer than any in training: sentences,
+   one a line. NULL: nothing. */
+REGARD_API const char *regard_note(const RegardResult *result, size_t line);
+
+/* --- streaming: greedily, word by word */
+
+REGARD_API RegardStream *regard_stream(
+    RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size);
+/* What the translation grows by, valid until the next call; NULL at its end, and with size 1 if there is no memory. */
+REGARD_API const char *regard_next(RegardStream *stream, size_t *size);
+REGARD_API void regard_stream_free(RegardStream *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,414 @@
+/* Greedy and beam search; see search.h. */
+
+#include "search.h"
+#include "threads.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS 96           /* hypotheses that a thread decodes together */
+#define SOURCE_TOKENS 512 /* source tokens that are encoded at once, about: their registers stay in cache */
+#define OPEN_TOKENS 4096  /* source tokens of all open sentences */
+#define SWEEP_EVERY 16    /* steps between two searches for blocks that no hypothesis refers to */
+#define LAST_RESORT (-1e30f) /* score of ending where nothing else is left */
+
+int64_t most_steps(const RegardModel *model, const RegardOptions *options, int64_t source) {
+  const Settings *s = &model->settings;
+  int64_t steps = (int64_t)(options->max_ratio * (double)source) + options->max_extra;
+  if (steps < options->min_length + 1) steps = options->min_length + 1;
+  if (s->max_target > 0 && steps > s->max_target) steps = s->max_target;
+  if (options->max_length >= 0 && steps > (int64_t)options->max_length + 1) steps = (int64_t)options->max_length + 1;
+  if (s->target_positions > 0 && steps > s->target_positions) steps = s->target_positions;
+  return steps;
+}
+
+void free_hypotheses(Request *r) {
+  for (int64_t i = 0; i < r->found; i++) free(r->hypotheses[i].ids);
+  free(r->hypotheses);
+  r->hypotheses = NULL, r->found = 0;
+}
+
+/* --- blocks of the KV cache ----------------------------------------------------------------------------------- */
+
+/* Blocks carry a mark before their numbers. */
+static float *new_block(Sentence *s, Decoder *d) {
+  float *block = take_block(d);
+  if (block && reserve((void **)&s->owned, &s->owned_capacity, s->owned_count + 1, sizeof(float *))) {
+    give_block(d, block);
+    return NULL;
+  }
+  if (block) s->owned[s->owned_count++] = block;
+  return block;
+}
+
+static int32_t *mark_of(float *block) { return (int32_t *)(block - BLOCK_START); }
+
+/* Gives back the blocks of a sentence that none of its rows refers to. */
+static void sweep(Sentence *s, Decoder *d, int64_t blocks_per_row) {
+  for (size_t i = 0; i < s->owned_count; i++) *mark_of(s->owned[i]) = 0;
+  for (int64_t row = 0; row < s->rows; row++)
+    for (int64_t t = 0; t < blocks_per_row; t++) *mark_of(s->past[row * s->capacity + t]) = 1;
+  size_t kept = 0;
+  for (size_t i = 0; i < s->owned_count; i++) {
+    if (*mark_of(s->owned[i])) s->owned[kept++] = s->owned[i];
+    else give_block(d, s->owned[i]);
+  }
+  s->owned_count = kept;
+}
+
+/* --- sentences ------------------------------------------------------------------------------------------------ */
+
+static void free_sentence(Sentence *s, Decoder *d) {
+  for (size_t i = 0; i < s->owned_count; i++) give_block(d, s->owned[i]);
+  for (size_t i = 0; i < s->finished_count; i++) free(s->finished[i].ids);
+  free_source(&s->source);
+  free(s->beams), free(s->history), free(s->other_history), free(s->past), free(s->other_past), free(s->owned), free(s->finished);
+  memset(s, 0, sizeof *s);
+}
+
+static int grow_sentence(Sentence *s, int64_t beam, int64_t capacity) {
+  int32_t *histories[2];
+  float **pasts[2];
+  int failed = 0;
+  for (int i = 0; i < 2; i++) {
+    histories[i] = calloc((size_t)(beam * capacity), sizeof(int32_t)), pasts[i] = calloc((size_t)(beam * capacity), sizeof(float *));
+    failed |= !histories[i] || !pasts[i];
+  }
+  for (int64_t row = 0; row < s->rows && !failed; row++) {
+    memcpy(histories[0] + row * capacity, s->history + row * s->capacity, (size_t)s->capacity * sizeof(int32_t));
+    memcpy(pasts[0] + row * capacity, s->past + row * s->capacity, (size_t)s->capacity * sizeof(float *));
+  }
+  if (failed) {
+    for (int i = 0; i < 2; i++) free(histories[i]), free(pasts[i]);
+    return -1;
+  }
+  free(s->history), free(s->other_history), free(s->past), free(s->other_past);
+  s->history = histories[0], s->other_history = histories[1], s->past = pasts[0], s->other_past = pasts[1];
+  s->capacity = capacity;
+  return 0;
+}
+
+static int open_sentence(Sentence *s, Request *request, const Source *source, int64_t beam) {
+  *s = (Sentence){.request = request, .source = *source};
+  s->beams = calloc((size_t)beam, sizeof(Beam));
+  if (!s->beams || grow_sentence(s, beam, 16)) return -1;
+  s->rows = 1;
+  s->beams[0] = (Beam){0, BOS, 0, 0};
+  if (s->source.initial) s->past[0] = s->source.initial;
+  return 0;
+}
+
+int search_begin(Search *search, Request *const *requests, int64_t count) {
+  Decoder *d = search->decoder;
+  const int32_t **ids = malloc((size_t)count * (sizeof *ids + sizeof(int64_t) + sizeof(Source)));
+  if (!ids) return -1;
+  int64_t *counts = (int64_t *)(ids + count);
+  Source *sources = (Source *)(counts + count);
+  for (int64_t i = 0; i < count; i++) ids[i] = requests[i]->source, counts[i] = requests[i]->count;
+  size_t wanted = (size_t)(search->count + count);
+  int failed = reserve((void **)&search->sentences, &search->capacity, wanted, sizeof(Sentence)) ||
+               encode_sources(d, ids, counts, count, sources, NULL);
+  if (failed) {
+    free(ids);
+    return -1;
+  }
+  for (int64_t i = 0; i < count; i++) failed |= open_sentence(search->sentences + search->count++, requests[i], sources + i, search->options.beam);
+  free(ids);
+  return failed ? -1 : 0;
+}
+
+void search_free(Search *search) {
+  for (int64_t i = 0; i < search->count; i++) free_sentence(search->sentences + i, search->decoder);
+  free(search->sentences), free(search->candidates), free(search->selected);
+  search->sentences = NULL, search->candidates = search->selected = NULL;
+  search->count = 0, search->capacity = search->candidate_capacity = search->selected_capacity = 0;
+}
+
+/* --- rules ---------------------------------------------------------------------------------------------------- */
+
+/* Whether `token` would complete an n-gram that the row has already (token -1: how many n-grams begin like its end). */
+static int64_t repeats(const Sentence *s, int64_t row, int n, int32_t token) {
+  const int32_t *h = s->history + row * s->capacity, *end = h + s->length - (n - 1);
+  int64_t found = 0;
+  for (int64_t i = 0; i + n <= s->length; i++)
+    if (!memcmp(h + i, end, (size_t)(n - 1) * sizeof *h)) found += token < 0 || h[i + n - 1] == token;
+  return found;
+}
+
+static int is_banned(const Sentence *s, const RegardOptions *o, int64_t row, int32_t token) {
+  if (token == EOS && s->length < o->min_length) return 1;
+  return o->no_repeat_ngram && repeats(s, row, o->no_repeat_ngram, token) > 0;
+}
+
+/* Tokens to ask the model for: those that can be selected, and as many more as may be banned. */
+static int64_t tokens_needed(const Search *search) {
+  const RegardOptions *o = &search->options;
+  int64_t most = 0;
+  for (int64_t i = 0; i < search->count; i++) {
+    const Sentence *s = search->sentences + i;
+    for (int64_t row = 0; row < s->rows; row++) {
+      int64_t banned = s->length < o->min_length;
+      if (o->no_repeat_ngram) banned += repeats(s, row, o->no_repeat_ngram, -1);
+      if (banned > most) most = banned;
+    }
+  }
+  return o->beam + (o->beam > 1) + most;
+}
+
+/* --- one step of one sentence --------------------------------------------------------------------------------- */
+
+static int is_stuck(const Step *step, const Sentence *s, const RegardOptions *o, int64_t first, int64_t row) {
+  const float *log_probs = step->log_probs + (first + row) * step->k;
+  const int64_t *tokens = step->top + (first + row) * step->k;
+  int can_go_on = 0;
+  for (int64_t j = 0; j < step->k; j++) {
+    if (log_probs[j] != log_probs[j]) return 1;
+    can_go_on |= log_probs[j] > -INFINITY && !is_banned(s, o, row, (int32_t)tokens[j]);
+  }
+  return !can_go_on;
+}
+
+/* Inserts a candidate into the best, sorted; of equals the earlier one stays ahead. */
+static int64_t insert(Beam *best, int64_t count, int64_t most, Beam candidate) {
+  if (count == most && !(candidate.score > best[count - 1].score)) return count;
+  int64_t i = count < most ? count : most - 1;
+  for (; i > 0 && candidate.score > best[i - 1].score; i--) best[i] = best[i - 1];
+  best[i] = candidate;
+  return count < most ? count + 1 : most;
+}
+
+/* The best continuations of a sentence, twice as many as its beam. Rows that must end, or cannot go on, end. */
+static int64_t select_best(Search *search, const Sentence *s, int64_t first) {
+  const Step *step = &search->decoder->step;
+  const RegardOptions *o = &search->options;
+  int64_t count = 0, most = 2 * (int64_t)o->beam;
+  int is_due = s->length + 1 >= s->request->max_steps;
+  for (int64_t row = 0; row < s->rows; row++) {
+    const Beam *b = s->beams + row;
+    const float *log_probs = step->log_probs + (first + row) * step->k;
+    const int64_t *tokens = step->top + (first + row) * step->k;
+    int stuck = is_stuck(step, s, o, first, row);
+    if (is_due || stuck) {
+      double log_prob = b->log_prob + (double)step->eos_log_probs[first + row];
+      count = insert(search->candidates, count, most, (Beam){row, EOS, log_prob, b->score + (double)(stuck ? LAST_RESORT : 0)});
+      continue;
+    }
+    for (int64_t j = 0; j < step->k; j++)
+      if (log_probs[j] > -INFINITY && !is_banned(s, o, row, (int32_t)tokens[j]))
+        count = insert(search->candidates, count, most, (Beam){row, (int32_t)tokens[j], b->log_prob + (double)log_probs[j], b->score + (double)log_probs[j]});
+  }
+  return count;
+}
+
+static int finish(Sentence *s, const Beam *b, double length_penalty) {
+  if (reserve((void **)&s->finished, &s->finished_capacity, s->finished_count + 1, sizeof(Hypothesis))) return -1;
+  int32_t *ids = malloc((size_t)(s->length + 1) * sizeof *ids);
+  if (!ids) return -1;
+  memcpy(ids, s->history + b->parent * s->capacity, (size_t)s->length * sizeof *ids);
+  double penalty = pow((5.0 + (double)(s->length + 1)) / 6.0, length_penalty);
+  s->finished[s->finished_count++] = (Hypothesis){ids, s->length, b->log_prob, b->log_prob / penalty};
+  return 0;
+}
+
+/* Lets the rows of a sentence follow the selected beams; `first` is its first row of the step. */
+static int follow(Search *search, Sentence *s, int64_t first, int64_t selected) {
+  Decoder *d = search->decoder;
+  int is_recurrent = d->model->settings.is_recurrent;
+  if (s->length + 1 >= s->capacity && grow_sentence(s, search->options.beam, 2 * s->capacity)) return -1;
+  for (int64_t row = 0; row < selected; row++) {
+    const Beam *b = search->selected + row;
+    int32_t *history = s->other_history + row * s->capacity;
+    float **past = s->other_past + row * s->capacity;
+    memcpy(history, s->history + b->parent * s->capacity, (size_t)s->length * sizeof *history);
+    history[s->length] = b->token;
+    if (!is_recurrent) memcpy(past, s->past + b->parent * s->capacity, (size_t)s->length * sizeof *past);
+    past[is_recurrent ? 0 : s->length] = d->step.blocks[first + b->parent];
+    s->beams[row] = *b;
+  }
+  int32_t *history = s->history;
+  float **past = s->past;
+  s->history = s->other_history, s->other_history = history, s->past = s->other_past, s->other_past = past;
+  s->rows = selected, s->length++;
+  if (is_recurrent) sweep(s, d, 1);
+  else if (search->options.beam > 1 && s->length % SWEEP_EVERY == 0) sweep(s, d, s->length);
+  return 0;
+}
+
+/* Moves a sentence on. Returns 1 if it goes on, 0 if it is done, -1 if there is no memory. */
+static int advance(Search *search, Sentence *s, int64_t first) {
+  const RegardOptions *o = &search->options;
+  int64_t best = select_best(search, s, first), selected = 0;
+  for (int64_t i = 0; i < best; i++) {
+    const Beam *b = search->candidates + i;
+    if (b->token != EOS) {
+      if (selected < o->beam) search->selected[selected++] = *b;
+    } else if (i < o->beam && finish(s, b, o->length_penalty)) {
+      return -1;
+    }
+  }
+  if (s->length + 1 >= s->request->max_steps || s->finished_count >= (size_t)o->beam || !selected) return 0;
+  return follow(search, s, first, selected) ? -1 : 1;
+}
+
+/* Hands the hypotheses of a sentence to its request, best first, `beam` at most. */
+static void deliver(Sentence *s, int64_t beam) {
+  for (size_t i = 1; i < s->finished_count; i++) { /* stable */
+    Hypothesis h = s->finished[i];
+    size_t j = i;
+    for (; j > 0 && h.score > s->finished[j - 1].score; j--) s->finished[j] = s->finished[j - 1];
+    s->finished[j] = h;
+  }
+  while (s->finished_count > (size_t)beam) free(s->finished[--s->finished_count].ids);
+  s->request->hypotheses = s->finished, s->request->found = (int64_t)s->finished_count;
+  s->finished = NULL, s->finished_count = 0;
+}
+
+/* --- one step of all ------------------------------------------------------------------------------------------ */
+
+/* Lays out the rows of all open sentences for the model. */
+static int lay_out(Search *search) {
+  Decoder *d = search->decoder;
+  Step *step = &d->step;
+  int is_recurrent = d->model->settings.is_recurrent;
+  int64_t rows = 0, longest = 1, n = 0;
+  for (int64_t i = 0; i < search->count; i++) {
+    rows += search->sentences[i].rows;
+    if (!is_recurrent && search->sentences[i].length > longest) longest = search->sentences[i].length;
+  }
+  if (reserve_step(d, rows, longest, tokens_needed(search))) return -1;
+  for (int64_t i = 0; i < search->count; i++) {
+    Sentence *s = search->sentences + i;
+    int64_t blocks = is_recurrent ? 1 : s->length;
+    for (int64_t row = 0; row < s->rows; row++, n++) {
+      step->tokens[n] = s->beams[row].token, step->positions[n] = s->length, step->lengths[n] = blocks;
+      step->memories[n] = s->source.memory, step->entries[n] = s->source.entries;
+      memcpy(step->past + n * longest, s->past + row * s->capacity, (size_t)blocks * sizeof(float *));
+      if (!(step->blocks[n] = new_block(s, d))) return -1;
+    }
+  }
+  return 0;
+}
+
+int search_step(Search *search) {
+  Decoder *d = search->decoder;
+  const RegardOptions *o = &search->options;
+  const float *features;
+  if (!search->count) return 0;
+  if (reserve((void **)&search->candidates, &search->candidate_capacity, 2 * (size_t)o->beam + 1, sizeof(Beam)) ||
+      reserve((void **)&search->selected, &search->selected_capacity, (size_t)o->beam + 1, sizeof(Beam)))
+    return -1;
+  if (lay_out(search) || run_step(d, NULL, &features) || find_top_tokens(d, features, tokens_needed(search))) return -1;
+  int64_t first = 0, kept = 0;
+  for (int64_t i = 0; i < search->count; i++) {
+    Sentence *s = search->sentences + i;
+    int64_t rows = s->rows;
+    int outcome = advance(search, s, first);
+    if (outcome < 0) return -1;
+    first += rows;
+    if (outcome) {
+      if (kept != i) search->sentences[kept] = *s, memset(s, 0, sizeof *s);
+      kept++;
+    } else {
+      deliver(s, o->beam);
+      free_sentence(s, d);
+    }
+  }
+  search->count = kept;
+  return 0;
+}
+
+/* --- many requests, on several threads ------------------------------------------------------------------------ */
+
+typedef struct { /* requests that no thread has begun, longest source first */
+  RegardModel *model;
+  const RegardOptions *options;
+  Request **requests;
+  int64_t count, next;
+  int team, failed;
+  Lock lock;
+} Queue;
+
+static int by_length(const void *a, const void *b) {
+  const Request *x = *(Request *const *)a, *y = *(Request *const *)b;
+  if (x->count != y->count) return x->count < y->count ? 1 : -1;
+  return x < y ? -1 : x > y;
+}
+
+/* Takes the next requests that fit beside the open sentences: some 512 source tokens, encoded together. */
+static int64_t take_requests(Queue *q, const Search *search, Request **taken) {
+  int64_t open = search->count, tokens = 0, count = 0, rows, beam = q->options->beam;
+  for (int64_t i = 0; i < search->count; i++) tokens += search->sentences[i].request->count;
+  rows = open * beam;
+  if (open && rows > ROWS * 3 / 4) return 0; /* a few rows are not worth a step of their own to encode */
+  int64_t encoded = 0;
+  lock(&q->lock);
+  while (q->next < q->count && !q->failed) {
+    Request *r = q->requests[q->next];
+    int fits = rows + beam <= ROWS && tokens + r->count <= OPEN_TOKENS && encoded + r->count <= SOURCE_TOKENS;
+    if (!fits && (open || count)) break;
+    taken[count++] = r, q->next++;
+    rows += beam, tokens += r->count, encoded += r->count;
+  }
+  unlock(&q->lock);
+  return count;
+}
+
+static int work_off(Queue *q, Search *search) {
+  Request *taken[ROWS + 1];
+  for (int64_t count;;) {
+    while ((count = take_requests(q, search, taken)))
+      if (search_begin(search, taken, count)) return -1;
+    if (!search->count) return 0;
+    if (search_step(search)) return -1;
+  }
+}
+
+static void *work(void *argument) {
+  Queue *q = argument;
+  Decoder *d = take_decoder(q->model, q->team);
+  Search search = {.decoder = d, .options = *q->options};
+  int failed = !d || work_off(q, &search);
+  if (d) {
+    search_free(&search);
+    give_decoder(q->model, d);
+  }
+  if (failed) {
+    lock(&q->lock);
+    q->failed = 1;
+    unlock(&q->lock);
+  }
+  return NULL;
+}
+
+#define SMALL 8000 /* thousand parameters of a model whose steps are over before a second thread has woken */
+
+int search_all(RegardModel *model, Request *requests, int64_t count, const RegardOptions *options) {
+  Queue q = {.model = model, .options = options, .count = count, .team = 1};
+  int threads = options->threads < 1 ? 1 : options->threads > 256 ? 256 : options->threads;
+  if (!count) return 0;
+  q.requests = malloc((size_t)count * sizeof *q.requests);
+  if (!q.requests) return -1;
+  for (int64_t i = 0; i < count; i++) q.requests[i] = requests + i;
+  qsort(q.requests, (size_t)count, sizeof *q.requests, by_length);
+  lock_open(&q.lock);
+  if (count == 1) {
+    if (model->settings.parameters_in_thousands >= SMALL) q.team = threads;
+    threads = 1;
+  }
+  if (threads > count) threads = (int)count;
+#if !defined(__wasm__)
+  pthread_t others[256];
+  int started = 0;
+  while (started < threads - 1 && !pthread_create(others + started, NULL, work, &q)) started++;
+  work(&q);
+  for (int i = 0; i < started; i++) pthread_join(others[i], NULL);
+#else
+  work(&q);
+#endif
+  lock_close(&q.lock);
+  free(q.requests);
+  if (!q.failed) return 0;
+  for (int64_t i = 0; i < count; i++) free_hypotheses(requests + i);
+  return -1;
+}

@@ -1,0 +1,65 @@
+/* Greedy and beam search, as regard.search does it: the same tokens, the same scores. */
+
+#ifndef REGARD_SEARCH_H
+#define REGARD_SEARCH_H
+
+#include "decoder.h"
+
+typedef struct { /* a finished target: tokens without end of sentence, their log-probability with it, and its score */
+  int32_t *ids;
+  int64_t count;
+  double log_prob, score;
+} Hypothesis;
+
+typedef struct { /* a source to be translated, end of sentence last, and what was found for it, best first */
+  const int32_t *source;
+  int64_t count, max_steps;
+  Hypothesis *hypotheses;
+  int64_t found;
+} Request;
+
+typedef struct { /* one row of a sentence's beam */
+  int64_t parent; /* row that it extends */
+  int32_t token;
+  double log_prob, score; /* of the whole hypothesis; the score is what it is selected by */
+} Beam;
+
+typedef struct Sentence { /* a request while it is searched */
+  Request *request;
+  Source source;
+  int64_t rows, length; /* hypotheses, and tokens of each */
+  Beam *beams;          /* (beam) */
+  int64_t capacity;     /* tokens that there is room for */
+  int32_t *history, *other_history; /* (beam, capacity) */
+  float **past, **other_past;       /* (beam, capacity) blocks of each row; recurrent: the newest only */
+  float **owned;                    /* blocks of this sentence */
+  size_t owned_count, owned_capacity;
+  Hypothesis *finished;
+  size_t finished_count, finished_capacity;
+} Sentence;
+
+typedef struct { /* sentences that one decoder searches together */
+  Decoder *decoder;
+  RegardOptions options;
+  Sentence *sentences;
+  int64_t count;
+  size_t capacity;
+  Beam *candidates, *selected;
+  size_t candidate_capacity, selected_capacity;
+} Search;
+
+/* Most tokens, end of sentence included, of a target of a source of so many tokens. */
+int64_t most_steps(const RegardModel *model, const RegardOptions *options, int64_t source);
+
+/* Searches all requests, on as many threads as the options say. Returns 0, or -1 if there is no memory. */
+int search_all(RegardModel *model, Request *requests, int64_t count, const RegardOptions *options);
+
+/* Takes requests in. Returns 0, or -1 if there is no memory. */
+int search_begin(Search *search, Request *const *requests, int64_t count);
+/* Decodes one more token of every open sentence; those that are done leave. Returns 0, or -1 if there is no memory. */
+int search_step(Search *search);
+void search_free(Search *search);
+
+void free_hypotheses(Request *request);
+
+#endif

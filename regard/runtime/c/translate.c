@@ -1,0 +1,485 @@
+/* Lines in, translations out: tokenised, split if they are long, searched, put together again. */
+
+#include "forced.h"
+#include "search.h"
+#include "splitter.h"
+#include "threads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MIN_TIMES 5   /* copies of an n-gram in a row, */
+#define MIN_TOKENS 20 /* and tokens in all of them, from which on it is a runaway repetition */
+
+typedef struct { /* one hypothesis of a line, put together from those of its parts */
+  TextBuffer text;
+  double score;
+  TokenBuffer tokens;
+  RegardLink *links;
+  size_t link_count, link_capacity;
+  Forced forced; /* of a line of one part */
+  char *repetition;
+  int32_t times;
+} Translation;
+
+typedef struct { /* a line, and where its parts are among the requests */
+  int64_t first, parts;
+  size_t code; /* bytes of its language code */
+  Translation *hypotheses;
+  int32_t count;
+  char *note;
+} Line;
+
+typedef struct { /* a part of a line that is decoded as one source */
+  int32_t *ids;
+  int64_t count, spaces; /* spaces of its text */
+} Segment;
+
+struct RegardResult {
+  RegardModel *model;
+  RegardOptions options;
+  Line *lines;
+  size_t count;
+  Segment *segments;
+  size_t segment_count, segment_capacity;
+  Request *requests;
+};
+
+static const RegardLink NO_LINKS[1];
+static const int32_t NO_TOKENS[1];
+
+/* --- options and lines ---------------------------------------------------------------------------------------- */
+
+static int check_options(const RegardModel *m, const RegardOptions *o, char *error, size_t size) {
+  const char *problem = NULL;
+  if (o->beam < 1 || o->beam > 250) problem = "beam: wanted 1 to 250";
+  else if (o->nbest < 1 || o->nbest > o->beam) problem = "nbest: wanted 1 to the beam; lower it, or widen the beam";
+  else if (!(o->length_penalty >= 0 && o->length_penalty <= 10)) problem = "length_penalty: wanted 0 to 10";
+  else if (!(o->max_ratio > 0 && o->max_ratio <= 100)) problem = "max_ratio: wanted more than 0, and 100 at most";
+  else if (o->max_extra < 1 || o->min_length < 0 || o->max_length < -1 || o->max_length == 0) problem = "max_extra, min_length, max_length: wanted a positive number";
+  else if (o->max_length > 0 && o->min_length > o->max_length) problem = "min_length is more than max_length; lower it";
+  else if (o->no_repeat_ngram < 0 || o->max_line < 1 || o->max_whole < 1) problem = "no_repeat_ngram, max_line, max_whole: wanted a positive number";
+  else if (o->alignments && !m->settings.entry) problem = "alignments: this model has no attention, so it has no alignments to extract";
+  if (problem) explain(error, size, "%s", problem);
+  return problem ? -1 : 0;
+}
+
+static int64_t count_characters(const char *text, size_t size) {
+  int64_t count = 0;
+  for (size_t i = 0; i < size; i++) count += ((uint8_t)text[i] & 0xc0) != 0x80;
+  return count;
+}
+
+static int64_t count_spaces(const char *text, size_t size) {
+  int64_t count = 0;
+  for (size_t i = 0; i < size; i++) count += text[i] == ' ';
+  return count;
+}
+
+/* Tokenises a text as a source of its own, and appends it to the segments. Returns 0, or -1 if there is no memory. */
+static int add_segment(RegardResult *r, const char *text, size_t size) {
+  TokenBuffer tokens = {0};
+  if (reserve((void **)&r->segments, &r->segment_capacity, r->segment_count + 1, sizeof(Segment)) ||
+      tokenizer_encode(r->model->source, text, size, &tokens) ||
+      reserve((void **)&tokens.data, &tokens.capacity, tokens.size + 1, sizeof(int32_t))) {
+    tokens_free(&tokens);
+    return -1;
+  }
+  tokens.data[tokens.size++] = EOS;
+  r->segments[r->segment_count++] = (Segment){tokens.data, (int64_t)tokens.size, count_spaces(text, size)};
+  return 0;
+}
+
+static int split_long(RegardResult *r, Line *line, const TextBuffer *clean) {
+  size_t code = line->code;
+  Splitter s = {.tokenizer = r->model->source, .code = clean->data, .code_size = code, .longest = r->model->settings.longest_source, .line = clean->data + code, .size = clean->size - code};
+  Parts parts = {0};
+  TextBuffer text = {0};
+  int failed = split_line(&s, &parts);
+  for (size_t i = 0; i < parts.count && !failed; i++) {
+    text.size = 0;
+    failed = (code && (append_text(&text, clean->data, code) || (i && append_text(&text, " ", 1)))) ||
+             append_text(&text, s.line + parts.data[i].start, parts.data[i].end - parts.data[i].start) ||
+             add_segment(r, text.data, text.size);
+  }
+  if (!failed && s.notes.size) line->note = s.notes.data, s.notes.data = NULL;
+  text_free(&text), free(parts.data), splitter_free(&s);
+  return failed ? -1 : 0;
+}
+
+/* Says why the sources of a line are too long for this model, if they are. */
+static int check_sources(const RegardResult *r, const Line *line, size_t number, char *error, size_t error_size) {
+  const Settings *s = &r->model->settings;
+  for (int64_t i = line->first; i < line->first + line->parts; i++) {
+    long long tokens = (long long)r->segments[i].count;
+    if (s->longest_source < 0 && tokens > r->options.max_whole) {
+      explain(error, error_size, "line %zu: has %lld tokens, and this model, which does not know its longest source, is translated whole, up to %d tokens; give its sentences in lines of their own, or raise that limit (`max_whole`)", number + 1, tokens, r->options.max_whole);
+      return -1;
+    }
+    if (s->source_positions && tokens > s->source_positions) {
+      explain(error, error_size, "line %zu: has %lld tokens, and this file has positions for %d; give its sentences in lines of their own", number + 1, tokens, s->source_positions);
+      return -1;
+    }
+  }
+  return 0;
+}
+
+/* Cleans a line and makes segments of it: none if it is empty, several if it is longer than any in training. */
+static int read_line(RegardResult *r, Line *line, size_t number, const char *text, size_t size, TextBuffer *clean, char *error, size_t error_size) {
+  int64_t longest = r->model->settings.longest_source;
+  clean->size = 0;
+  line->first = (int64_t)r->segment_count;
+  if (count_characters(text, size) > r->options.max_line) {
+    explain(error, error_size, "line %zu: has more than %d characters; break it at the ends of sentences, or raise that limit (`max_line`)", number + 1, r->options.max_line);
+    return -1;
+  }
+  int outcome = text_clean(text, size, clean);
+  if (outcome == TOKENIZER_NOT_UTF8) explain(error, error_size, "line %zu: is not UTF-8; save the text as UTF-8", number + 1);
+  if (outcome) return -1;
+  if (!clean->size) return 0;
+  line->code = tokenizer_language_code(r->model->source, clean->data, clean->size);
+  if (add_segment(r, clean->data, clean->size)) return -1;
+  if (longest > 0 && r->segments[line->first].count > longest) {
+    free(r->segments[--r->segment_count].ids);
+    if (split_long(r, line, clean)) return -1;
+  }
+  line->parts = (int64_t)r->segment_count - line->first;
+  return check_sources(r, line, number, error, error_size);
+}
+
+static int read_lines(RegardResult *r, const char *const *lines, const size_t *sizes, char *error, size_t error_size) {
+  TextBuffer clean = {0};
+  int failed = 0;
+  for (size_t i = 0; i < r->count && !failed; i++) failed = read_line(r, r->lines + i, i, lines[i], sizes[i], &clean, error, error_size);
+  text_free(&clean);
+  if (failed) return -1;
+  r->requests = calloc(r->segment_count + 1, sizeof *r->requests);
+  if (!r->requests) return -1;
+  for (size_t i = 0; i < r->segment_count; i++)
+    r->requests[i] = (Request){r->segments[i].ids, r->segments[i].count, most_steps(r->model, &r->options, r->segments[i].count), NULL, 0};
+  return 0;
+}
+
+/* --- repetitions ---------------------------------------------------------------------------------------------- */
+
+/* The repetition that takes up most tokens; of equals that of the shorter n-gram. Returns its copies, 0: none. */
+static int64_t longest_repetition(const int32_t *ids, int64_t count, int64_t *start, int64_t *period) {
+  int64_t most = 0, times = 0;
+  for (int64_t p = 1; p <= count / 2; p++)
+    for (int64_t i = p, run = 0; i <= count; i++) {
+      if (i < count && ids[i] == ids[i - p]) {
+        run++;
+        continue;
+      }
+      int64_t copies = run / p + 1;
+      if (copies > 1 && copies * p > most) most = copies * p, times = copies, *start = i - run - p, *period = p;
+      run = 0;
+    }
+  return times;
+}
+
+static int note_repetition(RegardResult *r, Translation *t, const Hypothesis *h, const Segment *segment) {
+  int64_t start = 0, period = 0, other = 0, times = 0;
+  if (t->repetition || h->count < MIN_TOKENS) return 0;
+  times = longest_repetition(h->ids, h->count, &start, &period);
+  if (times < MIN_TIMES || times * period < MIN_TOKENS) return 0;
+  int64_t first = start, size = period;
+  if (2 * longest_repetition(segment->ids, segment->count, &start, &other) >= times) return 0;
+  TextBuffer text = {0};
+  if (tokenizer_decode(r->model->target, h->ids + first, (size_t)size, &text) || append_text(&text, "", 0)) return -1;
+  t->repetition = text.data, t->times = (int32_t)times;
+  return 0;
+}
+
+/* --- putting together ------------------------------------------------------------------------------------------ */
+
+static int64_t words_of(const TextBuffer *text) { return text->size ? count_spaces(text->data, text->size) + 1 : 0; }
+
+/* Appends the links of a part; those to the language code that it repeats are left out. */
+static int append_links(Translation *t, const RegardLink *links, size_t count, int64_t repeated, int64_t source, int64_t target) {
+  if (reserve((void **)&t->links, &t->link_capacity, t->link_count + count + 1, sizeof *links)) return -1;
+  for (size_t i = 0; i < count; i++)
+    if (links[i].source >= repeated)
+      t->links[t->link_count++] = (RegardLink){(int32_t)(links[i].source - repeated + source), (int32_t)(links[i].target + target)};
+  return 0;
+}
+
+/* Joins the hypotheses of rank `rank` of all parts; a part with fewer contributes its last one. */
+static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced) {
+  Translation *t = line->hypotheses + rank;
+  TextBuffer part = {0};
+  int64_t source = 0, target = 0, repeated = 0;
+  int failed = append_text(&t->text, "", 0);
+  for (int64_t p = 0; p < line->parts && !failed; p++) {
+    const Request *request = r->requests + line->first + p;
+    const Segment *segment = r->segments + line->first + p;
+    const Hypothesis *h = request->hypotheses + (rank < request->found ? rank : request->found - 1);
+    RegardLink *links = NULL;
+    size_t count = 0;
+    part.size = 0;
+    failed = tokenizer_decode(r->model->target, h->ids, (size_t)h->count, &part) ||
+             (part.size && t->text.size && append_text(&t->text, " ", 1)) || append_text(&t->text, part.data, part.size) ||
+             reserve((void **)&t->tokens.data, &t->tokens.capacity, t->tokens.size + (size_t)h->count + 1, sizeof(int32_t)) ||
+             note_repetition(r, t, h, segment) || (r->options.alignments && align_words(r->model, forced + p, &links, &count)) ||
+             (links && append_links(t, links, count, repeated, source, target));
+    free(links);
+    if (failed) break;
+    memcpy(t->tokens.data + t->tokens.size, h->ids, (size_t)h->count * sizeof(int32_t));
+    t->tokens.size += (size_t)h->count, t->score += h->score;
+    source += segment->spaces - repeated, target += words_of(&part);
+    repeated = line->code > 0;
+  }
+  text_free(&part);
+  return failed ? -1 : 0;
+}
+
+/* Attention of all parts of one hypothesis of a line. */
+static int force_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced) {
+  int which = r->options.attention > 1 ? 2 : 1;
+  Decoder *d = take_decoder(r->model, 1);
+  if (!d) return -1;
+  for (int64_t p = 0; p < line->parts; p++) {
+    const Request *request = r->requests + line->first + p;
+    const Hypothesis *h = request->hypotheses + (rank < request->found ? rank : request->found - 1);
+    forced[p] = (Forced){request->source, h->ids, request->count, h->count, NULL};
+  }
+  int failed = force_decode(d, forced, line->parts, which);
+  give_decoder(r->model, d);
+  return failed;
+}
+
+static int make_hypothesis(RegardResult *r, Line *line, int32_t rank) {
+  int is_watched = (r->options.attention || r->options.alignments) && line->parts;
+  Forced *forced = is_watched ? calloc((size_t)line->parts, sizeof *forced) : NULL;
+  int failed = is_watched && (!forced || force_parts(r, line, rank, forced));
+  failed = failed || join_parts(r, line, rank, forced);
+  if (!failed && is_watched && line->parts == 1 && r->options.attention) line->hypotheses[rank].forced = forced[0], forced[0].weights = NULL;
+  for (int64_t p = 0; forced && p < line->parts; p++) free_forced(r->model, forced + p);
+  free(forced);
+  return failed ? -1 : 0;
+}
+
+static int make_line(RegardResult *r, Line *line) {
+  int64_t most = 1;
+  for (int64_t p = 0; p < line->parts; p++) {
+    int64_t found = r->requests[line->first + p].found;
+    most = found > most ? found : most;
+  }
+  line->count = (int32_t)(most < r->options.nbest ? most : r->options.nbest);
+  line->hypotheses = calloc((size_t)line->count, sizeof *line->hypotheses);
+  if (!line->hypotheses) return -1;
+  for (int32_t rank = 0; rank < line->count; rank++)
+    if (make_hypothesis(r, line, rank)) return -1;
+  return 0;
+}
+
+/* --- the interface --------------------------------------------------------------------------------------------- */
+
+REGARD_API void regard_free(RegardResult *r) {
+  if (!r) return;
+  for (size_t i = 0; i < r->count && r->lines; i++) {
+    Line *line = r->lines + i;
+    for (int32_t rank = 0; rank < line->count && line->hypotheses; rank++) {
+      Translation *t = line->hypotheses + rank;
+      text_free(&t->text), tokens_free(&t->tokens), free(t->links), free(t->repetition);
+      free_forced(r->model, &t->forced);
+    }
+    free(line->hypotheses), free(line->note);
+  }
+  for (size_t i = 0; i < r->segment_count; i++) {
+    if (r->requests) free_hypotheses(r->requests + i);
+    free(r->segments[i].ids);
+  }
+  free(r->requests), free(r->segments), free(r->lines), free(r);
+}
+
+REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {
+  if (error && error_size) error[0] = 0;
+  if (check_options(model, options, error, error_size)) return NULL;
+  RegardResult *r = calloc(1, sizeof *r);
+  int failed = !r;
+  if (r) {
+    *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
+    failed = !r->lines || read_lines(r, lines, sizes, error, error_size);
+    failed = failed || search_all(model, r->requests, (int64_t)r->segment_count, options);
+    for (size_t i = 0; i < count && !failed; i++) failed = make_line(r, r->lines + i);
+  }
+  if (!failed) return r;
+  if (error && error_size && !error[0]) explain(error, error_size, "there is not enough memory to translate %zu lines; give fewer at once", count);
+  regard_free(r);
+  return NULL;
+}
+
+REGARD_API size_t regard_count(const RegardResult *r) { return r->count; }
+REGARD_API int32_t regard_hypotheses(const RegardResult *r, size_t line) { return r->lines[line].count; }
+REGARD_API int32_t regard_parts(const RegardResult *r, size_t line) { return (int32_t)r->lines[line].parts; }
+REGARD_API const char *regard_note(const RegardResult *r, size_t line) { return r->lines[line].note; }
+REGARD_API double regard_score(const RegardResult *r, size_t line, int32_t rank) { return r->lines[line].hypotheses[rank].score; }
+
+REGARD_API const char *regard_text(const RegardResult *r, size_t line, int32_t rank, size_t *size) {
+  const TextBuffer *text = &r->lines[line].hypotheses[rank].text;
+  if (size) *size = text->size;
+  return text->data;
+}
+
+REGARD_API const int32_t *regard_tokens(const RegardResult *r, size_t line, int32_t rank, size_t *count) {
+  const TokenBuffer *tokens = &r->lines[line].hypotheses[rank].tokens;
+  *count = tokens->size;
+  return tokens->data ? tokens->data : NO_TOKENS;
+}
+
+REGARD_API const RegardLink *regard_alignment(const RegardResult *r, size_t line, int32_t rank, size_t *count) {
+  const Translation *t = r->lines[line].hypotheses + rank;
+  *count = t->link_count;
+  return !r->options.alignments ? NULL : t->links ? t->links : NO_LINKS;
+}
+
+REGARD_API RegardAttention regard_attention(const RegardResult *r, size_t line, int32_t rank, int32_t layer) {
+  const Forced *f = &r->lines[line].hypotheses[rank].forced;
+  const RegardLayer *about = r->model->layers + layer;
+  if (!f->weights || !f->weights[layer]) return (RegardAttention){NULL, 0, 0, 0};
+  int32_t target = (int32_t)f->target_count + 1, source = (int32_t)f->source_count;
+  return (RegardAttention){f->weights[layer], about->heads, about->role == 0 ? source : target, about->role == 2 ? target : source};
+}
+
+REGARD_API const char *regard_repetition(const RegardResult *r, size_t line, int32_t rank, int32_t *times) {
+  *times = r->lines[line].hypotheses[rank].times;
+  return r->lines[line].hypotheses[rank].repetition;
+}
+
+REGARD_API const int32_t *regard_source(const RegardResult *r, size_t line, size_t *count) {
+  const Line *l = r->lines + line;
+  *count = l->parts == 1 ? (size_t)r->segments[l->first].count : 0;
+  return *count ? r->segments[l->first].ids : NO_TOKENS;
+}
+
+REGARD_API int64_t regard_encode(const RegardModel *model, const char *text, size_t size, int32_t *ids, size_t capacity) {
+  TokenBuffer tokens = {0};
+  int outcome = tokenizer_encode(model->source, text, size, &tokens);
+  if (!outcome) outcome = reserve((void **)&tokens.data, &tokens.capacity, tokens.size + 1, sizeof(int32_t));
+  if (!outcome) {
+    tokens.data[tokens.size++] = EOS;
+    memcpy(ids, tokens.data, (tokens.size < capacity ? tokens.size : capacity) * sizeof *ids);
+  }
+  int64_t count = outcome ? outcome : (int64_t)tokens.size;
+  tokens_free(&tokens);
+  return count;
+}
+
+static const Tokenizer *side_of(const RegardModel *model, int is_target) { return is_target ? model->target : model->source; }
+
+static int are_known(const Tokenizer *t, const int32_t *ids, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (ids[i] < 0 || ids[i] >= tokenizer_size(t)) return 0;
+  return 1;
+}
+
+REGARD_API int regard_words(const RegardModel *model, int is_target, const int32_t *ids, size_t count, int32_t *words) {
+  const Tokenizer *t = side_of(model, is_target);
+  return are_known(t, ids, count) ? tokenizer_word_indices(t, ids, count, words) : -1;
+}
+
+REGARD_API char *regard_decode(const RegardModel *model, int is_target, const int32_t *ids, size_t count, size_t *size) {
+  const Tokenizer *t = side_of(model, is_target);
+  TextBuffer text = {0};
+  if (!are_known(t, ids, count) || tokenizer_decode(t, ids, count, &text) || append_text(&text, "", 0)) {
+    text_free(&text);
+    return NULL;
+  }
+  *size = text.size;
+  return text.data;
+}
+
+REGARD_API void regard_free_text(char *text) { free(text); }
+
+/* --- streaming ------------------------------------------------------------------------------------------------- */
+
+struct RegardStream {
+  RegardResult *result; /* owns the segments; searched one after another */
+  Decoder *decoder;
+  Search search;
+  int64_t segment;   /* being decoded */
+  int is_begun, is_new; /* the segment; whether it has written nothing yet */
+  size_t written;    /* bytes of its text that were handed out */
+  TextBuffer text, out;
+  int32_t *words;
+  size_t word_capacity;
+};
+
+REGARD_API void regard_stream_free(RegardStream *s) {
+  if (!s) return;
+  if (s->decoder) search_free(&s->search), give_decoder(s->result->model, s->decoder);
+  regard_free(s->result);
+  text_free(&s->text), text_free(&s->out), free(s->words), free(s);
+}
+
+REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size) {
+  RegardOptions greedy = *options;
+  greedy.beam = greedy.nbest = 1, greedy.attention = greedy.alignments = 0;
+  if (error && error_size) error[0] = 0;
+  if (check_options(model, &greedy, error, error_size)) return NULL;
+  RegardStream *s = calloc(1, sizeof *s);
+  int failed = !s || !(s->result = calloc(1, sizeof *s->result));
+  if (!failed) {
+    *s->result = (RegardResult){.model = model, .options = greedy, .count = 1, .lines = calloc(2, sizeof(Line))};
+    failed = !s->result->lines || read_lines(s->result, &line, &size, error, error_size);
+    failed = failed || !(s->decoder = take_decoder(model, model->settings.parameters_in_thousands >= 8000 ? options->threads : 1));
+    s->search = (Search){.decoder = s->decoder, .options = greedy};
+  }
+  if (!failed) return s;
+  if (error && error_size && !error[0]) explain(error, error_size, "there is not enough memory to translate the line");
+  regard_stream_free(s);
+  return NULL;
+}
+
+/* Decodes tokens into the stream's text; of a target that goes on only up to its last whole word. */
+static int stream_text(RegardStream *s, const int32_t *ids, size_t count, int is_whole) {
+  const Tokenizer *target = s->result->model->target;
+  if (!is_whole && count) {
+    if (reserve((void **)&s->words, &s->word_capacity, count, sizeof(int32_t)) || tokenizer_word_indices(target, ids, count, s->words)) return -1;
+    int32_t last = s->words[count - 1];
+    for (size_t i = 0; i < count; i++)
+      if (s->words[i] == last) {
+        count = i;
+        break;
+      }
+  }
+  s->text.size = 0;
+  return tokenizer_decode(target, ids, count, &s->text) || append_text(&s->text, "", 0) ? -1 : 0;
+}
+
+/* Hands out what the text of the segment has grown by; with a space before it, if it is a further segment's first. */
+static const char *hand_out(RegardStream *s, size_t *size) {
+  s->out.size = 0;
+  if (s->is_new && s->segment > 0 && append_text(&s->out, " ", 1)) return NULL;
+  if (append_text(&s->out, s->text.data + s->written, s->text.size - s->written)) return NULL;
+  s->written = s->text.size, s->is_new = 0;
+  *size = s->out.size;
+  return s->out.data;
+}
+
+REGARD_API const char *regard_next(RegardStream *s, size_t *size) {
+  RegardResult *r = s->result;
+  *size = 1;
+  while (s->segment < (int64_t)r->segment_count) {
+    Request *request = r->requests + s->segment;
+    if (!s->is_begun) {
+      if (search_begin(&s->search, &request, 1)) return NULL;
+      s->is_begun = s->is_new = 1, s->written = 0;
+    }
+    if (search_step(&s->search)) return NULL;
+    int is_done = !s->search.count;
+    const Sentence *sentence = s->search.sentences;
+    if (stream_text(s, is_done ? request->hypotheses->ids : sentence->history, (size_t)(is_done ? request->hypotheses->count : sentence->length), is_done)) return NULL;
+    int has_grown = s->text.size > s->written;
+    if (is_done) {
+      const char *out = has_grown ? hand_out(s, size) : NULL;
+      s->segment++, s->is_begun = 0;
+      if (has_grown) return out;
+    } else if (has_grown) {
+      return hand_out(s, size);
+    }
+  }
+  *size = 0;
+  return NULL;
+}

@@ -1,0 +1,92 @@
+/* Mutates a runtime file, repairs its checksum so that what lies behind it is reached, opens it, and translates with what
+   opens. Usage: fuzz_runtime FILE FIRST COUNT. Sanitizers end the process at the first fault; the seed is printed before. */
+
+#include "regard.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t regard_checksum(const void *data, size_t size);
+
+static uint64_t state;
+
+static uint64_t draw(uint64_t below) { /* xorshift */
+  state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+  return state % below;
+}
+
+/* A place to damage: headers, settings, programs and tokenizers more often than the numbers, which are most of the file. */
+static size_t place(const uint8_t *data, size_t size) {
+  if (draw(8) == 0) return draw(size);
+  uint32_t sections;
+  memcpy(&sections, data + 32, 4);
+  uint64_t offset, length;
+  uint32_t kind, section = (uint32_t)draw(sections);
+  memcpy(&kind, data + 64 + 24 * section, 4);
+  memcpy(&offset, data + 64 + 24 * section + 8, 8), memcpy(&length, data + 64 + 24 * section + 16, 8);
+  if (kind == 5 || !length || draw(6) == 0) return draw(64 + 24 * sections);
+  return offset + draw(length < 4096 || draw(2) ? length : 4096);
+}
+
+static void damage(uint8_t *data, size_t size) {
+  static const int64_t VALUES[] = {0, 1, -1, 2, 127, 128, 255, 256, 65535, 1 << 20, 1 << 24, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
+  uint8_t original[4096];
+  size_t header = size < sizeof original ? size : sizeof original;
+  memcpy(original, data, header); /* places are found by the table as it was */
+  for (uint64_t times = 1 + draw(4); times; times--) {
+    size_t at = place(original, size), width = (size_t)1 << draw(4);
+    int64_t value = draw(2) ? VALUES[draw(sizeof VALUES / sizeof *VALUES)] : (int64_t)draw(UINT64_MAX);
+    if (draw(3) == 0) data[at] ^= (uint8_t)(1 << draw(8));
+    else if (at / width * width + width <= size) memcpy(data + at / width * width, &value, width);
+  }
+}
+
+static void use(RegardModel *model) {
+  static const char *const LINES[] = {"나는 집에 간다", "I was eating bread.", "", "\xf0\x9f\x8e\x89 x", "책을 읽는다. 너는 집에 간다! I go home. you read a book"};
+  size_t sizes[5], size;
+  char error[512];
+  RegardOptions o;
+  for (int i = 0; i < 5; i++) sizes[i] = strlen(LINES[i]);
+  regard_card(model, &size);
+  regard_options(model, &o);
+  o.max_ratio = 1, o.max_extra = 3, o.min_length = 0, o.max_length = 6, o.beam = 3, o.nbest = 2, o.attention = 2;
+  o.alignments = draw(2), o.no_repeat_ngram = (int32_t)draw(3), o.max_line = o.max_whole = 10000;
+  RegardResult *r = regard_translate(model, LINES, sizes, 5, &o, error, sizeof error);
+  for (int32_t layer = 0; r && layer < regard_layers(model); layer++) regard_attention(r, 0, 0, layer);
+  regard_free(r);
+  RegardStream *s = regard_stream(model, LINES[0], sizes[0], &o, error, sizeof error);
+  while (s && regard_next(s, &size)) {}
+  regard_stream_free(s);
+}
+
+int main(int count, char **arguments) {
+  if (count != 4) return 2;
+  FILE *file = fopen(arguments[1], "rb");
+  if (!file) return 2;
+  fseek(file, 0, SEEK_END);
+  size_t size = (size_t)ftell(file);
+  uint8_t *whole = malloc(size), *copy = aligned_alloc(64, (size + 63) / 64 * 64);
+  rewind(file);
+  if (!whole || !copy || fread(whole, 1, size, file) != size) return 2;
+  fclose(file);
+  long opened = 0, first = atol(arguments[2]), last = first + atol(arguments[3]);
+  for (long seed = first; seed < last; seed++) {
+    char error[512];
+    size_t used = size;
+    state = (uint64_t)seed * 0x9E3779B97F4A7C15u + 1;
+    memcpy(copy, whole, size);
+    damage(copy, size);
+    if (draw(16) == 0) used = draw(size);
+    if (used >= 64 && draw(8)) {
+      uint64_t length = used, sum = regard_checksum(copy + 64, used - 64);
+      memcpy(copy + 16, &length, 8), memcpy(copy + 24, &sum, 8);
+    }
+    fprintf(stderr, "%ld\r", seed);
+    RegardModel *model = regard_open_memory(copy, used, error, sizeof error);
+    if (model) opened++, use(model), regard_close(model);
+  }
+  printf("%ld mutations, %ld opened and used\n", last - first, opened);
+  free(whole), free(copy);
+  return 0;
+}

@@ -128,7 +128,7 @@ def _translate_chunks(
 
 @dataclass(frozen=True)
 class _Model:
-    """What translates: how it is loaded, its settings, and what constraints are tokenised with."""
+    """The model that translates: how it is loaded, its settings, and its folder, if it is not a file."""
 
     make: Callable[[], Translator | RuntimeTranslator]
     limits: SearchSettings

@@ -62,8 +62,7 @@ class RuntimeTranslator:
         options = self._options(nbest, search)
         options.attention, options.alignments = 2 * readings, int(alignments)
         results = self.model.translate(lines, options)
-        for index, line in enumerate(results):
-            _warn(index, line)
+        _warn(results)
         return [self._translation(line, nbest, readings) for line in results]
 
     def stream(
@@ -119,7 +118,11 @@ class RuntimeTranslator:
     def _result(self, hypothesis: Hypothesis) -> Translation:
         tokens = tuple(self.model.tokens(hypothesis.ids, True))
         return Translation(
-            hypothesis.text, tokens, hypothesis.score, hypothesis.links, repetition=hypothesis.repetition
+            hypothesis.text,
+            tokens,
+            hypothesis.score,
+            hypothesis.links,
+            repetition=next(iter(hypothesis.repetitions), None),
         )
 
     def _readings(self, line: Line, best: Hypothesis) -> Readings:
@@ -141,7 +144,7 @@ class RuntimeTranslator:
 
 
 class RuntimeTokenizer:
-    """What bulk translation asks of a tokenizer."""
+    """The part of a tokenizer that bulk translation uses."""
 
     eos = 3
 
@@ -161,14 +164,15 @@ def _is_no_text(token: str) -> bool:
     return token == "<unk>" or (len(token) == 6 and token.startswith("<0x") and token.endswith(">"))
 
 
-def _warn(index: int, line: Line) -> None:
-    """Warn of what the library noted on a line, as `Translator` does."""
-    for note in line.notes:
-        warnings.warn(LineWarning(index, note), stacklevel=4)
-    if (repetition := line.hypotheses[0].repetition) is not None:
-        text, times = repetition
-        message = f"the translation repeats {text!r} {times} times and is probably wrong"
-        warnings.warn(LineWarning(index, f"{message}; `no_repeat_ngram=4` prevents that"), stacklevel=4)
+def _warn(lines: Sequence[Line]) -> None:
+    """Warn of lines that were split, and of translations that repeat themselves, as `Translator` does."""
+    for index, line in enumerate(lines):
+        for note in line.notes:
+            warnings.warn(LineWarning(index, note), stacklevel=4)
+    for index, line in enumerate(lines):
+        for text, times in line.hypotheses[0].repetitions:
+            message = f"the translation repeats {text!r} {times} times and is probably wrong"
+            warnings.warn(LineWarning(index, f"{message}; `no_repeat_ngram=4` prevents that"), stacklevel=4)
 
 
 def _cores() -> int:

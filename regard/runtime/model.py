@@ -87,7 +87,7 @@ class Hypothesis:
     ids: tuple[int, ...]
     links: tuple[tuple[int, int], ...] | None
     weights: dict[str, npt.NDArray[np.float32]]
-    repetition: tuple[str, int] | None
+    repetitions: tuple[tuple[str, int], ...]  # of its parts: texts that are repeated over and over, and how often
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,12 +223,14 @@ class RuntimeModel:
         text = ctypes.string_at(library.regard_text(result, index, rank, ctypes.byref(count)), count.value).decode()
         tokens = library.regard_tokens(result, index, rank, ctypes.byref(count))
         ids = tuple(tokens[: count.value])
-        repeated = library.regard_repetition(result, index, rank, ctypes.byref(times))
+        repetitions = []
+        for part in range(library.regard_parts(result, index)):
+            if (repeated := library.regard_repetition(result, index, rank, part, ctypes.byref(times))) is not None:
+                repetitions.append((repeated.decode(), times.value))
         links = library.regard_alignment(result, index, rank, ctypes.byref(count))
         pairs = tuple((links[2 * i], links[2 * i + 1]) for i in range(count.value)) if links else None
         weights = self._weights(result, index, rank)
-        repetition = (repeated.decode(), times.value) if repeated else None
-        return Hypothesis(text, library.regard_score(result, index, rank), ids, pairs, weights, repetition)
+        return Hypothesis(text, library.regard_score(result, index, rank), ids, pairs, weights, tuple(repetitions))
 
     def _weights(self, result: Any, index: int, rank: int) -> dict[str, npt.NDArray[np.float32]]:
         weights = {}
@@ -277,7 +279,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "tokens": (ids, [*hypothesis, counted]),
         "alignment": (ids, [*hypothesis, counted]),
         "attention": (_Attention, [*hypothesis, integer]),
-        "repetition": (text, [*hypothesis, ids]),
+        "repetition": (text, [*hypothesis, integer, ids]),
         "source": (ids, [pointer, size, counted]),
         "parts": (integer, [pointer, size]),
         "note": (text, [pointer, size]),

@@ -60,7 +60,7 @@ def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -
 def test_the_default_folder_is_in_the_run_and_follows_its_weights(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     before = (Path("run") / WEIGHTS).read_bytes()
-    regard("export", "run", "--precision", INT8, "--source", _write_lines("lines.ko"))
+    regard("export", "run", "--to", "ctranslate2", "--precision", INT8, "--source", _write_lines("lines.ko"))
     folder = Path("run/exports/ctranslate2-" + INT8)
     assert export_folder(Path("run"), INT8) == folder
     assert (Path("run") / WEIGHTS).read_bytes() == before
@@ -69,7 +69,7 @@ def test_the_default_folder_is_in_the_run_and_follows_its_weights(regard: Comman
     weights = load_tensors(Path("run") / WEIGHTS)
     save_weights(Path("run"), {name: tensor * 1.01 for name, tensor in weights.items()})
     assert not up_to_date(folder, Path("run")), "the weights have changed"
-    regard.fails("export", "run", "--precision", INT8, status=1, because="there is something already")
+    regard.fails("export", "run", "--to", "ctranslate2", "--precision", INT8, status=1, because="there is something already")
 
 
 @pytest.mark.parametrize("more", [{"no_repeat_ngram": 4}, {"groups": 2, "beam": 4}, {"mbr": True}, {"seed": 7}])
@@ -122,7 +122,7 @@ def test_an_export_is_not_used_on_another_device(
 def test_without_its_data_a_run_is_compared_on_the_sample(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     (Path("run") / "train.toml").unlink()
-    assert "64 sentences of the sample" in regard("export", "run", "there").err
+    assert "64 sentences of the sample" in regard("export", "run", "there", "--to", "ctranslate2").err
 
 
 def test_an_export_that_translates_differently_is_removed(
@@ -150,7 +150,7 @@ def test_unsupported_models_are_refused_with_all_reasons(regard: Command, recurr
         "model.encoder.kind is 'recurrent': CTranslate2 supports",
         "model.decoder.kind is 'recurrent': CTranslate2",
     ]
-    regard.fails("export", recurrent, "there", status=1, because=because)
+    regard.fails("export", recurrent, "there", "--to", "ctranslate2", status=1, because=because)
 
 
 def test_missing_and_empty_files_are_named(regard: Command, transformer: Path) -> None:
@@ -164,7 +164,7 @@ def test_without_the_extra_the_install_command_is_printed(
     regard: Command, transformer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    regard.fails("export", transformer, "there", status=1, because="pip install 'regard[fast]'")
+    regard.fails("export", transformer, "there", "--to", "ctranslate2", status=1, because="pip install 'regard[fast]'")
 
 
 def _export(run: Path, precision: ctranslate2.Precision) -> None:

@@ -93,8 +93,8 @@ REGARD_API const int32_t *regard_tokens(const RegardResult *result, size_t line,
 REGARD_API const RegardLink *regard_alignment(const RegardResult *result, size_t line, int32_t rank, size_t *count);
 /* Of a line that was split into parts there are no attention weights. */
 REGARD_API RegardAttention regard_attention(const RegardResult *result, size_t line, int32_t rank, int32_t layer);
-/* A text that a hypothesis repeats over and over, which is a sign of failure, and how often; NULL: it does not. */
-REGARD_API const char *regard_repetition(const RegardResult *result, size_t line, int32_t rank, int32_t *times);
+/* A text that a part of a hypothesis repeats over and over, a sign of failure, and how often; NULL: it does not. */
+REGARD_API const char *regard_repetition(const RegardResult *result, size_t line, int32_t rank, int32_t part, int32_t *times);
 /* Source tokens of a line, end of sentence last. */
 REGARD_API const int32_t *regard_source(const RegardResult *result, size_t line, size_t *count);
 REGARD_API int32_t regard_parts(const RegardResult *result, size_t line);

@@ -18,8 +18,8 @@ typedef struct { /* one hypothesis of a line, put together from those of its par
   RegardLink *links;
   size_t link_count, link_capacity;
   Forced forced; /* of a line of one part */
-  char *repetition;
-  int32_t times;
+  char **repetitions; /* of each part; NULL: none */
+  int32_t *times;
 } Translation;
 
 typedef struct { /* a line, and where its parts are among the requests */
@@ -178,16 +178,16 @@ static int64_t longest_repetition(const int32_t *ids, int64_t count, int64_t *st
   return times;
 }
 
-static int note_repetition(RegardResult *r, Translation *t, const Hypothesis *h, const Segment *segment) {
+static int note_repetition(RegardResult *r, Translation *t, int64_t part, const Hypothesis *h, const Segment *segment) {
   int64_t start = 0, period = 0, other = 0, times = 0;
-  if (t->repetition || h->count < MIN_TOKENS) return 0;
+  if (h->count < MIN_TOKENS) return 0;
   times = longest_repetition(h->ids, h->count, &start, &period);
   if (times < MIN_TIMES || times * period < MIN_TOKENS) return 0;
   int64_t first = start, size = period;
   if (2 * longest_repetition(segment->ids, segment->count, &start, &other) >= times) return 0;
   TextBuffer text = {0};
   if (tokenizer_decode(r->model->target, h->ids + first, (size_t)size, &text) || append_text(&text, "", 0)) return -1;
-  t->repetition = text.data, t->times = (int32_t)times;
+  t->repetitions[part] = text.data, t->times[part] = (int32_t)times;
   return 0;
 }
 
@@ -209,7 +209,8 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
   Translation *t = line->hypotheses + rank;
   TextBuffer part = {0};
   int64_t source = 0, target = 0, repeated = 0;
-  int failed = append_text(&t->text, "", 0);
+  t->repetitions = calloc((size_t)line->parts + 1, sizeof *t->repetitions), t->times = calloc((size_t)line->parts + 1, sizeof *t->times);
+  int failed = !t->repetitions || !t->times || append_text(&t->text, "", 0);
   for (int64_t p = 0; p < line->parts && !failed; p++) {
     const Request *request = r->requests + line->first + p;
     const Segment *segment = r->segments + line->first + p;
@@ -220,7 +221,7 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
     failed = tokenizer_decode(r->model->target, h->ids, (size_t)h->count, &part) ||
              (part.size && t->text.size && append_text(&t->text, " ", 1)) || append_text(&t->text, part.data, part.size) ||
              reserve((void **)&t->tokens.data, &t->tokens.capacity, t->tokens.size + (size_t)h->count + 1, sizeof(int32_t)) ||
-             note_repetition(r, t, h, segment) || (r->options.alignments && align_words(r->model, forced + p, &links, &count)) ||
+             note_repetition(r, t, p, h, segment) || (r->options.alignments && align_words(r->model, forced + p, &links, &count)) ||
              (links && append_links(t, links, count, repeated, source, target));
     free(links);
     if (failed) break;
@@ -281,7 +282,9 @@ REGARD_API void regard_free(RegardResult *r) {
     Line *line = r->lines + i;
     for (int32_t rank = 0; rank < line->count && line->hypotheses; rank++) {
       Translation *t = line->hypotheses + rank;
-      text_free(&t->text), tokens_free(&t->tokens), free(t->links), free(t->repetition);
+      text_free(&t->text), tokens_free(&t->tokens), free(t->links), free(t->times);
+      for (int64_t p = 0; p < line->parts && t->repetitions; p++) free(t->repetitions[p]);
+      free(t->repetitions);
       free_forced(r->model, &t->forced);
     }
     free(line->hypotheses), free(line->note);
@@ -342,9 +345,9 @@ REGARD_API RegardAttention regard_attention(const RegardResult *r, size_t line, 
   return (RegardAttention){f->weights[layer], about->heads, about->role == 0 ? source : target, about->role == 2 ? target : source};
 }
 
-REGARD_API const char *regard_repetition(const RegardResult *r, size_t line, int32_t rank, int32_t *times) {
-  *times = r->lines[line].hypotheses[rank].times;
-  return r->lines[line].hypotheses[rank].repetition;
+REGARD_API const char *regard_repetition(const RegardResult *r, size_t line, int32_t rank, int32_t part, int32_t *times) {
+  *times = r->lines[line].hypotheses[rank].times[part];
+  return r->lines[line].hypotheses[rank].repetitions[part];
 }
 
 REGARD_API const int32_t *regard_source(const RegardResult *r, size_t line, size_t *count) {

@@ -1,0 +1,372 @@
+"""A runtime file translates as the model it was exported from: the same tokens, scores, attention, parts and warnings."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small import PAIRS, SENTENCES, folder
+
+import regard
+from regard.engine import pack_model, why_not_packed
+from regard.errors import LineError, LineWarning, ModelFolderError, UsageError
+from regard.interchange.runtime import export
+from regard.interchange.runtime_file import runtime_file
+from regard.model_folder import load_folder
+from regard.pipeline import AlignmentChoice, RuntimeTranslator, Translator, load_translator
+from regard.runtime import library
+from regard.search import Constraints
+
+if (problem := library.why_unavailable()) is not None:
+    pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
+
+LINES = [*SENTENCES, "", "  나는   집에 간다 ", "빵!", "I", "😀 unseen 文字", "\u1112\u1161\u11ab 자모"]
+LONG = " ".join(f"{sentence}." for sentence in SENTENCES * 4)
+Maker = Callable[..., tuple[Translator, RuntimeTranslator]]
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Maker:
+    """Return a function that makes a translator of random weights and its runtime file, each once."""
+    made: dict[tuple[Any, ...], tuple[Translator, RuntimeTranslator]] = {}
+
+    def pair(
+        encoder: str, decoder: str, precision: Any = "float32", **choice: Any
+    ) -> tuple[Translator, RuntimeTranslator]:
+        key = (encoder, decoder, precision, *choice.items())
+        if key not in made:
+            path = folder(tmp_path_factory.mktemp("model") / "run", encoder, decoder, end=0.5)
+            model = load_folder(path)
+            if (reason := why_not_packed(model.model)) is not None:
+                pytest.skip(f"has no program: {reason}")
+            aligned = AlignmentChoice(**choice) if choice else None
+            values = {"precision": precision, "search": json.loads(model.settings.search.model_dump_json())}
+            file = path.with_suffix(".regard")
+            file.write_bytes(runtime_file(model, pack_model(model.model, precision), aligned, values))
+            translator = load_translator(path, engine="native", precision=precision)
+            translator.choice = aligned
+            made[key] = translator, RuntimeTranslator(file, threads=2)
+        return made[key]
+
+    return pair
+
+
+def translated(translator: Any, lines: list[str], **options: Any) -> list[Any]:
+    """Translate; return the translations, and what was warned of, by line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results = translator.translate(lines, **options)
+    return [*results, [(w.message.index, str(w.message)) for w in caught if isinstance(w.message, LineWarning)]]
+
+
+def assert_same(actual: list[Any], expected: list[Any]) -> None:
+    """Compare translations: everything but scores exactly."""
+    assert actual[-1] == expected[-1], "warnings"
+    for one, other in zip(actual[:-1], expected[:-1], strict=True):
+        assert (one.text, one.tokens, one.alignments, one.repetition) == (
+            other.text,
+            other.tokens,
+            other.alignments,
+            other.repetition,
+        )
+        assert one.score == pytest.approx(other.score, abs=2e-4)
+        assert [h.tokens for h in one.nbest] == [h.tokens for h in other.nbest]
+        assert [h.score for h in one.nbest] == pytest.approx([h.score for h in other.nbest], abs=2e-4)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+def test_tokens_and_scores_are_those_of_the_translator(make: Maker, encoder: str, decoder: str, precision: str) -> None:
+    translator, runtime = make(encoder, decoder, precision)
+    for options in (
+        {"beam": 1},
+        {"beam": 5, "nbest": 5},
+        {"beam": 4, "nbest": 2, "length_penalty": 0.0, "max_length": 6},
+        {"beam": 3, "min_length": 5, "no_repeat_ngram": 2},
+        {"beam": 2, "max_ratio": 0.5, "max_extra": 2},
+    ):
+        assert_same(translated(runtime, LINES, **options), translated(translator, LINES, **options))
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+def test_attention_is_that_of_forced_decoding(make: Maker, encoder: str, decoder: str) -> None:
+    translator, runtime = make(encoder, decoder)
+    results = runtime.translate(SENTENCES, beam=3, readings=True)
+    for result, reference in zip(results, translator.translate(SENTENCES, beam=3, readings=True), strict=True):
+        actual, expected = result.readings, reference.readings
+        assert actual is not None
+        assert expected is not None
+        for name in ("source", "target", "source_words", "target_words", "source_text", "target_text", "roles"):
+            assert getattr(actual, name) == getattr(expected, name), name
+        assert actual.weights.keys() == expected.weights.keys()
+        for layer, weights in expected.weights.items():
+            np.testing.assert_allclose(actual.weights[layer], weights, atol=1e-4)  # weights of 1.5 times the usual size
+
+
+@pytest.mark.parametrize("symmetry", [None, "intersection", "grow-diag", "grow-diag-final", "union"])
+@pytest.mark.parametrize(("head", "shifted"), [(None, False), (1, True)])
+def test_alignments_are_those_of_the_translator(
+    make: Maker, symmetry: str | None, head: int | None, shifted: bool
+) -> None:
+    layer = "decoder.layers.0.cross_attention"
+    translator, runtime = make("transformer", "transformer", layer=layer, head=head, shifted=shifted, symmetry=symmetry)
+    options = {"alignments": True, "beam": 2, "nbest": 2}
+    lines = [*LINES, LONG]
+    assert_same(translated(runtime, lines, **options), translated(translator, lines, **options))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        LONG,
+        LONG.replace(".", ""),
+        " ".join(["집에"] * 90),
+        "집" * 150,
+        "나는 집에 간다。 “너는 책을 읽는다!” 간다… (빵을 먹는다?) " * 6,
+        "a.b.c. " * 40,
+        "x" * 41 + ". " + "나는 집에 간다 " * 30 + "끝.",
+    ],
+)
+def test_long_lines_are_split_alike(make: Maker, line: str) -> None:
+    translator, runtime = make("recurrent", "recurrent")
+    assert runtime.model.translate([line], runtime.model.options())[0].parts > 1
+    assert_same(translated(runtime, [line, "I"], beam=2), translated(translator, [line, "I"], beam=2))
+
+
+@pytest.mark.parametrize(("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent")])
+def test_streams_are_the_greedy_translation_in_parts(make: Maker, encoder: str, decoder: str) -> None:
+    translator, runtime = make(encoder, decoder)
+    for line in (SENTENCES[1], LONG, "", "I go home"):
+        parts = list(runtime.stream(line))
+        assert "".join(parts) == runtime.translate(line, beam=1)[0].text
+        assert parts == list(translator.stream(line))
+
+
+def test_a_line_is_translated_alone_as_among_others_and_by_any_number_of_threads(make: Maker) -> None:
+    _, runtime = make("transformer", "transformer", "int8")
+    lines = [" ".join(words) for words in itertools.permutations(["나는", "집에", "빵을", "먹는다", "I", "you"], 4)]
+    together = runtime.translate(lines, beam=4)
+    runtime.threads = 1
+    assert [runtime.translate(line, beam=4)[0].tokens for line in lines] == [result.tokens for result in together]
+    runtime.threads = 2
+
+
+def test_one_model_serves_many_threads(make: Maker) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    _, runtime = make("transformer", "recurrent")
+    expected = [result.text for result in runtime.translate(SENTENCES, beam=3)]
+    with ThreadPoolExecutor(8) as pool:
+        texts = list(pool.map(lambda line: runtime.translate(line, beam=3)[0].text, SENTENCES * 20))
+    assert texts == expected * 20
+
+
+# --- files
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a runtime file beside its run."""
+    path = folder(tmp_path_factory.mktemp("exported") / "run", end=0.5)
+    (path / "README.md").write_text("# A card\n", encoding="utf-8")
+    export(path, path.with_suffix(".regard"))
+    return path.with_suffix(".regard")
+
+
+def test_an_exported_file_is_loaded_like_a_folder(exported: Path) -> None:
+    runtime = regard.load(exported)
+    assert isinstance(runtime, RuntimeTranslator)
+    card = runtime.model.card
+    assert card["precision"] == "int8"
+    assert card["readme"] == "# A card\n"
+    assert card["parameters"] == sum(p.numel() for p in load_folder(exported.with_suffix("")).model.parameters())
+    assert runtime.search == load_folder(exported.with_suffix("")).settings.search
+    assert not list(exported.parent.glob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda _: b"", "is empty"),
+        (lambda _: b"REGARD", "no runtime file, or cut short"),
+        (lambda _: b"x" * 100, "it is no runtime file"),
+        (lambda data: data[:-100], "cut short, or longer"),
+        (lambda data: data + b"\0", "cut short, or longer"),
+        (lambda data: data[:8] + b"\2" + data[9:], "is of format 2, and this version of Regard reads format 1"),
+        (lambda data: data[:12] + data[15:11:-1] + data[16:], "the other byte order"),
+        (lambda data: data[:5000] + bytes([data[5000] ^ 1]) + data[5001:], "its checksum is wrong"),
+    ],
+)
+def test_damaged_files_are_refused_in_a_sentence(exported: Path, tmp_path: Path, damage: Any, message: str) -> None:
+    path = tmp_path / "damaged.regard"
+    path.write_bytes(damage(exported.read_bytes()))
+    with pytest.raises(ModelFolderError, match=message) as refused:
+        regard.load(path)
+    assert str(path) in str(refused.value)
+
+
+def test_missing_files_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ModelFolderError, match=r"nowhere.regard: cannot be read \(No such file"):
+        RuntimeTranslator(tmp_path / "nowhere.regard")
+    with pytest.raises(ModelFolderError, match="is not a file"):
+        RuntimeTranslator(tmp_path)
+
+
+def test_what_a_file_cannot_do_is_refused_with_all_causes(exported: Path) -> None:
+    runtime = RuntimeTranslator(exported)
+    with pytest.raises(UsageError, match=r"`sample` needs the run folder.*\n?.*`top_k` needs the run folder"):
+        runtime.translate("I", sample=True, top_k=3)
+    with pytest.raises(UsageError, match="need the run folder and PyTorch"):
+        runtime.translate("I", constraints=Constraints(forbid=("home",)))
+    with pytest.raises(UsageError, match=r"nbest: wanted 1 to 3 \(the beam\), got 4"):
+        runtime.translate("I", nbest=4)
+    with pytest.raises(UsageError, match=r"`precision=float32`: .* is a runtime file, whose precision is int8"):
+        regard.load(exported, precision="float32")
+    with pytest.raises(LineError, match="line 2 has more than 10 characters"):
+        runtime.translate(["I", "x" * 11], max_line=10)
+
+
+def test_a_model_without_attention_has_no_alignments(make: Maker) -> None:
+    _, runtime = make("recurrent", "no_attention")
+    with pytest.raises(UsageError, match="no attention"):
+        runtime.translate("I", alignments=True)
+
+
+def test_models_that_cannot_be_exported_say_why(tmp_path: Path) -> None:
+    from small import captioner_folder
+
+    from regard.errors import ExportError
+
+    with pytest.raises(ExportError, match="reads images"):
+        export(captioner_folder(tmp_path / "captions"), tmp_path / "captions.regard")
+    assert not (tmp_path / "captions.regard").exists()
+
+
+# --- without PyTorch
+
+BLOCKED = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {packages}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name.split(".")[0])
+sys.meta_path.insert(0, Missing())
+from regard.cli import main
+main({arguments})
+"""
+
+
+def without_pytorch(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command where the packages of the extra `train` are missing."""
+    from regard.lazy import TRAINING_PACKAGES
+
+    code = BLOCKED.format(packages=TRAINING_PACKAGES, arguments=list(arguments))
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.mark.system
+def test_the_command_line_translates_without_pytorch(exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "lines.ko").write_text("\n".join(SENTENCES) + "\n\n", encoding="utf-8")
+    expected = regard.load(exported)
+    for options in ([], ["--beam", "1"], ["--nbest", "2", "--beam", "4"], ["--format", "jsonl", "--alignments"]):
+        done = without_pytorch("translate", str(exported), "lines.ko", *options, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == len(SENTENCES) + 1
+    assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == [
+        *(result.text for result in expected.translate(SENTENCES)),
+        "",
+    ]
+    streamed = without_pytorch("translate", str(exported), "lines.ko", "--stream", cwd=tmp_path)
+    assert streamed.stdout.splitlines()[: len(SENTENCES)] == [r.text for r in expected.translate(SENTENCES, beam=1)]
+    resumed = without_pytorch("translate", str(exported), "lines.ko", "--output", "out", "--chunk", "2", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert (tmp_path / "out").read_text(encoding="utf-8").count("\n") == len(SENTENCES) + 1
+
+
+@pytest.mark.system
+def test_commands_that_need_pytorch_say_how_to_install_it(exported: Path, tmp_path: Path) -> None:
+    shutil.copytree(exported.with_suffix(""), tmp_path / "run")
+    done = without_pytorch("translate", "run", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "pip install 'regard[train]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "no PyTorch" in without_pytorch("doctor", cwd=tmp_path).stdout
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sample"], "--sample needs the run folder"),
+        (["--term", "home"], "need the run folder"),
+        (["--with", "other"], "--with: "),
+        (["--workers", "2"], "give --threads instead"),
+        (["--engine", "ctranslate2"], "runs on Regard's own kernels"),
+        (["--precision", "float32"], "whose precision is int8"),
+    ],
+)
+def test_options_of_model_folders_are_refused(exported: Path, tmp_path: Path, options: list[str], message: str) -> None:
+    (tmp_path / "lines").write_text("I\n", encoding="utf-8")
+    done = without_pytorch("translate", str(exported), "lines", *options, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+# --- hostile files
+
+
+@pytest.fixture(scope="module")
+def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile the library and its fuzzer with the address and undefined-behaviour sanitizers."""
+    program = tmp_path_factory.mktemp("fuzzer") / "fuzz_runtime"
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("needs gcc or clang")
+    sources = [*library.SOURCES, Path(__file__).with_name("fuzz_runtime.c")]
+    flags = ["-g", "-O1", "-std=gnu11", "-march=native", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    command = [
+        compiler,
+        *flags,
+        "-I",
+        str(library.FOLDER_OF_SOURCES),
+        "-o",
+        str(program),
+        *map(str, sources),
+        "-lm",
+        "-lpthread",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this compiler has no sanitizers: {done.stderr[-200:]}")
+    return program
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("encoder", "decoder", "precision"),
+    [
+        ("transformer", "transformer", "int8"),
+        ("recurrent", "recurrent", "float32"),
+        ("convolutional", "convolutional", "bfloat16"),
+        ("recurrent", "no_attention", "int8"),
+    ],
+)
+def test_hostile_files_end_in_a_sentence(make: Maker, fuzzer: Path, encoder: str, decoder: str, precision: str) -> None:
+    """Mutations with a valid checksum; by hand more: `fuzz_runtime FILE FIRST COUNT`."""
+    _, runtime = make(encoder, decoder, precision)
+    environment = {"ASAN_OPTIONS": "allocator_may_return_null=1:max_allocation_size_mb=2000"}
+    command = [str(fuzzer), str(runtime.model.path), "0", "400"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "400 mutations" in done.stdout

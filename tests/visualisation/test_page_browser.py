@@ -194,7 +194,8 @@ def test_a_printed_page_is_light_in_dark_mode_too(open_page: Any, explanation: C
         return [...pen.getImageData(1, 1, 1, 1).data].slice(0, 3); }"""
     assert max(page.evaluate(corner)) < 60
     page.emulate_media(media="print", color_scheme="dark")
-    page.wait_for_function(f"Math.min(...({corner})()) > 200")
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert min(page.evaluate(corner)) > 200
 
 
 def test_a_printed_figure_is_light_in_dark_mode_too(browser: Any, bread: Alignment, tmp_path: Path) -> None:

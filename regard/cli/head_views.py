@@ -113,7 +113,8 @@ def _place(word: str, words: Sequence[str], causes: list[str]) -> int:
     places = [place for place, other in enumerate(words) if other == name]
     if 1 <= int(number) <= len(places):
         return places[int(number) - 1]
-    often = f"it is there {len(places)} times" if places else f"the words are {', '.join(words)}"
+    count = "once" if len(places) == 1 else f"{len(places)} times"
+    often = f"it is there {count}" if places else f"the words are {', '.join(words)}"
     causes.append(f"--word {word}: not among the words that attend; {often}")
     return 0
 

@@ -82,10 +82,10 @@ def draw_score(run: Path) -> Figure:
     general = [module.score for module in attentions if isinstance(module.score, General)]
     if not general:
         have = sorted({type(module.score).__name__ for module in attentions})
-        kinds = f"its score is {', '.join(have)}" if have else "it has no attention"
+        kinds = f"has {', '.join(have)}" if have else "has no attention"
         raise UsageError(
             f"--view score: a matrix W between decoder and encoder belongs to the general score (preset rnn-luong); "
-            f"of this model {kinds}"
+            f"this model {kinds}"
         )
     matrices = [matrix.numpy() for score in general for matrix in score.matrix.detach().float().cpu()]
     many = len(matrices) > 1

@@ -179,10 +179,22 @@ def _draw_output(run: Path | None, text: str | None, device: str, drawing: _Draw
             f"--view {drawing.view}: this model has no attention to draw; its states are played by --view player, or "
             "--out FILE.html or .gif"
         )
+    _check_input(isinstance(pipeline, Captioner), text)
     if isinstance(pipeline, Captioner):
         typer.echo(_draw_caption(pipeline, Path(text), drawing))
     else:
         typer.echo(_draw_translation(pipeline, text, drawing))
+
+
+def _check_input(is_captioner: bool, text: str) -> None:
+    """Raise UsageError for a sentence given to a captioner, and for an image given to a translator."""
+    from regard.data.images import SUFFIXES
+
+    is_image = text.lower().endswith(SUFFIXES)
+    if is_captioner and not is_image and not Path(text).exists():
+        raise UsageError(f"{text}: not an image; this model captions images, and a translator translates text")
+    if not is_captioner and is_image and Path(text).is_file():
+        raise UsageError(f"{text}: an image; this model translates text, and a captioner captions images")
 
 
 def _check_file(out: Path, view: str) -> None:

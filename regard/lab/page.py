@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import re
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,12 +17,13 @@ from regard.lab.experiment import Experiment
 from regard.lab.findings import OUTCOMES, Findings, Table
 from regard.visualisation import draw_svg
 from regard.visualisation.charts import layout_chart
-from regard.visualisation.fonts import STACK
+from regard.visualisation.fonts import STACK, face
 from regard.visualisation.html import colour_variables, fill_template, paint_rules
 
 LABELS = {
     "claim": Text("The claim", "주장"),
     "source": Text("Note", "노트"),
+    "sources": Text("Notes", "노트"),
     "method": Text("What was done", "실험 방법"),
     "tables": Text("The numbers", "수치"),
     "remarks": Text("Remarks", "덧붙임"),
@@ -38,18 +41,15 @@ class Made:
 
 def render_page(experiment: Experiment, findings: Findings, made: Made, language: Language) -> str:
     """Render the page in one of the languages."""
-    style = _style()
     chart = replace(findings.graph.chart("", language), caption="")
     parts = {
         "lang": language,
         "title": escape(experiment.title.by(language)),
-        "style": style,
-        "style_hash": "sha256-" + base64.b64encode(sha256(style.encode()).digest()).decode("ascii"),
         "claim": escape(experiment.claim.by(language)),
-        "source": escape(experiment.source),
+        "source": f"{LABELS['sources' if ',' in experiment.source else 'source'].by(language)} {experiment.source}",
         "outcome": findings.verdict.outcome,
         "outcome_text": escape(OUTCOMES[findings.verdict.outcome].by(language)),
-        "verdict": escape(findings.verdict.text.by(language)),
+        "verdict": _verdict(findings.verdict.text.by(language)),
         "caption": escape(findings.graph.caption.by(language)),
         "graph": draw_svg(layout_chart(chart), styled=False),
         "tables": "".join(_table(table, language) for table in findings.tables),
@@ -59,7 +59,15 @@ def render_page(experiment: Experiment, findings: Findings, made: Made, language
         "facts": "".join(f"<li>{escape(fact.by(language))}</li>" for fact in made.facts),
         **{f"label_{name}": escape(label.by(language)) for name, label in LABELS.items()},
     }
+    style = face("".join(sorted({*string.printable, *"".join(parts.values())}))) + _style()
+    parts["style"] = style
+    parts["style_hash"] = "sha256-" + base64.b64encode(sha256(style.encode()).digest()).decode("ascii")
     return fill_template(_asset("page.html"), parts)
+
+
+def _verdict(text: str) -> str:
+    """Mark up a verdict; a number and its interval stay on one line."""
+    return re.sub(r"[+−]?[\d.]+%? [\[(][^\])]*\d[\])]", r"<span>\g<0></span>", escape(text))
 
 
 def _remarks(remarks: Sequence[Text], language: Language) -> str:
@@ -79,7 +87,7 @@ def _table(table: Table, language: Language) -> str:
     )
     caption = escape(table.title.by(language))
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table><caption>{caption}</caption>'
+        f'<p class="table">{caption}</p><div class="scroll" tabindex="0" role="region" aria-label="{caption}"><table>'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>\n"
     )
 

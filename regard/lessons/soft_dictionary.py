@@ -17,7 +17,7 @@ from regard.lessons.bars import Bars, draw
 from regard.shapes import Float, Tensor
 
 Similarity = Callable[[Any, Any], Any]
-UNTRAINED = ("scaled_dot", "dot", "cosine", "cosine_fixed")
+UNTRAINED = ("scaled_dot", "dot", "cosine", "cosine_fixed", "cosine_plain")
 """Scores that need no training."""
 MAX_KEYS = 24
 """Keys that a table or figure names; the others are summed up in one line."""

@@ -85,6 +85,11 @@ class Panel:
         """Return the number of the colour and marker of each series."""
         return [number if line.paint is None else line.paint for number, line in enumerate(self.series)]
 
+    def end_labels(self) -> list[str]:
+        """Return the text at the end of each series; empty if it only repeats the title."""
+        texts = [line.label or line.name for line in self.series]
+        return ["" if text == self.title else text for text in texts]
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -119,7 +124,8 @@ def layout_chart(chart: Chart) -> Figure:
     columns = min(chart.columns, len(chart.panels))
     inside = LARGE_PANEL if columns == 1 else SMALL_PANEL
     series = [series for panel in chart.panels for series in panel.series]
-    right = max(measure(line.label or line.name, SIZE) for line in series) + 9 + 3 * MARKER + 4
+    labels = [label for panel in chart.panels for label in panel.end_labels() if label]
+    right = max((measure(label, SIZE) + 9 + 3 * MARKER + 4 for label in labels), default=12.0)
     width = 2 * MARGIN + columns * (LEFT + inside[0] + right) + (columns - 1) * GAP
     header = header_lines(chart.title, chart.caption, width - 2 * MARGIN)
     top = MARGIN + header_height(header)
@@ -208,8 +214,9 @@ def _offsets(panel: Panel, width: float) -> list[float]:
 def _ends(panel: Panel, y_axis: _Axis) -> list[tuple[float, str, int]]:
     """Return height, text and paint of the labels at the ends of lines; series of one name share theirs."""
     heights: dict[tuple[str, int], list[float]] = {}
-    for series, paint in zip(panel.series, panel.paints(), strict=True):
-        heights.setdefault((series.label or series.name, paint), []).append(y_axis.at(series.points[-1][1]))
+    for series, label, paint in zip(panel.series, panel.end_labels(), panel.paints(), strict=True):
+        if label:
+            heights.setdefault((label, paint), []).append(y_axis.at(series.points[-1][1]))
     return [(sum(ys) / len(ys), text, paint) for (text, paint), ys in heights.items()]
 
 
@@ -266,7 +273,7 @@ class _Axis:
     def _decades(self) -> list[float]:
         """Powers of ten; with fewer than three in range, also multiples of them."""
         ticks: list[float] = []
-        for factors in ((1,), (1, 3), (1, 2, 5), range(1, 10)):
+        for factors in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), range(1, 10)):
             exponents = range(math.floor(self._low), math.ceil(self._high) + 1)
             ticks = [factor * 10.0**e for e in exponents for factor in factors]
             ticks = [tick for tick in ticks if self._low <= math.log10(tick) <= self._high]

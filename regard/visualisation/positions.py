@@ -37,11 +37,15 @@ def shown_dimensions(size: int) -> list[int]:
 
 def _waves(encoding: np.ndarray, title: str) -> Chart:
     names = ("sine", "cosine")
-    series = tuple(
-        Series(f"dimension {d}, {names[d % 2]}", tuple((float(t), float(y)) for t, y in enumerate(encoding[:, d])))
-        for d in shown_dimensions(encoding.shape[1])
-    )
-    return Chart(title, (Panel("value", "position", series),))
+    series = [
+        Series(
+            f"dimension {d}, {names[d % 2]}", tuple((float(t), float(y)) for t, y in enumerate(encoding[:, d])), paint=n
+        )
+        for n, d in enumerate(shown_dimensions(encoding.shape[1]))
+    ]
+    titles = ("value, short waves", "value, longer waves")
+    pairs = [tuple(pair) for pair in (series[:2], series[2:]) if pair]
+    return Chart(title, tuple(Panel(name, "position", pair) for name, pair in zip(titles, pairs, strict=False)))
 
 
 def layout_learned_positions(

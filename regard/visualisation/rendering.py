@@ -121,7 +121,7 @@ def svg_style(marks: Iterable[Mark]) -> str:
     light, dark = ("".join(_css_rule(name, theme) for name in classes) for theme in THEMES)
     letters = {letter for mark in drawn if isinstance(mark, Text) for letter in mark.text}
     glyphs = face("".join(sorted(letters)))
-    return f"{glyphs}text{{font-family:{STACK}}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    return f"{glyphs}text{{font-family:{STACK}}}{light}@media screen and (prefers-color-scheme:dark){{{dark}}}"
 
 
 def _css_rule(name: str, theme: Theme) -> str:
@@ -137,7 +137,7 @@ def draw_html(figure: Figure, text: str = "") -> str:
     """Render a figure as a page that fetches nothing, with preformatted text below it."""
     light, dark = (f":root{{--paper:{colour('paper', theme)};--ink:{colour('ink', theme)}}}" for theme in THEMES)
     style = (
-        f"{light}@media (prefers-color-scheme:dark){{{dark}}}body{{background:var(--paper);color:var(--ink);"
+        f"{light}@media screen and (prefers-color-scheme:dark){{{dark}}}body{{background:var(--paper);color:var(--ink);"
         f"font-family:{STACK};margin:1em}}svg{{max-width:100%;height:auto}}pre{{overflow-x:auto}}"
     )
     below = f"<pre>{escape(text)}</pre>" if text else ""

@@ -189,7 +189,7 @@ def test_all_heads_of_a_word_and_of_a_layer(regard: Command, transformer: Path, 
     ("arguments", "because"),
     [
         (["--view", "heads", "--word", "없다"], "--word 없다: not among the words that attend; the words are "),
-        (["--view", "heads", "--attention", "encoder", "--word", "빵을:2"], "it is there 1 times"),
+        (["--view", "heads", "--attention", "encoder", "--word", "빵을:2"], "it is there once"),
         (
             ["--view", "heads", "--layer", 9, "--head", 7],
             [
@@ -200,13 +200,19 @@ def test_all_heads_of_a_word_and_of_a_layer(regard: Command, transformer: Path, 
         (["--word", "빵을"], "--word: only with --view heads"),
         (["--view", "model", "--preset", "rnn"], "--preset: a run has its architecture already"),
         (["--view", "positions", "--size", 8], "--size: only with --view positions and --view schedule, without a run"),
-        (["--view", "score"], "belongs to the general score (preset rnn-luong); of this model its score is ScaledDot"),
+        (["--view", "score"], "belongs to the general score (preset rnn-luong); this model has ScaledDot"),
     ],
 )
 def test_heads_and_options_that_do_not_fit_are_refused(
     regard: Command, transformer: Path, arguments: list[str], because: str | list[str]
 ) -> None:
     regard.fails("show", transformer, LINE, "--out", "a.svg", "--beam", 1, *arguments, status=2, because=because)
+
+
+def test_an_image_for_a_translator_is_refused(regard: Command, transformer: Path) -> None:
+    Path("one.png").write_bytes(b"")
+    because = "one.png: an image; this model translates text, and a captioner captions images"
+    regard.fails("show", transformer, "one.png", "--out", "a.html", status=2, because=because)
 
 
 def test_figures_without_a_run(regard: Command) -> None:

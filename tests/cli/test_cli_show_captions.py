@@ -83,3 +83,9 @@ def test_the_explanation_of_a_caption_has_every_layer_and_step(captioner: Path, 
     assert len(data.steps) == len(explanation.caption.tokens) + 1
     overlay = overlay_of(data, readings, alignment_choice(loaded, readings))
     np.testing.assert_allclose(overlay.maps[0], readings.image_map(0), atol=1e-6)
+
+
+def test_a_sentence_for_a_captioner_is_refused(regard: Command, captioner: Path) -> None:
+    because = "나는 간다: not an image; this model captions images, and a translator translates text"
+    regard.fails("show", captioner, "나는 간다", "--out", "a.html", status=2, because=because)
+    assert os.listdir() == []

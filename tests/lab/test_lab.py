@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import os
 import re
@@ -16,6 +18,7 @@ from typing import Any
 import pytest
 import systems
 import torch
+from fontTools.ttLib import TTFont
 
 from regard.errors import DataError, TrainingError, UsageError
 from regard.lab import EXPERIMENTS, Findings, Text, find_experiment, run_experiment
@@ -26,6 +29,7 @@ from regard.lab.experiments import norm, positions, scaling
 from regard.lab.findings import OUTCOMES, Curve, Graph, Plot, Table, Verdict
 from regard.lab.measures import student
 from regard.lab.models import recurrent
+from regard.lab.page import Made, render_page
 from regard.model_folder import load_tensors
 from regard.samples import korean_english
 from regard.samples.images import image_sample
@@ -269,3 +273,17 @@ def test_intervals_are_those_of_student() -> None:
     assert not contrast.is_clear
     assert student([2.0, 2.1, 2.2]).is_better
     assert replace(contrast, low=-5.0, high=-1.0).is_worse
+
+
+def test_the_page_is_legible_in_korean_without_a_korean_font_and_keeps_intervals_together() -> None:
+    table = Table(Text("Runs", "학습한 모델"), ("", "n"), (("a", "1"),))
+    graph = Graph((Plot("chrF", "", (Curve("chrF", ((0.0, 1.0), (1.0, 2.0))),)),), Text("A line.", "선."))
+    verdict = Verdict("holds", Text("It changes by +0.6 [−3.1, +4.2].", "+0.6 [−3.1, +4.2]만큼 바뀝니다."))
+    experiment = replace(EXPERIMENTS["heads"], source="002, 003")
+    page = render_page(experiment, Findings(verdict, (table,), graph), Made("regard lab heads", ()), "ko")
+    assert "font-src data:" in page
+    font = TTFont(io.BytesIO(base64.b64decode(page.split("base64,")[1].split(")")[0])))
+    assert {ord(letter) for letter in "학습한모델바뀝니다"} <= set(font.getBestCmap())
+    assert "<span>+0.6 [−3.1, +4.2]</span>만큼" in page
+    assert "(노트 002, 003)" in page
+    assert "(Notes 002, 003)" in render_page(experiment, Findings(verdict, (table,), graph), Made("", ()), "en")

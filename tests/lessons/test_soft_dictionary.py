@@ -277,3 +277,9 @@ def test_tensors_and_arrays_of_any_float_type_are_accepted(dtype: torch.dtype) -
     torch.testing.assert_close(SoftDictionary(keys.numpy(), values.numpy()).look_up(query.numpy()).value, expected)
     torch.testing.assert_close(SoftDictionary(keys, values).look_up(query.double()).value, expected)
     assert SoftDictionary(torch.tensor([1.0, 2.0]), [5, 6])[2.0] == 6
+
+
+def test_plain_cosine_has_no_weights_and_no_temperature() -> None:
+    keys = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+    answer = SoftDictionary(keys, torch.tensor([1.0, 2.0])).look_up(torch.tensor([2.0, 0.0]), "cosine_plain")
+    assert torch.allclose(answer.weights.flatten(), torch.tensor([1.0, 0.6]).softmax(0))

@@ -176,6 +176,46 @@ def test_the_tree_grows_in_place(open_page: Any, explanation: Callable[..., Expl
     assert (place(), page.get_attribute("#tree svg", "width")) == (first, width)
 
 
+def test_the_end_and_a_lone_space_are_named_apart(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+    explained = explanation(5, 2, 1)
+    steps = [replace(step, candidates=(("</s>", 0.5, True), ("▁", 0.25, False))) for step in explained.steps]
+    page = open_page(replace(explained, steps=tuple(steps)))
+    page.focus("#player")
+    page.keyboard.press("End")
+    assert page.locator("#candidates bdi").all_inner_texts() == ["(end)", "␣"]
+    page.click("#language")
+    assert page.locator("#candidates bdi").all_inner_texts() == ["(끝)", "␣"]
+
+
+def test_a_printed_page_is_light_in_dark_mode_too(open_page: Any, explanation: Callable[..., ExplanationData]) -> None:
+    page = open_page(explanation(5, 2, 1), color_scheme="dark")
+    corner = """() => { const pen = document.createElement("canvas").getContext("2d");
+        pen.drawImage(document.getElementById("canvas"), 0, 0);
+        return [...pen.getImageData(1, 1, 1, 1).data].slice(0, 3); }"""
+    assert max(page.evaluate(corner)) < 60
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert min(page.evaluate(corner)) > 200
+
+
+def test_a_printed_figure_is_light_in_dark_mode_too(browser: Any, bread: Alignment, tmp_path: Path) -> None:
+    page = browser.new_context(color_scheme="dark").new_page()
+    page.goto(save(bread, tmp_path / "a.svg").as_uri())
+    ink = "getComputedStyle(document.querySelector('.ink')).fill"
+    assert page.evaluate(ink) == "rgb(236, 239, 243)"
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate(ink) == "rgb(26, 29, 33)"
+
+
+def test_names_of_directions_fit_a_phone(open_page: Any, without_attention: ExplanationData) -> None:
+    page = open_page(without_attention, viewport={"width": 400, "height": 800})
+    ink = page.evaluate(
+        """() => { const c = document.getElementById('encoding-canvas'), d = c.getContext('2d').getImageData(c.width - 2, 0, 2, 20);
+        return d.data.some((value, i) => i % 4 === 3 && value > 0); }"""
+    )
+    assert not ink, "no letter reaches the right edge"
+
+
 def test_a_model_without_attention_is_played_with_its_states(
     open_page: Any, without_attention: ExplanationData
 ) -> None:

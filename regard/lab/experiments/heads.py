@@ -5,7 +5,7 @@ from __future__ import annotations
 from regard.bilingual import Text
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Verdict
+from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Verdict, listed
 from regard.lab.measures import contrast, score_curve, score_text
 from regard.lab.models import transformer
 
@@ -49,14 +49,15 @@ def run(bench: Bench) -> Findings:
     equal = spread < 0.02 and len({costs[name].weights for name in NAMES}) == 1
     helps = [count for count, gain in gains.items() if gain.is_better]
     outcome: Outcome = "holds" if equal and helps else "partly" if equal else "contradicted"
-    listed = ", ".join(f"{count}: {gain}" for count, gain in gains.items())
+    changes = listed([f"{gain} with {count}" for count, gain in gains.items()], "en")
+    changes_ko = listed([f"{count}개일 때 {gain}" for count, gain in gains.items()], "ko")
     text = Text(
         f"All have {costs[NAMES[0]].weights:,} weights, and their multiply-adds differ by {spread:.1%}. Against one "
         "head "
-        f"chrF changes by (heads: difference) {listed}.",
+        f"chrF changes by {changes} heads.",
         f"모두 가중치가 {costs[NAMES[0]].weights:,}개이고 곱셈-덧셈 수는 {spread:.1%}만 다릅니다. 헤드 하나와 비교한 "
         "chrF의 "
-        f"차이는 (헤드 수: 차이) {listed}입니다.",
+        f"차이는 헤드가 {changes_ko}입니다.",
     )
     caption = Text("Quality by the number of heads. Bars: 95 % intervals.", "헤드 수에 따른 품질. 막대: 95 % 구간.")
     curve = score_curve("chrF", comparison, NAMES)

@@ -52,11 +52,13 @@ def run(bench: Bench) -> Findings:
         + "; ".join(f"{NAMES[name].ko}: {change or '한쪽만 학습됨'}" for name, change in changes.items())
         + ".",
     )
-    caption = Text("Validation loss in training.", "학습하는 동안의 검증 손실.")
+    caption = Text(
+        "Validation loss in training, on logarithmic axes.", "학습하는 동안의 검증 손실(두 축 모두 로그 눈금)."
+    )
     plot = Plot(
         Text("validation loss, nats a token", "검증 손실(토큰당 nat)"), Text("updates", "업데이트"), tuple(curves)
     )
-    return Findings(Verdict(outcome, text), (table, _worked_example()), Graph((plot,), caption), REMARKS)
+    return Findings(Verdict(outcome, text), (table, _worked_example()), Graph((plot,), caption, "log"), REMARKS)
 
 
 REMARKS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from regard.data.text import read_parallel
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
 from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Verdict
-from regard.lab.measures import contrast, score_curve, score_of, score_text
+from regard.lab.measures import contrast, score_of, score_plot, score_text
 from regard.lab.models import transformer
 from regard.models import Batch, Model
 from regard.pipeline import load_translator
@@ -63,10 +64,12 @@ def run(bench: Bench) -> Findings:
         "Translation of the test sentences, and of the same sentences with their words shuffled. Bars: 95 % intervals.",
         "시험 문장과, 단어를 뒤섞은 같은 문장의 번역. 막대: 95 % 구간.",
     )
-    curves = tuple(
-        score_curve(ORDERS[name], part, list(NAMES)) for name, part in zip(ORDERS, (plain, shuffled), strict=True)
-    )
-    plot = Plot("chrF", Text("positions", "위치 정보"), curves, tuple(NAMES.values()))
+    curves = [
+        replace(curve, paint=paint, name=ORDERS[order])
+        for paint, (order, part) in enumerate(zip(ORDERS, (plain, shuffled), strict=True))
+        for curve in score_plot(part, NAMES).curves
+    ]
+    plot = Plot("chrF", "", tuple(curves), tuple(NAMES.values()))
     return Findings(Verdict(outcome, text), (table,), Graph((plot,), caption))
 
 

@@ -48,22 +48,8 @@ def run(bench: Bench) -> Findings:
     trained = bench.train(models, bench.choose(1000, 1800))
     lines = read_lines(str(bench.texts() / "length.ko"))
     curves = {name: _mean([influence(folder, lines) for folder in trained.runs[name]]) for name in NAMES}
-    table = Table(
-        Text(
-            "Influence of a token on what is handed over, by its distance from the end (largest: 1)",
-            "끝에서의 거리에 따른, 토큰이 인코더 출력에 미치는 영향(최댓값: 1)",
-        ),
-        (
-            MODEL,
-            *(Text(f"gradient, {d}", f"기울기, {d}") for d in SHOWN),
-            *(Text(f"erased, {d}", f"지움, {d}") for d in SHOWN),
-        ),
-        tuple(
-            (words, *(f"{curves[name][kind][d - 1]:.3f}" for kind in (0, 1) for d in SHOWN))
-            for name, words in NAMES.items()
-        ),
-    )
     titles = (Text("gradient", "기울기"), Text("change when the token is erased", "토큰을 지울 때의 변화"))
+    tables = tuple(_table(curves, kind, title) for kind, title in enumerate(titles))
     plots = tuple(
         Plot(
             title,
@@ -83,7 +69,19 @@ def run(bench: Bench) -> Findings:
         "오른쪽: 토큰의 "
         "임베딩을 지울 때 상태의 변화.",
     )
-    return Findings(_verdict(curves), (table,), Graph(plots, caption, columns=2))
+    return Findings(_verdict(curves), tables, Graph(plots, caption, columns=2))
+
+
+def _table(curves: Curves, kind: int, title: Text) -> Table:
+    """Return the influence of tokens at some distances, measured in one of two ways."""
+    return Table(
+        Text(
+            f"Influence of a token by its distance from the end, in tokens (largest: 1): {title.en}",
+            f"끝에서의 거리(토큰 수)에 따른 토큰의 영향(최댓값: 1): {title.ko}",
+        ),
+        (MODEL, *map(str, SHOWN)),
+        tuple((words, *(f"{curves[name][kind][d - 1]:.3f}" for d in SHOWN)) for name, words in NAMES.items()),
+    )
 
 
 def influence(folder: Path, lines: list[str]) -> tuple[list[float], list[float]]:

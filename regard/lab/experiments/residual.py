@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from regard.bilingual import Text
 from regard.comparison import Comparison
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Verdict
-from regard.lab.measures import contrast, score_curve, score_of, score_or_failed
+from regard.lab.findings import Findings, Graph, Outcome, Plot, Table, Verdict, listed
+from regard.lab.measures import Contrast, contrast, score_curve, score_of, score_or_failed
 from regard.lab.models import transformer
 
 DEPTHS = (1, 3)
@@ -33,19 +35,31 @@ def run(bench: Bench) -> Findings:
     shares = {depth: _share(comparison, depth) for depth in losses}
     is_larger = DEPTHS[-1] not in losses or shares[DEPTHS[-1]] < shares.get(DEPTHS[0], 0)
     outcome: Outcome = "holds" if len(clear) == len(DEPTHS) and is_larger else "partly" if clear else "contradicted"
-    listed = ", ".join(f"{depth}: {loss}" for depth, loss in losses.items())
-    left = ", ".join(f"{depth}: {share:.0%}" for depth, share in shares.items())
-    text = Text(
-        f"Without residual connections chrF changes by (layers: difference) {listed}; what is left is (layers: share) "
-        f"{left}.",
-        f"잔차 연결을 없애면 chrF가 (층 수: 차이) {listed}만큼 달라지고, 남는 품질은 (층 수: 비율) {left}입니다.",
-    )
+    text = _text(losses, shares)
     caption = Text("Quality by depth. Bars: 95 % intervals.", "층 수에 따른 품질. 막대: 95 % 구간.")
     curves = tuple(
         score_curve(words, comparison, [f"{name}-{depth}" for depth in DEPTHS]) for name, words in NAMES.items()
     )
     plot = Plot("chrF", Text("layers a side", "한쪽의 층 수"), curves, tuple(str(depth) for depth in DEPTHS))
     return Findings(Verdict(outcome, text), (table,), Graph((plot,), caption))
+
+
+def _text(losses: Mapping[int, Contrast], shares: Mapping[int, float]) -> Text:
+    """Say what the connections change at each depth; a depth without a difference did not learn."""
+    failed = [str(depth) for depth in DEPTHS if depth not in losses]
+    en = [
+        f"{loss} with {depth} layer{'s' * (depth > 1)} a side ({shares[depth]:.0%} is left)"
+        for depth, loss in losses.items()
+    ]
+    ko = [f"한쪽 {depth}층에서 {loss}({shares[depth]:.0%}가 남음)" for depth, loss in losses.items()]
+    changes = f"chrF changes by {listed(en, 'en')}" if en else ""
+    changes_ko = f"chrF가 {listed(ko, 'ko')}만큼 달라집니다" if ko else ""
+    stuck = f"nothing is learnt at a depth of {listed(failed, 'en')}" if failed else ""
+    stuck_ko = f"한쪽 {listed(failed, 'ko')}층에서는 학습되지 않습니다" if failed else ""
+    return Text(
+        f"Without residual connections {'; '.join(filter(None, (changes, stuck)))}.",
+        f"잔차 연결을 없애면 {'. '.join(filter(None, (changes_ko, stuck_ko)))}.",
+    )
 
 
 def _share(comparison: Comparison, depth: int) -> float:

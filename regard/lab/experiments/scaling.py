@@ -10,7 +10,7 @@ from regard.attention.scores import build_score
 from regard.bilingual import Text
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Verdict
+from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Table, Verdict, listed
 from regard.lab.measures import Contrast, contrast, score_or_failed
 from regard.lab.models import transformer
 
@@ -129,18 +129,22 @@ def _verdict(probes: dict[str, list[tuple[float, float]]], differences: dict[int
     largest = max(HEADS.values())
     helps = failed or differences[largest].is_better
     outcome: Outcome = "holds" if grows and helps else "partly" if grows else "contradicted"
-    trained = ", ".join(f"{key}: {difference}" for key, difference in differences.items())
+    changes = listed([f"{change} with keys of {size} numbers" for size, change in differences.items()], "en")
+    changes_ko = listed([f"크기 {size}에서 {change}" for size, change in differences.items()], "ko")
     return Verdict(
         outcome,
         Text(
             f"The variance of q·k is {small[0]:.1f} at d = 2 and {large[0]:.0f} at d = 100; divided by √d it is "
             f"{scaled[0]:.2f}, and {scaled[1] / large[1]:.1f} times as much gradient passes softmax at d = 100. In "
-            "training, "
-            f"dividing by √d changes chrF by (size of a key: difference) {trained}.",
+            "training, " + (f"dividing by √d changes chrF by {changes}." if changes else "q·k alone did not learn."),
             f"q·k의 분산은 d = 2에서 {small[0]:.1f}, d = 100에서 {large[0]:.0f}입니다. √d로 나누면 "
             f"{scaled[0]:.2f}이고, d = 100에서 "
-            f"소프트맥스를 지나는 기울기가 {scaled[1] / large[1]:.1f}배가 됩니다. 학습에서 √d로 나눈 효과(키의 크기: "
-            f"chrF 차이)는 {trained}입니다.",
+            f"소프트맥스를 지나는 기울기가 {scaled[1] / large[1]:.1f}배가 됩니다. "
+            + (
+                f"학습에서 √d로 나누면 chrF가 키의 {changes_ko}만큼 달라집니다."
+                if changes
+                else "q·k만으로는 학습되지 않았습니다."
+            ),
         ),
     )
 

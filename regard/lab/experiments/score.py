@@ -16,11 +16,11 @@ from regard.lab.measures import INTERVALS, contrast, score_plot, score_text
 from regard.lab.models import recurrent
 
 NAMES = {
-    "additive": Text("additive", "additive(가산)"),
-    "dot": Text("dot", "dot(내적)"),
+    "additive": Text("additive", "additive (가산)"),
+    "dot": Text("dot", "dot (내적)"),
     "scaled_dot": Text("scaled dot", "scaled dot"),
     "general": Text("general", "general"),
-    "cosine": Text("cosine", "cosine(코사인)"),
+    "cosine": Text("cosine", "cosine (코사인)"),
 }
 SENTENCES, WORDS, SIZE = 32, 30, 128
 ROUNDS = 25
@@ -56,19 +56,19 @@ def run(bench: Bench) -> Findings:
         f"{difference}.",
         f"additive 어텐션은 내적보다 {ratio:.1f}배 걸리고, chrF의 차이는 {difference}입니다.",
     )
-    milliseconds = Text("milliseconds", "밀리초")
+    attention_alone = Text("milliseconds of the attention alone", "어텐션만의 시간(밀리초)")
     spent = tuple(
-        Curve(milliseconds, ((float(place), 1000 * times[name]),), paint=1) for place, name in enumerate(NAMES)
+        Curve(attention_alone, ((float(place), 1000 * times[name]),), paint=1) for place, name in enumerate(NAMES)
     )
     plots = (
         score_plot(comparison, NAMES),
-        Plot(Text("milliseconds of the attention alone", "어텐션만의 시간(밀리초)"), "", spent, tuple(NAMES.values())),
+        Plot(attention_alone, "", spent, tuple(NAMES.values())),
     )
     caption = Text(
         "Quality after equal training, and time of the attention alone." + INTERVALS.en,
         "똑같이 학습한 뒤의 품질과 어텐션만의 시간." + INTERVALS.ko,
     )
-    return Findings(Verdict(outcome, text), (table,), Graph(plots, caption))
+    return Findings(Verdict(outcome, text), (table,), Graph(plots, caption, columns=2))
 
 
 def attention_times() -> dict[str, float]:

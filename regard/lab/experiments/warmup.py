@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from regard.bilingual import Text
 from regard.lab.bench import Bench
 from regard.lab.experiment import Experiment
-from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Verdict
-from regard.lab.measures import contrast, mean_curve, score_table, validations
+from regard.lab.findings import Curve, Findings, Graph, Outcome, Plot, Verdict, listed
+from regard.lab.measures import Contrast, contrast, mean_curve, score_table, validations
 from regard.lab.models import transformer
 from regard.training.schedule import ScheduleSettings, learning_rate
 
@@ -48,16 +49,7 @@ def run(bench: Bench) -> Findings:
     outcome: Outcome = "contradicted"
     if better:
         outcome = "holds" if "warm-constant" not in gains or gains["warm-constant"].is_better else "partly"
-    text = Text(
-        "Warm-up with decay changes chrF by (against: difference) "
-        + "; ".join(f"{NAMES[name].en}: {gain}" for name, gain in gains.items())
-        + "."
-        + "".join(f" {NAMES[name].en}: did not learn." for name in trained.failed),
-        "워밍업 뒤 감소하는 학습률과 다른 학습률의 chrF 차이: "
-        + "; ".join(f"{NAMES[name].ko}: {gain}" for name, gain in gains.items())
-        + "."
-        + "".join(f" {NAMES[name].ko}: 학습 실패." for name in trained.failed),
-    )
+    text = _text(gains, list(trained.failed))
     plots = (
         Plot(Text("learning rate", "학습률"), Text("updates", "업데이트"), tuple(rates)),
         Plot(
@@ -66,6 +58,18 @@ def run(bench: Bench) -> Findings:
     )
     caption = Text("Learning rates, and validation loss with them.", "학습률과, 그에 따른 검증 손실.")
     return Findings(Verdict(outcome, text), (table,), Graph(plots, caption, columns=2))
+
+
+def _text(gains: Mapping[str, Contrast], failed: Sequence[str]) -> Text:
+    """Say how warm-up with decay differs from the other schedules, and which of them did not learn."""
+    en = listed([f"{gain} against “{NAMES[name].en}”" for name, gain in gains.items()], "en")
+    ko = listed([f"“{NAMES[name].ko}”에 비해 {gain}" for name, gain in gains.items()], "ko")
+    changes = [f"Warm-up with decay changes chrF by {en}."] if gains else []
+    changes_ko = [f"워밍업 뒤 감소하는 학습률의 chrF는 {ko}만큼 다릅니다."] if gains else []
+    return Text(
+        " ".join([*changes, *(f"“{NAMES[name].en}” did not learn." for name in failed)]),
+        " ".join([*changes_ko, *(f"“{NAMES[name].ko}”은 학습되지 않았습니다." for name in failed)]),
+    )
 
 
 def _schedules(updates: int) -> dict[str, dict[str, Any]]:

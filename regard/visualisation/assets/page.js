@@ -16,7 +16,7 @@
     edit: "Another sentence", translate: "Translate and compare", waiting: "Waiting for the server …", before: "before", after: "now",
     show: "Show this one", shown: "Shown below", failed: "The server answered with an error:", empty: "Enter a sentence first.",
     agreement: (head, parts) => `Attention shows where the model looked, not what its output depends on. Rank correlation of ${head} with attribution measures: ${parts}. (1: same order, 0: unrelated; “attribution” shows the measures.)`,
-    state: "State of the decoder", forwards: "state, reading forwards ↓", backwards: "state, reading backwards ↑",
+    state: "State of the decoder", forwards: "state, reading forwards ↓", backwards: "state, reading backwards ↑", directions: ["forwards ↓", "backwards ↑"],
     reads: "reads", isRead: "is read", encoding: "Encoder",
     readsToken: (forth, back) => (back === undefined ? `the encoder reads ${forth}` : `the encoder reads ${forth} and, from the end, ${back}`),
     allRead: "all is read: the outlined states are handed over to the decoder",
@@ -46,7 +46,7 @@
     edit: "다른 문장", translate: "번역해서 비교", waiting: "서버 응답을 기다리는 중 …", before: "이전", after: "지금",
     show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 오류로 응답했습니다:", empty: "먼저 문장을 입력하세요.",
     agreement: (head, parts) => `어텐션은 모델이 어디에 주목했는지를 보일 뿐, 출력이 무엇에 의존하는지는 말하지 않습니다. ${head}와(과) 기여도 측정값의 순위 상관: ${parts}. (1: 같은 순서, 0: 무관; “기여도”에서 측정값을 볼 수 있습니다.)`,
-    state: "디코더의 상태", forwards: "앞에서부터 읽은 상태 ↓", backwards: "뒤에서부터 읽은 상태 ↑",
+    state: "디코더의 상태", forwards: "앞에서부터 읽은 상태 ↓", backwards: "뒤에서부터 읽은 상태 ↑", directions: ["앞에서부터 ↓", "뒤에서부터 ↑"],
     reads: "읽는 단어", isRead: "읽히는 단어", encoding: "인코더",
     readsToken: (forth, back) => (back === undefined ? `인코더가 읽는 토큰: ${forth}` : `인코더가 읽는 토큰: 앞에서 ${forth}, 뒤에서 ${back}`),
     allRead: "다 읽었습니다. 테두리를 두른 상태가 디코더로 넘어갑니다",
@@ -66,7 +66,7 @@
   const find = (id) => document.getElementById(id);
   const initial = JSON.parse(find("data").textContent);
   const { palette, endpoint, veil } = initial;
-  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const dark = matchMedia("screen and (prefers-color-scheme: dark)"); // printed pages are light
   let labels = (navigator.language || "").toLowerCase().startsWith("ko") ? KOREAN : ENGLISH;
   let data; // the explanation that is shown
   let bitmap; // its image, if it explains a caption
@@ -95,6 +95,7 @@
   const colours = () => palette[dark.matches ? "dark" : "light"];
   const level = (w, ceiling) => Math.min(100, Math.max(0, Math.round((100 * w) / ceiling)));
   const digits = (w) => (w >= 0.005 ? w.toFixed(2) : "");
+  const tokenLabel = (token) => (["</s>", "(end)"].includes(token) ? labels.end : token.trim() || "␣");
   const percent = (p) => (p >= 0.0005 ? `${(100 * p).toFixed(1)} %` : "< 0.1 %");
 
   function tint(node, w, ceiling) {
@@ -685,14 +686,17 @@
   }
 
   function showStates(e) {
-    const { tokens, directions: K } = data.states, S = tokens.length, words = tokens.map((token) => token || "␣");
+    const { tokens, directions: K } = data.states, S = tokens.length, words = tokens.map(tokenLabel);
     const isDone = e === S - 1;
     find("step-status").textContent = stepName() + (isDone ? labels.allRead : labels.readsToken(words[e], K > 1 ? words[S - 1 - e] : undefined));
     const HIGH = 30, TOP = 26, left = Math.ceil(widest(words, 15, 140)) + 16, room = Math.max(300, find("encoding").clientWidth - 4);
     const width = Math.min(520, Math.max(110, (room - left - 22 * (K - 1) - 6) / K));
     const brush = brushOf("encoding-canvas", left + K * width + 22 * (K - 1) + 6, TOP + S * HIGH + 4);
     find("encoding-canvas").setAttribute("aria-label", find("step-status").textContent);
-    for (let k = 0; k < K; k++) writeOn(brush, k ? labels.backwards : labels.forwards, left + k * (width + 22), 10, { muted: true, size: 12 });
+    pen.font = `12px ${FONT}`;
+    const isWide = [labels.forwards, labels.backwards].every((name) => pen.measureText(name).width <= width);
+    const names = isWide ? [labels.forwards, labels.backwards] : labels.directions;
+    for (let k = 0; k < K; k++) writeOn(brush, names[k], left + k * (width + 22), 10, { muted: true, size: 12 });
     words.forEach((word, s) => {
       const y = TOP + s * HIGH, isRead = [s <= e, K > 1 && s >= S - 1 - e];
       pen.font = `15px ${FONT}`;
@@ -755,7 +759,7 @@
       bar.style.width = `${100 * probability}%`;
       const holder = element("div");
       holder.append(bar);
-      line.append(element("bdi", token.trim() || labels.end), holder, element("span", percent(probability), { class: "share" }));
+      line.append(element("bdi", tokenLabel(token)), holder, element("span", percent(probability), { class: "share" }));
       return line;
     }));
     find("output").replaceChildren(...data.tokens.slice(0, data.steps.length - 1).map((token, p) => {
@@ -859,7 +863,7 @@
   }
 
   const nodeLabel = (token, fate) => {
-    const text = fate === "ended" ? "■" : token.trim() || "␣";
+    const text = fate === "ended" ? "■" : tokenLabel(token);
     return text.length > 9 ? `${text.slice(0, 8)}…` : text;
   };
   const nodeWidth = ([, token, , , fate]) => {

@@ -19,7 +19,9 @@ FOLDER_OF_SOURCES = Path(__file__).with_name("c")
 SOURCES = sorted(FOLDER_OF_SOURCES.glob("*.c"))
 HEADERS = sorted(FOLDER_OF_SOURCES.glob("*.h"))
 COMPILERS = ("cc", "gcc", "clang")
-FLAGS = ("-O3", "-std=gnu11", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
+FOLDER_OF_LIBRARIES = Path(__file__).with_name("lib")
+OPTIMISATION = ("-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno")
+FLAGS = (*OPTIMISATION, "-march=native", "-shared", "-fPIC")
 SWITCH = "REGARD_KERNELS"
 _TIMEOUT = 120
 _MAX_BYTES = 1 << 26
@@ -115,6 +117,20 @@ def _compile(compiler: str, library: Path) -> None:
         raise _Unavailable(f"the C compiler {compiler} failed: {error_line}")
 
 
+def hash_of_sources(folder: Path = FOLDER_OF_SOURCES) -> str:
+    """Hash the C sources of a folder: a ready-made library is used only beside those that it was built from."""
+    digest = hashlib.sha256()
+    for path in sorted((*folder.glob("*.c"), *folder.glob("*.h"))):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return digest.hexdigest()[:32]
+
+
+def machine() -> str:
+    """Return the kind of processor, as folders of libraries are named."""
+    name = platform.machine().lower()
+    return {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}.get(name, name)
+
+
 def _version(compiler: str) -> str:
     try:
         return subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=_TIMEOUT).stdout
@@ -139,7 +155,7 @@ def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     library.regard_team_open.restype, library.regard_team_open.argtypes = pointer, [ctypes.c_int]
     library.regard_team_close.restype, library.regard_team_close.argtypes = None, [pointer]
     library.regard_team_parts.restype, library.regard_team_parts.argtypes = ctypes.c_int, [pointer]
-    library.regard_team_run.restype, library.regard_team_run.argtypes = None, [pointer, pointer, integer, pointer]
+    library.regard_team_run.restype, library.regard_team_run.argtypes = ctypes.c_int, [pointer, pointer, integer, pointer]
     library.regard_pack.restype = None
     library.regard_pack.argtypes = [pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer]
     library.regard_sizes.restype, library.regard_sizes.argtypes = None, [pointer]

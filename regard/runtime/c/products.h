@@ -107,7 +107,7 @@ ALWAYS void products_bfloat16(const bfloat16_input *from, int64_t step, int inpu
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 #define ZERO 128
 typedef uint8_t int8_input;
-#elif defined(__AVX512BW__) || defined(__wasm_simd128__) || defined(TRY_WIDE)
+#elif defined(__SSSE3__) || defined(__wasm_simd128__)
 #define ZERO 0
 #define WIDE
 typedef int16_t int8_input;
@@ -148,8 +148,8 @@ ALWAYS int_vector add_products(int_vector total, Inputs4 a, Four w) {
   return total + ((int_vector)_mm512_madd_epi16(w.even, a.even) + (int_vector)_mm512_madd_epi16(w.odd, a.odd));
 }
 
-#elif defined(__AVX2__) && defined(WIDE)
-#define INT8_AT_ONCE(rows) ((rows) == 1 ? 8 : (rows) <= 3 ? 4 : 2)
+#elif defined(__AVX2__)
+#define INT8_AT_ONCE(rows) ((rows) <= 3 ? 4 : 2)
 typedef struct { __m256i even, odd; } Four, Inputs4;
 ALWAYS Four weights_of(const int8_t *at) {
   __m256i w = _mm256_loadu_si256((const __m256i *)at);
@@ -160,23 +160,18 @@ ALWAYS int_vector add_products(int_vector total, Inputs4 a, Four w) {
   return total + ((int_vector)_mm256_madd_epi16(w.even, a.even) + (int_vector)_mm256_madd_epi16(w.odd, a.odd));
 }
 
-#elif defined(__AVX2__)
-/* The sign of the input goes to the weight: no sum of two products of 127 and 127 overflows 16 bits. */
-#define INT8_AT_ONCE(rows) ((rows) == 1 ? 8 : (rows) <= 3 ? 4 : 2)
-typedef __m256i Four;
-typedef struct { __m256i sign, size; } Inputs4;
-ALWAYS Four weights_of(const int8_t *at) { return _mm256_loadu_si256((const __m256i *)at); }
-ALWAYS Inputs4 inputs_at(const int8_input *at) {
-  __m256i a = _mm256_set1_epi32(four_of(at));
+#define ONE_ROW
+ALWAYS Inputs4 bytes_at(const int8_input *at) { /* the four inputs in order, and their sizes */
+  __m256i even = _mm256_set1_epi32(four_of(at) & 0xff00ff), a = _mm256_or_si256(even, _mm256_slli_epi16(_mm256_set1_epi32(four_of(at + 2)), 8));
   return (Inputs4){a, _mm256_abs_epi8(a)};
 }
-ALWAYS int_vector add_products(int_vector total, Inputs4 a, Four w) {
-  __m256i pairs = _mm256_maddubs_epi16(a.size, _mm256_sign_epi8(w, a.sign));
+ALWAYS int_vector add_one_row(int_vector total, Inputs4 a, const int8_t *at) {
+  __m256i w = _mm256_loadu_si256((const __m256i *)at), pairs = _mm256_maddubs_epi16(a.odd, _mm256_sign_epi8(w, a.even));
   return total + (int_vector)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-#elif defined(__SSSE3__) && defined(WIDE)
-#define INT8_AT_ONCE(rows) ((rows) == 1 ? 4 : 2)
+#elif defined(__SSSE3__)
+#define INT8_AT_ONCE(rows) 2
 typedef struct { __m128i even, odd; } Four, Inputs4;
 ALWAYS Four weights_of(const int8_t *at) {
   __m128i w = _mm_loadu_si128((const __m128i *)at);
@@ -187,17 +182,13 @@ ALWAYS int_vector add_products(int_vector total, Inputs4 a, Four w) {
   return total + ((int_vector)_mm_madd_epi16(w.even, a.even) + (int_vector)_mm_madd_epi16(w.odd, a.odd));
 }
 
-#elif defined(__SSSE3__)
-#define INT8_AT_ONCE(rows) ((rows) == 1 ? 8 : (rows) <= 3 ? 4 : 2)
-typedef __m128i Four;
-typedef struct { __m128i sign, size; } Inputs4;
-ALWAYS Four weights_of(const int8_t *at) { return _mm_loadu_si128((const __m128i *)at); }
-ALWAYS Inputs4 inputs_at(const int8_input *at) {
-  __m128i a = _mm_set1_epi32(four_of(at));
+#define ONE_ROW
+ALWAYS Inputs4 bytes_at(const int8_input *at) {
+  __m128i even = _mm_set1_epi32(four_of(at) & 0xff00ff), a = _mm_or_si128(even, _mm_slli_epi16(_mm_set1_epi32(four_of(at + 2)), 8));
   return (Inputs4){a, _mm_abs_epi8(a)};
 }
-ALWAYS int_vector add_products(int_vector total, Inputs4 a, Four w) {
-  __m128i pairs = _mm_maddubs_epi16(a.size, _mm_sign_epi8(w, a.sign));
+ALWAYS int_vector add_one_row(int_vector total, Inputs4 a, const int8_t *at) {
+  __m128i w = _mm_loadu_si128((const __m128i *)at), pairs = _mm_maddubs_epi16(a.odd, _mm_sign_epi8(w, a.even));
   return total + (int_vector)_mm_madd_epi16(pairs, _mm_set1_epi16(1));
 }
 
@@ -242,8 +233,27 @@ ALWAYS int_vector add_products(int_vector total, Inputs4 a, Four w) {
 }
 #endif
 
+#ifdef ONE_ROW
+/* A single row would take weights apart for itself alone. Instead the sign of an input goes to the weight: of its size and
+   bytes, no sum of two products overflows 16 bits. */
+ALWAYS void products_of_one_row(const int8_input *from, int inputs, const int8_t *panel, int_vector *sums) {
+  for (int first = 0; first < VECTORS; first += 8) {
+    int_vector total[8];
+    for (int j = 0; j < 8; j++) total[j] = (int_vector){};
+    for (int64_t k = 0; k < inputs; k += 4) {
+      Inputs4 a = bytes_at(from + k);
+      for (int j = 0; j < 8; j++) total[j] = add_one_row(total[j], a, panel + vector_at(first + j, inputs, 4) + k * LANES);
+    }
+    for (int j = 0; j < 8; j++) sums[first + j] = total[j];
+  }
+}
+#endif
+
 ALWAYS void products_int8(const int8_input *from, int64_t step, int inputs, const int8_t *panel, int_vector sums[][VECTORS], const int rows) {
   const int columns = INT8_AT_ONCE(rows);
+#ifdef ONE_ROW
+  if (rows == 1) return products_of_one_row(from, inputs, panel, sums[0]);
+#endif
   for (int first = 0; first < VECTORS; first += columns) {
     int_vector total[TILE][VECTORS];
     for (int i = 0; i < rows; i++)

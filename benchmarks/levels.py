@@ -1,8 +1,8 @@
 """Time matrix products at each level of processors and precision, interleaved; prints a table of microseconds.
 
-    python benchmarks/levels.py [--rounds 15] [--levels avx2,avx512bf16] [--sources FOLDER]...
+    python benchmarks/levels.py [--rounds 15] [--levels avx2,avx512bf16] [--sources FOLDER]... [--library FILE]...
 
-Levels that this processor lacks are left out. With several folders of C sources, their products take turns.
+Levels that this processor lacks are left out. With several folders of C sources or libraries, their products take turns.
 """
 
 from __future__ import annotations
@@ -114,16 +114,23 @@ def main() -> None:
     parser.add_argument("--rows", default=",".join(map(str, ROWS)))
     parser.add_argument("--compiler", default="cc")
     parser.add_argument("--sources", type=Path, action="append", help="folder of C sources; default: those of the package")
+    parser.add_argument("--library", type=Path, action="append", default=[], help="library that is already built")
     arguments = parser.parse_args()
     wanted = arguments.levels.split(",") if arguments.levels else None
+    sources = arguments.sources or ([] if arguments.library else [library.FOLDER_OF_SOURCES])
+    flags = {k: v for k, v in build_library.host_levels().items() if wanted is None or k in wanted}
     with tempfile.TemporaryDirectory() as folder:
-        kernels = {}
-        for number, sources in enumerate(arguments.sources or [library.FOLDER_OF_SOURCES]):
-            path = Path(folder) / f"levels{number}.so"
-            flags = {k: v for k, v in build_library.host_levels().items() if wanted is None or k in wanted}
-            build_library.compile_library(arguments.compiler.split(), flags, path, sources=sources)
-            mark = f"{sources.name}:" if len(arguments.sources or []) > 1 else ""
-            kernels |= {mark + level: table for level, table in levels_of(path).items()}
+        built = {}
+        for path in sources:
+            built[path.name] = Path(folder) / f"{len(built)}.so"
+            build_library.compile_library(arguments.compiler.split(), flags, built[path.name], sources=path)
+        built |= {path.stem: path for path in arguments.library}
+        kernels = {
+            (f"{name}:" if len(built) > 1 else "") + level: table
+            for name, path in built.items()
+            for level, table in levels_of(path).items()
+            if wanted is None or level in wanted
+        }
     names = [f"{precision} {level}" for precision in arguments.precisions.split(",") for level in kernels]
     print("| K, V | rows | " + " | ".join(names) + " |")
     print("|---|---|" + "---|" * len(names), flush=True)

@@ -119,7 +119,7 @@ def compile_library(
             _run(*compiler, *flags, *lowest, *defines, "-c", str(path), "-o", objects[-1])
         linked = Path(folder, output.name)
         _run(*compiler, *link, *objects, *libraries, "-o", str(linked))
-        shutil.copyfile(linked, output.with_name(f"{output.name}.new"))
+        shutil.copy(linked, output.with_name(f"{output.name}.new"))
     os.replace(output.with_name(f"{output.name}.new"), output)
 
 

@@ -141,7 +141,9 @@ def _kernels() -> tuple[bool, str]:
     from regard.runtime import library
 
     if (reason := library.why_unavailable()) is None:
-        return True, "native kernels: fast decoding in float32, bfloat16 and int8"
+        origin = "ready-made library" if library.is_ready_made() else "compiled by this machine"
+        speed = "fast decoding in float32, bfloat16 and int8"
+        return True, f"native kernels: {speed}; {origin}, level {library.level()}"
     return True, f"no native kernels: {reason}; decoding by PyTorch, in float32, and slower"
 
 

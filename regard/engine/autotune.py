@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from regard.reading import parse_json
-from regard.runtime.library import processor
+from regard.runtime.library import LEVEL, processor
 from regard.runtime.private_cache import private_folders, read_private, write_private
 
 FILE = "tuning.json"
@@ -27,7 +27,8 @@ def cached(measurement: str, choices: Sequence[int], measure: Callable[[], int])
 
     A cached value that is none of the choices is measured again.
     """
-    key = hashlib.sha256(f"{measurement}\0{processor()}\0{os.cpu_count()}".encode()).hexdigest()[:16]
+    machine = f"{processor()}\0{os.environ.get(LEVEL, '')}\0{os.cpu_count()}"
+    key = hashlib.sha256(f"{measurement}\0{machine}".encode()).hexdigest()[:16]
     paths = [folder / FILE for folder in private_folders()]
     for path in paths:
         known = _read(path).get(key)

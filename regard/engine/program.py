@@ -217,7 +217,8 @@ class Program:
         for name, value in fields.items():
             setattr(context, name, value)
         context.rows, context.registers = rows, address(registers)
-        kernels().regard_team_run(team.handle, self._address, self._count, ctypes.addressof(context))
+        if kernels().regard_team_run(team.handle, self._address, self._count, ctypes.addressof(context)):
+            raise MemoryError(f"no memory for the kernels to compute {rows} rows; take smaller batches")
         return registers
 
     def ensure_positions(self, count: int) -> None:

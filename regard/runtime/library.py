@@ -1,4 +1,4 @@
-"""The C library: kernels and runtime, compiled for this machine by the compiler it has, and cached by content hash."""
+"""The C library: kernels and runtime, ready-made, or compiled by this machine's compiler and cached by content hash."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -19,8 +20,12 @@ FOLDER_OF_SOURCES = Path(__file__).with_name("c")
 SOURCES = sorted(FOLDER_OF_SOURCES.glob("*.c"))
 HEADERS = sorted(FOLDER_OF_SOURCES.glob("*.h"))
 COMPILERS = ("cc", "gcc", "clang")
-FLAGS = ("-O3", "-std=gnu11", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-shared", "-fPIC")
+FOLDER_OF_LIBRARIES = Path(__file__).with_name("lib")
+OPTIMISATION = ("-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno")
+FLAGS = (*OPTIMISATION, "-march=native", "-shared", "-fPIC")
 SWITCH = "REGARD_KERNELS"
+LEVEL = "REGARD_LEVEL"
+"""Environment variable that names the level of processors to use instead of the best."""
 _TIMEOUT = 120
 _MAX_BYTES = 1 << 26
 
@@ -42,11 +47,44 @@ def kernels() -> ctypes.CDLL:
     return loaded
 
 
+def level() -> str:
+    """Return the level of processors that the kernels in use are made for; `native`: compiled for this very processor."""
+    return str(kernels().regard_level().decode())
+
+
+def is_ready_made() -> bool:
+    """Return whether the kernels in use came with the package, rather than being compiled by this machine."""
+    return bool(kernels().regard_sources())
+
+
 @functools.cache
 def _load() -> ctypes.CDLL | str:
-    """Load the library, compiling it if no cache has it whole; or return the reason why not."""
-    if os.environ.get(SWITCH, "").lower() in ("off", "0", "no"):
+    """Load the library that came with the package, or else one that this machine compiles; or return the reason why not.
+
+    Compiling is for source checkouts and rare machines; the switch can ask for it.
+    """
+    switch = os.environ.get(SWITCH, "").lower()
+    if switch in ("off", "0", "no"):
         return f"the environment variable {SWITCH} switches them off"
+    loaded = None if switch == "compile" else _ready_made()
+    loaded = _compiled() if loaded is None else loaded
+    return loaded if isinstance(loaded, str) else _checked(loaded)
+
+
+def _ready_made() -> ctypes.CDLL | None:
+    """Load the library that came with the package; None if there is none for this machine or it is of other sources."""
+    system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
+    for path in FOLDER_OF_LIBRARIES.glob(f"{system}-{machine()}/*regard.*"):
+        with suppress(OSError, AttributeError):  # made for another C library, or cut short
+            library = _with_signatures(ctypes.CDLL(str(path)))
+            runs_here = os.environ.get(LEVEL) or library.regard_level() is not None
+            if runs_here and library.regard_sources().decode() == hash_of_sources():
+                return library
+    return None
+
+
+def _compiled() -> ctypes.CDLL | str:
+    """Load the library from the cache, compiling it if no folder has it whole; or return the reason why not."""
     reason = f"no cache folder is writable and yours alone; set {FOLDER} to one that is"
     try:
         compiler = _compiler()
@@ -60,6 +98,24 @@ def _load() -> ctypes.CDLL | str:
     except _Unavailable as problem:
         return str(problem)
     return reason
+
+
+def _checked(library: ctypes.CDLL) -> ctypes.CDLL | str:
+    """Return the library if it has the level that the environment asks for; or the reason why not."""
+    if library.regard_level() is not None:
+        return library
+    levels, wanted = levels_of(library), os.environ.get(LEVEL, "")
+    reason = "this processor lacks it" if wanted in levels else "this library has no such level"
+    here = ", ".join(name for name, runs in levels.items() if runs) or "none"
+    return f"the environment variable {LEVEL} asks for {wanted!r}, and {reason}; here there is: {here}"
+
+
+def levels_of(library: ctypes.CDLL) -> dict[str, bool]:
+    """Return the levels of a library from the lowest to the best, and whether this processor can run each."""
+    levels, runs = dict[str, bool](), ctypes.c_int()
+    while (name := library.regard_level_at(len(levels), ctypes.addressof(runs))) is not None:
+        levels[name.decode()] = bool(runs.value)
+    return levels
 
 
 def _compiler() -> str:
@@ -115,6 +171,20 @@ def _compile(compiler: str, library: Path) -> None:
         raise _Unavailable(f"the C compiler {compiler} failed: {error_line}")
 
 
+def hash_of_sources(folder: Path = FOLDER_OF_SOURCES) -> str:
+    """Hash the C sources of a folder: a ready-made library is used only beside those that it was built from."""
+    digest = hashlib.sha256()
+    for path in sorted((*folder.glob("*.c"), *folder.glob("*.h"))):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return digest.hexdigest()[:32]
+
+
+def machine() -> str:
+    """Return the kind of processor, as folders of libraries are named."""
+    name = platform.machine().lower()
+    return {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}.get(name, name)
+
+
 def _version(compiler: str) -> str:
     try:
         return subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=_TIMEOUT).stdout
@@ -139,9 +209,13 @@ def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     library.regard_team_open.restype, library.regard_team_open.argtypes = pointer, [ctypes.c_int]
     library.regard_team_close.restype, library.regard_team_close.argtypes = None, [pointer]
     library.regard_team_parts.restype, library.regard_team_parts.argtypes = ctypes.c_int, [pointer]
-    library.regard_team_run.restype, library.regard_team_run.argtypes = None, [pointer, pointer, integer, pointer]
+    library.regard_team_run.restype, library.regard_team_run.argtypes = ctypes.c_int, [pointer, pointer, integer, pointer]
     library.regard_pack.restype = None
     library.regard_pack.argtypes = [pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer]
+    library.regard_level.restype, library.regard_level.argtypes = ctypes.c_char_p, []
+    library.regard_level_at.restype, library.regard_level_at.argtypes = ctypes.c_char_p, [ctypes.c_int, pointer]
+    library.regard_use_level.restype, library.regard_use_level.argtypes = ctypes.c_int, [ctypes.c_char_p]
+    library.regard_sources.restype, library.regard_sources.argtypes = ctypes.c_char_p, []
     library.regard_sizes.restype, library.regard_sizes.argtypes = None, [pointer]
     library.regard_checksum.restype, library.regard_checksum.argtypes = (
         ctypes.c_uint64,

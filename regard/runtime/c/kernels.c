@@ -4,345 +4,22 @@
    encoder, for each source token). Every row is computed alone and in one order, so the result for a sentence does
    not depend on its batch, in any precision.
 
-   Compiled once for each level of processors, with the widest vectors that it has; parts that need special
+   Compiled once for each level of processors, with vectors as wide as its registers; parts that need special
    instructions have a portable form beside them. */
 
-#include "kernels.h"
+#include "products.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__AVX512F__) || defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
-typedef float vector __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t int_vector __attribute__((vector_size(64), aligned(4), may_alias));
-/* Half as wide: products use it where a vector is two registers or more, for sums stay in registers only if they fit. */
-typedef float half __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t int_half __attribute__((vector_size(32), aligned(4), may_alias));
-
-/* --- numbers ------------------------------------------------------------------------------------------------- */
-
-static inline vector broadcast(float x) { return (vector){} + x; }
-static inline vector load(const float *at) { return *(const vector *)at; }
-static inline void store(float *at, vector x) { *(vector *)at = x; }
-static inline vector choose(int_vector mask, vector a, vector b) {
-  return (vector)((mask & (int_vector)a) | (~mask & (int_vector)b));
-}
-static inline vector larger(vector a, vector b) { return choose(a > b, a, b); }
-static inline vector smaller(vector a, vector b) { return choose(a < b, a, b); }
-
-static inline float sum_of(vector x) {
-#if defined(__AVX512F__)
-  return _mm512_reduce_add_ps((__m512)x);
+#ifdef __wasm__
+#define ALONE /* no threads */
 #else
-  float total = 0;
-  for (int i = 0; i < LANES; i++) total += x[i];
-  return total;
+#include <pthread.h>
+#include <sched.h>
 #endif
-}
-
-static inline float largest_of(vector x) {
-#if defined(__AVX512F__)
-  return _mm512_reduce_max_ps((__m512)x);
-#else
-  float most = x[0];
-  for (int i = 1; i < LANES; i++) most = x[i] > most ? x[i] : most;
-  return most;
-#endif
-}
-
-/* e^x to about 2 units in the last place; NaN stays NaN. */
-static inline vector exponential(vector x) {
-  int_vector odd = x != x;
-  vector y = smaller(larger(x, broadcast(-87.3f)), broadcast(88.3f));
-  vector n = y * 1.44269504f;
-  n = (n + 12582912.0f) - 12582912.0f; /* to the nearest integer */
-  vector r = y - n * 0.693359375f;
-  r = r + n * 2.12194440e-4f;
-  vector p = broadcast(1.9875691500e-4f);
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
-  int_vector power = (__builtin_convertvector(n, int_vector) + 127) << 23;
-  return choose(odd, x, p * (vector)power);
-}
-
-static inline vector sigmoid(vector x) { return 1.0f / (1.0f + exponential(-x)); }
-static inline vector hyperbolic(vector x) { return 1.0f - 2.0f / (1.0f + exponential(x + x)); }
-
-/* x·Φ(x), with the error function of Abramowitz and Stegun 7.1.26 (off by at most 1.5e-7). */
-static inline vector gelu(vector x) {
-  vector z = x * 0.70710678f, size = larger(z, -z);
-  vector t = 1.0f / (1.0f + size * 0.3275911f);
-  vector p = broadcast(1.061405429f);
-  p = p * t - 1.453152027f;
-  p = p * t + 1.421413741f;
-  p = p * t - 0.284496736f;
-  p = p * t + 0.254829592f;
-  vector erf = 1.0f - p * t * exponential(-size * size);
-  return 0.5f * x * (1.0f + choose(z < 0.0f, -erf, erf));
-}
-
-static inline vector activate(vector x, int activation) {
-  switch (activation) {
-    case RELU: return choose(x < 0.0f, broadcast(0), x);
-    case GELU: return gelu(x);
-    case SILU: return x * sigmoid(x);
-    case TANH: return hyperbolic(x);
-    default: return x;
-  }
-}
-
-static inline uint16_t to_bfloat16(float x) { /* bfloat16, rounded to even; NaN stays NaN */
-  uint32_t bits;
-  memcpy(&bits, &x, 4);
-  if (x != x) return (uint16_t)(bits >> 16) | 64;
-  return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-static inline float from_bfloat16(uint16_t x) {
-  uint32_t bits = (uint32_t)x << 16;
-  float y;
-  memcpy(&y, &bits, 4);
-  return y;
-}
-
-/* --- products ------------------------------------------------------------------------------------------------ */
-
-/* Each of these adds the products of `rows` rows with one panel to `sums`. `rows` is a constant at every call, so that
-   the sums stay in registers. */
-
-#define ALWAYS static inline __attribute__((always_inline))
-
-#if defined(__AVX512F__)
-ALWAYS void products_float32(const float *from, int64_t step, int inputs, const float *panel, vector sums[][4], const int rows) {
-  for (int k = 0; k < inputs; k++, panel += PANEL) {
-    vector w0 = load(panel), w1 = load(panel + 16), w2 = load(panel + 32), w3 = load(panel + 48);
-    for (int i = 0; i < rows; i++) {
-      vector a = broadcast(from[i * step + k]);
-      sums[i][0] += a * w0, sums[i][1] += a * w1, sums[i][2] += a * w2, sums[i][3] += a * w3;
-    }
-  }
-}
-#else
-ALWAYS void products_float32(const float *from, int64_t step, int inputs, const float *panel, vector sums[][4], const int rows) {
-  for (int j = 0; j < 4; j++) { /* a quarter of the panel at a time */
-    half total[TILE][2] = {{{0}}};
-    for (int k = 0; k < inputs; k++) {
-      const half *w = (const half *)(panel + k * PANEL + LANES * j), w0 = w[0], w1 = w[1];
-      for (int i = 0; i < rows; i++) {
-        half a = (half){} + from[i * step + k];
-        total[i][0] += a * w0, total[i][1] += a * w1;
-      }
-    }
-    for (int i = 0; i < rows; i++) memcpy(&sums[i][j], total[i], sizeof(vector));
-  }
-}
-#endif
-
-#if defined(__AVX512BF16__)
-ALWAYS void products_bfloat16(const uint16_t *from, int64_t step, int inputs, const uint16_t *panel, vector sums[][4], const int rows) {
-  for (int k = 0; k < inputs; k += 2, panel += 2 * PANEL) {
-    __m512i w[4];
-    for (int j = 0; j < 4; j++) w[j] = _mm512_loadu_si512(panel + 32 * j);
-    for (int i = 0; i < rows; i++) {
-      int32_t pair;
-      memcpy(&pair, from + i * step + k, 4);
-      __m512bh a = (__m512bh)_mm512_set1_epi32(pair);
-      for (int j = 0; j < 4; j++) sums[i][j] = (vector)_mm512_dpbf16_ps((__m512)sums[i][j], a, (__m512bh)w[j]);
-    }
-  }
-}
-#else
-ALWAYS void products_bfloat16(const uint16_t *from, int64_t step, int inputs, const uint16_t *panel, vector sums[][4], const int rows) {
-  for (int j = 0; j < 4; j++) {
-    half total[TILE][2] = {{{0}}};
-    for (int k = 0; k < inputs; k += 2) {
-      const int_half *both = (const int_half *)(panel + k * PANEL + 32 * j);
-      half low[2], high[2];
-      for (int h = 0; h < 2; h++) low[h] = (half)(both[h] << 16), high[h] = (half)(both[h] & (int32_t)0xffff0000);
-      for (int i = 0; i < rows; i++) {
-        uint32_t first = (uint32_t)from[i * step + k] << 16, second = (uint32_t)from[i * step + k + 1] << 16;
-        float a, b;
-        memcpy(&a, &first, 4), memcpy(&b, &second, 4);
-        for (int h = 0; h < 2; h++) total[i][h] += a * low[h] + b * high[h];
-      }
-    }
-    for (int i = 0; i < rows; i++) memcpy(&sums[i][j], total[i], sizeof(vector));
-  }
-}
-#endif
-
-#if defined(__AVX512VNNI__)
-ALWAYS void products_int8(const uint8_t *from, int64_t step, int inputs, const int8_t *panel, int_vector sums[][4], const int rows) {
-  for (int k = 0; k < inputs; k += 4, panel += 4 * PANEL) {
-    __m512i w[4];
-    for (int j = 0; j < 4; j++) w[j] = _mm512_loadu_si512(panel + 64 * j);
-    for (int i = 0; i < rows; i++) {
-      int32_t four;
-      memcpy(&four, from + i * step + k, 4);
-      __m512i a = _mm512_set1_epi32(four);
-      for (int j = 0; j < 4; j++) sums[i][j] = (int_vector)_mm512_dpbusd_epi32((__m512i)sums[i][j], a, w[j]);
-    }
-  }
-}
-#elif defined(__AVX2__)
-/* Eight columns at a time: even and odd bytes of the weights as 16-bit numbers, so that no sum of two products overflows. */
-ALWAYS void products_int8(const uint8_t *from, int64_t step, int inputs, const int8_t *panel, int_vector sums[][4], const int rows) {
-  for (int j = 0; j < 4; j++) {
-    __m256i total[TILE][2];
-    for (int i = 0; i < rows; i++) total[i][0] = total[i][1] = _mm256_setzero_si256();
-    for (int k = 0; k < inputs; k += 4) {
-      __m256i even[2], odd[2];
-      for (int h = 0; h < 2; h++) {
-        __m256i w = _mm256_loadu_si256((const __m256i *)(panel + k * PANEL + 64 * j + 32 * h));
-        even[h] = _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8), odd[h] = _mm256_srai_epi16(w, 8);
-      }
-      for (int i = 0; i < rows; i++) {
-        int32_t four;
-        memcpy(&four, from + i * step + k, 4);
-        __m256i all = _mm256_set1_epi32(four), a = _mm256_and_si256(all, _mm256_set1_epi16(255)), b = _mm256_srli_epi16(all, 8);
-        for (int h = 0; h < 2; h++)
-          total[i][h] = _mm256_add_epi32(total[i][h], _mm256_add_epi32(_mm256_madd_epi16(even[h], a), _mm256_madd_epi16(odd[h], b)));
-      }
-    }
-    for (int i = 0; i < rows; i++) memcpy(&sums[i][j], total[i], sizeof(int_vector));
-  }
-}
-#else
-ALWAYS void products_int8(const uint8_t *from, int64_t step, int inputs, const int8_t *panel, int_vector sums[][4], const int rows) {
-  for (int k = 0; k < inputs; k += 4, panel += 4 * PANEL)
-    for (int i = 0; i < rows; i++) {
-      const uint8_t *a = from + i * step + k;
-      int32_t *total = (int32_t *)sums[i];
-      for (int j = 0; j < PANEL; j++)
-        total[j] += a[0] * panel[4 * j] + a[1] * panel[4 * j + 1] + a[2] * panel[4 * j + 2] + a[3] * panel[4 * j + 3];
-    }
-}
-#endif
-
-typedef struct { /* rows of activations in the form that a precision needs */
-  const void *data;
-  int64_t step;
-  float *scales; /* int8: value of one unit of each row */
-} Inputs;
-
-/* Products of `rows` (at most TILE) rows with panel `p`, as numbers, into out[i][0..3]. */
-ALWAYS void tile(const Weight *w, const Inputs *in, int64_t row, int64_t p, vector out[][4], const int rows) {
-  if (w->precision == INT8) {
-    int_vector sums[TILE][4];
-    memset(sums, 0, sizeof sums);
-    products_int8((const uint8_t *)in->data + row * in->step, in->step, w->padded,
-                  (const int8_t *)w->panels + p * PANEL * w->padded, sums, rows);
-    for (int i = 0; i < rows; i++)
-      for (int j = 0; j < 4; j++) {
-        int_vector middle = *(const int_vector *)(w->sums + p * PANEL + LANES * j);
-        out[i][j] = __builtin_convertvector(sums[i][j] - middle, vector) * load(w->scales + p * PANEL + LANES * j) * in->scales[row + i];
-      }
-    return;
-  }
-  vector sums[TILE][4]; /* not `out`: memory behind a pointer would be written back after every product */
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < 4; j++) sums[i][j] = broadcast(0);
-  if (w->precision == FLOAT32)
-    products_float32((const float *)in->data + row * in->step, in->step, w->padded,
-                     (const float *)w->panels + p * PANEL * w->padded, sums, rows);
-  else
-    products_bfloat16((const uint16_t *)in->data + row * in->step, in->step, w->padded,
-                      (const uint16_t *)w->panels + p * PANEL * w->padded, sums, rows);
-  for (int i = 0; i < rows; i++)
-    for (int j = 0; j < 4; j++) out[i][j] = sums[i][j];
-}
-
-static void products(const Weight *w, const Inputs *in, int64_t row, int64_t p, vector out[][4], int rows) {
-  switch (rows) {
-    case 1: tile(w, in, row, p, out, 1); break;
-    case 2: tile(w, in, row, p, out, 2); break;
-    case 3: tile(w, in, row, p, out, 3); break;
-    case 4: tile(w, in, row, p, out, 4); break;
-    case 5: tile(w, in, row, p, out, 5); break;
-    default: tile(w, in, row, p, out, 6); break;
-  }
-  if (w->bias)
-    for (int i = 0; i < rows; i++)
-      for (int j = 0; j < 4; j++) out[i][j] += load(w->bias + p * PANEL + LANES * j);
-}
-
-/* Quantises a row to 8 bits: 128 is zero, and one unit is a 127th of the largest absolute value; returns the unit. */
-static float quantise(const float *x, int n, int padded, uint8_t *to) {
-  vector most = broadcast(0);
-  int i = 0;
-  for (; i + LANES <= n; i += LANES) {
-    vector v = load(x + i);
-    most = larger(larger(v, -v), most);
-  }
-  float size = largest_of(most);
-  for (; i < n; i++) size = fabsf(x[i]) > size ? fabsf(x[i]) : size;
-  float unit = size / 127.0f, times = size > 0 ? 127.0f / size : 0;
-  i = 0;
-#if defined(__AVX512F__)
-  for (; i + LANES <= n; i += LANES) {
-    __m512i v = _mm512_add_epi32(_mm512_cvtps_epi32((__m512)(load(x + i) * times)), _mm512_set1_epi32(128));
-    _mm_storeu_si128((__m128i *)(to + i), _mm512_cvtusepi32_epi8(v));
-  }
-#elif defined(__AVX2__)
-  for (; i + 8 <= n; i += 8) {
-    __m256i v = _mm256_cvtps_epi32((__m256)(*(const half *)(x + i) * times));
-    __m128i words = _mm_add_epi16(_mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)), _mm_set1_epi16(128));
-    _mm_storel_epi64((__m128i *)(to + i), _mm_packus_epi16(words, words));
-  }
-#endif
-  for (; i < n; i++) to[i] = (uint8_t)(lrintf(x[i] * times) + 128);
-  for (; i < padded; i++) to[i] = 128;
-  return unit;
-}
-
-typedef struct { /* scratch memory of one thread */
-  char *data;
-  size_t size;
-} Scratch;
-
-static void *scratch(Scratch *r, size_t size) {
-  if (r->size < size) {
-    free(r->data);
-    r->size = size + size / 2;
-    if (posix_memalign((void **)&r->data, 64, r->size)) abort();
-  }
-  return r->data;
-}
-
-static Inputs inputs_of(const Weight *w, const float *from, int64_t step, int64_t rows, Scratch *r) {
-  Inputs in = {from, step, NULL};
-  int n = w->inputs, padded = w->padded;
-  if (w->precision == BFLOAT16) {
-    uint16_t *low = scratch(r, rows * padded * 2);
-    for (int64_t i = 0; i < rows; i++) {
-      int k = 0;
-#if defined(__AVX512BF16__)
-      for (; k + LANES <= n; k += LANES)
-        _mm256_storeu_si256((__m256i *)(low + i * padded + k), (__m256i)_mm512_cvtneps_pbh((__m512)load(from + i * step + k)));
-#endif
-      for (; k < n; k++) low[i * padded + k] = to_bfloat16(from[i * step + k]);
-      for (; k < padded; k++) low[i * padded + k] = 0;
-    }
-    in.data = low, in.step = padded;
-  } else if (w->precision == INT8) {
-    uint8_t *low = scratch(r, rows * (padded + sizeof(float)) + 64);
-    in.scales = (float *)(low + ((rows * padded + 63) & ~(int64_t)63));
-    for (int64_t i = 0; i < rows; i++) in.scales[i] = quantise(from + i * step, n, padded, low + i * padded);
-    in.data = low, in.step = padded;
-  }
-  return in;
-}
 
 /* --- the operations ------------------------------------------------------------------------------------------ */
 
@@ -351,7 +28,20 @@ typedef struct { /* one of the threads that run a program together */
   const Operation *operations;
   int part, parts;
   Scratch inputs, scores;
+  atomic_int *failed; /* of the team: there was no memory */
 } Worker;
+
+static void *memory_for(Worker *w, Scratch *r, size_t size) {
+  void *memory = scratch(r, size);
+  if (!memory) atomic_store(w->failed, 1);
+  return memory;
+}
+
+static Inputs inputs_for(Worker *w, const Weight *weight, const float *from, int64_t step, int64_t rows) {
+  Inputs in = inputs_of(weight, from, step, rows, &w->inputs);
+  if (!in.data) atomic_store(w->failed, 1);
+  return in;
+}
 
 static inline float *reg(const Context *c, int r, int64_t row) {
   return c->registers + c->offsets[r] * c->rows + row * c->widths[r];
@@ -372,9 +62,9 @@ static inline void share(const Worker *w, int64_t count, int64_t *from, int64_t 
 /* Column v of a weight as numbers: the embedding of token v, if the output projection shares its weight. */
 static void column_of(const Weight *w, int64_t v, float *to) {
   int group = w->precision == FLOAT32 ? 1 : w->precision == BFLOAT16 ? 2 : 4;
-  int64_t first = v / PANEL * PANEL * w->padded + v % PANEL * group;
+  int64_t first = v / LANES * LANES * w->padded + v % LANES * group;
   for (int k = 0; k < w->inputs; k++) {
-    int64_t at = first + (int64_t)(k / group) * group * PANEL + k % group;
+    int64_t at = first + (int64_t)(k / group) * group * LANES + k % group;
     if (w->precision == FLOAT32) to[k] = ((const float *)w->panels)[at];
     else if (w->precision == BFLOAT16) to[k] = from_bfloat16(((const uint16_t *)w->panels)[at]);
     else to[k] = ((const int8_t *)w->panels)[at] * w->scales[v];
@@ -404,18 +94,18 @@ static void normalise(const Operation *o, const Worker *w) {
     float *y = reg(c, o->target, n), total = 0, squares = 0;
     vector t = broadcast(0), s = broadcast(0);
     int i = 0;
-    for (; i + LANES <= D; i += LANES) t += load(x + i);
+    for (; i + WIDTH <= D; i += WIDTH) t += load(x + i);
     total = sum_of(t);
     for (; i < D; i++) total += x[i];
     float mean = total / D;
-    for (i = 0; i + LANES <= D; i += LANES) {
+    for (i = 0; i + WIDTH <= D; i += WIDTH) {
       vector d = load(x + i) - mean;
       s += d * d;
     }
     squares = sum_of(s);
     for (; i < D; i++) squares += (x[i] - mean) * (x[i] - mean);
     float scale = 1.0f / sqrtf(squares / D + o->scale);
-    for (i = 0; i + LANES <= D; i += LANES) store(y + i, (load(x + i) - mean) * scale * load(o->table + i) + load(o->second + i));
+    for (i = 0; i + WIDTH <= D; i += WIDTH) store(y + i, (load(x + i) - mean) * scale * load(o->table + i) + load(o->second + i));
     for (; i < D; i++) y[i] = (x[i] - mean) * scale * o->table[i] + o->second[i];
   }
 }
@@ -444,13 +134,9 @@ static void glu(const Operation *o, const Worker *w) {
   for (int64_t n = first; n < last; n++) {
     const float *a = reg(c, o->source, n), *b = a + D;
     float *to = reg(c, o->target, n);
-    for (int i = 0; i < D; i += LANES) {
-      int lanes = D - i < LANES ? D - i : LANES;
-      float pa[LANES] = {0}, pb[LANES] = {0};
-      memcpy(pa, a + i, lanes * sizeof(float)), memcpy(pb, b + i, lanes * sizeof(float));
-      vector x = load(pa), y = load(pb);
-      store(pa, o->activation == SILU ? x * sigmoid(x) * y : x * sigmoid(y));
-      memcpy(to + i, pa, lanes * sizeof(float));
+    for (int i = 0; i < D; i += WIDTH) {
+      vector x = load_some(a + i, D - i), y = load_some(b + i, D - i);
+      store_some(to + i, o->activation == SILU ? x * sigmoid(x) * y : x * sigmoid(y), D - i);
     }
   }
 }
@@ -515,12 +201,13 @@ static void linear(const Operation *o, Worker *w) {
   int64_t panels = (weight->outputs + PANEL - 1) / PANEL, first, last;
   share(w, panels, &first, &last);
   if (first == last) return;
-  Inputs in = inputs_of(weight, reg(c, o->source, 0) + o->offset, c->widths[o->source], c->rows, &w->inputs);
+  Inputs in = inputs_for(w, weight, reg(c, o->source, 0) + o->offset, c->widths[o->source], c->rows);
+  if (!in.data) return;
   for (int64_t p = first; p < last; p++) {
     int columns = weight->outputs - p * PANEL < PANEL ? weight->outputs - p * PANEL : PANEL;
     for (int64_t n = 0; n < c->rows; n += TILE) {
       int rows = c->rows - n < TILE ? c->rows - n : TILE;
-      vector out[TILE][4];
+      vector out[TILE][VECTORS];
       products(weight, &in, n, p, out, rows);
       for (int i = 0; i < rows; i++) {
         float *to = reg(c, o->target, n + i) + o->column + p * PANEL;
@@ -531,10 +218,10 @@ static void linear(const Operation *o, Worker *w) {
           into = last_ones;
           if (more) memcpy(others, more, columns * sizeof(float)), more = others;
         }
-        for (int j = 0; j < 4; j++) {
+        for (int j = 0; j < VECTORS; j++) {
           vector y = activate(out[i][j], o->activation);
-          if (more) y += load(more + LANES * j);
-          store(into + LANES * j, y);
+          if (more) y += load(more + WIDTH * j);
+          store(into + WIDTH * j, y);
         }
         if (columns < PANEL) memcpy(to, last_ones, columns * sizeof(float));
       }
@@ -580,56 +267,61 @@ static void store_memory(const Operation *o, const Worker *w) {
 static void softmax(float *scores, int64_t S, int64_t P) {
   for (int64_t s = S; s < P; s++) scores[s] = -INFINITY;
   vector most = load(scores);
-  for (int64_t s = LANES; s < P; s += LANES) most = larger(most, load(scores + s));
+  for (int64_t s = WIDTH; s < P; s += WIDTH) most = larger(most, load(scores + s));
   float top = largest_of(most);
   vector total = broadcast(0);
-  for (int64_t s = 0; s < P; s += LANES) {
+  for (int64_t s = 0; s < P; s += WIDTH) {
     vector x = exponential(load(scores + s) - top);
-    if (s + LANES > S)
-      for (int i = S - s; i < LANES; i++) x[i] = 0;
+    if (s + WIDTH > S)
+      for (int64_t i = S > s ? S - s : 0; i < WIDTH; i++) x[i] = 0;
     total += x;
     store(scores + s, x);
   }
   float share_of = 1.0f / sum_of(total);
-  for (int64_t s = 0; s < P; s += LANES) store(scores + s, load(scores + s) * share_of);
+  for (int64_t s = 0; s < P; s += WIDTH) store(scores + s, load(scores + s) * share_of);
 }
 
 /* Scores of one query head against keys in columns. */
 static void scores_by_columns(const float *q, const float *keys, int E, int64_t P, float scale, float *scores) {
   int64_t s = 0;
-  for (; s + 4 * LANES <= P; s += 4 * LANES) {
-    vector t0 = broadcast(0), t1 = t0, t2 = t0, t3 = t0;
+#if PARTS < 4
+  for (; s + 4 * WIDTH <= P; s += 4 * WIDTH) {
+    vector t[4] = {broadcast(0), broadcast(0), broadcast(0), broadcast(0)};
     for (int e = 0; e < E; e++) {
-      const float *k = keys + e * P + s;
       vector a = broadcast(q[e]);
-      t0 += a * load(k), t1 += a * load(k + 16), t2 += a * load(k + 32), t3 += a * load(k + 48);
+      for (int j = 0; j < 4; j++) t[j] += a * load(keys + e * P + s + j * WIDTH);
     }
-    store(scores + s, t0 * scale), store(scores + s + 16, t1 * scale);
-    store(scores + s + 32, t2 * scale), store(scores + s + 48, t3 * scale);
+    for (int j = 0; j < 4; j++) store(scores + s + j * WIDTH, t[j] * scale);
   }
+#endif
   for (; s < P; s += LANES) {
-    vector even = broadcast(0), odd = broadcast(0);
+    vector even[PARTS], odd[PARTS];
+    for (int j = 0; j < PARTS; j++) even[j] = odd[j] = broadcast(0);
     int e = 0;
-    for (; e + 2 <= E; e += 2) {
-      even += q[e] * load(keys + e * P + s);
-      odd += q[e + 1] * load(keys + (e + 1) * P + s);
-    }
-    for (; e < E; e++) even += q[e] * load(keys + e * P + s);
-    store(scores + s, (even + odd) * scale);
+    for (; e + 2 <= E; e += 2)
+      for (int j = 0; j < PARTS; j++) {
+        even[j] += q[e] * load(keys + e * P + s + j * WIDTH);
+        odd[j] += q[e + 1] * load(keys + (e + 1) * P + s + j * WIDTH);
+      }
+    for (; e < E; e++)
+      for (int j = 0; j < PARTS; j++) even[j] += q[e] * load(keys + e * P + s + j * WIDTH);
+    for (int j = 0; j < PARTS; j++) store(scores + s + j * WIDTH, (even[j] + odd[j]) * scale);
   }
 }
+
+#define BLOCK (PARTS > 2 ? 4 : 2) /* vectors of values that are summed together */
 
 /* Weighted sum of values: E numbers of each of S rows that are `step` apart. */
 static void weighted_sum(const float *weights, const float *values, int64_t step, int64_t S, int E, float *to) {
   int e = 0;
-  for (; e + 2 * LANES <= E; e += 2 * LANES) {
-    vector t0 = broadcast(0), t1 = t0;
-    for (int64_t s = 0; s < S; s++) {
-      t0 += weights[s] * load(values + s * step + e), t1 += weights[s] * load(values + s * step + e + LANES);
-    }
-    store(to + e, t0), store(to + e + LANES, t1);
+  for (; e + BLOCK * WIDTH <= E; e += BLOCK * WIDTH) {
+    vector t[BLOCK];
+    for (int j = 0; j < BLOCK; j++) t[j] = broadcast(0);
+    for (int64_t s = 0; s < S; s++)
+      for (int j = 0; j < BLOCK; j++) t[j] += weights[s] * load(values + s * step + e + j * WIDTH);
+    for (int j = 0; j < BLOCK; j++) store(to + e + j * WIDTH, t[j]);
   }
-  for (; e + LANES <= E; e += LANES) {
+  for (; e + WIDTH <= E; e += WIDTH) {
     vector t = broadcast(0);
     for (int64_t s = 0; s < S; s++) t += weights[s] * load(values + s * step + e);
     store(to + e, t);
@@ -650,7 +342,8 @@ static void encoder_attention(const Operation *o, Worker *w) {
   share(w, c->sentences, &first, &last);
   for (int64_t b = first; b < last; b++) {
     int64_t from = c->starts[b], S = c->starts[b + 1] - from, P = padded(S);
-    float *scores = scratch(&w->scores, (P + P * E) * sizeof(float)), *keys = scores + P;
+    float *scores = memory_for(w, &w->scores, (P + P * E) * sizeof(float)), *keys = scores + P;
+    if (!scores) return;
     for (int h = 0; h < o->heads; h++) {
       const float *own = reg(c, o->source, from) + h * E;
       for (int64_t s = 0; s < S; s++)
@@ -679,7 +372,8 @@ static void cross_attention(const Operation *o, Worker *w) {
   for (int64_t n = first; n < last; n++) {
     int64_t S = c->entries[n], P = padded(S);
     const float *keys = c->memories[n] + o->offset * P, *values = keys + o->extent * P;
-    float *scores = scratch(&w->scores, P * sizeof(float));
+    float *scores = memory_for(w, &w->scores, P * sizeof(float));
+    if (!scores) return;
     const float *q = reg(c, o->source, n);
     for (int h = 0; h < o->heads; h++) {
       scores_by_columns(q + h * E, keys + h * E * P, E, P, o->scale, scores);
@@ -696,7 +390,7 @@ static void cross_attention(const Operation *o, Worker *w) {
 static inline float dot(const float *a, const float *b, int E) {
   vector t = broadcast(0);
   int e = 0;
-  for (; e + LANES <= E; e += LANES) t += load(a + e) * load(b + e);
+  for (; e + WIDTH <= E; e += WIDTH) t += load(a + e) * load(b + e);
   float total = e ? sum_of(t) : 0;
   for (; e < E; e++) total += a[e] * b[e];
   return total;
@@ -713,7 +407,8 @@ static void cached_attention(const Operation *o, Worker *w) {
     int64_t all = c->lengths[n], t = o->extent && all > o->extent ? o->extent : all, P = padded(t + 1);
     float *const *past = c->past + n * c->stride + (all - t);
     const float *own = reg(c, o->source, n);
-    float *scores = scratch(&w->scores, P * sizeof(float)), *to = reg(c, o->target, n) + o->column;
+    float *scores = memory_for(w, &w->scores, P * sizeof(float)), *to = reg(c, o->target, n) + o->column;
+    if (!scores) return;
     for (int h = 0; h < o->heads; h++) {
       const float *q = own + h * E;
       for (int64_t s = 0; s < t; s++) scores[s] = dot(q, past[s] + o->offset + h * E, E) * o->scale;
@@ -721,7 +416,16 @@ static void cached_attention(const Operation *o, Worker *w) {
       softmax(scores, t + 1, P);
       record(w, o, n, h, scores, t + 1);
       int e = 0;
-      for (; e + LANES <= E; e += LANES) {
+      for (; e + BLOCK * WIDTH <= E; e += BLOCK * WIDTH) {
+        vector sum[BLOCK];
+        for (int j = 0; j < BLOCK; j++) sum[j] = scores[t] * load(own + 2 * D + h * E + e + j * WIDTH);
+        for (int64_t s = 0; s < t; s++) {
+          const float *values = past[s] + o->offset + D + h * E + e;
+          for (int j = 0; j < BLOCK; j++) sum[j] += scores[s] * load(values + j * WIDTH);
+        }
+        for (int j = 0; j < BLOCK; j++) store(to + h * E + e + j * WIDTH, sum[j]);
+      }
+      for (; e + WIDTH <= E; e += WIDTH) {
         vector sum = scores[t] * load(own + 2 * D + h * E + e);
         for (int64_t s = 0; s < t; s++) sum += scores[s] * load(past[s] + o->offset + D + h * E + e);
         store(to + h * E + e, sum);
@@ -743,8 +447,9 @@ static void additive_attention(const Operation *o, Worker *w) {
   for (int64_t n = first; n < last; n++) {
     int64_t S = c->entries[n], P = padded(S);
     const float *keys = c->memories[n] + o->offset * P, *values = keys + o->extent * P, *q = reg(c, o->source, n);
-    float *scores = scratch(&w->scores, P * sizeof(float));
-    for (int64_t s = 0; s < P; s += LANES) {
+    float *scores = memory_for(w, &w->scores, P * sizeof(float));
+    if (!scores) return;
+    for (int64_t s = 0; s < P; s += WIDTH) {
       vector total = broadcast(0);
       for (int e = 0; e < o->extent; e++) total += o->table[e] * hyperbolic(q[e] + load(keys + e * P + s));
       store(scores + s, total);
@@ -771,32 +476,22 @@ static void load_state(const Operation *o, const Worker *w) {
    LSTM, are updated in place. */
 static void gate(int kind, int H, const float *x, const float *s, float *h, float *cell) {
   int count = kind == GRU ? 3 : kind == LSTM ? 4 : 1;
-  for (int i = 0; i < H; i += LANES) {
-    int lanes = H - i < LANES ? H - i : LANES;
-    float px[4][LANES] = {{0}}, ps[4][LANES] = {{0}}, ph[LANES] = {0}, pc[LANES] = {0};
-    for (int g = 0; g < count; g++) {
-      memcpy(px[g], x + g * H + i, lanes * sizeof(float));
-      memcpy(ps[g], s + g * H + i, lanes * sizeof(float));
-    }
-    memcpy(ph, h + i, lanes * sizeof(float));
-    vector next;
+  for (int i = 0; i < H; i += WIDTH) {
+    int lanes = H - i;
+    vector px[4], ps[4], next, old = load_some(h + i, lanes);
+    for (int g = 0; g < count; g++) px[g] = load_some(x + g * H + i, lanes), ps[g] = load_some(s + g * H + i, lanes);
     if (kind == GRU) {
-      vector r = sigmoid(load(px[0]) + load(ps[0])), z = sigmoid(load(px[1]) + load(ps[1]));
-      vector new = hyperbolic(load(px[2]) + r * load(ps[2]));
-      next = new + z * (load(ph) - new);
+      vector r = sigmoid(px[0] + ps[0]), z = sigmoid(px[1] + ps[1]), new = hyperbolic(px[2] + r * ps[2]);
+      next = new + z * (old - new);
     } else if (kind == LSTM) {
-      memcpy(pc, cell + i, lanes * sizeof(float));
-      vector in = sigmoid(load(px[0]) + load(ps[0])), forget = sigmoid(load(px[1]) + load(ps[1]));
-      vector new = hyperbolic(load(px[2]) + load(ps[2])), out = sigmoid(load(px[3]) + load(ps[3]));
-      vector kept = forget * load(pc) + in * new;
+      vector in = sigmoid(px[0] + ps[0]), forget = sigmoid(px[1] + ps[1]), new = hyperbolic(px[2] + ps[2]);
+      vector out = sigmoid(px[3] + ps[3]), kept = forget * load_some(cell + i, lanes) + in * new;
       next = out * hyperbolic(kept);
-      store(pc, kept);
-      memcpy(cell + i, pc, lanes * sizeof(float));
+      store_some(cell + i, kept, lanes);
     } else {
-      next = hyperbolic(load(px[0]) + load(ps[0]));
+      next = hyperbolic(px[0] + ps[0]);
     }
-    store(ph, next);
-    memcpy(h + i, ph, lanes * sizeof(float));
+    store_some(h + i, next, lanes);
   }
 }
 
@@ -821,7 +516,8 @@ static void rnn(const Operation *o, Worker *w) {
   if (B == 0) return;
   for (int64_t b = first; b < last; b++)
     longest = c->starts[b + 1] - c->starts[b] > longest ? c->starts[b + 1] - c->starts[b] : longest;
-  float *hidden = scratch(&w->scores, B * (2 * H + padded_gates) * sizeof(float) + B * sizeof(int64_t) + 64);
+  float *hidden = memory_for(w, &w->scores, B * (2 * H + padded_gates) * sizeof(float) + B * sizeof(int64_t) + 64);
+  if (!hidden) return;
   float *cells = hidden + B * H, *gates_now = cells + B * H;
   alive = (int64_t *)(gates_now + B * padded_gates);
   memset(hidden, 0, 2 * B * H * sizeof(float));
@@ -839,14 +535,15 @@ static void rnn(const Operation *o, Worker *w) {
       alive[kept++] = b;
     }
     count = kept;
-    Inputs in = inputs_of(weight, hidden, H, count, &w->inputs);
+    Inputs in = inputs_for(w, weight, hidden, H, count);
+    if (!in.data) return;
     for (int64_t p = 0; p < padded_gates / PANEL; p++)
       for (int64_t n = 0; n < count; n += TILE) {
         int rows = count - n < TILE ? count - n : TILE;
-        vector out[TILE][4];
+        vector out[TILE][VECTORS];
         products(weight, &in, n, p, out, rows);
         for (int i = 0; i < rows; i++)
-          for (int j = 0; j < 4; j++) store(gates_now + (n + i) * padded_gates + p * PANEL + LANES * j, out[i][j]);
+          for (int j = 0; j < VECTORS; j++) store(gates_now + (n + i) * padded_gates + p * PANEL + WIDTH * j, out[i][j]);
       }
     for (int64_t i = 0; i < count; i++) {
       int64_t row = o->heads ? c->starts[alive[i] + 1] - 1 - t : c->starts[alive[i]] + t;
@@ -881,29 +578,29 @@ static void top_tokens(const Operation *o, Worker *w) {
     for (int64_t k = 0; k < K; k++) part[3 + k] = -INFINITY, part[3 + K + k] = 0;
   }
   if (first == last) return;
-  Inputs in = inputs_of(weight, reg(c, o->source, 0), c->widths[o->source], c->rows, &w->inputs);
-  int64_t *at = scratch(&w->scores, K * sizeof(int64_t) * c->rows);
+  Inputs in = inputs_for(w, weight, reg(c, o->source, 0), c->widths[o->source], c->rows);
+  int64_t *at = memory_for(w, &w->scores, K * sizeof(int64_t) * c->rows);
+  if (!in.data || !at) return;
   for (int64_t i = 0; i < K * c->rows; i++) at[i] = -1;
   for (int64_t p = first; p < last; p++)
     for (int64_t n = 0; n < c->rows; n += TILE) {
       int rows = c->rows - n < TILE ? c->rows - n : TILE;
-      vector out[TILE][4];
+      vector out[TILE][VECTORS];
       products(weight, &in, n, p, out, rows);
       for (int i = 0; i < rows; i++) {
         float *part = c->partial + ((n + i) * w->parts + w->part) * width, *likely = part + 3;
         int columns = weight->outputs - p * PANEL < PANEL ? weight->outputs - p * PANEL : PANEL;
         float logits[PANEL];
-        for (int j = 0; j < 4; j++) store(logits + LANES * j, out[i][j]);
+        for (int j = 0; j < VECTORS; j++) store(logits + WIDTH * j, out[i][j]);
         for (int j = columns; j < PANEL; j++) logits[j] = -INFINITY;
-        vector v[4], most;
-        for (int j = 0; j < 4; j++) v[j] = load(logits + LANES * j);
-        most = larger(larger(v[0], v[1]), larger(v[2], v[3]));
-        float top = largest_of(most);
+        vector v[VECTORS], most[4];
+        for (int j = 0; j < VECTORS; j++) v[j] = load(logits + WIDTH * j), most[j % 4] = j < 4 ? v[j] : larger(most[j % 4], v[j]);
+        float top = largest_of(larger(larger(most[0], most[1]), larger(most[2], most[3])));
         if (top > part[0]) part[1] *= expf(part[0] - top), part[0] = top;
         if (top != top) part[1] = top, part[0] = part[0] > -INFINITY ? part[0] : 0; /* NaN: no token is likely */
         if (part[0] == -INFINITY) continue;
         vector total = broadcast(0);
-        for (int j = 0; j < 4; j++) total += exponential(v[j] - part[0]);
+        for (int j = 0; j < VECTORS; j++) total += exponential(v[j] - part[0]);
         part[1] += sum_of(total);
         int64_t e = c->eos - p * PANEL;
         if (e >= 0 && e < PANEL) part[2] = logits[e];
@@ -954,16 +651,21 @@ static void merge_top_tokens(const Worker *w) {
 
 struct Team {
   int parts;
-  atomic_long call, arrived, phase, done;
-  atomic_int stop;
-  pthread_t *threads;
+  atomic_int failed, stop;
   Worker *workers;
   const Operation *operations;
   int64_t count;
+#ifndef ALONE
+  atomic_long call, arrived, phase, done;
+  pthread_t *threads;
   pthread_mutex_t lock;
   pthread_cond_t wake;
+#endif
 };
 
+#ifdef ALONE
+static void barrier(Team *t) { (void)t; }
+#else
 static inline void pause_thread(void) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -984,9 +686,10 @@ static void barrier(Team *t) {
   }
   for (int looks = 0; atomic_load(&t->phase) == phase; looks++) {
     if (looks < PATIENCE) pause_thread();
-    else sched_yield();
+    else sched_yield(), looks = PATIENCE;
   }
 }
+#endif
 
 static void compute(Team *t, Worker *w) {
   for (int64_t i = 0; i < t->count; i++) {
@@ -1017,6 +720,12 @@ static void compute(Team *t, Worker *w) {
   }
 }
 
+#ifdef ALONE
+static void stop_threads(Team *t) { (void)t; }
+static int start_threads(Team *t) { return t->parts = 1; }
+static void wake_threads(Team *t) { (void)t; }
+static void wait_for_threads(Team *t) { (void)t; }
+#else
 typedef struct { Team *team; int part; } ThreadArguments;
 
 static void *run_thread(void *argument) {
@@ -1040,52 +749,74 @@ static void *run_thread(void *argument) {
   return NULL;
 }
 
-static void team_close(Team *t) {
-  atomic_store(&t->stop, 1);
+static void wake_threads(Team *t) {
+  if (t->parts == 1) return;
+  atomic_store(&t->done, 0);
   pthread_mutex_lock(&t->lock);
   atomic_fetch_add(&t->call, 1);
   pthread_cond_broadcast(&t->wake);
   pthread_mutex_unlock(&t->lock);
+}
+
+static void wait_for_threads(Team *t) {
+  while (t->parts > 1 && atomic_load(&t->done) < t->parts - 1) pause_thread();
+}
+
+static void stop_threads(Team *t) {
+  atomic_store(&t->stop, 1);
+  wake_threads(t);
   for (int i = 1; i < t->parts; i++) pthread_join(t->threads[i], NULL);
+  pthread_mutex_destroy(&t->lock), pthread_cond_destroy(&t->wake);
+  free(t->threads);
+}
+
+/* Starts the threads of a team beside its caller; returns how many there are, as many as the system allows. */
+static int start_threads(Team *t) {
+  t->threads = calloc(t->parts, sizeof *t->threads);
+  pthread_mutex_init(&t->lock, NULL), pthread_cond_init(&t->wake, NULL);
+  for (int i = 1; i < t->parts; i++) {
+    ThreadArguments *m = t->threads ? malloc(sizeof *m) : NULL;
+    if (m) m->team = t, m->part = i;
+    if (!m || pthread_create(&t->threads[i], NULL, run_thread, m)) {
+      free(m);
+      return i;
+    }
+  }
+  return t->parts;
+}
+#endif
+
+static void team_close(Team *t) {
+  stop_threads(t);
   for (int i = 0; i < t->parts; i++) free(t->workers[i].inputs.data), free(t->workers[i].scores.data);
-  free(t->workers), free(t->threads), free(t);
+  free(t->workers), free(t);
 }
 
 /* Team of `parts` threads, the caller of `team_run` among them; NULL if there is no memory. */
 static Team *team_open(int parts) {
   Team *t = calloc(1, sizeof *t);
-  if (!t) return NULL;
-  t->parts = parts;
-  t->workers = calloc(parts, sizeof *t->workers), t->threads = calloc(parts, sizeof *t->threads);
-  pthread_mutex_init(&t->lock, NULL), pthread_cond_init(&t->wake, NULL);
-  for (int i = 0; i < parts; i++) t->workers[i].part = i, t->workers[i].parts = parts;
-  for (int i = 1; i < parts; i++) {
-    ThreadArguments *m = malloc(sizeof *m);
-    m->team = t, m->part = i;
-    if (pthread_create(&t->threads[i], NULL, run_thread, m)) { /* take as many as the system allows */
-      free(m);
-      t->parts = i;
-      for (int j = 0; j < i; j++) t->workers[j].parts = i;
-      break;
-    }
+  if (t) t->parts = parts > 1 ? parts : 1, t->workers = calloc(t->parts, sizeof *t->workers);
+  if (!t || !t->workers) {
+    free(t);
+    return NULL;
   }
+  for (int i = 0; i < t->parts; i++) t->workers[i].part = i, t->workers[i].failed = &t->failed;
+  t->parts = start_threads(t);
+  for (int i = 0; i < t->parts; i++) t->workers[i].parts = t->parts;
   return t;
 }
 
 static int team_parts(const Team *t) { return t->parts; }
 
-static void team_run(Team *t, const Operation *operations, int64_t count, const Context *c) {
+/* Runs a program. Returns 0, or -1 if there was no memory, and its results mean nothing. */
+static int team_run(Team *t, const Operation *operations, int64_t count, const Context *c) {
   t->operations = operations, t->count = count;
+  atomic_store(&t->failed, 0);
   for (int i = 0; i < t->parts; i++) t->workers[i].c = c, t->workers[i].operations = operations;
-  if (t->parts > 1) {
-    atomic_store(&t->done, 0);
-    pthread_mutex_lock(&t->lock);
-    atomic_fetch_add(&t->call, 1);
-    pthread_cond_broadcast(&t->wake);
-    pthread_mutex_unlock(&t->lock);
-  }
+  wake_threads(t);
   compute(t, t->workers);
-  while (t->parts > 1 && atomic_load(&t->done) < t->parts - 1) pause_thread();
+  wait_for_threads(t);
+  return -atomic_load(&t->failed);
 }
 
 /* --- weights into panels ------------------------------------------------------------------------------------- */
@@ -1094,7 +825,7 @@ static void team_run(Team *t, const Operation *operations, int64_t count, const 
 static void pack(const float *weight, int64_t V, int64_t K, int precision, void *panels, float *scales, int32_t *sums) {
   int64_t group = precision == FLOAT32 ? 1 : precision == BFLOAT16 ? 2 : 4, padded_inputs = (K + group - 1) / group * group;
   for (int64_t v = 0; v < (V + PANEL - 1) / PANEL * PANEL; v++) {
-    int64_t panel = v / PANEL * PANEL * padded_inputs, column = v % PANEL;
+    int64_t strip = v / LANES * LANES * padded_inputs, column = v % LANES;
     float most = 0;
     if (v < V)
       for (int64_t k = 0; k < K; k++) most = fabsf(weight[v * K + k]) > most ? fabsf(weight[v * K + k]) : most;
@@ -1102,7 +833,7 @@ static void pack(const float *weight, int64_t V, int64_t K, int precision, void 
     int32_t sum = 0;
     for (int64_t k = 0; k < padded_inputs; k++) {
       float x = v < V && k < K ? weight[v * K + k] : 0;
-      int64_t at = panel + k / group * group * PANEL + column * group + k % group;
+      int64_t at = strip + k / group * group * LANES + column * group + k % group;
       if (precision == FLOAT32) ((float *)panels)[at] = x;
       else if (precision == BFLOAT16) ((uint16_t *)panels)[at] = to_bfloat16(x);
       else {

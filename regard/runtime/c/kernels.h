@@ -63,11 +63,24 @@ typedef struct { /* the kernels for one level of processors */
   Team *(*open)(int parts);
   void (*close)(Team *team);
   int (*parts)(const Team *team);
-  void (*run)(Team *team, const Operation *operations, int64_t count, const Context *context);
+  int (*run)(Team *team, const Operation *operations, int64_t count, const Context *context); /* 0; -1: no memory */
   void (*pack)(const float *weight, int64_t V, int64_t K, int precision, void *panels, float *scales, int32_t *sums);
 } Kernels;
 
-/* Kernels of a level by name; NULL: of the best level that this processor has. NULL if it has not that level. */
+/* Kernels of a level by name; NULL: of the level in use, which is the best that this processor has, or the one that the
+   environment variable REGARD_LEVEL names. Returns NULL if this library or this processor has not that level. */
 const Kernels *regard_kernels(const char *level);
+
+/* Name of the level in use; NULL if REGARD_LEVEL names one that is not to be had, or the processor has not even the lowest. */
+const char *regard_level(void);
+
+/* Takes another level from now on; NULL: the best. Returns 0, or -1 if it is not to be had. */
+int regard_use_level(const char *level);
+
+/* Name of a level of this library, counted from the lowest, and whether this processor can run it; NULL past the last. */
+const char *regard_level_at(int number, int *runs);
+
+/* Hash of the sources of a ready-made library; empty if it was compiled for this machine. */
+const char *regard_sources(void);
 
 #endif

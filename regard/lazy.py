@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
@@ -22,6 +22,15 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str]
         return getattr(import_module(f"{package}.{modules[name]}"), name)
 
     return get, lambda: sorted(modules)
+
+
+def has_pytorch() -> bool:
+    """Return whether PyTorch is installed."""
+    with suppress(ModuleNotFoundError):
+        import torch
+
+        return bool(torch.__version__)
+    return False
 
 
 @contextmanager

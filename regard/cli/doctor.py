@@ -17,6 +17,7 @@ import regard
 from regard.cli.app import app, setup_process
 from regard.cli.options import Debug, Quiet, Threads
 from regard.errors import RegardError, UsageError
+from regard.lazy import has_pytorch
 
 
 @app.command()
@@ -41,7 +42,7 @@ def doctor(
         return
     if seal:
         raise UsageError("--seal: which folder is to be sealed? Give it: regard doctor RUN --seal")
-    has_torch = find_spec("torch") is not None
+    has_torch = has_pytorch()
     checks: list[Callable[[], tuple[bool, str]]] = [
         _python,
         *([_torch, _devices] if has_torch else [_no_torch]),

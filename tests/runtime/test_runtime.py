@@ -142,6 +142,7 @@ def test_long_lines_are_split_alike(make: Maker, line: str) -> None:
     assert_same(translated(runtime, [line, "I"], beam=2), translated(translator, [line, "I"], beam=2))
 
 
+@pytest.mark.filterwarnings("ignore::regard.errors.LineWarning")
 @pytest.mark.parametrize(("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent")])
 def test_streams_are_the_greedy_translation_in_parts(make: Maker, encoder: str, decoder: str) -> None:
     translator, runtime = make(encoder, decoder)

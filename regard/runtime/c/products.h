@@ -287,7 +287,8 @@ ALWAYS void tile(const Weight *w, const Inputs *in, int64_t row, int64_t p, vect
     products_int8((const int8_input *)in->data + row * in->step, in->step, w->padded, (const int8_t *)w->panels + start, sums, rows);
     for (int i = 0; i < rows; i++)
       for (int j = 0; j < VECTORS; j++) {
-        if (ZERO) sums[i][j] -= *(const int_vector *)(w->sums + p * PANEL + WIDTH * j);
+        if (ZERO) /* unsigned: what a hostile file holds may overflow */
+          sums[i][j] = (int_vector)((uint_vector)sums[i][j] - *(const uint_vector *)(w->sums + p * PANEL + WIDTH * j));
         out[i][j] = __builtin_convertvector(sums[i][j], vector) * load(w->scales + p * PANEL + WIDTH * j) * in->scales[row + i];
       }
     return;

@@ -28,6 +28,7 @@
 
 typedef float vector __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
 typedef int32_t int_vector __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
+typedef uint32_t uint_vector __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
 
 static inline vector broadcast(float x) { return (vector){} + x; }
 static inline vector load(const float *at) { return *(const vector *)at; }

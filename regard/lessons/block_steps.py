@@ -232,7 +232,7 @@ class BlockSteps:
         )
         context = Term("A·V", array(weights @ memory.values), "B H T E", self.names, operator="=")
         terms = [_again(A), _again(V, "·"), context]
-        self._add("context", texts.worded("context"), "A·V", terms, _bmm(weights, memory.values))
+        self._add("context", texts.worded("context"), "A·V", terms, _bmm("TSE", weights, memory.values))
         self._output(attention.output, context, result)
 
     def _projection(self, layer: nn.Module, letter: str, entries: tuple[str, Names], heads: Tensor) -> Term:
@@ -266,14 +266,14 @@ class BlockSteps:
                 Q = _like(Q, "Q′", "", dot[0])
                 terms.append(Q)
             terms += [_again(Q), _transposed(K)]
-            product = _bmm(query, memory.keys.transpose(-1, -2))
+            product = _bmm("TES", query, memory.keys.transpose(-1, -2))
             if dot[1] != 1:
                 products = torch.matmul(dot[0], memory.keys.transpose(-1, -2))
                 terms.append(_like(S, f"{Q.name}·{K.name}ᵀ", "=", products))
                 S = replace(S, operator=f"÷ {1 / dot[1]:.4g} =")
         elif isinstance(score, Additive):
-            v = Term("v", array(score.vector[:, None]), "H 1 E", operator="v·tanh")
-            terms += [_again(Q), _again(K, "+"), v]
+            terms += [Term("v", array(score.vector[:, None]), "H 1 E"), _again(Q, "· tanh("), _again(K, "+")]
+            S = replace(S, operator=") =")
         worded = texts.worded(f"score_{kind}", size=query.shape[-1])
         if isinstance(attention.value, nn.Identity) and attention.role != "cross":
             worded = texts.with_diagonal(worded, *_diagonal(values, memory.keep))
@@ -366,10 +366,12 @@ def _shapes(x: Term, layer: nn.Module, result: Term) -> str:
     return "torch.matmul: {} × {} → {}".format(*map(_tuple, shapes))
 
 
-def _bmm(left: Tensor, right: Tensor) -> str:
-    """Return the shapes of a batched product by head, (B, H, T, E) × (B, H, E, S): batch and heads are one axis."""
-    (B, H, T, E), S = left.shape, right.shape[3]
-    return f"torch.bmm: {_tuple((B * H, T, E))} × {_tuple((B * H, E, S))} → {_tuple((B * H, T, S))}"
+def _bmm(letters: str, left: Tensor, right: Tensor) -> str:
+    """Return the shapes of a batched product by head, as torch.bmm takes it: sentences and heads are one axis."""
+    (B, H, *rows), columns, (T, E, S) = left.shape, right.shape[3], tuple(letters)
+    shapes = [(B * H, *rows), (B * H, rows[1], columns), (B * H, rows[0], columns)]
+    symbols = f"(B·H, {T}, {E}) × (B·H, {E}, {S}) → (B·H, {T}, {S})"
+    return f"torch.bmm: {symbols} = {' × '.join(map(_tuple, shapes[:2]))} → {_tuple(shapes[2])}"
 
 
 def _tuple(shape: Sequence[int]) -> str:

@@ -122,8 +122,9 @@ def _term(term: Term, matrix: NumberMatrix, label: str, layout: tuple[bool, bool
     operator = f'<span class="operator" aria-hidden="true">{_typeset(term.operator)}</span>' if term.operator else ""
     notes = [escape(note) for note in (term.shape(is_batch), matrix.more.by(language) if matrix.more else "") if note]
     small = f" <small>{' · '.join(notes)}</small>" if notes else ""
-    kind = term.kind + " result" * term.operator.endswith(("=", "→", "tanh"))
-    head, body = _head(matrix, language) if has_head else "", _body(term, matrix, language)
+    kind = term.kind + " result" * term.operator.endswith(("=", "→"))
+    head = _head(matrix, language) if matrix.columns or (has_head and matrix.rows) else ""
+    body = _body(term, matrix, language)
     table = f'<table class="{kind}"><caption>{_typeset(name)}{small}</caption>{head}<tbody>{body}</tbody></table>'
     spoken = escape(f"{name} {label}".strip())
     region = f' tabindex="0" role="region" aria-label="{spoken}"' if len(matrix.cells[0]) >= SCROLLED else ""

@@ -213,7 +213,7 @@ def test_padding_is_shown_and_hidden() -> None:
 
 def test_shapes_of_a_batch_are_those_of_bmm() -> None:
     text = walkthrough_block(SOURCE, "I go home", batch=["간다 ||| go"]).text()
-    assert "torch.bmm: (4, 4, 2) × (4, 2, 3) → (4, 4, 3)" in text
+    assert "torch.bmm: (B·H, T, E) × (B·H, E, S) → (B·H, T, S) = (4, 4, 2) × (4, 2, 3) → (4, 4, 3)" in text
     assert "torch.matmul: (2, 4, 4) × (4, 4) → (2, 4, 4)" in text
     assert "Q (B, H, T, E) = (2, 2, 4, 2), sentence 2, head 1" in text
     assert "torch.bmm" not in walkthrough_block("I go home").text()

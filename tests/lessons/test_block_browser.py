@@ -105,12 +105,12 @@ def test_pointing_at_a_number_marks_its_row_and_column(open_block: Any, block: B
     assert page.locator("td.used").count() == 4 + 4 + 1
     step = block["self.Q"]
     x, weights, queries = (term.values for term in step.terms[:3])
-    pairs = zip(x[0, 1], weights[:, 2], strict=True)
+    pairs = zip(x[0, 1], weights[:, 2] + 0.0, strict=True)  # no −0.0
     parts = [f"{a:.3f}·{b:.1f}" for a, b in pairs]
     expected = " + ".join("·".join(f"({n})" if n[0] == "-" else n for n in part.split("·")) for part in parts)
     assert page.inner_text("#readout") == f"{expected} ≈ {queries[0, 1, 2]:.3f}".replace("-", "−")
     page.keyboard.press("ArrowRight")
-    assert page.locator("td.used").count() == 0
+    assert page.locator(f"#step-{number} td.used").count() == 0
 
 
 def test_a_wide_matrix_keeps_the_arrow_keys_for_scrolling(browser: Any, tmp_path: Path) -> None:

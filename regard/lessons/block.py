@@ -29,6 +29,8 @@ from regard.visualisation.steps_page import render_steps
 
 LONGEST = 24
 """Tokens of a text that are walked through."""
+LONGEST_TOKEN = 40
+"""Characters of a token; a word is one if the weights are random."""
 SENTENCES = 4
 """Sentences of a batch that are walked through."""
 SEPARATOR = "|||"
@@ -212,11 +214,11 @@ def _walk(setup: _Setup, pairs: Sequence[Pair], is_batch: bool) -> BlockWalkthro
     ends = [EOS] * setup.has_source_end
     sources = [[*setup.source.encode(source), *ends] for source, _ in pairs]
     targets = [setup.target.encode(target) for _, target in pairs if target is not None]
-    if causes := _length_problems(sources, targets):
+    source_tokens = [setup.source.tokens(ids) for ids in sources]
+    if causes := _length_problems([source_tokens, [setup.target.tokens(ids) for ids in targets]]):
         raise UsageError(*causes)
     model, device = setup.model, setup.model.device
-    batch, encoder = Batch.of(sources, device), model.encoder
-    source_names = _padded([setup.source.tokens(ids) for ids in sources])
+    batch, encoder, source_names = Batch.of(sources, device), model.encoder, _padded(source_tokens)
     with record_calls(model) as calls, _causal(encoder if setup.causal else None):
         if targets:
             model(batch, pad([[BOS, *ids] for ids in targets])[0].to(device))
@@ -267,14 +269,20 @@ def _input_steps(steps: BlockSteps, side: TransformerEncoder | TransformerDecode
         steps.earlier_layers(side.layers[layer], layer + 1)
 
 
-def _length_problems(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[str]:
-    names = ("source", "target") if targets else ("text",)
-    return [
-        f"the {name} has {len(ids)} tokens; a walkthrough shows up to {LONGEST}: give a shorter one"
-        for name, side in zip(names, (sources, targets), strict=False)
-        for ids in side
-        if len(ids) > LONGEST
-    ]
+def _length_problems(sides: Sequence[Sequence[Sequence[str]]]) -> list[str]:
+    """Return which texts are too long to be shown; `sides`: the tokens of the sources, and those of the targets."""
+    names, causes = ("source", "target") if sides[1] else ("text", ""), list[str]()
+    for name, side in zip(names, sides, strict=True):
+        for tokens in side:
+            if len(tokens) > LONGEST:
+                causes.append(
+                    f"the {name} has {len(tokens)} tokens; a walkthrough shows up to {LONGEST}: give a shorter one"
+                )
+            if (longest := max(map(len, tokens), default=0)) > LONGEST_TOKEN:
+                causes.append(
+                    f"the {name} has a word of {longest} characters; up to {LONGEST_TOKEN} are shown: shorten it"
+                )
+    return causes
 
 
 def _padded(rows: Sequence[list[str]], padding: str = PAD_NAME) -> list[list[str]]:

@@ -104,7 +104,7 @@ STEPS = {
         Text("Each position has a vector of its own, which was learnt.", "위치마다 학습한 고유한 벡터가 있습니다."),
     ),
     "sum": (
-        Text("Sum of embeddings and positions, x₀", "임베딩과 위치의 합 x₀"),
+        Text("Embeddings + positions, x₀", "임베딩 + 위치, x₀"),
         Text(
             "Without the positions, attention could not tell the order of the tokens: now one token has another vector "
             "at another position.",
@@ -137,9 +137,10 @@ STEPS = {
         ),
     ),
     "norm_after": (
-        Text("Add & norm: layer norm", "더하고 정규화: 층 정규화"),
+        Text("Add & norm: norm", "더하고 정규화: 층 정규화"),
         Text(
-            "Each row is normalised on its own: minus the mean of its numbers, divided by their standard deviation "
+            "Layer norm: each row is normalised on its own, minus the mean of its numbers, divided by their standard "
+            "deviation "
             "(ε = {epsilon}); then each column has its scale γ and its shift β. Batch norm would take mean and "
             "variance "
             "down each column: regard lab norm.",
@@ -168,10 +169,11 @@ STEPS = {
         ),
     ),
     "add": (
-        Text("Add & norm: the residual connection", "더하고 정규화: 잔차 연결"),
+        Text("Add & norm: add", "더하고 정규화: 더하기"),
         Text(
-            "The input of the sublayer is added to its output, so the sublayer only has to learn a change.",
-            "서브층의 입력을 출력에 더합니다. 그래서 서브층은 바뀌는 부분만 배우면 됩니다.",
+            "The residual connection: the input of the sublayer is added to its output, so the sublayer only has to "
+            "learn a change.",
+            "잔차 연결: 서브층의 입력을 출력에 더합니다. 그래서 서브층은 바뀌는 부분만 배우면 됩니다.",
         ),
     ),
     "no_residual": (

@@ -264,6 +264,40 @@ def test_positions_of_a_model_are_shown_in_both_orders(run: Path) -> None:
     close(step.terms[1].values, halves[:, interleaved(16)])
 
 
+SETTINGS: list[dict[str, Any]] = [
+    {"norm": "batch"},
+    {"norm": "none"},
+    {"residual": False},
+    {"positions": "learned"},
+    {"positions": "none"},
+    {"activation": "swiglu"},
+    {"window": 1},
+    {"norm": "post", "final_norm": "on"},
+    {"final_norm": "off", "scale_embedding": False},
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*trained for an experiment")
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@torch.no_grad()
+def test_a_model_of_any_settings_equals_its_forward_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
+    monkeypatch.setitem(SIDES, "transformer", {**SIDES["transformer"], **settings})
+    translator = load_translator(folder(tmp_path / "run"))
+    model: Any = translator.model
+    encoded = model.encoder(Batch.of([translator.encode(SOURCE)]))
+    block = walkthrough_block(SOURCE, model=translator, layer=2)
+    close(block["sum"]["x₀"], encoded.embedded)
+    close(block.steps[-1].terms[-1].values, encoded.outputs)
+    ids = translator.tokenizer.target.encode(TARGET)
+    features = model(Batch.of([translator.encode(SOURCE)]), torch.tensor([[BOS, *ids]]))
+    block = walkthrough_block(SOURCE, TARGET, model=translator, layer=2)
+    close(block.steps[-1].terms[-1].values, features)
+    assert len(block.text("ko")) > 5000
+    assert block.page()
+
+
 def test_large_vectors_are_elided_aloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SIDES["transformer"], "size", 2 * LONGEST)
     monkeypatch.setitem(SIDES["transformer"], "heads", 8)
@@ -298,6 +332,7 @@ def test_a_captioner_is_refused(tmp_path: Path) -> None:
         ({"text": " "}, ["there is an empty text"]),
         ({"text": "a", "target": ""}, ["there is an empty text"]),
         ({"text": "a " * 25}, ["the text has 25 tokens; a walkthrough shows up to 24"]),
+        ({"text": "a" * 41}, ["the text has a word of 41 characters; up to 40 are shown"]),
         ({"text": "a " * 25, "target": "b " * 30}, ["the source has 25 tokens", "the target has 30 tokens"]),
         (
             {"text": "a", "size": 5, "heads": 2, "score": "dots", "norm": "batch", "layer": 1},

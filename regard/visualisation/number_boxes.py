@@ -75,7 +75,7 @@ class NumberMatrix:
     rows: tuple[Words, ...]
     columns: tuple[Words, ...]
     cells: tuple[tuple[str, ...], ...]
-    values: Array
+    values: Sequence[Sequence[float | str]]
     more_rows: int = 0
     more_columns: int = 0
 
@@ -146,7 +146,7 @@ def _matrix(term: Term, at: dict[str, int]) -> NumberMatrix:
     rows, columns = (labels[sentence % len(labels)] for labels in (term.rows, term.columns))
     R, C = _shown(row_axis, len(values)), _shown(column_axis, values.shape[1])
     digits = _digits(term.values) if term.kind in ("numbers", "weights") else 0
-    shown = values[:R, :C]
+    shown: list[list[float | str]] = values[:R, :C].tolist()
     cells = tuple(tuple(format_cell(value, term.kind, digits) for value in row) for row in shown)
     more = (len(values) - R, values.shape[1] - C)
     return NumberMatrix(_label([term], at), tuple(rows)[:R], tuple(columns)[:C], cells, shown, *more)
@@ -178,8 +178,8 @@ def _digits(values: Array) -> int:
 def format_cell(value: float | str, kind: Kind, digits: int = DIGITS) -> str:
     """Format a number; a mask has 0 and −∞."""
     if isinstance(value, str):
-        return str(value)
-    if np.isneginf(value):
+        return value
+    if value == float("-inf"):
         return "−∞"
-    text = f"{round(float(value), digits) + 0.0:.{0 if kind == 'mask' else digits}f}"  # no −0.000
+    text = f"{round(value, digits) + 0.0:.{0 if kind == 'mask' else digits}f}"  # no −0.000
     return text.replace("-", "−")

@@ -264,7 +264,7 @@ class BlockSteps:
         if dot is not None:
             if not torch.equal(dot[0], query):
                 Q = _like(Q, "Q′", "", dot[0])
-                terms.append(Q)
+                terms.insert(0, Q)
             terms += [_again(Q), _transposed(K)]
             product = _bmm("TES", query, memory.keys.transpose(-1, -2))
             if dot[1] != 1:

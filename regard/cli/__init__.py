@@ -17,6 +17,7 @@ from regard.cli import (  # noqa: F401 (each registers its command)
     show,
     train,
     translate,
+    walkthrough,
 )
 from regard.cli.app import app, main
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from unicodedata import east_asian_width
 
 import torch
 
 from regard.attention.attention import Attention, attention_mask, masked_softmax
 from regard.attention.heads import merge_heads, split_heads
 from regard.errors import UsageError
+from regard.lessons.matrix_text import format_matrix
+from regard.lessons.random_weights import random_tenths, randomise
 from regard.shapes import Float, Tensor
 
 
@@ -123,7 +123,8 @@ def walkthrough(
     if causes:
         raise UsageError(*causes)
     if attention is None:
-        attention = _randomise(Attention("walkthrough", size, size, size, heads), seed)
+        attention = Attention("walkthrough", size, size, size, heads)
+        randomise(attention, seed)
     x = _random_vectors(words, size, seed) if vectors is None else vectors
     m = x if source is None else _random_vectors(entries, size, seed) if source_vectors is None else source_vectors
     with torch.no_grad():
@@ -186,20 +187,7 @@ def _shape_problems(name: str, vectors: Tensor | None, words: tuple[str, ...]) -
 
 def _random_vectors(words: tuple[str, ...], size: int, seed: int) -> Float[Tensor, "T D"]:
     """Draw a vector for each word, the same wherever the word occurs."""
-    rows = [torch.randn(size, generator=_generator(seed, word)) for word in words]
-    return torch.stack(rows).mul(10).round().div(10)
-
-
-def _randomise(attention: Attention, seed: int) -> Attention:
-    with torch.no_grad():
-        for name, parameter in attention.named_parameters():
-            if parameter.ndim == 2:
-                parameter.copy_(torch.randn(parameter.shape, generator=_generator(seed, name)).mul(10).round().div(10))
-    return attention
-
-
-def _generator(seed: int, name: str) -> torch.Generator:
-    return torch.Generator().manual_seed(seed + zlib.crc32(name.encode()))
+    return torch.stack([random_tenths((size,), seed, word) for word in words])
 
 
 def _has_bias(layer: torch.nn.Linear) -> bool:
@@ -216,24 +204,6 @@ def _by_head(title: str, rows: tuple[str, ...], parts: Tensor, columns: tuple[st
 def _matrix(
     title: str, rows: tuple[str, ...] | None, numbers: Tensor, columns: tuple[str, ...] | None = None
 ) -> list[str]:
-    """Format a matrix as a title with its shape and a line per row; wide characters take two columns."""
-    table = [[f"{round(number, 3) + 0.0:.3f}" for number in row] for row in numbers.tolist()]  # no −0.000
-    widths = [max(7, *(_width(row[c]) for row in table)) for c in range(numbers.shape[1])]
-    if columns is not None:
-        widths = [max(width, _width(word)) for width, word in zip(widths, columns, strict=True)]
-    names = rows or ("",) * len(table)
-    left = max(map(_width, names))
-    lines = ["", f"{title} ({' × '.join(map(str, numbers.shape))})"]
-    if columns is not None:
-        lines.append("  " + " " * left + _line(columns, widths))
-    return lines + [
-        "  " + name + " " * (left - _width(name)) + _line(row, widths) for name, row in zip(names, table, strict=True)
-    ]
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "".join(" " * (width + 1 - _width(cell)) + cell for cell, width in zip(cells, widths, strict=True))
-
-
-def _width(text: str) -> int:
-    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+    """Format a matrix as a title with its shape and a line per row."""
+    cells = [[f"{round(number, 3) + 0.0:.3f}" for number in row] for row in numbers.tolist()]  # no −0.000
+    return format_matrix(f"{title} ({' × '.join(map(str, numbers.shape))})", rows or (), cells, columns or ())

@@ -103,7 +103,7 @@ class TransformerDecoderSettings(TransformerSettings):
             yield "causal = false (no causal mask: training sees the answers)"
 
 
-class _InputEmbedding(nn.Module):
+class InputEmbedding(nn.Module):
     """Token embedding plus positional embedding, with dropout."""
 
     def __init__(self, vocabulary: int, settings: TransformerSettings) -> None:
@@ -175,7 +175,7 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, settings: TransformerEncoderSettings, vocabulary: int) -> None:
         super().__init__()
-        self.input_embedding = _InputEmbedding(vocabulary, settings)
+        self.input_embedding = InputEmbedding(vocabulary, settings)
         self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
         self.norm = nn.LayerNorm(settings.size) if settings.has_final_norm else nn.Identity()
@@ -201,7 +201,7 @@ class TransformerDecoder(Decoder):
 
     def __init__(self, settings: TransformerDecoderSettings, vocabulary: int, source: EncoderSizes) -> None:
         super().__init__()
-        self.input_embedding = _InputEmbedding(vocabulary, settings)
+        self.input_embedding = InputEmbedding(vocabulary, settings)
         self.layers = nn.ModuleList(DecoderLayer(settings, source) for _ in range(settings.layers))
         self.layer_dropout = settings.layer_dropout
         self.norm = nn.LayerNorm(settings.size) if settings.has_final_norm else nn.Identity()

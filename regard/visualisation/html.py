@@ -39,10 +39,11 @@ def colour_variables() -> str:
 
     Printed pages are light.
     """
-    return _in_both_themes(_variables)
+    return in_both_themes(_variables)
 
 
-def _in_both_themes(rules: Callable[[Theme], str]) -> str:
+def in_both_themes(rules: Callable[[Theme], str]) -> str:
+    """Return CSS rules of the light theme, and those of the dark one for screens that prefer it."""
     light, dark = (rules(theme) for theme in THEMES)
     return f"{light}\n@media screen and (prefers-color-scheme: dark) {{ {dark} }}"
 

@@ -19,6 +19,7 @@ NEEDED = {
     "align": ["nowhere", "--source=a", "--target=b"],
     "show": ["nowhere"],
     "lab": ["nowhere"],
+    "walkthrough": ["I go"],
     "train": ["--source=a", "--target=b", "--out=out"],
 }
 

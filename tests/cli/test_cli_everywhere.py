@@ -32,6 +32,7 @@ COMMANDS = [
     "show",
     "train",
     "translate",
+    "walkthrough",
 ]
 
 

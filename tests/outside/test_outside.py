@@ -100,6 +100,8 @@ JOBS: dict[str, list[str]] = {
     "doctor of a run": ["doctor", "translator", "--threads=1"],
     "doctor that seals": ["doctor", "sealed", "--seal", "--threads=1"],
     "lab": ["lab", "costs", "--out=costs", "--threads=1"],
+    "walkthrough": ["walkthrough", LINE, "I go home", "--out=block.html", "--threads=1"],
+    "walkthrough of a model": ["walkthrough", LINE, "--model=translator", "--out=layer.html", "--threads=1"],
 }
 """Every way in which a command reads a folder or a file. It may read its arguments, and nothing beside them."""
 ELSEWHERE = {

@@ -1,0 +1,82 @@
+"""regard walkthrough: a whole Transformer block with every number, as text or as a page that steps through it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from regard.cli.app import app, say, setup_process
+from regard.cli.options import Debug, Device, Quiet, Seed, Threads, select_device
+from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.bilingual import Language
+
+
+Batch = Annotated[
+    list[str] | None,
+    typer.Option(help="Another text of the same batch, SOURCE ||| TARGET if there is a target; repeat it."),
+]
+Layer = Annotated[int | None, typer.Option(min=1, max=1024, help="With --model: the layer, from 1.")]
+Causal = Annotated[bool, typer.Option("--causal", help="A text alone: no word attends to those after it.")]
+Score = Annotated[
+    str | None,
+    typer.Option(help="Attention score: scaled_dot (default), dot (not scaled), general, additive, cosine …"),
+]
+Size = Annotated[int | None, typer.Option(min=2, max=32, help="Size of the vectors; 4 if left out.")]
+Heads = Annotated[int | None, typer.Option(min=1, max=32, help="Attention heads; 2 if left out.")]
+FeedForward = Annotated[
+    int | None, typer.Option("--ff", min=1, max=64, help="Hidden numbers of the feed-forward network; 6 if left out.")
+]
+Norm = Annotated[
+    Literal["pre", "post"] | None, typer.Option(help="Layer norm before the sublayers, or after (default).")
+]
+
+
+@app.command()
+def walkthrough(
+    text: Annotated[str, typer.Argument(help="A text, to go through an encoder block.")],
+    target: Annotated[
+        str | None, typer.Argument(help="Its translation, to go through a decoder block; the text is then the source.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Page to write, .html, instead of printing the numbers.")] = None,
+    model: Annotated[Path | None, typer.Option(help="A model folder or run folder: the weights of that model.")] = None,
+    layer: Layer = None,
+    causal: Causal = False,
+    batch: Batch = None,
+    score: Score = None,
+    unprojected: Annotated[bool, typer.Option("--unprojected", help="Without Q, K, V and output matrices.")] = False,
+    size: Size = None,
+    heads: Heads = None,
+    feedforward: FeedForward = None,
+    norm: Norm = None,
+    korean: Annotated[bool, typer.Option("--korean", help="In Korean.")] = False,
+    device: Device = "auto",
+    threads: Threads = None,
+    seed: Seed = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Walk through a Transformer block with every number: embeddings, positions, attention, add & norm, feed-forward.
+
+    `regard walkthrough "I go home"` prints an encoder block of small random weights, simple enough for a pencil;
+    `regard walkthrough "나는 집에 간다" "I go home" --out block.html` writes a page that steps through a decoder block.
+    """
+    setup_process(threads, quiet, debug)
+    if out is not None and out.suffix.lower() != ".html":
+        raise UsageError(f"--out {out}: a walkthrough is written as a page, .html; without --out it is printed")
+    from regard.atomic import write_text
+    from regard.lessons import walkthrough_block
+
+    options: dict[str, Any] = {"size": size, "heads": heads, "feedforward": feedforward, "norm": norm, "score": score}
+    where = "cpu" if model is None else select_device(device)
+    options |= {"unprojected": unprojected, "causal": causal, "seed": seed}
+    block = walkthrough_block(text, target, batch=batch or (), model=model, layer=layer, device=where, **options)
+    language: Language = "ko" if korean else "en"
+    if out is None:
+        typer.echo(block.text(language))
+    else:
+        write_text(out, block.page(language))
+        say(f"wrote {out}")

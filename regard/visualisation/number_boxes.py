@@ -1,0 +1,185 @@
+"""Matrices of numbers as plain data: the steps of a computation, each an equation whose terms are boxes of numbers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from regard.bilingual import Text, Words
+from regard.shapes import Array
+
+Kind = Literal["numbers", "weights", "mask", "tokens"]
+LONGEST = 16
+"""Columns, or rows that are not tokens, up to which a matrix is shown whole."""
+ELIDED = 8
+"""Columns or rows that are shown of a longer one."""
+HEADS = 4
+"""Heads that are shown."""
+DIGITS = 3
+"""Decimal places; a matrix whose numbers are exact with fewer has fewer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """Tensor in the equation of a step, such as Q (B, H, T, E); its last two axes are rows and columns.
+
+    `letters` names the axes. `rows` and `columns` label them, once or for each sentence of the batch. A term without
+    `operator` begins a new equation. `repeated`: an operand that an earlier step has shown.
+    """
+
+    name: Words
+    values: Array
+    letters: str
+    rows: Sequence[Sequence[Words]] = ((),)
+    columns: Sequence[Sequence[Words]] = ((),)
+    operator: str = ""
+    kind: Kind = "numbers"
+    repeated: bool = False
+
+    def shape(self, is_batch: bool) -> str:
+        """Return the shape: rows × columns, or in a batch all axes with their letters; of tokens only in a batch."""
+        if self.kind == "tokens":
+            return f"(B, T) = ({self.values.shape[0]}, {self.values.shape[2]})" if is_batch else ""
+        sizes = ", ".join(map(str, self.values.shape))
+        if is_batch:
+            return f"({', '.join(self.letters.split())}) = ({sizes})"
+        return " × ".join(map(str, self.values.shape[-2:]))
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Step of a computation: an equation in symbols and in numbers; `product` has the shapes of a batched product."""
+
+    key: str
+    part: Text
+    title: Text
+    formula: str
+    text: Text
+    terms: tuple[Term, ...]
+    product: str = ""
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the numbers of the last term of this name."""
+        return next(term.values for term in reversed(self.terms) if term.name == name)
+
+
+@dataclass(frozen=True)
+class NumberMatrix:
+    """Matrix of cells as text, with labels; beyond `cells` there are `more_rows` and `more_columns`."""
+
+    label: Text
+    rows: tuple[Words, ...]
+    columns: tuple[Words, ...]
+    cells: tuple[tuple[str, ...], ...]
+    values: Sequence[Sequence[float | str]]
+    more_rows: int = 0
+    more_columns: int = 0
+
+    @property
+    def more(self) -> Text | None:
+        """A phrase that says how much of the matrix is shown; None if all of it is."""
+        shown = (len(self.cells), len(self.cells[0]))
+        rows, columns = shown[0] + self.more_rows, shown[1] + self.more_columns
+        if self.more_rows and self.more_columns:
+            return Text(
+                f"the first {shown[0]} of {rows} rows and {shown[1]} of {columns} columns",
+                f"{rows}행 가운데 처음 {shown[0]}행, {columns}열 가운데 처음 {shown[1]}열",
+            )
+        if self.more_rows:
+            return Text(f"the first {shown[0]} of {rows} rows", f"{rows}행 가운데 처음 {shown[0]}행")
+        if self.more_columns:
+            return Text(f"the first {shown[1]} of {columns} numbers", f"{columns}개 가운데 처음 {shown[1]}개")
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Equation:
+    """Equation of one sentence and head, as terms with their matrices; terms without a head are those of all heads."""
+
+    label: Text
+    sides: tuple[tuple[Term, NumberMatrix], ...]
+
+
+def matrices(term: Term) -> list[NumberMatrix]:
+    """Divide a term into matrices, one for each sentence and head; long vectors and many heads are elided."""
+    return [_matrix(term, at) for at in _places([term])]
+
+
+def equations(terms: Sequence[Term]) -> list[Equation]:
+    """Divide the terms of a step into equations, and these into one for each sentence and head."""
+    groups = list[list[Term]]()
+    for term in terms:
+        if term.operator and groups:
+            groups[-1].append(term)
+        else:
+            groups.append([term])
+    return [
+        Equation(_label(group, at), tuple((term, _matrix(term, at)) for term in group))
+        for group in groups
+        for at in _places(group)
+    ]
+
+
+def _places(terms: Sequence[Term]) -> list[dict[str, int]]:
+    """Return the sentence and the head of each matrix of terms that are multiplied with each other."""
+    sizes = _sizes(terms)
+    ranges = [range(min(sizes[axis], HEADS) if axis == "H" else sizes[axis]) for axis in sizes]
+    return [dict(zip(sizes, index, strict=True)) for index in itertools.product(*ranges)]
+
+
+def _sizes(terms: Sequence[Term]) -> dict[str, int]:
+    """Return how many sentences and heads terms have."""
+    sizes = {
+        axis: size for term in terms for axis, size in zip(term.letters.split()[:-2], term.values.shape, strict=False)
+    }
+    return {axis: sizes[axis] for axis in "BH" if axis in sizes}
+
+
+def _matrix(term: Term, at: dict[str, int]) -> NumberMatrix:
+    *axes, row_axis, column_axis = term.letters.split()
+    values = term.values[tuple(at[axis] for axis in axes)]
+    sentence = at.get("B", 0)
+    rows, columns = (labels[sentence % len(labels)] for labels in (term.rows, term.columns))
+    R, C = _shown(row_axis, len(values)), _shown(column_axis, values.shape[1])
+    digits = _digits(term.values) if term.kind in ("numbers", "weights") else 0
+    shown: list[list[float | str]] = values[:R, :C].tolist()
+    cells = tuple(tuple(format_cell(value, term.kind, digits) for value in row) for row in shown)
+    more = (len(values) - R, values.shape[1] - C)
+    return NumberMatrix(_label([term], at), tuple(rows)[:R], tuple(columns)[:C], cells, shown, *more)
+
+
+def _shown(axis: str, size: int) -> int:
+    return size if axis in "TS" or size <= LONGEST else ELIDED
+
+
+def _label(terms: Sequence[Term], at: dict[str, int]) -> Text:
+    """Name the sentence and the head of matrices, if there are several."""
+    sizes, en, ko = _sizes(terms), list[str](), list[str]()
+    if sizes.get("B", 1) > 1:
+        en, ko = [f"sentence {at['B'] + 1}"], [f"문장 {at['B'] + 1}"]
+    if sizes.get("H", 1) > 1:
+        count, head = sizes["H"], at["H"] + 1
+        en.append(f"head {head} of {count}" if count > HEADS else f"head {head}")
+        ko.append(f"헤드 {count}개 가운데 {head}" if count > HEADS else f"헤드 {head}")
+    return Text(", ".join(en), ", ".join(ko))
+
+
+def _digits(values: Array) -> int:
+    """Return the decimal places that show the numbers exactly, at most three."""
+    finite = values[np.isfinite(values)].astype(np.float64)
+    exact = (n for n in range(1, DIGITS) if np.abs(finite - finite.round(n)).max(initial=0) < 1e-6)
+    return next(exact, DIGITS)
+
+
+def format_cell(value: float | str, kind: Kind, digits: int = DIGITS) -> str:
+    """Format a number; a mask has 0 and −∞."""
+    if isinstance(value, str):
+        return value
+    if value == float("-inf"):
+        return "−∞"
+    text = f"{round(value, digits) + 0.0:.{0 if kind == 'mask' else digits}f}"  # no −0.000
+    return text.replace("-", "−")

@@ -126,4 +126,8 @@ def generated_lines(count: int, seed: int, texts: Sequence[str]) -> Iterator[str
     ]  # fmt: skip
     for number in range(count):
         line = "".join(rng.choice(parts)() for _ in range(rng.randint(0, 6)))
-        yield rng.choice([">>eng<<", ">>xyz<<", ">>" + "é" * rng.randint(33, 37) + "<<"]) + line if number % 20 == 7 else line
+        yield (
+            rng.choice([">>eng<<", ">>xyz<<", ">>" + "é" * rng.randint(33, 37) + "<<"]) + line
+            if number % 20 == 7
+            else line
+        )

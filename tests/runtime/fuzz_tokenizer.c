@@ -43,11 +43,11 @@ static void use(const Tokenizer *tokenizer) {
   text_free(&text);
 }
 
-/* Changes some bytes, numbers or bits; more often near the start, where the header is. Returns the new size. */
+/* Changes some bytes, numbers or bits, now and then in the header; or copies numbers. Returns the new size. */
 static size_t mutate(unsigned char *blob, size_t size) {
-  uint32_t changes = 1 + draw() % 4;
+  uint32_t changes = draw() % 3 ? 1 : 1 + draw() % 4;
   while (changes--) {
-    size_t at = draw() % 3 ? draw() % size : draw() % (size < 256 ? size : 256);
+    size_t at = draw() % 8 ? draw() % size : draw() % (size < 256 ? size : 256);
     switch (draw() % 5) {
       case 0: blob[at] = (unsigned char)draw(); break;
       case 1: blob[at] ^= (unsigned char)(1u << draw() % 8); break;
@@ -57,14 +57,15 @@ static size_t mutate(unsigned char *blob, size_t size) {
         break;
       }
       case 3: {
-        size_t other = draw() % size, most = size - (at > other ? at : other);
-        memmove(blob + at, blob + other, draw() % (most < 64 ? most + 1 : 64));
+        size_t other = draw() % size / 4 * 4, target = at / 4 * 4, most = size - (target > other ? target : other);
+        size_t bytes = 4 * (1 + draw() % 4);
+        memmove(blob + target, blob + other, bytes < most ? bytes : most);
         break;
       }
       default: blob[at] = draw() % 2 ? 0 : 0xff;
     }
   }
-  return draw() % 20 ? size : draw() % size;
+  return draw() % 40 ? size : draw() % size;
 }
 
 int main(int count, char **arguments) {

@@ -1,4 +1,4 @@
-"""Write regard/runtime/c/unicode_tables.h: `pip install unicodedata2==18.0.0`, then `python tools/make_unicode_tables.py`.
+"""Write regard/runtime/c/unicode_tables.h, after `pip install unicodedata2==18.0.0`.
 
 The tables are of one Unicode version on every machine, whichever Python writes or uses them.
 """
@@ -77,7 +77,8 @@ def main(data: Any) -> str:
     by_parts = [codes.index(code) for code in sorted(composed, key=lambda code: rows[code])]
     return "\n".join(
         (
-            f"/* Unicode {data.unidata_version}, from the Python package unicodedata2 {PINNED} by tools/make_unicode_tables.py. */",
+            f"/* Unicode {data.unidata_version}, from the Python package unicodedata2 {PINNED}.",
+            "   Written by tools/make_unicode_tables.py. */",
             "",
             f'#define UNICODE_VERSION "{data.unidata_version}"',
             f"#define UNICODE_LIMIT {LIMIT:#x} /* from here on no character has a property */",

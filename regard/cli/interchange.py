@@ -12,7 +12,7 @@ from regard.cli.options import Debug, Quiet, Run, Threads
 from regard.errors import UsageError
 
 Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
-Target = Literal["runtime", "ctranslate2", "huggingface"]
+Toolkit = Literal["runtime", "ctranslate2", "huggingface"]
 RUNTIME_PRECISIONS = ("int8", "float32", "bfloat16")
 
 
@@ -21,7 +21,7 @@ def export(
     run: Run,
     out: Annotated[Path | None, typer.Argument(help="File or folder to write; in RUN/exports if left out.")] = None,
     to: Annotated[
-        Target, typer.Option(help="runtime: one file that translates without PyTorch; or another toolkit's folder.")
+        Toolkit, typer.Option(help="runtime: one file that translates without PyTorch; or another toolkit's folder.")
     ] = "runtime",
     precision: Annotated[
         Precision | None,

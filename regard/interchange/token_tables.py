@@ -107,7 +107,7 @@ def _word_flags(vocabulary: Vocabulary, token: str) -> int:
 
 @dataclass
 class _Model:
-    """What a serialised SentencePiece model says."""
+    """Contents of a serialised SentencePiece model."""
 
     pieces: list[bytes] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)

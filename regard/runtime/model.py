@@ -32,7 +32,7 @@ def is_runtime_file(path: str | Path) -> bool:
 
 @dataclass
 class Options:
-    """How the C library searches: the fields of `RegardOptions`, in order."""
+    """Options of a search by the C library: the fields of `RegardOptions`, in order."""
 
     beam: int
     nbest: int
@@ -118,7 +118,7 @@ class RuntimeModel:
 
     @cached_property
     def card(self) -> dict[str, Any]:
-        """What the file says of the model: how and on what it was trained, its licence, its scores."""
+        """Card of the model: how and on what it was trained, its licence, its scores."""
         size = ctypes.c_size_t()
         address = self._library.regard_card(self._model, ctypes.byref(size))
         values: dict[str, Any] = json.loads(ctypes.string_at(address, size.value))

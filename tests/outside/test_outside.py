@@ -53,6 +53,8 @@ JOBS: dict[str, list[str]] = {
     "translate a file": ["translate", "recurrent", "data/test.ko", "--output=out.txt", "--workers=2", "--threads=1"],
     "translate resumed": ["translate", "translator", "data/test.ko", "--output=marked.txt", "--chunk=2", "--threads=1"],
     "translate with": ["translate", "translator", "--with=resumed", "--stream", "--threads=1"],
+    "export to runtime": ["export", "translator", "translator.regard", "--to=runtime", "--threads=1"],
+    "translate a runtime file": ["translate", "translator.regard", "data/test.ko", "--threads=1"],
     "translate with CTranslate2": ["translate", "exported", "--engine=ctranslate2", "--threads=1"],
     "translate with the fastest": ["translate", "exported", "data/test.ko", "--engine=auto", "--threads=1"],
     "translate an import": ["translate", "imported", "--precision=int8", "--term=I", "--threads=1"],

@@ -55,6 +55,7 @@ enum { /* parts of a blob */
 #define SHORT_WORD 48 /* characters; longer ones need an agenda */
 #define DEEPEST 100   /* an unused piece is taken apart so many times, as in SentencePiece */
 #define LONGEST_CODE 40
+#define LONGEST_PIECE 8000 /* bytes; SentencePiece takes none longer. A damaged trie may lead in circles, so far */
 #define SCORE_RESET 100000.0f /* SentencePiece subtracts a score as large as this, or rounding would be felt */
 
 static const char SPACE[] = "\xe2\x96\x81"; /* ▁ */
@@ -119,7 +120,7 @@ static int32_t look_up(const uint32_t *trie, const char *text, size_t size) {
 static size_t longest_prefix(const uint32_t *trie, const char *text, size_t size, int32_t *value) {
   size_t longest = 0;
   uint32_t unit = 0;
-  for (size_t i = 0; i < size; i++) {
+  for (size_t i = 0; i < size && i < LONGEST_PIECE; i++) {
     unit = step(trie, unit, (unsigned char)text[i]);
     if (unit == NO_UNIT) break;
     if (has_leaf(trie[unit])) {
@@ -322,7 +323,8 @@ static Normal normal_prefix(const Tokenizer *t, const char *line, size_t size) {
   longest = t->charsmap ? longest_prefix(t->charsmap, line, size, &value) : 0;
   if (longest) return (Normal){t->charsmap_text + value, strlen(t->charsmap_text + value), longest};
   size_t bytes = utf8_read(line, size, &character);
-  return bytes ? (Normal){line, bytes, bytes} : (Normal){"\xef\xbf\xbd", 3, 1}; /* only if a charsmap divides characters */
+  if (bytes) return (Normal){line, bytes, bytes};
+  return (Normal){"\xef\xbf\xbd", 3, 1}; /* a damaged trie divided a character */
 }
 
 static const char *space_of(const Tokenizer *t, size_t *size) {
@@ -435,7 +437,9 @@ static int end_run(Emitter *e) {
   const Tokenizer *t = e->tokenizer;
   size_t start = e->run, end = e->run_end;
   e->run = e->run_end;
-  int status = t->flags & NUMBERED ? push_unknown_name(e, e->text + start, end - start) : push(e->out, t->unknown_token);
+  int status = TOKENIZER_OK;
+  if (t->flags & NUMBERED) status = push_unknown_name(e, e->text + start, end - start);
+  else status = push(e->out, t->unknown_token);
   note_piece(e, start, end);
   return status;
 }
@@ -486,7 +490,7 @@ static inline Symbol symbol_at(const Tokenizer *t, const char *text, size_t star
 
 static inline Pair pair_of(const Tokenizer *t, const char *text, const Symbol *left, const Symbol *right) {
   Pair pair = {INT32_MIN, NO_UNIT, -1};
-  if (left->unit == NO_UNIT) return pair;
+  if (left->unit == NO_UNIT || right->end - left->start > LONGEST_PIECE) return pair;
   pair.unit = walk(t->piece_trie, left->unit, text + right->start, right->end - right->start);
   if (pair.unit == NO_UNIT) return pair;
   pair.piece = value_at(t->piece_trie, pair.unit);
@@ -695,7 +699,7 @@ static void search_best(const Tokenizer *t, const char *text, size_t size, Best 
     size_t bytes = character_size(text + start, size - start);
     int has_character = 0;
     uint32_t unit = 0;
-    for (size_t end = start; end < size;) {
+    for (size_t end = start; end < size && end - start < LONGEST_PIECE;) {
       unit = step(t->piece_trie, unit, (unsigned char)text[end++]);
       if (unit == NO_UNIT) break;
       int32_t piece = value_at(t->piece_trie, unit);

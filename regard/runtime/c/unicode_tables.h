@@ -1,4 +1,5 @@
-/* Unicode 18.0.0, from the Python package unicodedata2 18.0.0 by tools/make_unicode_tables.py. */
+/* Unicode 18.0.0, from the Python package unicodedata2 18.0.0.
+   Written by tools/make_unicode_tables.py. */
 
 #define UNICODE_VERSION "18.0.0"
 #define UNICODE_LIMIT 0x30000 /* from here on no character has a property */

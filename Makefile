@@ -3,7 +3,8 @@ BIN := .venv/bin
 # Tests start many processes, and pytest rewrites every test: compiled once, both start in a third of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test coverage fuzz slow check fix hooks constraints clean bench-train bench-translate bench-million gpu
+.PHONY: demo quick test coverage fuzz slow check fix hooks constraints clean bench-train bench-translate bench-runtime \
+  bench-million gpu
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
@@ -54,6 +55,10 @@ bench-train: .venv/ready  ## training speed beside other toolkits; DATA: the fol
 	$(BIN)/python benchmarks/captions.py --tasks train
 	$(BIN)/python benchmarks/lineage.py --tasks train $(if $(DATA),--data "$(DATA)")
 	$(BIN)/python benchmarks/train.py $(if $(DATA),--data "$(DATA)")
+
+bench-runtime: .venv/ready  ## the runtime beside CTranslate2; DATA, RUN_TINY, RUN_BASE as for bench-translate
+	$(BIN)/python benchmarks/runtime.py $(if $(DATA),--data "$(DATA)") \
+	  $(if $(RUN_TINY),--run-tiny "$(RUN_TINY)") $(if $(RUN_BASE),--run-base "$(RUN_BASE)") $(OPTIONS)
 
 bench-translate: .venv/ready  ## decoding speed beside other toolkits; DATA as above, RUN_TINY, RUN_BASE: trained models
 	$(BIN)/python benchmarks/translate.py $(if $(DATA),--data "$(DATA)") $(if $(QUICK),--quick) \

@@ -78,7 +78,9 @@ class Product:
     def runner(self, rows: int) -> Callable[[int], None]:
         """Return a function that computes the product of this many rows several times."""
         registers = np.random.default_rng(1).normal(size=rows * (self.K + self.V) + LANES).astype(np.float32)
-        context = _Context(rows=rows, offsets=address(self.offsets), widths=address(self.widths), registers=address(registers))
+        context = _Context(
+            rows=rows, offsets=address(self.offsets), widths=address(self.widths), registers=address(registers)
+        )
         run, arguments = self.kernels.run, (self.team, ctypes.addressof(self.operation), 1, ctypes.addressof(context))
 
         def repeat(times: int, _keep: object = (registers, context)) -> None:
@@ -113,7 +115,9 @@ def main() -> None:
     parser.add_argument("--precisions", default=",".join(PRECISIONS))
     parser.add_argument("--rows", default=",".join(map(str, ROWS)))
     parser.add_argument("--compiler", default="cc")
-    parser.add_argument("--sources", type=Path, action="append", help="folder of C sources; default: those of the package")
+    parser.add_argument(
+        "--sources", type=Path, action="append", help="folder of C sources; default: those of the package"
+    )
     parser.add_argument("--library", type=Path, action="append", default=[], help="library that is already built")
     arguments = parser.parse_args()
     wanted = arguments.levels.split(",") if arguments.levels else None

@@ -1,10 +1,10 @@
-"""Compare runtime files with the runs they come from, on real sentences: tokens, scores, attention, levels of processors.
+"""Compare runtime files with the runs they come from, on real sentences: tokens, scores, attention, levels.
 
     python benchmarks/runtime_parity.py RUN... --lines val.en [--sentences 1000] [--levels avx2,avx512vnni]
 
-For each run, precision and beam it prints how many sentences have the same tokens as those of `Translator`, by the model
-itself in float32 (PyTorch) and by the native engine in int8; of float32 files also the largest difference of the
-winners' attention. With `--levels`, the same file is translated at these levels too, each in a process of its own.
+For each run, precision and beam it prints how many sentences have the same tokens as those of `Translator`, by the
+model itself in float32 (PyTorch) and by the native engine in int8; of float32 files also the largest difference of
+the winners' attention. With `--levels`, the same file is translated at these levels too, each in a process of its own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _compare(run: Path, precision: Any, file: Path, lines: list[str], options: a
             for line, (a, b) in zip(lines, pairs, strict=True)
             if a.tokens != b.tokens
         ]
-        text = f"{run.name} {precision} beam {beam}: {len(same)} of {len(lines)} sentences equal, scores within {score:.1e}"
+        text = f"{run.name} {precision} beam {beam}: {len(same)} of {len(lines)} equal, scores within {score:.1e}"
         if others:
             text += f"; of the others, score and forced score within {max(others):.1e}"
         if readings:

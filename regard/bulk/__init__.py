@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from regard.bulk.chunk_translator import ChunkResult, ChunkTranslator, unknown_script
+    from regard.bulk.chunk_translator import ChunkResult, ChunkTranslator, InProcess, unknown_script
     from regard.bulk.line_parser import LineParser
     from regard.bulk.lines import Chunk, Lines, chunks, remaining
     from regard.bulk.output import OutputMark, ResumableOutput, StreamedOutput
     from regard.bulk.output_format import OutputFormat
-    from regard.bulk.workers import InProcess, Workers
+    from regard.bulk.workers import Workers
 
 __all__ = [
     "Chunk",
@@ -40,7 +40,7 @@ _MODULES = {
     "Chunk": "lines",
     "ChunkResult": "chunk_translator",
     "ChunkTranslator": "chunk_translator",
-    "InProcess": "workers",
+    "InProcess": "chunk_translator",
     "LineParser": "line_parser",
     "Lines": "lines",
     "OutputFormat": "output_format",

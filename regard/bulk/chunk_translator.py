@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,3 +72,20 @@ def unknown_script(
         f"{name}, line{'s' if many else ''} {numbers}: most characters were never seen in training, so the "
         f"translation{'s mean' if many else ' means'} nothing; check that this is the language of the model"
     )
+
+
+class InProcess:
+    """Translates in this process; has the interface of `Workers`."""
+
+    def __init__(self, translate: ChunkTranslator, make: Callable[[], Translator | RuntimeTranslator]) -> None:
+        self._translate, self._translator = translate, make()
+
+    def __enter__(self) -> InProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do nothing: there is no process to end."""
+
+    def results(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, ChunkResult]]:
+        """Yield each chunk with its result, in order."""
+        return ((chunk, self._translate(self._translator, chunk)) for chunk in chunks)

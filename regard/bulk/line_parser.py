@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from regard.bulk.lines import Chunk
 from regard.data.text import too_long
 from regard.errors import DataError
 from regard.reading import parse_json
-from regard.search import NO_CONSTRAINTS, ConstraintEncoder, Constraints, SearchSettings, contradictions
+from regard.search.line_constraints import NO_CONSTRAINTS, Constraints
+
+if TYPE_CHECKING:
+    from regard.search import ConstraintEncoder, SearchSettings
 
 _KEYS = {"text": "a text", "prefix": "a text", "terms": "a list of texts", "forbid": "a list of texts"}
 _EXCERPT = 80  # characters
@@ -26,7 +29,7 @@ class LineParser:
     jsonl: bool = False
     name: str = "the input"
     encoder: ConstraintEncoder | None = None
-    limits: SearchSettings = field(default_factory=SearchSettings)
+    limits: SearchSettings | None = None  # None: those of settings that say nothing
 
     def __call__(self, chunk: Chunk) -> tuple[list[str], Constraints | list[Constraints]]:
         """Return the texts to translate and their constraints. Raises DataError with all causes."""
@@ -57,13 +60,16 @@ class LineParser:
         ]
         if causes:
             return causes, "", self.constraints
-        if len(values["text"]) > self.limits.max_line:
-            return [f"{where}: text {too_long(self.limits.max_line)}"], "", self.constraints
+        from regard.search import SearchSettings, contradictions
+
+        limits = self.limits or SearchSettings()
+        if len(values["text"]) > limits.max_line:
+            return [f"{where}: text {too_long(limits.max_line)}"], "", self.constraints
         terms, forbid = ((*getattr(self.constraints, key), *values.get(key, ())) for key in ("terms", "forbid"))
         constraints = Constraints(values.get("prefix", self.constraints.prefix), terms, forbid)
         if self.encoder is None:
             return contradictions(constraints, f"{where}: "), values["text"], constraints
-        return self.encoder.check(constraints, f"{where}: ", self.limits), values["text"], constraints
+        return self.encoder.check(constraints, f"{where}: ", limits), values["text"], constraints
 
 
 PLAIN_TEXT = LineParser()

@@ -7,7 +7,6 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from regard.data.word_alignments import format_pharaoh
 from regard.pipeline.translation import Translation
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ class OutputFormat:
 
 def _text(result: Translation | Caption) -> str:
     if isinstance(result, Translation) and result.alignments is not None:
+        from regard.data.word_alignments import format_pharaoh  # late: it reads training data too
+
         return f"{result.text}\t{format_pharaoh(result.alignments)}"
     return result.text
 

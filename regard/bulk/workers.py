@@ -19,27 +19,10 @@ from regard.bulk.lines import Chunk
 from regard.errors import RegardError, WorkerError
 
 if TYPE_CHECKING:
-    from regard.pipeline import RuntimeTranslator, Translator
+    from regard.pipeline import Translator
 
 MAX_PENDING = 2
 """Chunks per worker that may be in translation, or wait for their turn to be written."""
-
-
-class InProcess:
-    """Translates in this process; has the interface of `Workers`."""
-
-    def __init__(self, translate: ChunkTranslator, make: Callable[[], Translator | RuntimeTranslator]) -> None:
-        self._translate, self._translator = translate, make()
-
-    def __enter__(self) -> InProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: there is no process to end."""
-
-    def results(self, chunks: Iterable[Chunk]) -> Iterator[tuple[Chunk, ChunkResult]]:
-        """Yield each chunk with its result, in order."""
-        return ((chunk, self._translate(self._translator, chunk)) for chunk in chunks)
 
 
 class Workers:

@@ -14,7 +14,6 @@ from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads
 from regard.cli.progress import TrainReporter
 from regard.errors import UsageError
-from regard.settings import parse_assignments
 
 if TYPE_CHECKING:
     from regard.comparison import CompareRequest, Comparison
@@ -120,6 +119,7 @@ def _request(values: dict[str, Any]) -> CompareRequest:
     from regard.comparison.entries import named_path
     from regard.comparison.test_data import Files
     from regard.search import SearchOptions
+    from regard.settings import parse_assignments
 
     names = {field.name for field in fields(Files)} - {"test_target"}
     return CompareRequest(

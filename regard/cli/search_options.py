@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-_KEY = "regard.search"
+_KEY, _OWN_ONLY = "regard.search", "regard.search.own_only"
 _ELSEWHERE = ("seed", "longest_source")  # an option of every command; a fact of the training data
 
 
@@ -50,13 +50,20 @@ class _SearchCommand(TyperCommand):
         names = self.names or [name for name in fields if name not in self.excluded]
         return _options({name: fields[name] for name in names})
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments; without any option but the command's own those of the search are not made."""
+        own = {option for param in super().get_params(ctx) for option in param.opts}
+        ctx.meta[_OWN_ONLY] = all(arg.partition("=")[0] in own for arg in args if arg[:1] == "-" and arg != "-")
+        return super().parse_args(ctx, args)
+
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options of the command, then those of the search."""
-        return [*super().get_params(ctx), *self.search_params]
+        return [*super().get_params(ctx), *([] if ctx.meta.get(_OWN_ONLY) else self.search_params)]
 
     def invoke(self, ctx: Any) -> Any:
         """Call the function of the command without the search options, which wait in the context."""
-        ctx.meta[_KEY] = {option.name: ctx.params.pop(option.name) for option in self.search_params}
+        options = [] if ctx.meta.get(_OWN_ONLY) else self.search_params
+        ctx.meta[_KEY] = {option.name: ctx.params.pop(option.name) for option in options}
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

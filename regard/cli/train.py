@@ -14,7 +14,6 @@ from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Seed, Threads
 from regard.cli.progress import TrainReporter
 from regard.errors import UsageError
-from regard.settings import parse_assignments
 
 
 @app.command()
@@ -57,6 +56,7 @@ def train(
     """
     setup_process(threads, quiet or int(os.environ.get("RANK", "0")) > 0, debug)
     from regard import run
+    from regard.settings import parse_assignments
     from regard.training.compose_recipe import TrainRequest, data_table
 
     if out is None and not dry_run:

@@ -82,7 +82,7 @@ def translate(
     is_file = run.is_file()  # a runtime file, which needs no PyTorch
     setup_process(None if is_file else threads, quiet, debug, None if is_file else seed)
     from regard.bulk import ChunkTranslator, OutputFormat
-    from regard.search.constraint_text import Constraints
+    from regard.search.line_constraints import Constraints
 
     search, runs = search_options(context, seed), [run, *(with_ or ())]
     open_model = _runtime_file if is_file else _model_folders
@@ -131,7 +131,8 @@ class _Model:
     """The model that translates: how it is loaded, its settings, and its folder, if it is not a file."""
 
     make: Callable[[], Translator | RuntimeTranslator]
-    limits: SearchSettings
+    settings: Callable[[], SearchSettings]
+    max_line: int
     engine: str
     device: str
     folder: Path | None  # None: a runtime file
@@ -147,7 +148,8 @@ def _model_folders(
     device = options.select_device(device)
     engine = _engine(engine, context.params["workers"], device, runs[0])
     make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, engine, precision)
-    return _Model(make, load_settings(runs[0]).search, engine, device, runs[0])
+    settings = load_settings(runs[0]).search
+    return _Model(make, lambda: settings, settings.max_line, engine, device, runs[0])
 
 
 def _runtime_file(
@@ -170,7 +172,8 @@ def _runtime_file(
     source = context.get_parameter_source("precision")
     wanted = precision if source is not None and source.name == "COMMANDLINE" else None
     translator = open_runtime(runs[0], device, engine, wanted, given["threads"])
-    return _Model(lambda: translator, translator.search, "native", "cpu", None)
+    max_line = translator.model.options().max_line
+    return _Model(lambda: translator, lambda: translator.search, max_line, "native", "cpu", None)
 
 
 def _engine(engine: options.Engine, workers: int, device: str, run: Path) -> options.Engine:
@@ -194,9 +197,11 @@ def _input(
     from regard.bulk import LineParser, Lines
     from regard.data.text import JSON_SIZE, MAX_LINE
 
-    limits = model.limits.with_values(**{name: search[name] for name in LIMITS if name in search})
-    lines = Lines(file, max(MAX_LINE, JSON_SIZE * limits.max_line) if jsonl else limits.max_line)
-    encoder = _constraint_encoder(model.folder, constraints, limits) if jsonl and model.folder else None
+    limits, max_line = None, search.get("max_line", model.max_line)
+    if jsonl or model.folder is not None:
+        limits = model.settings().with_values(**{name: search[name] for name in LIMITS if name in search})
+    lines = Lines(file, max(MAX_LINE, JSON_SIZE * max_line) if jsonl else max_line)
+    encoder = _constraint_encoder(model.folder, constraints, limits) if limits and jsonl and model.folder else None
     return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
 
 
@@ -262,11 +267,13 @@ def _workers(
     threads: int | None,
 ) -> InProcess | Workers:
     """Return what translates chunks: this process, or `count` others that share the threads."""
-    from regard.bulk.workers import InProcess, Workers
-
     if count == 1:
+        from regard.bulk import InProcess
+
         return InProcess(translator, make)
     import torch
+
+    from regard.bulk import Workers
 
     threads = threads or max(1, torch.get_num_threads() // count)
     torch.set_num_threads(1)  # until the processes are forked: see Workers

@@ -7,20 +7,23 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from typing_extensions import Unpack
-
-from regard.attention.alignment import Readings
-from regard.data.text import clean
 from regard.errors import LineWarning, UsageError
 from regard.pipeline.translation import Translation
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
-from regard.search.constraint_text import NO_CONSTRAINTS, Constraints
-from regard.search.settings import SearchOptions, SearchSettings
+from regard.search.line_constraints import NO_CONSTRAINTS, Constraints
 
-UNSUPPORTED = ("sample", "mbr", "coverage_penalty", "temperature", "top_k", "top_p")
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from regard.attention.alignment import Readings
+    from regard.search.settings import SearchOptions, SearchSettings
+
+UNSUPPORTED = ("sample", "mbr", "coverage_penalty", "temperature", "top_k", "top_p", "groups")
 """Search settings that only a run folder, and PyTorch, can do."""
+_SHARED = ["beam", "length_penalty", "max_ratio", "max_extra", "min_length", "no_repeat_ngram", "max_line", "max_whole"]
+"""Search settings that are options of the C library by the same name."""
 _SPACE = "▁"
 
 
@@ -38,6 +41,8 @@ class RuntimeTranslator:
     @cached_property
     def search(self) -> SearchSettings:
         """The search settings that the model came with."""
+        from regard.search.settings import SearchSettings
+
         return SearchSettings.parse(self.model.card["search"], f"{self.model.path}, search")
 
     def translate(
@@ -90,20 +95,15 @@ class RuntimeTranslator:
 
     def _options(self, nbest: int, search: SearchOptions) -> Options:
         """Return the options of the C library. Raises UsageError, with all causes, for what it cannot do."""
-        chosen = {name: value for name, value in search.items() if value is not None}
-        settings = self.search.with_values(**chosen) if chosen else self.search
-        if not 1 <= nbest <= settings.beam:
-            raise UsageError(f"nbest: wanted 1 to {settings.beam} (the beam), got {nbest}; lower it, or widen the beam")
-        asked = [name for name in UNSUPPORTED if getattr(settings, name) != SearchSettings.model_fields[name].default]
-        asked += ["groups"] if settings.groups > 1 else []
-        if asked:
-            raise UsageError(
-                *(f"`{name}` needs the run folder and PyTorch; a runtime file does without it" for name in asked)
-            )
         options = self.model.options()
-        for name in ("beam", "length_penalty", "max_ratio", "max_extra", "min_length", "no_repeat_ngram", "max_line"):
-            setattr(options, name, getattr(settings, name))
-        options.max_whole, options.max_length = settings.max_whole, settings.max_length or -1
+        if chosen := {name: value for name, value in search.items() if value is not None}:
+            settings = self.search.with_values(**chosen)
+            _refuse_unsupported(settings)
+            for name in _SHARED:
+                setattr(options, name, getattr(settings, name))
+            options.max_length = settings.max_length or -1
+        if not 1 <= nbest <= options.beam:
+            raise UsageError(f"nbest: wanted 1 to {options.beam} (the beam), got {nbest}; lower it, or widen the beam")
         options.nbest, options.threads = nbest, self.threads
         return options
 
@@ -132,6 +132,8 @@ class RuntimeTranslator:
         words = [tuple(model.word_indices(ids, is_target)) for ids, is_target in sides]
         texts = [self._word_texts(ids, side, is_target) for (ids, is_target), side in zip(sides, words, strict=True)]
         roles = {layer.name: layer.role for layer in model.layers}
+        from regard.attention.alignment import Readings
+
         return Readings(tokens[0], tokens[1], words[0], words[1], best.weights, roles, texts[0], texts[1])
 
     def _word_texts(self, ids: Sequence[int], words: Sequence[int], is_target: bool) -> tuple[str, ...]:
@@ -153,10 +155,22 @@ class RuntimeTokenizer:
 
     def unknown_share(self, text: str) -> float:
         """Return the share of a line's characters (spaces aside) without a token: encoded as bytes, or lost."""
+        from regard.data.text import clean
+
         total = len(clean(text).replace(" ", ""))
         tokens = self._model.tokens(self._model.encode(text)[:-1], False)
         known = sum(len(token.replace(_SPACE, "")) for token in tokens if not _is_no_text(token))
         return max(0, total - known) / max(1, total)
+
+
+def _refuse_unsupported(settings: SearchSettings) -> None:
+    """Raise UsageError, with all causes, for settings that a runtime file does without."""
+    fields = type(settings).model_fields
+    asked = [name for name in UNSUPPORTED if getattr(settings, name) != fields[name].default]
+    if asked:
+        raise UsageError(
+            *(f"`{name}` needs the run folder and PyTorch; a runtime file does without it" for name in asked)
+        )
 
 
 def _is_no_text(token: str) -> bool:

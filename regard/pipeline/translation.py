@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
+from typing import TYPE_CHECKING
 
-from regard.attention.alignment import Link, Readings, Symmetry
 from regard.errors import UsageError
+
+if TYPE_CHECKING:
+    from regard.attention.alignment import Link, Readings, Symmetry
 
 
 @dataclass(frozen=True)

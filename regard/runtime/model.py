@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import LineError, ModelFolderError, UsageError
 from regard.runtime.library import kernels
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 MAGIC = b"REGARD\r\n"
 ROLES = ("encoder", "cross", "decoder")
@@ -237,6 +238,8 @@ class RuntimeModel:
         for number, layer in enumerate(self.layers):
             item = self._library.regard_attention(result, index, rank, number)
             if item.weights:
+                import numpy as np  # late: a line is translated before numpy is imported
+
                 shape = (item.heads, item.rows, item.columns)
                 weights[layer.name] = np.ctypeslib.as_array(item.weights, shape).copy()
         return weights

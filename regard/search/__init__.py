@@ -14,14 +14,9 @@ from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.search.beams import Beams, Finished, StepCandidates
-    from regard.search.constraint_text import (
-        NO_CONSTRAINTS,
-        ConstraintEncoder,
-        Constraints,
-        check_constraints,
-        contradictions,
-    )
+    from regard.search.constraint_text import ConstraintEncoder, check_constraints, contradictions
     from regard.search.constraints import is_complete
+    from regard.search.line_constraints import NO_CONSTRAINTS, Constraints
     from regard.search.loop import Decoding, DecodingModel, decode, search
     from regard.search.rerank import Repetition, coverage, find_repetition, mbr_utility
     from regard.search.rules import Bans, BeamView, LengthPenalty, Rule, SuppressTokens
@@ -65,13 +60,13 @@ _MODULES = {
     "BeamView": "rules",
     "Beams": "beams",
     "ConstraintEncoder": "constraint_text",
-    "Constraints": "constraint_text",
+    "Constraints": "line_constraints",
     "Decoding": "loop",
     "DecodingModel": "loop",
     "Finished": "beams",
     "Hypothesis": "task",
     "LengthPenalty": "rules",
-    "NO_CONSTRAINTS": "constraint_text",
+    "NO_CONSTRAINTS": "line_constraints",
     "Repetition": "rerank",
     "Rule": "rules",
     "SearchOptions": "settings",

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from regard.data.text import clean
 from regard.data.vocabulary import EOS, UNK, Vocabulary
 from regard.errors import UsageError
+from regard.search.line_constraints import Constraints
 from regard.search.rules import is_word_boundary
 from regard.search.settings import SearchSettings
 from regard.search.task import BannedPhrase, Term
@@ -26,21 +26,6 @@ _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 _EXCERPT = 60  # characters
 CACHE_SIZE = 10_000
 """Most words or phrases whose token ids are cached."""
-
-
-@dataclass(frozen=True)
-class Constraints:
-    """Constraints on the translation of one line, in words.
-
-    It begins with `prefix`, holds each of `terms`, and none of `forbid`. Empty: unconstrained.
-    """
-
-    prefix: str = ""
-    terms: tuple[str, ...] = ()
-    forbid: tuple[str, ...] = ()
-
-
-NO_CONSTRAINTS = Constraints()
 
 
 class ConstraintEncoder:

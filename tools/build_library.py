@@ -78,7 +78,9 @@ TARGETS = {
     "linux-aarch64": Target("aarch64-linux-gnu.2.17"),
     "macos-x86_64": Target("x86_64-macos", file="libregard.dylib"),
     "macos-aarch64": Target("aarch64-macos", file="libregard.dylib"),
-    "windows-x86_64": Target("x86_64-windows-gnu", libraries=("-lpthread",), file="regard.dll", flags=library.OPTIMISATION),
+    "windows-x86_64": Target(
+        "x86_64-windows-gnu", libraries=("-lpthread",), file="regard.dll", flags=library.OPTIMISATION
+    ),
 }
 FUNCTION = re.compile(r"^(?!static|extern|typedef)\w[\w *]*?\b(regard_\w+)\(", re.MULTILINE)
 
@@ -148,7 +150,7 @@ def host_levels() -> dict[str, tuple[str, ...]]:
 
 
 def zig() -> list[str]:
-    """Return the command of zig's C compiler. Raises RuntimeError if it is not installed in the version that is tested."""
+    """Return the command of zig's C compiler. Raises RuntimeError if the tested version is not installed."""
     try:
         version = importlib.metadata.version("ziglang")
     except importlib.metadata.PackageNotFoundError:

@@ -48,7 +48,7 @@ def kernels() -> ctypes.CDLL:
 
 
 def level() -> str:
-    """Return the level of processors that the kernels in use are made for; `native`: compiled for this very processor."""
+    """Return the level of processors of the kernels in use; `native`: compiled for this very processor."""
     return str(kernels().regard_level().decode())
 
 
@@ -59,16 +59,15 @@ def is_ready_made() -> bool:
 
 @functools.cache
 def _load() -> ctypes.CDLL | str:
-    """Load the library that came with the package, or else one that this machine compiles; or return the reason why not.
+    """Load the library that came with the package, or one that this machine compiles; or return the reason why not.
 
     Compiling is for source checkouts and rare machines; the switch can ask for it.
     """
     switch = os.environ.get(SWITCH, "").lower()
     if switch in ("off", "0", "no"):
         return f"the environment variable {SWITCH} switches them off"
-    loaded = None if switch == "compile" else _ready_made()
-    loaded = _compiled() if loaded is None else loaded
-    return loaded if isinstance(loaded, str) else _checked(loaded)
+    library = (None if switch == "compile" else _ready_made()) or _compiled()
+    return library if isinstance(library, str) else _checked(library)
 
 
 def _ready_made() -> ctypes.CDLL | None:
@@ -209,7 +208,10 @@ def _with_signatures(library: ctypes.CDLL) -> ctypes.CDLL:
     library.regard_team_open.restype, library.regard_team_open.argtypes = pointer, [ctypes.c_int]
     library.regard_team_close.restype, library.regard_team_close.argtypes = None, [pointer]
     library.regard_team_parts.restype, library.regard_team_parts.argtypes = ctypes.c_int, [pointer]
-    library.regard_team_run.restype, library.regard_team_run.argtypes = ctypes.c_int, [pointer, pointer, integer, pointer]
+    library.regard_team_run.restype, library.regard_team_run.argtypes = (
+        ctypes.c_int,
+        [pointer, pointer, integer, pointer],
+    )
     library.regard_pack.restype = None
     library.regard_pack.argtypes = [pointer, integer, integer, ctypes.c_int, pointer, pointer, pointer]
     library.regard_level.restype, library.regard_level.argtypes = ctypes.c_char_p, []

@@ -54,7 +54,13 @@ def built(cached: FolderCache) -> Path:
         system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
         path = folder / "lib" / f"{system}-{library.machine()}" / "libregard.so"
         build_library.compile_library([COMPILER or "cc"], LEVELS, path)
-        command = [COMPILER or "cc", "-O2", "-std=gnu11", f"-I{library.FOLDER_OF_SOURCES}", str(HERE / "levels_driver.c")]
+        command = [
+            COMPILER or "cc",
+            "-O2",
+            "-std=gnu11",
+            f"-I{library.FOLDER_OF_SOURCES}",
+            str(HERE / "levels_driver.c"),
+        ]
         command += [str(path), f"-Wl,-rpath,{path.parent}", "-lm", "-o", str(folder / "driver")]
         subprocess.run(command, check=True)
 
@@ -92,7 +98,11 @@ def use(levelled: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
 def packed_bytes(weight: np.ndarray, precision: str) -> list[bytes]:
     (V, K), group = weight.shape, GROUP[precision]
     columns, inputs = -(-V // 64) * 64, -(-K // group) * group
-    arrays = [np.zeros(columns * inputs * BYTES[precision], np.uint8), np.zeros(columns, np.float32), np.zeros(columns, np.int32)]
+    arrays = [
+        np.zeros(columns * inputs * BYTES[precision], np.uint8),
+        np.zeros(columns, np.float32),
+        np.zeros(columns, np.int32),
+    ]
     library.kernels().regard_pack(address(weight), V, K, PRECISIONS[precision], *map(address, arrays))
     return [array.tobytes() for array in arrays]
 
@@ -137,7 +147,14 @@ class TestProducts:
 
     @pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-5), ("bfloat16", 1e-2)])
     def test_floats_equal_numpy(
-        self, level: str, K: int, V: int, precision: str, tolerance: float, levelled: ctypes.CDLL, use: Callable[[str], None]
+        self,
+        level: str,
+        K: int,
+        V: int,
+        precision: str,
+        tolerance: float,
+        levelled: ctypes.CDLL,
+        use: Callable[[str], None],
     ) -> None:
         needs(levelled, level)
         use(level)
@@ -228,7 +245,9 @@ def asked(folder: Path, words: str, **environment: str) -> str:
         "import sys; from pathlib import Path; from regard.runtime import library; "
         f"library.FOLDER_OF_LIBRARIES = Path(sys.argv[1]); {WORDS[words]}"
     )
-    env = {name: value for name, value in os.environ.items() if name not in (library.SWITCH, library.LEVEL)} | environment
+    env = {
+        name: value for name, value in os.environ.items() if name not in (library.SWITCH, library.LEVEL)
+    } | environment
     done = subprocess.run([sys.executable, "-c", command, folder], env=env, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -321,7 +340,9 @@ class TestElsewhere:
             ("x86_64-linux-musl", "core2duo", "(null)"),
         ],
     )
-    def test_an_emulated_processor(self, triple: str, processor: str, best: str, drivers: Callable[[str], Path]) -> None:
+    def test_an_emulated_processor(
+        self, triple: str, processor: str, best: str, drivers: Callable[[str], Path]
+    ) -> None:
         emulator = shutil.which(f"qemu-{triple.split('-')[0]}")
         if emulator is None:
             pytest.skip("there is no qemu: apt install qemu-user")

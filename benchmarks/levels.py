@@ -2,7 +2,7 @@
 
     python benchmarks/levels.py [--rounds 15] [--levels avx2,avx512bf16] [--sources FOLDER]... [--library FILE]...
 
-Levels that this processor lacks are left out. With several folders of C sources or libraries, their products take turns.
+Levels that this processor lacks are left out. With several folders of sources or libraries, products take turns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 import build_library  # noqa: E402
-
 from regard.engine.program import _Context, _Operation, _Weight, address  # noqa: E402
 from regard.runtime import library  # noqa: E402
 
@@ -40,8 +39,8 @@ class Kernels(ctypes.Structure):
         ("close", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
         ("parts", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)),
         ("run", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)),
-        ("pack", ctypes.CFUNCTYPE(None, *[ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int], *[ctypes.c_void_p] * 3)),
-    )  # fmt: skip
+        ("pack", ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_int, *[ctypes.c_void_p] * 3)),
+    )
 
 
 def levels_of(path: Path) -> dict[str, Kernels]:

@@ -43,6 +43,6 @@ def _hash_of(sources: Iterable[Path]) -> str:
     digest = hashlib.sha256(f"{sys.version} {torch.__version__}".encode())
     for source in sources:
         for path in [source] if source.is_file() else sorted(source.rglob("*")):
-            if path.suffix in {".py", ".c", ".toml", ".json"}:
+            if path.suffix in {".py", ".c", ".h", ".toml", ".json"}:
                 digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -22,6 +22,7 @@ SAMPLE = f"from regard.samples import korean_english; korean_english(sizes={SIZE
 VERSION = "from importlib.metadata import version; print(version('regard'))"
 PACKAGES = "import sysconfig; print(sysconfig.get_path('purelib'))"
 WHERE = "import pathlib, regard; print(pathlib.Path(regard.__file__).resolve())"
+READY_MADE = "from regard.runtime.library import is_ready_made; print(is_ready_made())"
 KERNELS = "from regard.runtime.library import why_unavailable; print(why_unavailable() or '')"
 SETTINGS = [
     *("tokenizer.size=1200", "batching.tokens=512", "batching.micro_batches=1", "training.precision=float32"),
@@ -103,13 +104,14 @@ def use(environment: Environment) -> str:
 
 
 def _check_kernels(environment: Environment) -> None:
-    """Check that translation compiled the packaged kernels; elsewhere than on Linux a reason why not is printed."""
+    """Check that translation had kernels, ready-made or compiled; elsewhere than on Linux a reason why not is printed."""
     reason = environment.python("-c", KERNELS).strip()
     if reason and sys.platform != "linux":
         print(f"no native kernels: {reason}")
         return
     assert not reason, reason
-    assert [*environment.cache.glob("kernels-*.so")], "translation compiled no kernels"
+    ready_made = environment.python("-c", READY_MADE).strip() == "True"
+    assert ready_made or [*environment.cache.glob("kernels-*.so")], "translation compiled no kernels"
 
 
 def _check_figures(environment: Environment) -> None:

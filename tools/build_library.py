@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import os
-import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -78,11 +78,22 @@ TARGETS = {
     "linux-aarch64": Target("aarch64-linux-gnu.2.17"),
     "macos-x86_64": Target("x86_64-macos", file="libregard.dylib"),
     "macos-aarch64": Target("aarch64-macos", file="libregard.dylib"),
-    "windows-x86_64": Target("x86_64-windows-gnu", libraries=("-lpthread",), file="regard.dll", flags=library.OPTIMISATION),
+    "windows-x86_64": Target(
+        "x86_64-windows-gnu", libraries=("-lpthread",), file="regard.dll", flags=library.OPTIMISATION
+    ),
 }
+FUNCTION = re.compile(r"^(?!static|extern|typedef)\w[\w *]*?\b(regard_\w+)\(", re.MULTILINE)
+
+
+def exported(sources: Path = library.FOLDER_OF_SOURCES) -> list[str]:
+    """Return the functions that a page calls: those of the sources that begin with `regard_`, and memory."""
+    texts = [path.read_text(encoding="utf-8") for path in sorted(sources.glob("*.c"))]
+    return ["malloc", "free", *sorted({name for text in texts for name in FUNCTION.findall(text)})]
+
+
 WASM = Target(
     "wasm32-wasi-musl",
-    link=("-mexec-model=reactor", "-Wl,--no-entry", "-Wl,--export-dynamic", "-s"),
+    link=("-mexec-model=reactor", "-Wl,--no-entry", *(f"-Wl,--export={name}" for name in exported()), "-s"),
     libraries=(),
     file="regard.wasm",
     flags=library.OPTIMISATION,
@@ -139,7 +150,7 @@ def host_levels() -> dict[str, tuple[str, ...]]:
 
 
 def zig() -> list[str]:
-    """Return the command of zig's C compiler. Raises RuntimeError if it is not installed in the version that is tested."""
+    """Return the command of zig's C compiler. Raises RuntimeError if the tested version is not installed."""
     try:
         version = importlib.metadata.version("ziglang")
     except importlib.metadata.PackageNotFoundError:

@@ -48,7 +48,7 @@ def kernels() -> ctypes.CDLL:
 
 
 def level() -> str:
-    """Return the level of processors that the kernels in use are made for; `native`: compiled for this very processor."""
+    """Return the level of processors of the kernels in use; `native`: compiled for this very processor."""
     return str(kernels().regard_level().decode())
 
 
@@ -59,16 +59,15 @@ def is_ready_made() -> bool:
 
 @functools.cache
 def _load() -> ctypes.CDLL | str:
-    """Load the library that came with the package, or else one that this machine compiles; or return the reason why not.
+    """Load the library that came with the package, or one that this machine compiles; or return the reason why not.
 
     Compiling is for source checkouts and rare machines; the switch can ask for it.
     """
     switch = os.environ.get(SWITCH, "").lower()
     if switch in ("off", "0", "no"):
         return f"the environment variable {SWITCH} switches them off"
-    loaded = None if switch == "compile" else _ready_made()
-    loaded = _compiled() if loaded is None else loaded
-    return loaded if isinstance(loaded, str) else _checked(loaded)
+    library = (None if switch == "compile" else _ready_made()) or _compiled()
+    return library if isinstance(library, str) else _checked(library)
 
 
 def _ready_made() -> ctypes.CDLL | None:

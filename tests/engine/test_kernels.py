@@ -220,7 +220,7 @@ def test_nan_stays_nan() -> None:
 )
 def test_missing_kernels_have_a_reason(environment: dict[str, str], reason: str, tmp_path: Path) -> None:
     command = "from regard.runtime import library; print(library.why_unavailable())"
-    env = {**os.environ, "REGARD_CACHE": str(tmp_path), **environment}
+    env = {**os.environ, "REGARD_CACHE": str(tmp_path), "REGARD_KERNELS": "compile", **environment}
     process = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
     assert reason in process.stdout, process.stderr
     assert not list(tmp_path.iterdir()), "no partial file is left"
@@ -230,7 +230,7 @@ def test_missing_kernels_have_a_reason(environment: dict[str, str], reason: str,
 @pytest.mark.system
 def test_world_writable_cache_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    env = {**os.environ, "REGARD_CACHE": str(tmp_path)}
+    env = {**os.environ, "REGARD_CACHE": str(tmp_path), "REGARD_KERNELS": "compile"}
     command = "from regard.runtime import library; print(library.why_unavailable())"
     process = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
     assert "ours alone" in process.stdout, process.stderr

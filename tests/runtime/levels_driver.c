@@ -1,6 +1,7 @@
 /* Compares every level that this processor can run with plain loops in double precision, and prints a line for each.
 
-   For processors that Python does not run on here: an emulator, or a WASM engine. Ends with 1 if anything differs. */
+   For processors that Python does not run on here: an emulator, or a WASM engine. Ends with 1 if anything differs. With an
+   argument it prints a table of the microseconds of products instead. */
 
 #include "kernels.h"
 
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static uint32_t state = 12345;
 
@@ -190,7 +192,53 @@ static void activations_of(const Kernels *kernels) {
   free(panels);
 }
 
-int main(void) {
+/* Microseconds of a product: the least of some rounds. */
+static double time_of(const Kernels *kernels, int precision, int K, int V, int rows) {
+  int columns = (V + PANEL - 1) / PANEL * PANEL;
+  float *weight = malloc(sizeof(float) * V * K), *registers = calloc((size_t)rows * (K + V) + LANES, sizeof(float));
+  void *panels = calloc((size_t)columns * K, 4);
+  float *scales = calloc(columns, 4);
+  int32_t *sums = calloc(columns, 4);
+  for (int i = 0; i < V * K; i++) weight[i] = drawn();
+  for (int i = 0; i < rows * K; i++) registers[i] = drawn();
+  kernels->pack(weight, V, K, precision, panels, scales, sums);
+  Weight w = {precision, K, V, K, panels, scales, sums, NULL};
+  int64_t widths[] = {K, V}, offsets[] = {0, K};
+  Operation operation = {.kind = LINEAR, .source = 0, .target = 1, .extra = -1, .weight = &w};
+  Context c = {.rows = rows, .offsets = offsets, .widths = widths, .registers = registers};
+  Team *team = kernels->open(1);
+  double least = INFINITY;
+  int times = 1 + (int)(2e7 / ((double)K * V * rows));
+  for (int round = 0; round < 20; round++) {
+    clock_t start = clock();
+    for (int i = 0; i < times; i++) kernels->run(team, &operation, 1, &c);
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC / times;
+    if (seconds < least) least = seconds;
+  }
+  kernels->close(team);
+  free(weight), free(registers), free(panels), free(scales), free(sums);
+  return least * 1e6;
+}
+
+static int print_times(void) {
+  static const int shapes[][2] = {{128, 256}, {128, 384}, {128, 8000}, {512, 1536}, {512, 2048}, {2048, 512}, {512, 8000}}, rows[] = {1, 5, 96};
+  const char *name;
+  int runs;
+  printf("| level | K, V | rows | float32 | bfloat16 | int8 |\n|---|---|---|---|---|---|\n");
+  for (int i = 0; (name = regard_level_at(i, &runs)); i++)
+    for (size_t s = 0; runs && s < sizeof shapes / sizeof *shapes; s++)
+      for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        printf("| %s | %d, %d | %d |", name, shapes[s][0], shapes[s][1], rows[r]);
+        for (int precision = FLOAT32; precision <= INT8; precision++)
+          printf(" %.1f |", time_of(regard_kernels(name), precision, shapes[s][0], shapes[s][1], rows[r]));
+        printf("\n"), fflush(stdout);
+      }
+  return 0;
+}
+
+int main(int count_of_arguments, char **arguments) {
+  (void)arguments;
+  if (count_of_arguments > 1) return print_times();
   static const int shapes[][2] = {{128, 384}, {130, 70}, {7, 200}, {512, 96}, {1, 1}}, rows[] = {1, 2, 3, 4, 5, 7, 19};
   const char *name;
   int runs, count = 0;

@@ -26,6 +26,7 @@ STRANGER = 12345  # a user id
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a cache folder of this test's own."""
     monkeypatch.setenv(private_cache.FOLDER, str(tmp_path / "cache"))
+    monkeypatch.setenv(native.SWITCH, "compile")  # even if there is a ready-made library
     (tmp_path / "cache").mkdir(mode=0o700)
     return tmp_path / "cache"
 

@@ -49,7 +49,7 @@ enum { /* parts of a blob */
 
 #define MAGIC 0x4b4f5452u /* "RTOK" */
 #define VERSION 1
-#define LARGEST_LINE ((size_t)1 << 29) /* bytes; positions and sizes of the agenda are 32 bits */
+#define LARGEST_LINE ((size_t)1 << 26) /* bytes; so no size overflows where size_t has 32 bits */
 #define LEAF 0x80000000u
 #define NO_UNIT UINT32_MAX
 #define SHORT_WORD 48 /* characters; longer ones need an agenda */

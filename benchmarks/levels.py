@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 import build_library  # noqa: E402
-from regard.engine.program import _Context, _Operation, _Weight, address  # noqa: E402
+from regard.engine.program import Weight, _Context, _Operation, address  # noqa: E402
 from regard.runtime import library  # noqa: E402
 
 SHAPES = ((128, 256), (128, 384), (128, 8000), (512, 1536), (512, 2048), (2048, 512), (512, 8000))
@@ -69,7 +69,7 @@ class Product:
         self.scales, self.sums = np.zeros(columns, np.float32), np.zeros(columns, np.int32)
         places = [address(array) for array in (self.panels, self.scales, self.sums)]
         kernels.pack(address(weight), V, K, precision, *places)
-        self.weight = _Weight(precision, K, V, self.padded, *places, None)
+        self.weight = Weight(precision, K, V, self.padded, *places, None)
         self.operation = _Operation(kind=LINEAR, source=0, target=1, extra=-1, weight=ctypes.addressof(self.weight))
         self.team = kernels.open(1)
         self.widths, self.offsets = np.array([K, V], np.int64), np.array([0, K], np.int64)

@@ -1,6 +1,6 @@
 """Entry point of `python -m regard`."""
 
-from regard.cli import main
+from regard.pipe import main
 
 if __name__ == "__main__":
     main()

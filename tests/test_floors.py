@@ -36,6 +36,7 @@ FLOORS: dict[str, int] = {
     "visualisation": 6,
     "bulk": 6,
     "run": 7,
+    "pipe": 11,
     "explanation": 7,
     "architecture": 7,
     "comparison": 8,

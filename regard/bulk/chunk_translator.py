@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.bulk.line_parser import PLAIN_TEXT, LineParser
 from regard.bulk.lines import Chunk
 from regard.bulk.output_format import OutputFormat
-from regard.errors import LineError, LineWarning
+from regard.errors import DataError, LineError, LineWarning
 
 if TYPE_CHECKING:
     from regard.pipeline import RuntimeTranslator, Translator
@@ -71,6 +72,14 @@ def unknown_script(
     return len(unknown), (
         f"{name}, line{'s' if many else ''} {numbers}: most characters were never seen in training, so the "
         f"translation{'s mean' if many else ' means'} nothing; check that this is the language of the model"
+    )
+
+
+def unknown_script_only(name: str, model: Path) -> DataError:
+    """Return the error of a file none of whose lines is in a script that the model has seen in training."""
+    return DataError(
+        f"{name}: no line is in a script that {model} has seen in training, so no translation can be right; check that "
+        "this is the model for these lines"
     )
 
 

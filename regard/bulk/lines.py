@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from regard.bulk.output import ResumableOutput, StreamedOutput
 from regard.data.text import CR_ALONE, READ_LINE, LineReader, bounded_lines, has_cr_alone, is_too_long, too_long
 from regard.errors import DataError
+
+if TYPE_CHECKING:
+    from regard.bulk.output import ResumableOutput, StreamedOutput
 
 
 @dataclass(frozen=True)

@@ -122,16 +122,21 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         sys.stdout.flush()
     except typer.Exit as done:
         sys.exit(done.exit_code)
-    except BrokenPipeError:
+    except (Exception, KeyboardInterrupt) as problem:
+        end(problem)
+    sys.exit(0)
+
+
+def end(problem: BaseException) -> NoReturn:
+    """Say what went wrong, one sentence for each cause, and exit with its status."""
+    if isinstance(problem, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (Exception, KeyboardInterrupt) as problem:
-        if _LEVEL["debug"]:
-            traceback.print_exc()
-        status, causes = _status_and_causes(problem)
-        print(*(f"regard: {in_flags(cause)}" for cause in causes), sep="\n", file=sys.stderr)
-        sys.exit(status)
-    sys.exit(0)
+    if _LEVEL["debug"]:
+        traceback.print_exc()
+    status, causes = _status_and_causes(problem)
+    print(*(f"regard: {in_flags(cause)}" for cause in causes), sep="\n", file=sys.stderr)
+    sys.exit(status)
 
 
 def _status_and_causes(problem: BaseException) -> tuple[int, tuple[str, ...]]:

@@ -20,7 +20,7 @@ from regard.cli import options
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
-from regard.errors import DataError, LineError, LineWarning, UsageError
+from regard.errors import LineError, LineWarning, UsageError
 
 if TYPE_CHECKING:
     from regard.bulk import ChunkTranslator, InProcess, LineParser, Lines, ResumableOutput, StreamedOutput, Workers
@@ -82,6 +82,7 @@ def translate(
     is_file = run.is_file()  # a runtime file, which needs no PyTorch
     setup_process(None if is_file else threads, quiet, debug, None if is_file else seed)
     from regard.bulk import ChunkTranslator, OutputFormat
+    from regard.bulk.chunk_translator import unknown_script_only
     from regard.search.line_constraints import Constraints
 
     search, runs = search_options(context, seed), [run, *(with_ or ())]
@@ -106,7 +107,7 @@ def translate(
         _translate_chunks(pool, lines, sink, 1 if lines.typed else chunk, report)
         if sink.mark.unknown and not sink.mark.known:
             sink.discard()
-            raise _unknown_script(lines, run)
+            raise unknown_script_only(lines.name, run)
         sink.finish()
 
 
@@ -183,13 +184,6 @@ def _engine(engine: options.Engine, workers: int, device: str, run: Path) -> opt
     return "native" if engine == "auto" and (workers > 1 or not (run / "exports").is_dir()) else engine
 
 
-def _unknown_script(lines: Lines, run: Path) -> DataError:
-    return DataError(
-        f"{lines.name}: no line is in a script that {run} has seen in training, so no translation can be "
-        "right; check that this is the model for these lines"
-    )
-
-
 def _input(
     model: _Model, file: str, jsonl: bool, constraints: Constraints, search: dict[str, Any]
 ) -> tuple[Lines, LineParser]:
@@ -239,7 +233,7 @@ def _stream(
     search: dict[str, Any],
 ) -> None:
     """Print each translation while it is being decoded."""
-    from regard.bulk import unknown_script
+    from regard.bulk.chunk_translator import unknown_script, unknown_script_only
 
     known = unknown = 0
     for number, line in enumerate(lines, 1):
@@ -257,7 +251,7 @@ def _stream(
             typer.echo()
         warn(*(f"{lines.name}, line {number}: {warning.message}" for warning in caught))
     if unknown and not known:
-        raise _unknown_script(lines, run)
+        raise unknown_script_only(lines.name, run)
 
 
 def _workers(

@@ -7,14 +7,9 @@ import functools
 import hashlib
 import os
 import platform
-import shutil
-import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
-
-from regard.runtime.private_cache import FOLDER, private_folders, read_private, write_private
 
 FOLDER_OF_SOURCES = Path(__file__).with_name("c")
 SOURCES = sorted(FOLDER_OF_SOURCES.glob("*.c"))
@@ -84,6 +79,8 @@ def _ready_made() -> ctypes.CDLL | None:
 
 def _compiled() -> ctypes.CDLL | str:
     """Load the library from the cache, compiling it if no folder has it whole; or return the reason why not."""
+    from regard.runtime.private_cache import FOLDER, private_folders  # late: a ready-made library needs no cache
+
     reason = f"no cache folder is writable and yours alone; set {FOLDER} to one that is"
     try:
         compiler = _compiler()
@@ -118,6 +115,8 @@ def levels_of(library: ctypes.CDLL) -> dict[str, bool]:
 
 
 def _compiler() -> str:
+    import shutil
+
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC") or "", *COMPILERS))), None)
     if compiler is None:
         raise _Unavailable(f"there is no C compiler; install one of {', '.join(COMPILERS)} (Debian: apt install gcc)")
@@ -135,6 +134,8 @@ def _cached_library(folder: Path, key: str) -> Path | None:
 
     A library that was cut short would end the process with a bus error when it is used.
     """
+    from regard.runtime.private_cache import read_private
+
     for path in sorted(folder.glob(f"kernels-{key}-*.so")):
         content = read_private(path, _MAX_BYTES)
         if content is not None and path.name == _library_name(key, content):
@@ -146,6 +147,10 @@ def _cached_library(folder: Path, key: str) -> Path | None:
 
 def _compile_into(folder: Path, key: str, compiler: str) -> Path:
     """Compile the library and write it into a folder, synced to disk. Raises OSError if that fails."""
+    import tempfile
+
+    from regard.runtime.private_cache import write_private
+
     with tempfile.TemporaryDirectory(prefix="kernels-", dir=folder) as temporary:
         compiled = Path(temporary) / "kernels.so"
         _compile(compiler, compiled)
@@ -160,6 +165,8 @@ def _library_name(key: str, content: bytes) -> str:
 
 
 def _compile(compiler: str, library: Path) -> None:
+    import subprocess
+
     command = [compiler, *FLAGS, "-o", str(library), *map(str, SOURCES), "-lm", "-lpthread"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT)
@@ -185,6 +192,8 @@ def machine() -> str:
 
 
 def _version(compiler: str) -> str:
+    import subprocess
+
     try:
         return subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=_TIMEOUT).stdout
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -69,7 +69,9 @@ def test_the_default_folder_is_in_the_run_and_follows_its_weights(regard: Comman
     weights = load_tensors(Path("run") / WEIGHTS)
     save_weights(Path("run"), {name: tensor * 1.01 for name, tensor in weights.items()})
     assert not up_to_date(folder, Path("run")), "the weights have changed"
-    regard.fails("export", "run", "--to", "ctranslate2", "--precision", INT8, status=1, because="there is something already")
+    regard.fails(
+        "export", "run", "--to", "ctranslate2", "--precision", INT8, status=1, because="there is something already"
+    )
 
 
 @pytest.mark.parametrize("more", [{"no_repeat_ngram": 4}, {"groups": 2, "beam": 4}, {"mbr": True}, {"seed": 7}])

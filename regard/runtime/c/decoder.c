@@ -107,9 +107,10 @@ void free_source(Source *source) {
   *source = (Source){NULL, 0, NULL};
 }
 
-static void run(Decoder *d, const Program *p, Context *c, const Floats *f) {
+/* Returns 0, or -1 if there is no memory. */
+static int run(Decoder *d, const Program *p, Context *c, const Floats *f) {
   c->offsets = p->offsets, c->widths = p->widths, c->registers = f->data;
-  d->model->kernels->run(d->team, p->operations, p->count, c);
+  return d->model->kernels->run(d->team, p->operations, p->count, c) ? -1 : 0;
 }
 
 /* --- the encoder ---------------------------------------------------------------------------------------------- */
@@ -139,8 +140,7 @@ static int begin_states(Decoder *d, const int64_t *starts, int64_t sentences, So
   if (reserve_step(d, sentences, 0, 0)) return -1;
   for (int64_t b = 0; b < sentences; b++) d->step.blocks[b] = sources[b].initial;
   Context c = {.rows = sentences, .blocks = d->step.blocks};
-  run(d, initial, &c, &d->memory);
-  return 0;
+  return run(d, initial, &c, &d->memory);
 }
 
 static int make_memories(Decoder *d, const int64_t *starts, int64_t sentences, Source *sources) {
@@ -154,8 +154,7 @@ static int make_memories(Decoder *d, const int64_t *starts, int64_t sentences, S
     memcpy(register_of(&d->memory, memory, 1, rows), register_of(&d->encoder, encoder, s->embedded, rows), (size_t)(rows * embedded) * sizeof(float));
   for (int64_t b = 0; b < sentences; b++) d->step.memories[b] = sources[b].memory;
   Context c = {.rows = rows, .starts = starts, .sentences = sentences, .memories = d->step.memories};
-  run(d, memory, &c, &d->memory);
-  return 0;
+  return run(d, memory, &c, &d->memory);
 }
 
 static int allocate_sources(const RegardModel *m, const int64_t *counts, int64_t sentences, Source *sources) {
@@ -187,8 +186,8 @@ int encode_sources(Decoder *d, const int32_t *const *ids, const int64_t *counts,
   if (!failed) {
     Context c = {.rows = rows, .tokens = tokens, .positions = positions, .starts = starts, .sentences = sentences};
     if (recording) c.recorded = recording->by_operation, c.recorded_stride = recording->stride;
-    run(d, encoder, &c, &d->encoder);
-    if (m->programs[MEMORY].count) failed = make_memories(d, starts, sentences, sources);
+    failed = run(d, encoder, &c, &d->encoder);
+    if (!failed && m->programs[MEMORY].count) failed = make_memories(d, starts, sentences, sources);
     if (!failed && m->programs[INITIAL].count) failed = begin_states(d, starts, sentences, sources);
   }
   free(tokens);
@@ -235,7 +234,7 @@ int run_step(Decoder *d, const Recording *recording, const float **features) {
   if (reserve_registers(&d->registers, p, s->rows)) return -1;
   Context c = {.rows = s->rows, .tokens = s->tokens, .positions = s->positions, .memories = s->memories, .entries = s->entries, .past = s->past, .stride = s->stride, .lengths = s->lengths, .blocks = s->blocks};
   if (recording) c.recorded = recording->by_operation, c.recorded_stride = recording->stride;
-  run(d, p, &c, &d->registers);
+  if (run(d, p, &c, &d->registers)) return -1;
   *features = register_of(&d->registers, p, m->settings.features, s->rows);
   return 0;
 }
@@ -248,6 +247,5 @@ int find_top_tokens(Decoder *d, const float *features, int64_t k) {
   if (reserve_step(d, s->rows, s->stride, k)) return -1;
   s->k = k;
   Context c = {.rows = s->rows, .k = k, .top_log_probs = s->log_probs, .top_tokens = s->top, .eos_log_probs = s->eos_log_probs, .eos = EOS, .suppressed = m->suppressed, .partial = s->partial};
-  run(d, m->programs + TOP, &c, &registers);
-  return 0;
+  return run(d, m->programs + TOP, &c, &registers);
 }

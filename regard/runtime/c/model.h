@@ -3,6 +3,7 @@
 #ifndef REGARD_MODEL_H
 #define REGARD_MODEL_H
 
+#include "explain.h"
 #include "kernels.h"
 #include "regard.h"
 #include "tokenizer.h"
@@ -70,8 +71,5 @@ Decoder *take_decoder(RegardModel *model, int threads);
 void give_decoder(RegardModel *model, Decoder *decoder);
 struct DecoderPool *pool_open(void);
 void pool_close(struct DecoderPool *pool);
-
-/* Writes a formatted sentence into `error`, if there is one. */
-void explain(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

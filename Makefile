@@ -4,7 +4,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick test coverage fuzz slow check fix hooks constraints clean bench-train bench-translate bench-runtime \
-  bench-million gpu
+  bench-million gpu library
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
@@ -71,6 +71,10 @@ bench-million: .venv/ready  ## a million lines: constant memory, killed and resu
 
 gpu: .venv/ready  ## everything that is promised on a GPU, in less than ten minutes; skipped with a sentence where there is none
 	$(BIN)/python benchmarks/gpu.py
+
+library: .venv/ready  ## the C library for every system, into regard/runtime/lib/, by zig's compiler; the wheel takes it along
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ziglang
+	$(BIN)/python tools/build_library.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Regard needs Python 3.10 or newer")'

@@ -23,4 +23,4 @@ class Experiment:
     source: str
     method: Text
     run: Callable[[Bench], Findings]
-    minutes: tuple[float, float] = (3, 10)
+    minutes: tuple[int | float, int | float] = (3, 10)

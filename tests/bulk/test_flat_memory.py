@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from regard.bulk import Chunk, ChunkResult, ChunkTranslator, Lines, OutputFormat, ResumableOutput, Workers, chunks
-from regard.bulk.workers import InProcess
+from regard.bulk import InProcess
 from regard.pipeline import Translation, Translator
 
 pytestmark = pytest.mark.system

@@ -196,7 +196,7 @@ def test_longer_position_table_of_another_thread_is_kept() -> None:
 
     program._lock = Waiting()  # type: ignore[assignment]
     program.ensure_positions(100)
-    assert program._operations[0].second == address(buffers[-1])
+    assert program.operations[0].second == address(buffers[-1])
     assert len(buffers[-1]) >= 3000
 
 

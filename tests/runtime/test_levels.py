@@ -297,7 +297,7 @@ def test_a_machine_without_memory_is_told(levelled: ctypes.CDLL, use: Callable[[
     builder = Builder("int8")
     builder.linear(builder.register(16), torch.zeros(16, 16))
     program, rows = builder.build(), 1 << 46
-    program._widths[:] = 0
+    program.widths[:] = 0
     with pytest.raises(MemoryError, match="no memory for the kernels"):
         program.run(Team(2), rows, registers=np.zeros(64, np.float32))
 

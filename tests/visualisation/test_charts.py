@@ -223,15 +223,15 @@ def test_a_figure_of_a_page_has_no_style_of_its_own() -> None:
 
 
 def test_the_end_of_a_line_does_not_repeat_the_title_of_its_panel() -> None:
-    figure = layout_chart(Chart("", (Panel("chrF", "", (Series("chrF", ((1, 2), (2, 3))),)),)))
+    figure = layout_chart(Chart("", (Panel("chrF", "", (Series("chrF", ((1.0, 2.0), (2.0, 3.0))),)),)))
     texts = [mark.text for group in figure.groups for mark in group.marks if isinstance(mark, Text)]
     assert texts.count("chrF") == 1
-    named = layout_chart(Chart("", (Panel("chrF", "", (Series("first", ((1, 2), (2, 3))),)),)))
+    named = layout_chart(Chart("", (Panel("chrF", "", (Series("first", ((1.0, 2.0), (2.0, 3.0))),)),)))
     assert figure.width < named.width
 
 
 def test_a_short_logarithmic_axis_has_few_ticks() -> None:
-    series = Series("a", ((2, 0.06), (512, 0.35), (8, 0.1)))
+    series = Series("a", ((2.0, 0.06), (512.0, 0.35), (8.0, 0.1)))
     figure = layout_chart(Chart("", (Panel("y", "x", (series,)),), scale="log"))
     ticks = [mark.text for group in figure.groups for mark in group.marks if isinstance(mark, Text)]
     assert [tick for tick in ticks if tick.startswith("0.")] == ["0.07", "0.1", "0.2", "0.3"]

@@ -122,7 +122,11 @@ const Kernels *regard_kernels(const char *level) {
   if (level) return kernels_of(level);
   const Kernels *kernels = atomic_load_explicit(&chosen, memory_order_acquire);
   if (!kernels) {
+#ifdef __wasm__ /* a page has no environment */
+    const char *forced = NULL;
+#else
     const char *forced = getenv("REGARD_LEVEL");
+#endif
     kernels = kernels_of(forced && *forced ? forced : NULL);
     atomic_store_explicit(&chosen, kernels, memory_order_release);
   }

@@ -13,8 +13,17 @@ from typing import Any
 import pytest
 import torch
 
-from regard.bulk import Chunk, ChunkResult, ChunkTranslator, Lines, OutputFormat, ResumableOutput, Workers, chunks
-from regard.bulk import InProcess
+from regard.bulk import (
+    Chunk,
+    ChunkResult,
+    ChunkTranslator,
+    InProcess,
+    Lines,
+    OutputFormat,
+    ResumableOutput,
+    Workers,
+    chunks,
+)
 from regard.pipeline import Translation, Translator
 
 pytestmark = pytest.mark.system

@@ -121,11 +121,12 @@ def _random(options: argparse.Namespace, folder: Path) -> None:
 
 def _cache_export(folder: Path) -> None:
     """Put an export into the folder, so that the engine `auto` has a choice."""
+    from regard.engine.ctranslate2 import export_folder
     from regard.errors import RegardError
-    from regard.interchange.ctranslate2 import cached_export
+    from regard.interchange.ctranslate2 import export
 
     try:
-        cached_export(folder, "int8")
+        export(folder, export_folder(folder, "int8"), "int8")
     except RegardError as error:
         print(f"auto has no choice: {error}")
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 UNSUPPORTED = ("sample", "mbr", "coverage_penalty", "temperature", "top_k", "top_p", "groups")
 """Search settings that only a run folder, and PyTorch, can do."""
-_SHARED = ["beam", "length_penalty", "max_ratio", "max_extra", "min_length", "no_repeat_ngram", "max_line", "max_whole"]
+_SHARED = (
+    *("beam", "length_penalty", "max_ratio", "max_extra", "min_length", "max_length"),
+    *("no_repeat_ngram", "max_line", "max_whole"),
+)
 """Search settings that are options of the C library by the same name."""
 _SPACE = "▁"
 
@@ -96,12 +99,13 @@ class RuntimeTranslator:
     def _options(self, nbest: int, search: SearchOptions) -> Options:
         """Return the options of the C library. Raises UsageError, with all causes, for what it cannot do."""
         options = self.model.options()
-        if chosen := {name: value for name, value in search.items() if value is not None}:
+        chosen: dict[str, Any] = {name: value for name, value in search.items() if value is not None}
+        if not all(name in _SHARED and type(value) in (int, float) for name, value in chosen.items()):
             settings = self.search.with_values(**chosen)
             _refuse_unsupported(settings)
-            for name in _SHARED:
-                setattr(options, name, getattr(settings, name))
-            options.max_length = settings.max_length or -1
+            chosen = {name: getattr(settings, name) for name in _SHARED}
+        for name, value in chosen.items():  # the library checks their bounds
+            setattr(options, name, -1 if value is None else value)
         if not 1 <= nbest <= options.beam:
             raise UsageError(f"nbest: wanted 1 to {options.beam} (the beam), got {nbest}; lower it, or widen the beam")
         options.nbest, options.threads = nbest, self.threads

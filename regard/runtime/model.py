@@ -246,7 +246,13 @@ class RuntimeModel:
 
 
 def _structure(options: Options) -> _Options:
-    return _Options(*(getattr(options, name) for name in _NAMES))
+    values = {name: getattr(options, name) for name in _NAMES}
+    try:
+        return _Options(**values)
+    except TypeError:
+        raise UsageError(
+            f"options of the search: wanted whole numbers, and fractions for penalties, got {values}"
+        ) from None
 
 
 def _problem(message: str) -> Exception:

@@ -64,8 +64,11 @@ def translate_pipe(call: PipeCall) -> None:
     translate, known, unknown = ChunkTranslator(lines.name, OutputFormat(), search), 0, 0
     for chunk in chunks(lines, 1 if lines.typed else CHUNK):
         result = translate(translator, chunk)
-        for note in result.notes:
-            print(f"warning: {note}", file=sys.stderr, flush=True)
+        if result.notes:
+            from regard.cli.app import begin, warn
+
+            begin(sys.argv[1:])
+            warn(*result.notes)
         sys.stdout.write(result.text)
         sys.stdout.flush()
         known, unknown = known + result.known, unknown + result.unknown
@@ -88,6 +91,7 @@ def main() -> None:
     try:
         translate_pipe(call)
     except (Exception, KeyboardInterrupt) as problem:
-        from regard.cli.app import end
+        from regard.cli.app import begin, end
 
+        begin(sys.argv[1:])
         end(problem)

@@ -9,7 +9,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, NoReturn
 
@@ -110,11 +110,16 @@ def setup_process(threads: int | None, quiet: bool, debug: bool, seed: int | Non
         torch.manual_seed(seed)
 
 
+def begin(arguments: Sequence[str]) -> None:
+    """Note the arguments of the command that runs: messages name its options."""
+    _LEVEL.update(quiet=False, debug="--debug" in arguments)
+    _CALL[0] = tuple(arguments)
+
+
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit. Status: 0 done, 1 failed, 2 misuse, 130 after Ctrl-C, 143 after SIGTERM."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    _LEVEL.update(quiet=False, debug="--debug" in arguments)
-    _CALL[0] = tuple(arguments)
+    begin(arguments)
     signal.signal(signal.SIGTERM, _terminate)
     try:
         with typer.main.get_command(app).make_context("regard", arguments or ["--help"]) as context:

@@ -1,0 +1,97 @@
+"""The entry point answers the plainest call itself, with the output, messages and status of the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small import SENTENCES, folder
+
+from regard.interchange.runtime import export
+from regard.pipe import PipeCall, pipe_call
+from regard.runtime import library
+
+if (problem := library.why_unavailable()) is not None:
+    pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a runtime file."""
+    path = folder(tmp_path_factory.mktemp("pipe") / "run", end=0.5)
+    export(path, path.with_suffix(".regard"))
+    return path.with_suffix(".regard")
+
+
+def run(*arguments: str, lines: bytes, command: str = "regard") -> subprocess.CompletedProcess[bytes]:
+    """Run the entry point, or the command line alone (`regard.cli`)."""
+    start = [sys.executable, "-m", "regard"]
+    if command == "regard.cli":
+        start = [sys.executable, "-c", "from regard.cli import main; main()"]
+    return subprocess.run([*start, *arguments], input=lines, capture_output=True, check=False, timeout=120)
+
+
+def test_only_the_plainest_calls_are_answered(model: Path, tmp_path: Path) -> None:
+    file = str(model)
+    assert pipe_call(["translate", file]) == PipeCall(file)
+    assert pipe_call(["translate", file, "-"]) == PipeCall(file)
+    assert pipe_call(["translate", "--beam", "3", file, "--threads=2"]) == PipeCall(file, 3, 2)
+    (tmp_path / "text").write_text("REGAR", encoding="utf-8")
+    for arguments in (
+        [],
+        ["--help"],
+        ["doctor"],
+        ["translate"],
+        ["translate", str(model.with_suffix(""))],
+        ["translate", str(tmp_path / "text")],
+        ["translate", str(tmp_path / "nowhere")],
+        ["translate", file, "lines.txt"],
+        ["translate", file, "--nbest", "2"],
+        ["translate", file, "--beam", "0"],
+        ["translate", file, "--beam", "many"],
+        ["translate", file, "--beam"],
+        ["translate", file, "--beam=2", "--beam=3"],
+        ["translate", file, "--help"],
+        ["translate", file, "--", "-"],
+    ):
+        assert pipe_call(arguments) is None, arguments
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "\n".join(SENTENCES).encode() + b"\n\n",
+        "나는 집에 간다".encode(),
+        b"",
+        b"\xef\xbb\xbfI go home\r\n",
+        b"\xff\xfe\n",
+        b"I\0go\n",
+        ("집" * 150).encode(),
+        "مرحبا بالعالم".encode() * 3,
+    ],
+)
+def test_the_answer_is_that_of_the_command_line(model: Path, lines: bytes) -> None:
+    for options in ([], ["--beam", "2"]):
+        done, reference = (
+            run("translate", str(model), *options, lines=lines, command=c) for c in ("regard", "regard.cli")
+        )
+        assert done.stdout == reference.stdout
+        assert done.stderr == reference.stderr
+        assert done.returncode == reference.returncode
+
+
+@pytest.mark.system
+def test_nothing_heavy_is_loaded(model: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['regard', 'translate', sys.argv[1], '--beam=1']\n"
+        "from regard.pipe import main\n"
+        "main()\n"
+        "print(*(name for name in ('torch', 'numpy', 'pydantic', 'typer', 'sentencepiece') if name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(model)], input=b"I go home\n", capture_output=True, check=True
+    )
+    assert done.stdout.decode().split("\n")[1] == ""

@@ -129,7 +129,7 @@ def main(dist: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = Environment.create(Path(folder))
         constraints = ["-c", str(ROOT / "constraints.txt")]
-        environment.python("-m", "pip", "install", *constraints, str(wheel_in(Path(dist).resolve())))
+        environment.python("-m", "pip", "install", *constraints, f"{wheel_in(Path(dist).resolve())}[train]")
         print(environment.regard("doctor"))
         print(f"{SENTENCE} → {use(environment)}   (after 20 updates)")
 

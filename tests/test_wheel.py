@@ -6,10 +6,18 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
-from first_use import ROOT, SENTENCE, Environment, use, wheel_in
+from first_use import PACKAGES, ROOT, SENTENCE, Environment, use, wheel_in
+from packaging.requirements import Requirement
+from small import folder
+from systems import posix
+
+from regard.interchange.runtime import export
+from regard.pipeline import RuntimeTranslator
+from regard.runtime import library
 
 pytestmark = pytest.mark.slow
 
@@ -58,3 +66,51 @@ def test_the_wheel_trains_translates_and_draws(dist: Path, tmp_path: Path) -> No
     environment.python("-m", "pip", "install", "--no-index", "--no-deps", str(wheel_in(dist)))
     environment.share([path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")])
     assert use(environment) != SENTENCE
+
+
+def _closure(names: set[str]) -> set[str]:
+    """Return the distributions that these need, with them; extras are left out."""
+    needed = set[str]()
+    while names:
+        name = names.pop()
+        needed.add(name)
+        for text in metadata.requires(name) or ():
+            requirement = Requirement(text)
+            if (
+                requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            ) and requirement.name not in needed:
+                names.add(requirement.name)
+    return needed
+
+
+def _link(names: set[str], folder: Path) -> None:
+    """Make installed distributions importable from a folder by links to their files."""
+    for name in names:
+        distribution = metadata.distribution(name)
+        for part in {file.parts[0] for file in distribution.files or () if file.parts[0] != ".."}:
+            if not (folder / part).exists():
+                (folder / part).symlink_to(Path(str(distribution.locate_file(part))))
+
+
+@posix
+def test_the_wheel_translates_a_runtime_file_without_pytorch_and_without_a_compiler(
+    dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not library.is_ready_made():
+        pytest.skip("the ready-made library of this machine was not built from today's sources: make library")
+    run = folder(tmp_path / "run", end=0.5)
+    export(run, tmp_path / "translator.regard")
+    environment = Environment.create(tmp_path)
+    environment.python("-m", "pip", "install", "--no-index", "--no-deps", str(wheel_in(dist)))
+    own = {Requirement(text) for text in metadata.requires("regard") or ()}
+    needed = {r.name for r in own if r.marker is None or r.marker.evaluate({"extra": ""})}
+    _link(_closure(needed), Path(environment.python("-c", PACKAGES).strip()))
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert environment.python("-c", "import importlib.util; print(importlib.util.find_spec('torch'))").strip() == "None"
+    expected = RuntimeTranslator(tmp_path / "translator.regard").translate(SENTENCE)[0].text
+    file = str(tmp_path / "translator.regard")
+    assert environment.regard("translate", file, stdin=f"{SENTENCE}\n") == f"{expected}\n"
+    (environment.folder / "lines").write_text(f"{SENTENCE}\n", encoding="utf-8")
+    assert environment.regard("translate", file, "lines", "--nbest", "1", "--alignments").startswith(expected)
+    assert "ready-made library" in environment.regard("doctor")
+    assert not environment.cache.exists(), "nothing was compiled"

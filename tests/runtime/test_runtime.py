@@ -324,6 +324,29 @@ def test_options_of_model_folders_are_refused(exported: Path, tmp_path: Path, op
     assert message in done.stderr
 
 
+@pytest.mark.system
+def test_the_example_in_c_translates(exported: Path, tmp_path: Path) -> None:
+    """The program of docs/runtime.md, linked with the library's sources."""
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("needs gcc or clang")
+    page = Path(__file__).parents[2] / "docs" / "runtime.md"
+    (tmp_path / "example.c").write_text(page.read_text("utf-8").split("```c\n")[1].split("```")[0], encoding="utf-8")
+    sources = [*map(str, library.SOURCES), str(tmp_path / "example.c")]
+    flags = ["-O1", "-std=gnu11", "-march=native", "-I", str(library.FOLDER_OF_SOURCES)]
+    subprocess.run([compiler, *flags, "-o", str(tmp_path / "example"), *sources, "-lm", "-lpthread"], check=True)
+    shutil.copy(exported, tmp_path / "translator.regard")
+    done = subprocess.run([str(tmp_path / "example")], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == regard.load(exported).translate("I was eating bread")[0].text + "\n"
+    (tmp_path / "translator.regard").write_bytes(b"no model")
+    failed = subprocess.run([str(tmp_path / "example")], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert (
+        failed.stderr
+        == "translator.regard: damaged (it is no runtime file, or cut short); copy it again, or export the model again\n"
+    )
+
+
 # --- hostile files
 
 

@@ -15,7 +15,8 @@ from regard.errors import RegardError
 if TYPE_CHECKING:
     from regard.attention.recorder import watch
     from regard.comparison import Comparison, compare
-    from regard.pipeline import Caption, Captioner, Translation, Translator, load
+    from regard.pipeline import Caption, Captioner, Translation, Translator
+    from regard.pipeline.opening import load
     from regard.run import Run, train
     from regard.training.recipe import presets
 
@@ -44,7 +45,7 @@ _MODULES = {
     "Translation": "regard.pipeline",
     "Translator": "regard.pipeline",
     "compare": "regard.comparison",
-    "load": "regard.pipeline",
+    "load": "regard.pipeline.opening",
     "presets": "regard.training.recipe",
     "train": "regard.run",
     "watch": "regard.attention.recorder",

@@ -21,6 +21,7 @@ from regard.cli.app import app, say, setup_process, warn
 from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
 from regard.errors import LineError, LineWarning, UsageError
+from regard.runtime.model import is_runtime_file
 
 if TYPE_CHECKING:
     from regard.bulk import ChunkTranslator, InProcess, LineParser, Lines, ResumableOutput, StreamedOutput, Workers
@@ -79,7 +80,7 @@ def translate(
     As text: one line per line; with --nbest the line number, score and text, tab-separated; with --alignments the links
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
     """
-    is_file = run.is_file()  # a runtime file, which needs no PyTorch
+    is_file = is_runtime_file(run)  # it needs no PyTorch
     setup_process(None if is_file else threads, quiet, debug, None if is_file else seed)
     from regard.bulk import ChunkTranslator, OutputFormat
     from regard.bulk.chunk_translator import unknown_script_only

@@ -14,8 +14,8 @@ from regard.lazy import lazy_names
 
 if TYPE_CHECKING:
     from regard.pipeline.captioner import Caption, Captioner, ImageInput
-    from regard.pipeline.loading import load_captioner
-    from regard.pipeline.opening import load, load_translator, open_runtime
+    from regard.pipeline.loading import load, load_captioner, load_translator
+    from regard.pipeline.opening import open_runtime
     from regard.pipeline.runtime_translator import RuntimeTranslator
     from regard.pipeline.translation import AlignmentChoice, Translation, last_layer
     from regard.pipeline.translator import Translator
@@ -44,9 +44,9 @@ _MODULES = {
     "Translation": "translation",
     "Translator": "translator",
     "last_layer": "translation",
-    "load": "opening",
+    "load": "loading",
     "load_captioner": "loading",
-    "load_translator": "opening",
+    "load_translator": "loading",
     "open_runtime": "opening",
 }
 

@@ -12,7 +12,6 @@ from regard.pipeline.runtime_translator import RuntimeTranslator
 
 if TYPE_CHECKING:
     from regard.engine import EngineName, Precision
-    from regard.pipeline.translator import Translator
 
 
 def load(
@@ -26,7 +25,7 @@ def load(
 
     `engine` chooses who decodes, `precision` how exactly (float32 if not given): `int8` is the fastest on a CPU. A
     runtime file has its precision. The type is Any because what is loaded decides which it is; `load_translator` and
-    `load_captioner` are typed. Raises ModelFolderError if a file is missing or damaged, UsageError if this machine
+    `load_captioner` of `regard.pipeline` are typed. Raises ModelFolderError if a file is missing or damaged, UsageError if this machine
     lacks what is asked for or the models share no vocabulary.
     """
     if isinstance(folder, (str, Path)) and Path(folder).is_file():
@@ -34,18 +33,6 @@ def load(
     with needs_pytorch("model folders"):
         from regard.pipeline.loading import load
     return load(folder, device, engine, precision or "float32")
-
-
-def load_translator(
-    folder: str | Path | Sequence[str | Path],
-    device: str = "cpu",
-    engine: EngineName = "auto",
-    precision: Precision | None = None,
-) -> Translator:
-    """Load a model of text from a model folder as `load` does. Raises UsageError for a captioner."""
-    with needs_pytorch("model folders"):
-        from regard.pipeline.loading import load_translator
-    return load_translator(folder, device, engine, precision or "float32")
 
 
 def open_runtime(

@@ -120,7 +120,7 @@ def test_existing_and_missing_files_are_refused(regard: Command, run: Path, monk
     Path("there/file").write_text("mine")
     regard.fails("export", run, "there", "--to", "huggingface", status=1, because="there is something already")
     regard.fails("import", "huggingface", "there", "back", status=1, because="there/config.json: cannot be read")
-    because = "only --to ctranslate2 converts the weights"
+    because = "a folder for Hugging Face has float32 weights"
     regard.fails("export", run, "new", "--to", "huggingface", "--precision", "int8", status=2, because=because)
     monkeypatch.setitem(sys.modules, "transformers", None)
     regard.fails("export", run, "new", "--to", "huggingface", status=1, because="pip install 'regard[hf]'")

@@ -125,8 +125,8 @@ def test_the_n_best_begin_with_the_best(regard: Command, model: Path, korean: by
         assert [hypothesis["text"] for hypothesis in row["nbest"] or [row]] == [
             columns[2].split("\t")[0] for columns in hypotheses
         ]
-        assert [f"{hypothesis['score']:.4f}" for hypothesis in row["nbest"] or [row]] == pytest.approx(
-            [columns[1] for columns in hypotheses]
+        assert [hypothesis["score"] for hypothesis in row["nbest"] or [row]] == pytest.approx(
+            [float(columns[1]) for columns in hypotheses], abs=1e-4
         )
 
 

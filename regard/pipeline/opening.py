@@ -25,8 +25,8 @@ def load(
 
     `engine` chooses who decodes, `precision` how exactly (float32 if not given): `int8` is the fastest on a CPU. A
     runtime file has its precision. The type is Any because what is loaded decides which it is; `load_translator` and
-    `load_captioner` of `regard.pipeline` are typed. Raises ModelFolderError if a file is missing or damaged, UsageError if this machine
-    lacks what is asked for or the models share no vocabulary.
+    `load_captioner` of `regard.pipeline` are typed. Raises ModelFolderError if a file is missing or damaged, UsageError
+    if this machine lacks what is asked for or the models share no vocabulary.
     """
     if isinstance(folder, (str, Path)) and Path(folder).is_file():
         return open_runtime(Path(folder), device, engine, precision)

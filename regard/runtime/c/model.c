@@ -394,8 +394,9 @@ static void read_layers(Opening *o) {
     m->layers[i] = (RegardLayer){(const char *)section->data + r.name, r.role, r.heads};
     m->layer_programs[i] = r.program, m->layer_operations[i] = r.operation, m->layer_count = (int32_t)i + 1;
   }
-  int32_t layer = m->settings.aligned_layer;
-  must(o, layer < m->layer_count && (layer < 0 || (m->layers[layer].role == 1 && m->settings.aligned_head < m->layers[layer].heads)), "its alignment");
+  int32_t layer = m->settings.aligned_layer, head = m->settings.aligned_head;
+  if (layer < 0) must(o, head < 0, "its alignment"); /* the last layer, and the mean of its heads */
+  else must(o, layer < m->layer_count && m->layers[layer].role == 1 && head < m->layers[layer].heads, "its alignment");
 }
 
 static void read_tokenizers(Opening *o, char *error, size_t error_size) {

@@ -46,6 +46,8 @@ export interface Hypothesis {
   score: number;
   tokens: string[];
   ids: number[];
+  /** End of sentence last among its tokens. */
+  targetWords: Words;
   /** Links [source word, target word], from 0; null: not asked for. */
   alignments: [number, number][] | null;
   /** Empty if not asked for, and of a line that was split into parts. */
@@ -65,8 +67,6 @@ export interface Translation extends Hypothesis {
   /** End of sentence last. */
   sourceTokens: string[];
   sourceWords: Words;
-  /** End of sentence last among its tokens. */
-  targetWords: Words;
   nbest: Hypothesis[];
   /** Parts that the line was split into, because it is longer than what the model can read. */
   parts: number;
@@ -83,6 +83,8 @@ export class Translator {
   private constructor();
   /** How and on what the model was trained, its licence, its settings. */
   readonly card: Record<string, unknown>;
+  /** Bytes of memory that the library has taken. */
+  readonly memory: number;
   readonly layers: { name: string; role: Role; heads: number }[];
   /** The model's own search options. */
   options(): Required<Options>;

@@ -104,6 +104,9 @@ export class Translator {
     this.layers = this.#layers();
   }
 
+  /** Bytes of the memory that the library has taken: it grows, and never shrinks. */
+  get memory() { return this.#library.bytes.length; }
+
   /** Free the model. The translator cannot be used afterwards. */
   close() {
     if (this.#model) this.#library.exports.regard_close(this.#model);
@@ -229,7 +232,7 @@ export class Translator {
     const ranked = Array.from({ length: exports.regard_hypotheses(result, line) }, (_, rank) => this.#hypothesis(result, line, rank, parts));
     const [best] = ranked;
     return {
-      ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false), targetWords: this.#words([...best.ids, EOS], true),
+      ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false),
       nbest: ranked, parts, notes: note ? this.#library.text(note).split("\n") : [],
     };
   }
@@ -240,6 +243,7 @@ export class Translator {
     const links = this.#array((count) => exports.regard_alignment(...of, count), 2);
     return {
       text: this.#counted((size) => exports.regard_text(...of, size)) ?? "", score: exports.regard_score(...of), tokens: this.#tokens(ids, true), ids,
+      targetWords: this.#words([...ids, EOS], true),
       alignments: links && Array.from({ length: links.length / 2 }, (_, i) => [links[2 * i], links[2 * i + 1]]),
       attention: this.#attention(of), repetition: this.#repetition(of, parts),
     };

@@ -40,6 +40,7 @@ def export_page(folders: Sequence[Path], out: Path, source: Path | None = None) 
         model, parity = _model(folder, None if number else source)
         models.append(model)
         parities.append(parity)
+    out.parent.mkdir(exist_ok=True)
     write_bytes(out, render_live_page(models, wasm).encode())
     return parities
 
@@ -65,11 +66,12 @@ def _model(folder: Path, source: Path | None) -> tuple[LiveModel, Parity]:
 
 
 def languages_of(folder: Path) -> tuple[str, str]:
-    """Return the languages of source and target, by the names of the training files, such as train.en; empty: unknown."""
+    """Return the languages of source and target, by the names of training files such as train.en; empty: unknown."""
     try:
         values: Any = json.loads((folder / "data.json").read_text("utf-8"))
-        names = [Path(values["files"][f"train.{side}"]["path"]).suffix.removeprefix(".") for side in ("source", "target")]
+        paths = [Path(values["files"][f"train.{side}"]["path"]) for side in ("source", "target")]
     except (OSError, ValueError, KeyError, TypeError):
         return "", ""
+    names = [path.suffix.removeprefix(".") for path in paths]
     source, target = (name if re.fullmatch("[a-z]{2,3}", name) and name not in ("txt", "tsv") else "" for name in names)
     return source, target

@@ -23,7 +23,7 @@ def export(
         list[Path] | None,
         typer.Argument(
             metavar="[RUN2] [OUT]",
-            help="File or folder to write, in RUN/exports if left out; before it, for a page, the model of the other direction.",
+            help="File or folder to write, in RUN/exports if left out; for a page, the other direction before it.",
         ),
     ] = None,
     to: Annotated[
@@ -44,7 +44,7 @@ def export(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Convert a model to a runtime file, a page or another toolkit, and check on real sentences that both translate alike.
+    """Convert a model to a runtime file, a page or another toolkit's, checked on real sentences: both translate alike.
 
     regard export runs/first --to runtime translator.regard
     """

@@ -53,6 +53,7 @@ def export(
     choice = alignment_choice(folder, model)
     content = runtime_file(model, packed, choice, card(folder, model, precision, choice))
     beside = out.with_name(out.name + ".part")
+    out.parent.mkdir(exist_ok=True)
     try:
         write_bytes(beside, content)
         parity = compare(model, packed, RuntimeTranslator(beside, threads=1), sentences, origin)

@@ -1,8 +1,8 @@
 """Runtime file: a packed model and its tokenizer in one file, as the C library maps it into memory (model.c).
 
 A header, a table of sections, and the sections, each at a multiple of 64 bytes; all numbers are little-endian.
-Operations and weights refer to numbers by their offset, equal numbers lie in the file once: also embeddings that are the
-columns of the packed output projection.
+Operations and weights refer to numbers by their offset, equal numbers lie in the file once, embeddings that are the
+columns of the packed output projection among them.
 """
 
 from __future__ import annotations
@@ -77,12 +77,13 @@ def runtime_file(
 def share_embeddings(packed: PackedModel) -> bool:
     """Let embeddings that are tied to the output projection be its columns, rounded as they are packed.
 
-    The file then holds these numbers once, and `packed` computes what it does. Returns False, and changes nothing, if no
-    embeddings are tied.
+    The file then holds these numbers once, and `packed` computes what it does. Returns False, and changes nothing, if
+    no embeddings are tied.
     """
     rows, is_shared = _output_columns(packed), False
-    for program in (packed.programs.encoder.program if packed.programs.encoder else None, packed.programs.step):
-        for operation in program.operations if program else ():
+    encoder = packed.programs.encoder
+    for program in (packed.programs.step, *([encoder.program] if encoder else [])):
+        for operation in program.operations:
             if operation.kind == EMBED and _is_rounded(_embeddings(program, operation), rows, packed.precision):
                 table = np.ascontiguousarray(rows[: len(_embeddings(program, operation))])
                 program.buffers.append(table)

@@ -1,4 +1,4 @@
-"""Live page: one HTML file with models, the library as WebAssembly and the page of an explanation; it translates offline."""
+"""Live page: one HTML file with models, library and the page of an explanation, which translates offline."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
 
 @cache
 def _style() -> str:
-    """Return the CSS: glyphs for names and labels come with the page, the fonts of other text are those of the machine."""
+    """Return the CSS: the glyphs of names and labels come with the page, other text has the fonts of the machine."""
     names = ("live.html", "about.html", "page.html", "page.js", "live.js")
     letters = "".join(sorted({*string.printable, *"".join(map(asset, names))}))
     system = STACK.removeprefix(f'"{FAMILY}", ')
@@ -81,7 +81,7 @@ def _values(model: LiveModel) -> dict[str, Any]:
 
 
 def _module() -> str:
-    """Return the module of the runtime as a plain script: in a page from disk, browsers refuse workers that are modules."""
+    """Return the module of the runtime as a plain script: a page from disk may not have workers that are modules."""
     text = files("regard.runtime").joinpath("js/regard.js").read_text(encoding="utf-8")
     return re.sub("^export ", "", text, flags=re.MULTILINE).replace("import.meta.url", "location.href")
 

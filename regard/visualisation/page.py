@@ -73,7 +73,8 @@ def _letters(values: Mapping[str, Any]) -> str:
     tokens += [node[1] for step in values["steps"] for node in step["nodes"]]
     texts = [values["title"], *values["source"], *values["target"], *values["tokens"], *tokens, string.printable]
     names = [layer["name"] for layer in values["layers"]]
-    texts += [*names, *values["facts"], *values["facts"].values(), asset("page.html"), asset("show.html"), asset("page.js")]
+    texts += [*names, *values["facts"], *values["facts"].values()]
+    texts += map(asset, ("page.html", "show.html", "page.js"))
     return "".join(sorted({letter for text in texts for letter in text}))
 
 

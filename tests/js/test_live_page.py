@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import browser  # noqa: F401  a fixture
 from small import SENTENCES
 
 from regard.pipeline import RuntimeTranslator
@@ -34,7 +33,7 @@ def page_file(wasm: Path, make: Callable[..., Path], tmp_path_factory: pytest.Te
 
 
 @pytest.fixture
-def open_page(browser: Any, page_file: Path) -> Iterator[Any]:  # noqa: F811
+def open_page(browser: Any, page_file: Path) -> Iterator[Any]:
     """Open the page without a network; fail on any script error, message or request."""
     problems: list[str] = []
 

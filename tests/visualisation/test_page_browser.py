@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import browser  # noqa: F401  a fixture
 from PIL import Image
 
 from regard.visualisation import Alignment, ExplanationData, Meta, page_data, render_page, save
 from regard.visualisation.colours import colour
 
 pytestmark = pytest.mark.system
+
 
 @pytest.fixture
 def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:

@@ -53,15 +53,8 @@ def export(
     from regard.reading import check_links
 
     precision = precision or ("int8" if to in ("runtime", "page") else "float32")
+    _check_precision(to, precision)
     second, out = _second_and_out(paths or [], to)
-    if to == "page" and precision != "int8":
-        raise UsageError(f"--precision {precision}: a page has int8 weights; leave it out")
-    if to == "huggingface" and precision != "float32":
-        raise UsageError(f"--precision {precision}: a folder for Hugging Face has float32 weights; leave it out")
-    if to == "runtime" and precision not in RUNTIME_PRECISIONS:
-        raise UsageError(
-            f"--precision {precision}: wanted one of {', '.join(RUNTIME_PRECISIONS)} for a runtime file, got another"
-        )
     if out is None:
         check_links(run, "exports")
     names = {"runtime": f"{precision}.regard", "page": "translator.html", "huggingface": to}
@@ -79,6 +72,18 @@ def export(
         parity = str(huggingface.export(run, out, source))
     size = f", {out.stat().st_size / 1e6:.1f} MB" if out.is_file() else ""
     say(f"compared on {parity}", f"wrote {out}{size}")
+
+
+def _check_precision(to: Toolkit, precision: str) -> None:
+    """Raise UsageError if what is exported cannot have this precision."""
+    if to == "page" and precision != "int8":
+        raise UsageError(f"--precision {precision}: a page has int8 weights; leave it out")
+    if to == "huggingface" and precision != "float32":
+        raise UsageError(f"--precision {precision}: a folder for Hugging Face has float32 weights; leave it out")
+    if to == "runtime" and precision not in RUNTIME_PRECISIONS:
+        raise UsageError(
+            f"--precision {precision}: wanted one of {', '.join(RUNTIME_PRECISIONS)} for a runtime file, got another"
+        )
 
 
 def _second_and_out(paths: list[Path], to: Toolkit) -> tuple[list[Path], Path | None]:

@@ -20,6 +20,8 @@
   };
   const TYPING = 90, HOVER = 120, QUIET = 900; // milliseconds
   const MANY = 30; // sentences, from which on progress is shown
+  const LONG = 200; // paragraphs, from which on those out of sight are not laid out
+  const BEGINNING = 6; // characters that a sentence still has while it is edited
   const MAX_KEPT = 20000; // translations
   const ABBREVIATION = /(?:^|[\s("'])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|Nr|bzw|ca|e\.g|i\.e|z\.\s?B|d\.\s?h)\.\s*$/i;
 
@@ -28,6 +30,7 @@
   const { models } = JSON.parse(find("data").textContent), input = find("input"), output = find("translation");
   const kept = new Map(); // translations by direction and sentence
   const spans = new Map(); // where each sentence is shown
+  let waiting = new Set(); // sentences that are not translated yet
   let direction = 0, latest = 0, worker, paragraphs = [], current = null, pinned = false, shownLanguage;
   let pending = { typing: 0, hover: 0, quiet: 0 };
 
@@ -75,12 +78,13 @@
     spans.clear();
     paragraphs = input.value.split("\n").map((text, n) => {
       const same = before[n] && before[n].text === text ? before[n] : { text, sentences: sentencesOf(text), node: null };
-      if (!same.node) same.node = paragraphNode(same.sentences, before[n] && before[n].node);
+      if (!same.node) same.node = paragraphNode(same.sentences, before[n]);
       [...same.node.children].forEach((span, i) => spans.set(same.sentences[i], [...(spans.get(same.sentences[i]) || []), span]));
       return same;
     });
-    if (before.length !== paragraphs.length || paragraphs.some(({ node }, n) => output.children[n] !== node)) output.replaceChildren(...paragraphs.map(({ node }) => node));
-    const wanted = [...spans.keys()].filter((sentence) => !kept.has(keyOf(sentence))), caret = sentenceAtCaret();
+    place(paragraphs.map(({ node }) => node));
+    waiting = new Set([...spans.keys()].filter((sentence) => !kept.has(keyOf(sentence))));
+    const wanted = [...waiting], caret = sentenceAtCaret();
     if (wanted.includes(caret)) wanted.unshift(...wanted.splice(wanted.indexOf(caret), 1));
     latest++;
     worker.postMessage({ kind: "translate", id: latest, direction, sentences: wanted });
@@ -92,11 +96,23 @@
     oneTabStop();
   }
 
+  function place(nodes) { // only what has changed: of a long text nearly all stays
+    const stays = new Set(nodes);
+    for (const node of [...output.children]) if (!stays.has(node)) node.remove();
+    let there = output.firstElementChild;
+    for (const node of nodes) {
+      if (there === node) there = there.nextElementSibling;
+      else output.insertBefore(node, there);
+    }
+    output.classList.toggle("long", nodes.length > LONG);
+  }
+
   function paragraphNode(sentences, old) {
     const node = element("p");
     sentences.forEach((sentence, i) => {
       const span = element("span", "", { class: "line-of-text pending", role: "button", tabindex: "-1", "aria-pressed": "false", lang: models[direction].languages[1] });
-      span.textContent = (old && old.children[i] && old.children[i].textContent) || "…";
+      const isEdited = old && old.sentences[i] && old.sentences[i].slice(0, BEGINNING) === sentence.slice(0, BEGINNING);
+      span.textContent = isEdited ? old.node.children[i].textContent : "…"; // until there is a new one
       fill(span, kept.get(keyOf(sentence)));
       node.append(span, " ");
     });
@@ -110,7 +126,7 @@
   }
 
   function progress() {
-    const all = spans.size, count = [...spans.keys()].filter((sentence) => kept.has(keyOf(sentence))).length;
+    const all = spans.size, count = all - waiting.size;
     const text = all >= MANY && count < all ? words().done(count, all) : "";
     if (find("progress").textContent !== text) find("progress").textContent = text;
   }
@@ -118,6 +134,7 @@
   function receive({ id, direction: of, results, isDone }) {
     for (const { sentence, ...result } of results) kept.set(`${of}\n${sentence}`, result);
     if (of !== direction) return;
+    for (const { sentence } of results) waiting.delete(sentence);
     for (const { sentence } of results) for (const span of spans.get(sentence) || []) fill(span, kept.get(keyOf(sentence)));
     progress();
     if (!isDone || id !== latest) return;

@@ -275,7 +275,7 @@
   output.addEventListener("keydown", (event) => {
     const span = spanAt(event);
     if (span && ["Enter", " "].includes(event.key)) { event.preventDefault(); span.click(); return; }
-    moveFocus(event, buttons(), output.matches(":dir(rtl)"));
+    moveFocus(event, buttons(), getComputedStyle(output).direction === "rtl");
   });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") pinned = false; });
 

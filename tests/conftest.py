@@ -10,6 +10,7 @@ from pathlib import Path
 import laws.checking
 import pytest
 import torch
+from browser import browser  # noqa: F401  a fixture of all folders
 from cached import FolderCache
 from jaxtyping import install_import_hook
 

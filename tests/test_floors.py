@@ -38,6 +38,7 @@ FLOORS: dict[str, int] = {
     "run": 7,
     "pipe": 11,
     "explanation": 7,
+    "live_page": 7,
     "architecture": 7,
     "comparison": 8,
     "lessons": 8,

@@ -3,7 +3,7 @@
     pip install ziglang==0.17.1
     python tools/build_library.py                 # every system, into regard/runtime/lib/
     python tools/build_library.py linux-x86_64    # one of them
-    python tools/build_library.py wasm --output FOLDER
+    python tools/build_library.py wasm            # the one for browsers, one of them too
 
 zig builds its own C library once for each system, which takes a minute each; they are cached in ~/.cache/zig.
 """
@@ -169,10 +169,10 @@ def _run(*command: str) -> None:
 def main() -> None:
     """Build the targets that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("targets", nargs="*", choices=[*TARGETS, "wasm", []], help="all but wasm if none is named")
+    parser.add_argument("targets", nargs="*", choices=[*TARGETS, "wasm", []], help="all if none is named")
     parser.add_argument("--output", type=Path, default=library.FOLDER_OF_LIBRARIES, help="folder of the libraries")
     arguments = parser.parse_args()
-    for name in arguments.targets or TARGETS:
+    for name in arguments.targets or (*TARGETS, "wasm"):
         path = build(name, arguments.output)
         print(f"{path} {path.stat().st_size:,} bytes", flush=True)
 

@@ -12,16 +12,26 @@ from regard.cli.options import Debug, Quiet, Run, Threads
 from regard.errors import UsageError
 
 Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
-Toolkit = Literal["runtime", "ctranslate2", "huggingface"]
+Toolkit = Literal["runtime", "page", "ctranslate2", "huggingface"]
 RUNTIME_PRECISIONS = ("int8", "float32", "bfloat16")
 
 
 @app.command()
 def export(
     run: Run,
-    out: Annotated[Path | None, typer.Argument(help="File or folder to write; in RUN/exports if left out.")] = None,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN2] [OUT]",
+            help="File or folder to write, in RUN/exports if left out; for a page, the other direction before it.",
+        ),
+    ] = None,
     to: Annotated[
-        Toolkit, typer.Option(help="runtime: one file that translates without PyTorch; or another toolkit's folder.")
+        Toolkit,
+        typer.Option(
+            help="runtime: one file that translates without PyTorch; page: one HTML file that translates in a browser; "
+            "or another toolkit's folder."
+        ),
     ] = "runtime",
     precision: Annotated[
         Precision | None,
@@ -34,7 +44,7 @@ def export(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Convert a model to a runtime file or to another toolkit, and check on real sentences that both translate alike.
+    """Convert a model to a runtime file, a page or another toolkit's, checked on real sentences: both translate alike.
 
     regard export runs/first --to runtime translator.regard
     """
@@ -42,25 +52,47 @@ def export(
     from regard.interchange import ctranslate2, huggingface, runtime
     from regard.reading import check_links
 
-    precision = precision or ("int8" if to == "runtime" else "float32")
-    if to == "huggingface" and precision != "float32":
-        raise UsageError(f"--precision {precision}: a folder for Hugging Face has float32 weights; leave it out")
-    if to == "runtime" and precision not in RUNTIME_PRECISIONS:
-        raise UsageError(
-            f"--precision {precision}: wanted one of {', '.join(RUNTIME_PRECISIONS)} for a runtime file, got another"
-        )
+    precision = precision or ("int8" if to in ("runtime", "page") else "float32")
+    _check_precision(to, precision)
+    second, out = _second_and_out(paths or [], to)
     if out is None:
         check_links(run, "exports")
-    out = out or run / "exports" / {"runtime": f"{precision}.regard", "huggingface": to}.get(to, f"{to}-{precision}")
+    names = {"runtime": f"{precision}.regard", "page": "translator.html", "huggingface": to}
+    out = out or run / "exports" / names.get(to, f"{to}-{precision}")
     out = out if out.name else out.absolute()  # such as ..
     if to == "runtime":
         parity = str(runtime.export(run, out, cast(Any, precision), source))
+    elif to == "page":
+        from regard.live_page import export_page
+
+        parity = "; ".join(map(str, export_page([run, *second], out, source)))
     elif to == "ctranslate2":
         parity = str(ctranslate2.export(run, out, precision, source))
     else:
         parity = str(huggingface.export(run, out, source))
     size = f", {out.stat().st_size / 1e6:.1f} MB" if out.is_file() else ""
     say(f"compared on {parity}", f"wrote {out}{size}")
+
+
+def _check_precision(to: Toolkit, precision: str) -> None:
+    """Raise UsageError if what is exported cannot have this precision."""
+    if to == "page" and precision != "int8":
+        raise UsageError(f"--precision {precision}: a page has int8 weights; leave it out")
+    if to == "huggingface" and precision != "float32":
+        raise UsageError(f"--precision {precision}: a folder for Hugging Face has float32 weights; leave it out")
+    if to == "runtime" and precision not in RUNTIME_PRECISIONS:
+        raise UsageError(
+            f"--precision {precision}: wanted one of {', '.join(RUNTIME_PRECISIONS)} for a runtime file, got another"
+        )
+
+
+def _second_and_out(paths: list[Path], to: Toolkit) -> tuple[list[Path], Path | None]:
+    """Divide the arguments after the first model: for a page, folders of models come before the file to write."""
+    second = [path for path in paths[:1] if to == "page" and (len(paths) > 1 or (path / "config.json").is_file())]
+    if len(paths) - len(second) > 1:
+        wanted = "RUN [RUN2] [OUT]" if to == "page" else "RUN [OUT]"
+        raise UsageError(f"wanted {wanted}, got {len(paths)} paths after RUN: {', '.join(map(str, paths))}")
+    return second, next(iter(paths[len(second) :]), None)
 
 
 @app.command("import")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import regard
 from regard.atomic import write_bytes
@@ -15,13 +16,15 @@ from regard.engine.program import Precision
 from regard.errors import ExportError
 from regard.interchange.parity import Parity
 from regard.interchange.probe_sentences import real_sentences
-from regard.interchange.runtime_file import FORMAT, runtime_file
+from regard.interchange.runtime_file import FORMAT, runtime_file, share_embeddings
 from regard.model_folder import ModelFolder, load_folder, model_fingerprint
 from regard.models import Batch
 from regard.pipeline import RuntimeTranslator
 from regard.pipeline.loading import alignment_choice
+from regard.pipeline.translation import AlignmentChoice
 from regard.search import SearchSettings, search
 
+Embeddings = Literal["table", "packed"]
 TOKENS, GREEDY, BEAM = "tokenisation", "greedy search", "beam search"
 LEAST = {"float32": 0.97, "bfloat16": 0.8, "int8": 0.9}
 """Least share of sentences that have the same tokens as those of the packed model; float32: as the model's own."""
@@ -29,10 +32,14 @@ MAX_DIFFERENCE = 1e-3
 """Largest difference of scores of equal translations."""
 
 
-def export(folder: Path, out: Path, precision: Precision = "int8", source: Path | None = None) -> Parity:
+def export(
+    folder: Path, out: Path, precision: Precision = "int8", source: Path | None = None, embeddings: Embeddings = "table"
+) -> Parity:
     """Write a model folder as a runtime file, and compare the two on real sentences: those of `source`, or of the
     validation data in its folder, or of the sample.
 
+    `embeddings`: of a precision below float32, a table of their own, or, if they are tied to the output projection, the
+    packed one, for a smaller file. In float32 these are the same numbers, and lie in the file once.
     Raises ExportError, with all causes, if the file could not hold the model or translates differently; nothing is left
     behind then.
     """
@@ -40,9 +47,13 @@ def export(folder: Path, out: Path, precision: Precision = "int8", source: Path 
     if causes := obstacles(model):
         raise ExportError(*(f"{folder}: {cause}" for cause in causes))
     packed = pack_model(model.model, precision)
+    if embeddings == "packed":
+        share_embeddings(packed)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
-    content = runtime_file(model, packed, alignment_choice(folder, model), card(folder, model, precision))
+    choice = alignment_choice(folder, model)
+    content = runtime_file(model, packed, choice, card(folder, model, precision, choice))
     beside = out.with_name(out.name + ".part")
+    out.parent.mkdir(exist_ok=True)
     try:
         write_bytes(beside, content)
         parity = compare(model, packed, RuntimeTranslator(beside, threads=1), sentences, origin)
@@ -70,7 +81,7 @@ def obstacles(model: ModelFolder) -> list[str]:
     return causes
 
 
-def card(folder: Path, model: ModelFolder, precision: Precision) -> dict[str, Any]:
+def card(folder: Path, model: ModelFolder, precision: Precision, choice: AlignmentChoice | None) -> dict[str, Any]:
     """Return what the file says of the model."""
     readme = folder / "README.md"
     return {
@@ -83,6 +94,7 @@ def card(folder: Path, model: ModelFolder, precision: Precision) -> dict[str, An
         "tokenizer": json.loads(model.settings.tokenizer.model_dump_json()),
         "search": json.loads(model.settings.search.model_dump_json()),
         "warnings": model.settings.model.ablations(),
+        "alignment": asdict(choice) if choice else None,
         "readme": readme.read_text("utf-8", "replace") if readme.is_file() else "",
     }
 

@@ -1,7 +1,8 @@
 """Runtime file: a packed model and its tokenizer in one file, as the C library maps it into memory (model.c).
 
 A header, a table of sections, and the sections, each at a multiple of 64 bytes; all numbers are little-endian.
-Operations and weights refer to numbers by their offset, equal numbers lie in the file once.
+Operations and weights refer to numbers by their offset, equal numbers lie in the file once, embeddings that are the
+columns of the packed output projection among them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from regard.attention import Attention
 from regard.engine.packed_model import PackedModel
-from regard.engine.program import KINDS, PRECISIONS, Program, Weight, address
+from regard.engine.program import GROUP, KINDS, LANES, PRECISIONS, Program, Weight, address
 from regard.interchange.token_tables import token_tables
 from regard.model_folder import ModelFolder
 from regard.pipeline.translation import AlignmentChoice
@@ -30,6 +31,7 @@ MAGIC, ORDER = b"REGARD\r\n", 0x01020304
 ALIGNED, HEADER = 64, 64
 CARD, SETTINGS, PROGRAMS, WEIGHTS, NUMBERS, SOURCE, TARGET, LAYERS = range(1, 9)
 MAX_STATES = 32
+EMBED = KINDS.index("embed")
 ENCODER, STEP = 0, 3
 """The numbers of these programs, after which come memory (1), initial state (2), and top tokens (4)."""
 ROLES = {"encoder": 0, "cross": 1, "decoder": 2}
@@ -53,7 +55,7 @@ def runtime_file(
     if packed.programs.encoder is None:
         raise ValueError("its encoder has no program for the native kernels")
     positions = position_counts(folder.settings.search, packed.max_target)
-    writer = _Writer(max(positions))
+    writer = _Writer(max(positions), _output_columns(packed), *_output_weight(packed))
     programs = _programs(packed)
     records = b"".join(map(writer.program, programs))
     layers = _layers(packed, programs)
@@ -72,6 +74,59 @@ def runtime_file(
     return _joined(sections)
 
 
+def share_embeddings(packed: PackedModel) -> bool:
+    """Let embeddings that are tied to the output projection be its columns, rounded as they are packed.
+
+    The file then holds these numbers once, and `packed` computes what it does. Returns False, and changes nothing, if
+    no embeddings are tied.
+    """
+    rows, is_shared = _output_columns(packed), False
+    encoder = packed.programs.encoder
+    for program in (packed.programs.step, *([encoder.program] if encoder else [])):
+        for operation in program.operations:
+            if operation.kind == EMBED and _is_rounded(_embeddings(program, operation), rows, packed.precision):
+                table = np.ascontiguousarray(rows[: len(_embeddings(program, operation))])
+                program.buffers.append(table)
+                operation.table, is_shared = address(table), True
+    return is_shared
+
+
+def _output_columns(packed: PackedModel) -> Array:
+    """Return the columns of the packed output projection as numbers (V, D), as `column_of` of kernels.c reads them."""
+    weight, arrays = _output_weight(packed)
+    precision = packed.precision
+    panels = arrays[weight.panels].view({"float32": np.float32, "bfloat16": np.uint16, "int8": np.int8}[precision])
+    blocks = panels.reshape(-1, weight.padded // GROUP[precision], LANES, GROUP[precision]).transpose(0, 2, 1, 3)
+    rows = blocks.reshape(-1, weight.padded)[: weight.outputs, : weight.inputs]
+    if precision == "int8":
+        return rows.astype(np.float32) * arrays[weight.scales][: weight.outputs, None]
+    return rows if precision == "float32" else (rows.astype(np.uint32) << 16).view(np.float32)
+
+
+def _output_weight(packed: PackedModel) -> tuple[Weight, dict[int, Array]]:
+    """Return the packed output projection, and the arrays of its program by their addresses."""
+    program = packed.programs.top_tokens
+    (weight,) = (item for item in program.buffers if isinstance(item, Weight))
+    return weight, _arrays(program)
+
+
+def _arrays(program: Program) -> dict[int, Array]:
+    return {address(item): item for item in program.buffers if isinstance(item, np.ndarray)}
+
+
+def _embeddings(program: Program, operation: Any) -> Array:
+    return _arrays(program)[operation.table]
+
+
+def _is_rounded(table: Array, rows: Array, precision: str) -> bool:
+    """Return whether numbers are those of a table, rounded to a precision."""
+    if table.shape[1] != rows.shape[1] or len(table) > len(rows):
+        return False
+    rows = rows[: len(table)]
+    steps = {"float32": 0.0, "bfloat16": np.abs(rows) / 128, "int8": np.abs(rows).max(1, keepdims=True) / 200}
+    return bool((np.abs(table - rows) <= steps[precision]).all())
+
+
 def position_counts(search: SearchSettings, max_target: int | None) -> tuple[int, int]:
     """Return how many positions sources and targets may have, by the limits of a model's search settings."""
     source = search.max_whole if search.longest_source is None else 2 * search.longest_source
@@ -84,6 +139,9 @@ class _Writer:
     """Collects numbers and weights; equal ones are written once."""
 
     positions: int
+    output_columns: Array
+    output_weight: Weight
+    output_arrays: Mapping[int, Array]
     parts: list[bytes] = field(default_factory=list)
     weights: list[bytes] = field(default_factory=list)
     _size: int = 0
@@ -112,19 +170,28 @@ class _Writer:
             self.weights.append(record)
         return self._indices[record]
 
+    def table(self, operation: Any, arrays: Mapping[int, Array]) -> int:
+        """Return the offset of an operation's table; −1: embeddings that are the columns of the output projection."""
+        table = arrays[operation.table]
+        if operation.kind == EMBED and np.array_equal(table, self.output_columns[: len(table)]):
+            return -1
+        return self.numbers(table)
+
     def program(self, program: Program | None) -> bytes:
         """Return the record of a program; of one that the model lacks, an empty one."""
         if program is None:
             return struct.pack("<2q", 0, 0)
-        arrays = {address(item): item for item in program.buffers if isinstance(item, np.ndarray)}
+        arrays = _arrays(program)
         weights = {ctypes.addressof(item): item for item in program.buffers if isinstance(item, Weight)}
         operations = []
         for index, operation in enumerate(program.operations):
             second = -1 if operation.second is None else self.numbers(arrays[operation.second])
             if program.positions is not None and program.positions[0] == index:
                 second = self.numbers(np.ascontiguousarray(program.positions[1](self.positions), np.float32))
-            table = -1 if operation.table is None else self.numbers(arrays[operation.table])
             weight = -1 if operation.weight is None else self.weight(weights[operation.weight], arrays)
+            table = -1 if operation.table is None else self.table(operation, arrays)
+            if operation.kind == EMBED and table < 0:
+                weight = self.weight(self.output_weight, self.output_arrays)
             operations.append(_operation(operation, table, second, weight))
         counts = struct.pack("<2q", len(program.widths), len(operations))
         return counts + program.widths.astype("<i8").tobytes() + b"".join(operations)

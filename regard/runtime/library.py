@@ -185,6 +185,16 @@ def hash_of_sources(folder: Path = FOLDER_OF_SOURCES) -> str:
     return digest.hexdigest()[:32]
 
 
+def wasm_file() -> Path:
+    """Return the path of the library for browsers. Raises RuntimeError if it was not built, or from other sources."""
+    path, command = FOLDER_OF_LIBRARIES / "wasm" / "regard.wasm", "python tools/build_library.py wasm"
+    if not path.is_file():
+        raise RuntimeError(f"the library for browsers is missing: {path}; wheels have it; in a checkout: `{command}`")
+    if hash_of_sources().encode() not in path.read_bytes():
+        raise RuntimeError(f"{path} was built from other sources of the library; build it again: `{command}`")
+    return path
+
+
 def machine() -> str:
     """Return the kind of processor, as folders of libraries are named."""
     name = platform.machine().lower()

@@ -43,21 +43,27 @@ def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | N
     values = page_data(data, meta.title, (meta.source_lang, meta.target_lang))
     values["facts"] |= {clean(name): clean(value) for name, value in (meta.facts or {}).items()}
     values |= {"endpoint": meta.endpoint, "palette": palette(), "veil": [*VEIL, OPACITY]}
+    sentences = {"source": "" if data.image else escape(" ".join(data.source)), "target": escape(" ".join(data.target))}
     parts = {
         "title": escape(values["title"]),
-        "connect": "connect-src 'self'" if meta.endpoint else "connect-src 'none'",
-        "css": face(_letters(values)) + _style(),
-        "source": "" if data.image else escape(" ".join(data.source)),
-        "target": escape(" ".join(data.target)),
-        "facts": _facts(values["facts"]),
-        "js": _asset("page.js"),
+        "policy": "connect-src 'self'" if meta.endpoint else "connect-src 'none'",
+        "css": face(_letters(values)) + page_style(),
+        "top": fill_template(asset("show.html"), sentences),
+        "facts": facts_list(values["facts"]),
+        "js": asset("page.js"),
         "data": script_json(values),
     }
-    return fill_template(_asset("page.html"), parts)
+    return fill_page(parts)
+
+
+def fill_page(parts: Mapping[str, str]) -> str:
+    """Fill in the template that the page of an explanation and the live one share."""
+    return fill_template(asset("page.html"), {"scripts": "", "payload": "", **parts})
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a text file of the pages."""
     return files("regard.visualisation").joinpath(f"assets/{name}").read_text(encoding="utf-8")
 
 
@@ -67,15 +73,18 @@ def _letters(values: Mapping[str, Any]) -> str:
     tokens += [node[1] for step in values["steps"] for node in step["nodes"]]
     texts = [values["title"], *values["source"], *values["target"], *values["tokens"], *tokens, string.printable]
     names = [layer["name"] for layer in values["layers"]]
-    texts += [*names, *values["facts"], *values["facts"].values(), _asset("page.html"), _asset("page.js")]
+    texts += [*names, *values["facts"], *values["facts"].values()]
+    texts += map(asset, ("page.html", "show.html", "page.js"))
     return "".join(sorted({letter for text in texts for letter in text}))
 
 
 @cache
-def _style() -> str:
-    return fill_template(_asset("page.css"), {"stack": STACK, "roles": colour_variables()})
+def page_style(stack: str = STACK) -> str:
+    """Return the CSS of the pages; `stack`: the fonts of texts."""
+    return fill_template(asset("page.css"), {"stack": stack, "roles": colour_variables()})
 
 
-def _facts(facts: Mapping[str, str]) -> str:
+def facts_list(facts: Mapping[str, str]) -> str:
+    """Return names and values as an HTML list; nothing of none."""
     rows = "".join(f"<dt>{escape(clean(name))}</dt><dd>{escape(clean(value))}</dd>" for name, value in facts.items())
     return f"<dl>{rows}</dl>" if rows else ""

@@ -2,7 +2,6 @@
 
 import io
 import json
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,21 +16,6 @@ from regard.visualisation import Alignment, ExplanationData, Meta, page_data, re
 from regard.visualisation.colours import colour
 
 pytestmark = pytest.mark.system
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-MORE = ["--disable-component-update", "--disable-sync"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if not CHROMIUM:
-        pytest.skip("no Chromium on this machine")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as play:
-        chromium = play.chromium.launch(executable_path=CHROMIUM, args=QUIET + MORE)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 // Makes the explanation page interactive: hover, tap or focus a word for its attention weights; play the search step by step.
+// The live page (live.js) shows its sentences by the same code: what it needs is returned at the end.
 "use strict";
-(() => {
+const explanationPage = (() => {
   const ENGLISH = {
     role: "Attention", layer: "Layer", head: "Head", row: "Row", view: "View", numbers: "All weights", weight: "attention weight",
     link: "link", mean: "mean", heat: "heatmap", arcs: "arcs", heads: "all heads of a word", special: "(no word)", figure: "Attention weights",
@@ -15,7 +16,8 @@
     pruned: "pruned", end: "(end)", rest: "rest", of: "of", writes: "predicts", ends: "ends the sentence", probability: "probability",
     edit: "Another sentence", translate: "Translate and compare", waiting: "Waiting for the server …", before: "before", after: "now",
     show: "Show this one", shown: "Shown below", failed: "The server answered with an error:", empty: "Enter a sentence first.",
-    agreement: (head, parts) => `Attention shows where the model looked, not what its output depends on. Rank correlation of ${head} with attribution measures: ${parts}. (1: same order, 0: unrelated; “attribution” shows the measures.)`,
+    trust: "Attention shows where the model looked, not what its output depends on.",
+    agreement: (head, parts) => `Rank correlation of ${head} with attribution measures: ${parts}. (1: same order, 0: unrelated; “attribution” shows the measures.)`,
     state: "State of the decoder", forwards: "state, reading forwards ↓", backwards: "state, reading backwards ↑", directions: ["forwards ↓", "backwards ↑"],
     reads: "reads", isRead: "is read", encoding: "Encoder",
     readsToken: (forth, back) => (back === undefined ? `the encoder reads ${forth}` : `the encoder reads ${forth} and, from the end, ${back}`),
@@ -45,7 +47,8 @@
     pruned: "제거", end: "(끝)", rest: "나머지", of: "/", writes: "예측:", ends: "문장 끝", probability: "확률",
     edit: "다른 문장", translate: "번역해서 비교", waiting: "서버 응답을 기다리는 중 …", before: "이전", after: "지금",
     show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 오류로 응답했습니다:", empty: "먼저 문장을 입력하세요.",
-    agreement: (head, parts) => `어텐션은 모델이 어디에 주목했는지를 보일 뿐, 출력이 무엇에 의존하는지는 말하지 않습니다. ${head}와(과) 기여도 측정값의 순위 상관: ${parts}. (1: 같은 순서, 0: 무관; “기여도”에서 측정값을 볼 수 있습니다.)`,
+    trust: "어텐션은 모델이 어디에 주목했는지를 보일 뿐, 출력이 무엇에 의존하는지는 말하지 않습니다.",
+    agreement: (head, parts) => `${head}와(과) 기여도 측정값의 순위 상관: ${parts}. (1: 같은 순서, 0: 무관; “기여도”에서 측정값을 볼 수 있습니다.)`,
     state: "디코더의 상태", forwards: "앞에서부터 읽은 상태 ↓", backwards: "뒤에서부터 읽은 상태 ↑", directions: ["앞에서부터 ↓", "뒤에서부터 ↑"],
     reads: "읽는 단어", isRead: "읽히는 단어", encoding: "인코더",
     readsToken: (forth, back) => (back === undefined ? `인코더가 읽는 토큰: ${forth}` : `인코더가 읽는 토큰: 앞에서 ${forth}, 뒤에서 ${back}`),
@@ -65,7 +68,7 @@
 
   const find = (id) => document.getElementById(id);
   const initial = JSON.parse(find("data").textContent);
-  const { palette, endpoint, veil } = initial;
+  const { palette, endpoint, veil } = initial, isLive = Boolean(initial.models);
   const dark = matchMedia("screen and (prefers-color-scheme: dark)"); // printed pages are light
   let labels = (navigator.language || "").toLowerCase().startsWith("ko") ? KOREAN : ENGLISH;
   let data; // the explanation that is shown
@@ -170,7 +173,7 @@
     return { rows, columns, weights: lines, heads, special, ceiling, hasSpecial: special.some((w) => w > 0.0005) };
   }
 
-  const label = (key) => (data.image && labels.caption[key]) || labels[key];
+  const label = (key) => (data && data.image && labels.caption[key]) || labels[key];
   const isOverImage = () => Boolean(data.image) && selection.role === "cross";
 
   // --- words as buttons
@@ -312,7 +315,7 @@
   }
 
   const widest = (words, size, limit) => {
-    pen.font = `${size}px ${FONT}`;
+    pen.font = `700 ${size}px ${FONT}`; // those of the choice are bold
     return Math.min(limit, Math.max(...words.map((word) => pen.measureText(word).width)));
   };
 
@@ -542,7 +545,7 @@
     if (choice) pin(choice);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
+    if (event.key !== "Escape" || !data) return;
     pinned = null;
     show(null);
   });
@@ -965,7 +968,19 @@
     bitmap = answer.bitmap;
     play(false);
     current = 0;
-    const [layer, head, shifted] = data.shown_head;
+    if (!isLive) showHeading();
+    const hasAttention = data.layers.length > 0;
+    for (const id of ["attention", "figure", "scale", "numbers"]) find(id).hidden = !hasAttention;
+    find("panes").classList.toggle("both", hasAttention && data.steps.length > 0);
+    find("player").hidden = !data.steps.length;
+    updateLabels();
+    const [layer, head, shifted] = data.shown_head, keeps = isLive && isShown; // what the reader has chosen stays
+    choose({ ...(hasAttention && !keeps ? { role: data.layers[layer].role, layer, head, shifted } : {}), fresh: hasAttention });
+    isShown = isShown || hasAttention;
+  }
+  let isShown = false;
+
+  function showHeading() {
     const source = data.source.join(" ");
     find("title").textContent = data.target.join(" ");
     find("title").dir = data.rtl.target ? "rtl" : "ltr";
@@ -973,13 +988,7 @@
     find("source-line").hidden = Boolean(data.image);
     find("name").textContent = data.title;
     find("name").hidden = [source, data.target.join(" ")].includes(data.title);
-    const hasAttention = data.layers.length > 0;
-    for (const id of ["attention", "figure", "scale", "numbers"]) find(id).hidden = !hasAttention;
-    find("panes").classList.toggle("both", hasAttention && data.steps.length > 0);
-    find("player").hidden = !data.steps.length;
-    find("text").value = data.image ? "" : data.source.join(" ");
-    updateLabels();
-    choose(hasAttention ? { role: data.layers[layer].role, layer, head, shifted, fresh: true } : {});
+    find("text").value = data.image ? "" : source;
     compare();
   }
 
@@ -993,20 +1002,23 @@
     for (const node of document.querySelectorAll("[data-text]")) node.textContent = label(node.dataset.text);
     find("language").textContent = labels.other;
     find("language").lang = labels === KOREAN ? "en" : "ko";
+    if (onLanguage) onLanguage();
+    if (!data) return;
     for (const name of ["first", "back", "forth", "step"]) find(name).setAttribute("aria-label", labels[name]);
     find("play").textContent = timer === null ? labels.play : labels.pause;
     find("figure").setAttribute("aria-label", labels.figure);
     find("tree").setAttribute("aria-label", labels.tree);
     find("table").setAttribute("aria-label", labels.numbers);
-    find("agreement").hidden = !data.agreement;
+    find("agreement").hidden = !data.agreement && !(isLive && hasCross());
+    find("agreement").textContent = labels.trust;
     if (data.agreement) {
       const parts = data.agreement.map(([name, value]) => `${layerName(name)} ${value === null ? labels.unknown : value.toFixed(2).replace("-", "−")}`);
-      find("agreement").textContent = labels.agreement(shownHeadName(), parts.join(", "));
+      find("agreement").textContent += ` ${labels.agreement(shownHeadName(), parts.join(", "))}`;
     }
   }
 
   async function start() {
-    await unpack(initial);
+    if (!isLive) await unpack(initial);
     find("language").hidden = false;
     if (endpoint && !initial.image && location.protocol.startsWith("http")) {
       find("edit").hidden = false;
@@ -1015,11 +1027,12 @@
     find("language").onclick = () => {
       labels = labels === KOREAN ? ENGLISH : KOREAN;
       updateLabels();
-      choose({ fresh: true });
-      compare();
+      if (data) choose({ fresh: true });
+      if (!isLive) compare();
     };
-    showData(initial);
-    const again = () => { lastShown = undefined; choose({}); };
+    if (isLive) updateLabels();
+    else showData(initial);
+    const again = () => { if (data) { lastShown = undefined; choose({}); } };
     dark.addEventListener("change", again);
     let room = innerWidth;
     addEventListener("resize", () => { if (innerWidth !== room) { room = innerWidth; again(); } });
@@ -1027,5 +1040,19 @@
     document.documentElement.dataset.ready = "yes";
   }
 
+  function hide() { // there is nothing to show of this sentence
+    data = undefined;
+    for (const id of ["attention", "figure", "scale", "numbers", "agreement", "player"]) find(id).hidden = true;
+  }
+
+  /** Add labels in English and Korean, and call a function whenever the language changes. */
+  function addLabels(english, korean, changed) {
+    Object.assign(ENGLISH, english);
+    Object.assign(KOREAN, korean);
+    onLanguage = changed;
+  }
+  let onLanguage;
+
   requestAnimationFrame(() => setTimeout(start)); // paint the title before decoding the weights
+  return { addLabels, element, hide, labels: () => labels, moveFocus, show: showData };
 })();

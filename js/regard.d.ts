@@ -1,0 +1,99 @@
+/** Options of a search; what is left out is as the model sets it. */
+export interface Options {
+  /** Hypotheses that are followed at once; 1: greedy. */
+  beam?: number;
+  /** Hypotheses that are returned, 1 to beam. */
+  nbest?: number;
+  /** Alpha of ((5 + length) / 6)^alpha. */
+  lengthPenalty?: number;
+  /** A target has at most this many tokens for each source token … */
+  maxRatio?: number;
+  /** … plus this many. */
+  maxExtra?: number;
+  minLength?: number;
+  /** Most tokens; −1: no limit of its own. */
+  maxLength?: number;
+  /** Size of n-grams that may not occur twice; 0: any may. */
+  noRepeatNgram?: number;
+  /** Most characters of a line. */
+  maxLine?: number;
+  /** Most tokens of a line of a model that does not know its longest source. */
+  maxWhole?: number;
+  /** 1: WebAssembly has one thread here. */
+  threads?: number;
+  /** Which attention weights are returned. */
+  attention?: "none" | "cross" | "all";
+  /** Whether word alignments are extracted. */
+  alignments?: boolean;
+}
+
+export type Role = "encoder" | "cross" | "decoder";
+
+/** Attention weights of one layer: weights[(head * rows + row) * columns + column]. */
+export interface Attention {
+  name: string;
+  role: Role;
+  heads: number;
+  /** Tokens that attend, the end of the sentence last. */
+  rows: number;
+  columns: number;
+  weights: Float32Array;
+}
+
+export interface Hypothesis {
+  text: string;
+  /** Log-probability with the length penalty. */
+  score: number;
+  tokens: string[];
+  ids: number[];
+  /** End of sentence last among its tokens. */
+  targetWords: Words;
+  /** Links [source word, target word], from 0; null: not asked for. */
+  alignments: [number, number][] | null;
+  /** Empty if not asked for, and of a line that was split into parts. */
+  attention: Attention[];
+  /** A text that is repeated over and over, a sign of failure. */
+  repetition: { text: string; times: number } | null;
+}
+
+/** Words: their texts, and the word that each token belongs to; −1: end of sentence. */
+export interface Words {
+  texts: string[];
+  ofTokens: number[];
+}
+
+/** The best hypothesis of a line, and all of them. */
+export interface Translation extends Hypothesis {
+  /** End of sentence last. */
+  sourceTokens: string[];
+  sourceWords: Words;
+  nbest: Hypothesis[];
+  /** Parts that the line was split into, because it is longer than what the model can read. */
+  parts: number;
+  /** What you may want to tell about the line. */
+  notes: string[];
+}
+
+export type Bytes = ArrayBuffer | ArrayBufferView;
+
+/** Open a model. Without `wasm`, the library is regard.wasm in the folder of this module. */
+export function load(source: Bytes | { model: Bytes; wasm?: Bytes | WebAssembly.Module }): Promise<Translator>;
+
+export class Translator {
+  private constructor();
+  /** How and on what the model was trained, its licence, its settings. */
+  readonly card: Record<string, unknown>;
+  /** Bytes of memory that the library has taken. */
+  readonly memory: number;
+  readonly layers: { name: string; role: Role; heads: number }[];
+  /** The model's own search options. */
+  options(): Required<Options>;
+  /** Translate a line or several. Throws an Error if a line cannot be translated. */
+  translate(text: string | string[], options?: Options): Translation[];
+  /** Yield the translation of a line as it is decoded, greedily, word by word. */
+  stream(text: string, options?: Options): Generator<string, void, void>;
+  /** Token ids of a line as the model reads it, end of sentence last. */
+  encode(text: string): number[];
+  /** Free the model. */
+  close(): void;
+}

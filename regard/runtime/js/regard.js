@@ -1,0 +1,303 @@
+/**
+ * Regard's runtime for JavaScript: translates with a runtime file (regard export RUN --to runtime FILE) and the library as
+ * WebAssembly, in browsers and under node, without a server. Types: regard.d.ts.
+ */
+
+const OPTIONS = [ // the fields of RegardOptions in regard.h: name, offset, whether it is a double
+  ["beam", 0], ["nbest", 4], ["lengthPenalty", 8, true], ["maxRatio", 16, true], ["maxExtra", 24], ["minLength", 28], ["maxLength", 32],
+  ["noRepeatNgram", 36], ["maxLine", 40], ["maxWhole", 44], ["threads", 48], ["attention", 52], ["alignments", 56],
+];
+const OPTIONS_SIZE = 64, ALIGNED = 64, ERROR_SIZE = 1024, EOS = 3;
+const ROLES = ["encoder", "cross", "decoder"];
+const ATTENTION = ["none", "cross", "all"];
+const NO_MEMORY = "there is not enough memory";
+const [ENOSYS, OK] = [52, 0]; // of WASI
+
+/** Open a model: the bytes of a runtime file, or {model, wasm} with the library's bytes or WebAssembly.Module as well. */
+export async function load(source) {
+  const { model, wasm } = isBytes(source) ? { model: source } : source ?? {};
+  if (!isBytes(model)) throw new Error("load: wanted the bytes of a runtime file, as Uint8Array or ArrayBuffer");
+  const module = wasm instanceof WebAssembly.Module ? wasm : await WebAssembly.compile(bytesOf(wasm ?? (await libraryBeside())));
+  return new Translator(await Library.start(module), bytesOf(model));
+}
+
+const isBytes = (value) => value instanceof ArrayBuffer || ArrayBuffer.isView(value);
+const bytesOf = (value) => (value instanceof ArrayBuffer ? new Uint8Array(value) : new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+
+async function libraryBeside() { // regard.wasm in the folder of this module
+  const url = new URL("./regard.wasm", import.meta.url);
+  if (url.protocol === "file:" && globalThis.process?.versions?.node) return (await import("node:fs/promises")).readFile(url);
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}; build the library, or give it to load as {wasm, model}`);
+  return response.arrayBuffer();
+}
+
+/** An instance of the library, with a memory of its own. */
+class Library {
+  static async start(module) {
+    const library = new Library();
+    const imports = {};
+    for (const { module: from, name } of WebAssembly.Module.imports(module)) (imports[from] ??= {})[name] = () => ENOSYS;
+    Object.assign((imports.wasi_snapshot_preview1 ??= {}), {
+      environ_get: () => OK,
+      environ_sizes_get: (count, size) => { library.view.setUint32(count, 0, true); library.view.setUint32(size, 0, true); return OK; },
+      proc_exit: (status) => { throw new Error(`the library ended with status ${status}`); },
+    });
+    library.exports = (await WebAssembly.instantiate(module, imports)).exports;
+    library.exports._initialize();
+    return library;
+  }
+
+  get view() { return new DataView(this.exports.memory.buffer); } // memory that has grown has a new buffer
+  get bytes() { return new Uint8Array(this.exports.memory.buffer); }
+
+  /** Call `run` with a function that allocates memory, and free that memory afterwards. */
+  scoped(run) {
+    const owned = [];
+    try {
+      return run((size) => this.allocate(size, owned));
+    } finally {
+      for (const address of owned) this.exports.free(address);
+    }
+  }
+
+  allocate(size, owned) {
+    const address = this.exports.malloc(Math.max(1, size)) >>> 0;
+    if (!address) throw new Error(NO_MEMORY);
+    owned.push(address);
+    return address;
+  }
+
+  number(address) { return this.view.getUint32(address, true); }
+  integers(address, count) { return new Int32Array(this.exports.memory.buffer, address, count).slice(); }
+
+  text(address, size) {
+    const end = size === undefined ? this.bytes.indexOf(0, address) : address + size;
+    return new TextDecoder().decode(this.bytes.subarray(address, end));
+  }
+
+  /** Call a function that writes a sentence into `error` if it fails, which it says by returning 0. */
+  succeed(allocate, call) {
+    const error = allocate(ERROR_SIZE), address = call(error) >>> 0;
+    if (!address) throw new Error(this.text(error) || NO_MEMORY);
+    return address;
+  }
+}
+
+/** A translator, as `load` opens it. */
+export class Translator {
+  #library;
+  #memory = []; // of the model file
+  #model;
+
+  constructor(library, file) {
+    this.#library = library;
+    const start = library.allocate(file.length + ALIGNED, this.#memory), at = Math.ceil(start / ALIGNED) * ALIGNED;
+    library.bytes.set(file, at);
+    try {
+      this.#model = library.scoped((allocate) => library.succeed(allocate, (error) => library.exports.regard_open_memory(at, file.length, error, ERROR_SIZE)));
+    } catch (problem) {
+      this.close();
+      throw problem;
+    }
+    this.card = JSON.parse(this.#counted((size) => library.exports.regard_card(this.#model, size)));
+    this.layers = this.#layers();
+  }
+
+  /** Bytes of the memory that the library has taken: it grows, and never shrinks. */
+  get memory() { return this.#library.bytes.length; }
+
+  /** Free the model. The translator cannot be used afterwards. */
+  close() {
+    if (this.#model) this.#library.exports.regard_close(this.#model);
+    for (const address of this.#memory) this.#library.exports.free(address);
+    this.#model = 0;
+    this.#memory = [];
+  }
+
+  /** Return the model's own search options. */
+  options() {
+    return this.#library.scoped((allocate) => {
+      const at = allocate(OPTIONS_SIZE), values = {};
+      this.#library.exports.regard_options(this.#open(), at);
+      for (const [name, offset, isDouble] of OPTIONS) values[name] = this.#library.view[isDouble ? "getFloat64" : "getInt32"](at + offset, true);
+      return { ...values, attention: ATTENTION[values.attention], alignments: Boolean(values.alignments) };
+    });
+  }
+
+  /** Translate a line, or an array of lines; returns an array. Throws an Error if a line cannot be translated. */
+  translate(text, options = {}) {
+    const lines = (Array.isArray(text) ? text : [text]).map(encoded), { exports } = this.#library, count = lines.length;
+    return this.#library.scoped((allocate) => {
+      const [texts, sizes] = [allocate(4 * count), allocate(4 * count)];
+      lines.forEach((line, i) => {
+        const at = allocate(line.length);
+        this.#library.bytes.set(line, at);
+        this.#library.view.setUint32(texts + 4 * i, at, true);
+        this.#library.view.setUint32(sizes + 4 * i, line.length, true);
+      });
+      const chosen = this.#options(options, allocate);
+      const result = this.#library.succeed(allocate, (error) => exports.regard_translate(this.#open(), texts, sizes, count, chosen, error, ERROR_SIZE));
+      try {
+        return lines.map((_, line) => this.#translation(result, line));
+      } finally {
+        exports.regard_free(result);
+      }
+    });
+  }
+
+  /** Yield the translation of a line as it is decoded, greedily, word by word. */
+  *stream(text, options = {}) {
+    const line = encoded(text), { exports } = this.#library, owned = [], allocate = (size) => this.#library.allocate(size, owned);
+    let stream = 0;
+    try {
+      const at = allocate(line.length), size = allocate(4), chosen = this.#options({ ...options, beam: 1, nbest: 1 }, allocate);
+      this.#library.bytes.set(line, at);
+      stream = this.#library.succeed(allocate, (error) => exports.regard_stream(this.#open(), at, line.length, chosen, error, ERROR_SIZE));
+      for (let next; (next = exports.regard_next(stream, size) >>> 0);) yield this.#library.text(next, this.#library.number(size));
+      if (this.#library.number(size)) throw new Error(NO_MEMORY);
+    } finally {
+      if (stream) exports.regard_stream_free(stream);
+      for (const address of owned) exports.free(address);
+    }
+  }
+
+  /** Return the token ids of a line as the model reads it, end of sentence last. */
+  encode(text) {
+    const line = encoded(text), capacity = line.length + 8;
+    return this.#library.scoped((allocate) => {
+      const at = allocate(line.length);
+      this.#library.bytes.set(line, at);
+      const encode = (room) => {
+        const ids = allocate(4 * room), count = Number(this.#library.exports.regard_encode(this.#open(), at, line.length, ids, room));
+        if (count < 0) throw new Error(NO_MEMORY);
+        return count > room ? encode(count) : [...this.#library.integers(ids, count)];
+      };
+      return encode(capacity);
+    });
+  }
+
+  #open() {
+    if (!this.#model) throw new Error("this translator was closed");
+    return this.#model;
+  }
+
+  #counted(call) { // the text of a function that returns its address and stores its size
+    return this.#library.scoped((allocate) => {
+      const size = allocate(4), address = call(size) >>> 0;
+      return address ? this.#library.text(address, this.#library.number(size)) : null;
+    });
+  }
+
+  #array(call, width = 1) { // the integers of a function that returns their address and stores their count; null: none
+    return this.#library.scoped((allocate) => {
+      const count = allocate(4), address = call(count) >>> 0;
+      return address ? [...this.#library.integers(address, width * this.#library.number(count))] : null;
+    });
+  }
+
+  #layers() {
+    return this.#library.scoped((allocate) => {
+      const at = allocate(12), { exports } = this.#library;
+      return Array.from({ length: exports.regard_layers(this.#model) }, (_, number) => {
+        exports.regard_layer(at, this.#model, number);
+        return { name: this.#library.text(this.#library.number(at)), role: ROLES[this.#library.number(at + 4)], heads: this.#library.number(at + 8) };
+      });
+    });
+  }
+
+  #options(given, allocate) {
+    const values = this.options();
+    for (const [name, value] of Object.entries(given)) {
+      if (!(name in values)) throw new Error(`option ${name}: there is none of this name; there are ${Object.keys(values).join(", ")}`);
+      if (value !== undefined) values[name] = value;
+    }
+    const attention = ATTENTION.indexOf(values.attention);
+    if (attention < 0) throw new Error(`option attention: wanted one of ${ATTENTION.join(", ")}, got ${values.attention}`);
+    const at = allocate(OPTIONS_SIZE), numbers = { ...values, attention, alignments: Number(values.alignments) };
+    this.#library.bytes.fill(0, at, at + OPTIONS_SIZE);
+    for (const [name, offset, isDouble] of OPTIONS) {
+      const number = numbers[name];
+      if (!(isDouble ? Number.isFinite(number) : Number.isInteger(number) && Math.abs(number) < 2 ** 31)) {
+        throw new Error(`option ${name}: wanted a number, got ${number}`);
+      }
+      this.#library.view[isDouble ? "setFloat64" : "setInt32"](at + offset, number, true);
+    }
+    return at;
+  }
+
+  #translation(result, line) {
+    const { exports } = this.#library, parts = exports.regard_parts(result, line), note = exports.regard_note(result, line) >>> 0;
+    const source = this.#array((count) => exports.regard_source(result, line, count)) ?? [];
+    const ranked = Array.from({ length: exports.regard_hypotheses(result, line) }, (_, rank) => this.#hypothesis(result, line, rank, parts));
+    const [best] = ranked;
+    return {
+      ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false),
+      nbest: ranked, parts, notes: note ? this.#library.text(note).split("\n") : [],
+    };
+  }
+
+  #hypothesis(result, line, rank, parts) {
+    const { exports } = this.#library, of = [result, line, rank];
+    const ids = this.#array((count) => exports.regard_tokens(...of, count)) ?? [];
+    const links = this.#array((count) => exports.regard_alignment(...of, count), 2);
+    return {
+      text: this.#counted((size) => exports.regard_text(...of, size)) ?? "", score: exports.regard_score(...of), tokens: this.#tokens(ids, true), ids,
+      targetWords: this.#words([...ids, EOS], true),
+      alignments: links && Array.from({ length: links.length / 2 }, (_, i) => [links[2 * i], links[2 * i + 1]]),
+      attention: this.#attention(of), repetition: this.#repetition(of, parts),
+    };
+  }
+
+  #attention(of) {
+    return this.#library.scoped((allocate) => {
+      const at = allocate(16);
+      return this.layers.flatMap(({ name, role }, number) => {
+        this.#library.exports.regard_attention(at, ...of, number);
+        const [weights, heads, rows, columns] = [0, 4, 8, 12].map((offset) => this.#library.number(at + offset));
+        if (!weights) return [];
+        return [{ name, role, heads, rows, columns, weights: new Float32Array(this.#library.exports.memory.buffer, weights, heads * rows * columns).slice() }];
+      });
+    });
+  }
+
+  #repetition(of, parts) { // the first text that is repeated over and over, and how often
+    return this.#library.scoped((allocate) => {
+      const times = allocate(4);
+      for (let part = 0; part < parts; part++) {
+        const text = this.#library.exports.regard_repetition(...of, part, times) >>> 0;
+        if (text) return { text: this.#library.text(text), times: this.#library.number(times) };
+      }
+      return null;
+    });
+  }
+
+  #tokens(ids, isTarget) {
+    return ids.map((id) => this.#counted((size) => this.#library.exports.regard_token(this.#model, Number(isTarget), id, size)));
+  }
+
+  #words(ids, isTarget) { // the texts of the words, and the word of each token, −1 for the end of sentence
+    if (!ids.length) return { texts: [], ofTokens: [] };
+    return this.#library.scoped((allocate) => {
+      const { exports } = this.#library, from = allocate(4 * ids.length), to = allocate(4 * ids.length), size = allocate(4);
+      const put = (values) => new Int32Array(exports.memory.buffer, from, values.length).set(values);
+      put(ids);
+      if (exports.regard_words(this.#model, Number(isTarget), from, ids.length, to)) throw new Error(NO_MEMORY);
+      const ofTokens = [...this.#library.integers(to, ids.length)], texts = Array.from({ length: Math.max(-1, ...ofTokens) + 1 }, (_, word) => {
+        const own = ids.filter((__, i) => ofTokens[i] === word);
+        put(own);
+        const address = exports.regard_decode(this.#model, Number(isTarget), from, own.length, size) >>> 0;
+        if (!address) throw new Error(NO_MEMORY);
+        const text = this.#library.text(address, this.#library.number(size));
+        exports.regard_free_text(address);
+        return text;
+      });
+      return { texts, ofTokens };
+    });
+  }
+}
+
+function encoded(text) {
+  if (typeof text !== "string") throw new Error(`translate: wanted text, or an array of lines of text, got ${typeof text}`);
+  return new TextEncoder().encode(text);
+}

@@ -1,0 +1,66 @@
+// Worker of the live page, behind the module of the runtime (regard.js) in one script: the page never waits for it.
+"use strict";
+let packed, library, latest = 0;
+const translators = [];
+const SLICE = 40; // milliseconds between two looks at what the page asks for
+
+async function unzipped(base64) {
+  const text = atob(base64), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
+}
+
+async function opened(direction) {
+  const model = await unzipped(packed[direction]);
+  packed[direction] = null;
+  return load({ model, wasm: await library });
+}
+const translatorOf = (direction) => (translators[direction] ??= opened(direction));
+
+const others = new MessageChannel();
+const breathe = () => new Promise((done) => { others.port1.onmessage = done; others.port2.postMessage(0); });
+
+const answers = {
+  async start({ wasm, models }) {
+    packed = models;
+    library = unzipped(wasm).then((bytes) => WebAssembly.compile(bytes));
+    await translatorOf(0);
+    postMessage({ kind: "ready" });
+  },
+
+  async translate({ id, direction, sentences }) { // the newest text is the one that counts
+    latest = id;
+    const translator = await translatorOf(direction);
+    let results = [], start = performance.now();
+    for (const sentence of sentences) {
+      if (latest !== id) return;
+      results.push({ sentence, ...translated(translator, sentence) });
+      if (performance.now() - start < SLICE) continue;
+      postMessage({ kind: "translated", id, direction, results });
+      await breathe();
+      [results, start] = [[], performance.now()];
+    }
+    postMessage({ kind: "translated", id, direction, results, isDone: true });
+  },
+
+  async explain({ sentence, direction }) {
+    const translator = await translatorOf(direction), beam = translator.options().beam, attends = translator.layers.some(({ role }) => role === "cross");
+    try {
+      const [translation] = translator.translate(sentence, { nbest: Math.min(5, beam), attention: "all", alignments: attends });
+      postMessage({ kind: "explained", direction, sentence, translation, memory: translator.memory });
+    } catch (problem) {
+      postMessage({ kind: "explained", direction, sentence, error: problem.message });
+    }
+  },
+};
+
+function translated(translator, sentence) {
+  try {
+    const [{ text, notes, repetition }] = translator.translate(sentence, { nbest: 1, attention: "none", alignments: false });
+    return { text, notes, repetition };
+  } catch (problem) {
+    return { error: problem.message };
+  }
+}
+
+onmessage = ({ data }) => answers[data.kind](data).catch((problem) => postMessage({ kind: "failed", message: problem.message }));

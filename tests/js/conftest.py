@@ -1,0 +1,54 @@
+"""The library as WebAssembly, node, and a small exported model; tests that need what is missing are skipped."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small import folder
+
+from regard.engine import pack_model
+from regard.interchange.runtime_file import runtime_file
+from regard.model_folder import load_folder
+from regard.pipeline import AlignmentChoice
+from regard.runtime import library
+
+
+@pytest.fixture(scope="session")
+def wasm() -> Path:
+    """Return the library for browsers, if it was built from today's sources."""
+    try:
+        return library.wasm_file()
+    except RuntimeError as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    program = shutil.which("node")
+    if program is None:
+        pytest.skip("node is not installed")
+    return program
+
+
+@pytest.fixture(scope="session")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that writes the runtime file of a model with random weights, each once."""
+    made: dict[tuple[str, str, str], Path] = {}
+
+    def file(encoder: str = "transformer", decoder: str = "transformer", precision: Any = "float32") -> Path:
+        key = (encoder, decoder, precision)
+        if key not in made:
+            path = folder(tmp_path_factory.mktemp("model") / "run", encoder, decoder, end=0.5)
+            model = load_folder(path)
+            choice = AlignmentChoice("decoder.layers.0.cross_attention", 1, False) if decoder == "transformer" else None
+            values = {"precision": precision, "search": json.loads(model.settings.search.model_dump_json())}
+            made[key] = path.with_suffix(".regard")
+            made[key].write_bytes(runtime_file(model, pack_model(model.model, precision), choice, values))
+        return made[key]
+
+    return file

@@ -1,0 +1,169 @@
+"""regard export --to page: one file with all it needs, checked against the model, or refused in a sentence."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small import SENTENCES, captioner_folder, folder
+
+from regard.cli.interchange import _second_and_out
+from regard.engine import pack_model
+from regard.errors import ExportError, UsageError
+from regard.interchange.runtime import export
+from regard.interchange.runtime_file import _output_columns, runtime_file, share_embeddings
+from regard.live_page import export_page, languages_of
+from regard.model_folder import load_folder
+from regard.pipeline import RuntimeTranslator
+from regard.runtime import library
+from regard.runtime.model import is_runtime_file
+from regard.visualisation.live import LiveModel, render_live_page
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> bytes:
+    """Put some bytes in the place of the library for browsers."""
+    path = tmp_path / "lib" / "wasm" / "regard.wasm"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"\0asm" + library.hash_of_sources().encode())
+    monkeypatch.setattr(library, "FOLDER_OF_LIBRARIES", tmp_path / "lib")
+    return path.read_bytes()
+
+
+def files_of(page: str) -> list[bytes]:
+    parts = re.findall(r'<script type="text/plain" class="file">([^<]*)</script>', page)
+    return [gzip.decompress(base64.b64decode(part)) for part in parts]
+
+
+def test_a_page_holds_library_models_and_cards(built: bytes, tmp_path: Path) -> None:
+    run, out = folder(tmp_path / "run", end=0.5), tmp_path / "page.html"
+    (run / "data.json").write_text('{"files": {"train.source": {"path": "a.ko"}, "train.target": {"path": "a.en"}}}')
+    (run / "README.md").write_text("# </script> A card")
+    parity, _ = export_page([run, folder(tmp_path / "back", "recurrent", "recurrent", end=0.5)], out)
+    assert set(parity.mismatches.values()) == {0}
+    page = out.read_text("utf-8")
+    wasm, first, second = files_of(page)
+    assert wasm == built
+    for content in (first, second):
+        (tmp_path / "model.regard").write_bytes(content)
+        assert is_runtime_file(tmp_path / "model.regard")
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert match
+    models = json.loads(match[1])["models"]
+    assert [model["languages"] for model in models] == [["ko", "en"], ["", ""]]
+    assert models[0]["readme"] == "# </script> A card"
+    assert models[0]["example"]
+    assert list(tmp_path.glob("*.part")) == []
+
+
+def test_a_page_requests_nothing() -> None:
+    page = render_live_page([LiveModel(b"model")], b"library")
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy
+    assert "default-src 'none'" in policy[1]
+    assert "connect-src 'none'" in policy[1]
+    assert page == render_live_page([LiveModel(b"model")], b"library"), "the same bytes each time"
+    script = page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    assert not re.search("https?:|localStorage|sessionStorage|indexedDB|cookie", script)
+
+
+def test_the_library_for_browsers_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(library, "FOLDER_OF_LIBRARIES", tmp_path)
+    with pytest.raises(ExportError, match=r"python tools/build_library.py wasm"):
+        export_page([tmp_path], tmp_path / "page.html")
+    (tmp_path / "wasm").mkdir()
+    (tmp_path / "wasm" / "regard.wasm").write_bytes(b"\0asm of older sources")
+    with pytest.raises(ExportError, match="built from other sources"):
+        export_page([tmp_path], tmp_path / "page.html")
+
+
+def test_captioners_are_refused(built: bytes, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="reads images"):
+        export_page([captioner_folder(tmp_path / "captioner")], tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_tied_embeddings_are_read_from_the_packed_output(tmp_path: Path, precision: Any) -> None:
+    run, sizes, scores = folder(tmp_path / "run", end=0.5), [], []
+    for embeddings in ("table", "packed"):
+        out = tmp_path / f"{embeddings}.regard"
+        parity = export(run, out, precision, None, embeddings)  # type: ignore[arg-type]
+        assert set(parity.mismatches.values()) == {0}
+        sizes.append(out.stat().st_size)
+        scores.append([line.score for line in RuntimeTranslator(out, threads=1).translate(SENTENCES, beam=1)])
+    if precision == "float32":
+        assert sizes[0] == sizes[1], "they are the same numbers, and lie in the file once"
+        assert scores[0] == scores[1]
+    else:
+        table = load_folder(run).model.decoder.embedding.weight
+        assert sizes[0] - sizes[1] >= table.numel() * 4
+
+
+def test_embeddings_that_are_not_tied_stay_as_they_are(tmp_path: Path) -> None:
+    model = load_folder(folder(tmp_path / "run", "recurrent", "recurrent"))
+    for side in (model.model.encoder, model.model.decoder):
+        side.embedding.weight = torch.nn.Parameter(side.embedding.weight.detach().flip(0).clone())  # type: ignore[union-attr]
+    packed = pack_model(model.model, "int8")
+    before = runtime_file(model, packed, None, {})
+    assert not share_embeddings(packed)
+    assert runtime_file(model, packed, None, {}) == before
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_columns_of_the_packed_output_are_its_weight(tmp_path: Path, precision: Any) -> None:
+    model = load_folder(folder(tmp_path / "run")).model
+    weight = model.decoder.output.weight.detach().numpy()
+    tolerance = {"float32": 0.0, "bfloat16": np.abs(weight).max() / 256, "int8": np.abs(weight).max() / 250}
+    np.testing.assert_allclose(_output_columns(pack_model(model, precision)), weight, rtol=0, atol=tolerance[precision])
+
+
+def test_arguments_are_divided(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    out = Path("page.html")
+    assert _second_and_out([], "page") == ([], None)
+    assert _second_and_out([out], "page") == ([], out)
+    assert _second_and_out([tmp_path], "page") == ([tmp_path], None)
+    assert _second_and_out([tmp_path, out], "page") == ([tmp_path], out)
+    assert _second_and_out([tmp_path], "runtime") == ([], tmp_path)
+    with pytest.raises(UsageError, match=r"wanted RUN \[OUT\], got 2 paths"):
+        _second_and_out([tmp_path, out], "runtime")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"files": {"train.source": {"path": "x/train.en"}, "train.target": {"path": "train.txt"}}}', ("en", "")),
+        ("[]", ("", "")),
+        ("{", ("", "")),
+    ],
+)
+def test_languages_are_read_from_the_names_of_files(tmp_path: Path, text: str, expected: tuple[str, str]) -> None:
+    assert languages_of(tmp_path) == ("", "")
+    (tmp_path / "data.json").write_text(text)
+    assert languages_of(tmp_path) == expected
+
+
+def test_the_command_line_writes_a_page(wasm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from regard.cli import main
+
+    run = folder(tmp_path / "run", end=0.5)
+    for arguments, out in (
+        [[], run / "exports" / "translator.html"],
+        [[str(tmp_path / "a.html")], tmp_path / "a.html"],
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["export", str(run), *arguments, "--to=page", "--threads=1"])
+        assert ended.value.code == 0
+        assert f"wrote {out}" in capsys.readouterr().err
+        assert files_of(out.read_text("utf-8"))[0] == wasm.read_bytes()
+    with pytest.raises(SystemExit):
+        main(["export", str(run), "--to=page", "--precision=float32"])
+    assert "a page has int8 weights" in capsys.readouterr().err

@@ -1,0 +1,108 @@
+"""The JavaScript module translates as the native library does: texts, scores, tokens, attention, alignments and errors."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small import SENTENCES
+
+from regard.pipeline import RuntimeTranslator
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+LINES = [*SENTENCES, "", "  나는   집에 간다 ", "😀 unseen 文字", " ".join(f"{line}." for line in SENTENCES * 4)]
+
+
+def run(node: str, wasm: Path, model: Path, **request: Any) -> dict[str, Any]:
+    command = [node, str(HERE / "translate.mjs"), str(wasm), str(model)]
+    done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize(
+    ("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent"), ("recurrent", "no_attention")]
+)
+def test_it_translates_as_the_native_library(
+    node: str, wasm: Path, make: Callable[..., Path], encoder: str, decoder: str, precision: str
+) -> None:
+    model = make(encoder, decoder, precision)
+    native, attends = RuntimeTranslator(model, threads=1), decoder != "no_attention"
+    options = {"beam": 3, "nbest": 3, "attention": "all", "alignments": attends and decoder == "transformer"}
+    result = run(node, wasm, model, lines=LINES, options=options, streamed=LINES[:3])
+    chosen = native.model.options()
+    chosen.beam = chosen.nbest = 3
+    chosen.attention, chosen.alignments = 2, int(options["alignments"])
+    for line, expected, actual in zip(LINES, native.model.translate(LINES, chosen), result["answers"], strict=True):
+        assert actual["parts"] == expected.parts
+        assert actual["notes"] == list(expected.notes)
+        assert actual["sourceTokens"] == native.model.tokens(expected.source, False)
+        assert actual["sourceWords"]["ofTokens"] == native.model.word_indices(expected.source, False)
+        for one, other in zip(actual["nbest"], expected.hypotheses, strict=True):
+            assert (one["text"], one["ids"]) == (other.text, list(other.ids)), line
+            assert one["tokens"] == native.model.tokens(other.ids, True)
+            assert one["score"] == pytest.approx(other.score, abs=1e-4)
+            assert one["alignments"] == (None if other.links is None else [list(link) for link in other.links])
+            assert [layer["name"] for layer in one["attention"]] == list(other.weights)
+            for layer in one["attention"]:
+                weights = np.reshape(layer["weights"], (layer["heads"], layer["rows"], layer["columns"]))
+                np.testing.assert_allclose(weights, other.weights[layer["name"]], atol=1e-4)
+    assert result["streams"] == [list(native.stream(line)) for line in LINES[:3]]
+    assert result["ids"] == [native.encode(line) for line in LINES]
+    assert result["card"] == native.model.card
+    assert [layer["role"] for layer in result["layers"]] == [layer.role for layer in native.model.layers]
+
+
+def test_words_are_those_of_the_readings(node: str, wasm: Path, make: Callable[..., Path]) -> None:
+    (answer,) = run(node, wasm, make(), lines=SENTENCES[:1], options={"attention": "cross"})["answers"]
+    (translation,) = RuntimeTranslator(make(), threads=1).translate(SENTENCES[:1], readings=True)
+    readings = translation.readings
+    assert readings is not None
+    assert answer["sourceWords"] == {"texts": list(readings.source_text), "ofTokens": list(readings.source_words)}
+    assert answer["targetWords"] == {"texts": list(readings.target_text), "ofTokens": list(readings.target_words)}
+    assert {layer["role"] for layer in answer["attention"]} == {"cross"}
+
+
+def test_errors_are_sentences(node: str, wasm: Path, make: Callable[..., Path], tmp_path: Path) -> None:
+    wrong = [
+        ["translate", "x", {"beam": 0}],
+        ["translate", "x", {"beem": 5}],
+        ["translate", "x", {"beam": "wide"}],
+        ["translate", ["x", "y" * 30000]],
+        ["translate", 5],
+        ["stream", "x", {"attention": "some"}],
+    ]
+    result = run(node, wasm, make(), lines=["I go home"], options={}, wrong=wrong)
+    for message, part in zip(
+        result["errors"], ["beam: wanted 1", "there is none", "got wide", "line 2", "got number", "cross"], strict=True
+    ):
+        assert part in message
+    assert result["closed"] == "this translator was closed"
+    damaged = tmp_path / "damaged.regard"
+    damaged.write_bytes(make().read_bytes()[:-100])
+    command = [node, str(HERE / "translate.mjs"), str(wasm), str(damaged)]
+    done = subprocess.run(command, input='{"lines": []}', capture_output=True, text=True, timeout=60, check=False)
+    assert "Error: the model: damaged" in done.stderr
+
+
+def test_npm_packs_it(wasm: Path, node: str, tmp_path: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed")
+    for part in ("js", "regard/runtime/js", "regard/runtime/lib/wasm"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    shutil.copy(ROOT / "LICENSE", tmp_path)
+    command = [npm, "pack", "--json", "--offline"]
+    done = subprocess.run(command, cwd=tmp_path / "js", capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    files = {file["path"] for file in json.loads(done.stdout[done.stdout.index("[") :])[0]["files"]}
+    assert files == {"LICENSE", "README.md", "package.json", "regard.d.ts", "regard.js", "regard.wasm"}

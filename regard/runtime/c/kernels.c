@@ -59,29 +59,36 @@ static inline void share(const Worker *w, int64_t count, int64_t *from, int64_t 
   *from = count * w->part / w->parts, *to = count * (w->part + 1) / w->parts;
 }
 
-/* Column v of a weight as numbers: the embedding of token v, if the output projection shares its weight. */
-static void column_of(const Weight *w, int64_t v, float *to) {
+/* Numbers [first, first + count) of column v of a weight: the embedding of token v, if the output projection shares it. */
+static void column_of(const Weight *w, int64_t v, int first, int count, float *to) {
   int group = w->precision == FLOAT32 ? 1 : w->precision == BFLOAT16 ? 2 : 4;
-  int64_t first = v / LANES * LANES * w->padded + v % LANES * group;
-  for (int k = 0; k < w->inputs; k++) {
-    int64_t at = first + (int64_t)(k / group) * group * LANES + k % group;
-    if (w->precision == FLOAT32) to[k] = ((const float *)w->panels)[at];
-    else if (w->precision == BFLOAT16) to[k] = from_bfloat16(((const uint16_t *)w->panels)[at]);
-    else to[k] = ((const int8_t *)w->panels)[at] * w->scales[v];
+  int64_t start = v / LANES * LANES * w->padded + v % LANES * group;
+  for (int k = first; k < first + count; k++) {
+    int64_t at = start + (int64_t)(k / group) * group * LANES + k % group;
+    if (w->precision == FLOAT32) *to++ = ((const float *)w->panels)[at];
+    else if (w->precision == BFLOAT16) *to++ = from_bfloat16(((const uint16_t *)w->panels)[at]);
+    else *to++ = ((const int8_t *)w->panels)[at] * w->scales[v];
   }
+}
+
+/* Not inlined, so that embeddings of a table and of a weight are scaled by the same instructions, to the last bit. */
+static __attribute__((noinline)) void scale_embedding(const float *embedding, const float *position, float scale, int count, float *to) {
+  for (int i = 0; i < count; i++) to[i] = embedding[i] * scale + (position ? position[i] : 0);
 }
 
 static void embed(const Operation *o, const Worker *w) {
   const Context *c = w->c;
   int64_t first, last;
   share(w, c->rows, &first, &last);
-  for (int64_t n = first; n < last; n++) {
-    const float *position = o->second ? o->second + c->positions[n] * o->size : NULL;
-    float *to = reg(c, o->target, n);
-    if (!o->table) column_of(o->weight, c->tokens[n], to);
-    const float *embedding = o->table ? o->table + c->tokens[n] * o->size : to;
-    for (int i = 0; i < o->size; i++) to[i] = embedding[i] * o->scale + (position ? position[i] : 0);
-  }
+  for (int64_t n = first; n < last; n++)
+    for (int i = 0; i < o->size; i += PANEL) {
+      float part[PANEL];
+      int count = o->size - i < PANEL ? o->size - i : PANEL;
+      if (!o->table) column_of(o->weight, c->tokens[n], i, count, part);
+      const float *embedding = o->table ? o->table + c->tokens[n] * o->size + i : part;
+      const float *position = o->second ? o->second + c->positions[n] * o->size + i : NULL;
+      scale_embedding(embedding, position, o->scale, count, reg(c, o->target, n) + i);
+    }
 }
 
 static void normalise(const Operation *o, const Worker *w) {

@@ -1,6 +1,6 @@
 """Time matrix products at each level of processors and precision, interleaved; prints a table of microseconds.
 
-    python benchmarks/levels.py [--rounds 15] [--levels avx2,avx512bf16] [--sources FOLDER]... [--library FILE]...
+    python benchmarks/levels.py [--rounds 15] [--levels avx2,avx512bf16] [--sources FOLDER]... [--ready-made FILE]...
 
 Levels that this processor lacks are left out. With several folders of sources or libraries, products take turns.
 """
@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 import build_library  # noqa: E402
 from regard.engine.program import Weight, _Context, _Operation, address  # noqa: E402
-from regard.runtime import library  # noqa: E402
+from regard.runtime import native  # noqa: E402
 
 SHAPES = ((128, 256), (128, 384), (128, 8000), (512, 1536), (512, 2048), (2048, 512), (512, 8000))
 ROWS = (1, 5, 96)
@@ -117,17 +117,17 @@ def main() -> None:
     parser.add_argument(
         "--sources", type=Path, action="append", help="folder of C sources; default: those of the package"
     )
-    parser.add_argument("--library", type=Path, action="append", default=[], help="library that is already built")
+    parser.add_argument("--ready-made", type=Path, action="append", default=[], help="library that is already built")
     arguments = parser.parse_args()
     wanted = arguments.levels.split(",") if arguments.levels else None
-    sources = arguments.sources or ([] if arguments.library else [library.FOLDER_OF_SOURCES])
+    sources = arguments.sources or ([] if arguments.ready_made else [native.FOLDER_OF_SOURCES])
     flags = {k: v for k, v in build_library.host_levels().items() if wanted is None or k in wanted}
     with tempfile.TemporaryDirectory() as folder:
         built = {}
         for path in sources:
             built[path.name] = Path(folder) / f"{len(built)}.so"
             build_library.compile_library(arguments.compiler.split(), flags, built[path.name], sources=path)
-        built |= {path.stem: path for path in arguments.library}
+        built |= {path.stem: path for path in arguments.ready_made}
         kernels = {
             (f"{name}:" if len(built) > 1 else "") + level: table
             for name, path in built.items()

@@ -98,7 +98,7 @@ def _at_level(level: str, file: Path, beam: int, actual: list[Any], options: arg
 
 def _translated(options: argparse.Namespace) -> tuple[list[str], list[float], str]:
     from regard.pipeline import RuntimeTranslator
-    from regard.runtime.library import level
+    from regard.runtime.native import level
 
     lines = options.lines.read_text("utf-8").split("\n")[: options.sentences]
     results = RuntimeTranslator(options.file).translate(lines, beam=options.beam)

@@ -15,7 +15,7 @@ from regard.interchange import runtime
 from regard.interchange.parity import Parity
 from regard.interchange.probe_sentences import real_sentences
 from regard.model_folder import load_folder
-from regard.runtime import library
+from regard.runtime import native
 from regard.runtime.model import RuntimeModel
 from regard.visualisation.live import LiveModel, render_live_page
 
@@ -32,7 +32,7 @@ def export_page(folders: Sequence[Path], out: Path, source: Path | None = None) 
     if not 1 <= len(folders) <= 2:
         raise UsageError(f"a page holds one model, or two of opposite directions; got {len(folders)}")
     try:
-        wasm = library.wasm_file().read_bytes()
+        wasm = native.wasm_file().read_bytes()
     except RuntimeError as problem:
         raise ExportError(str(problem)) from problem
     models, parities = [], []

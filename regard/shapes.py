@@ -34,7 +34,7 @@ Array = NDArray[Any]
 
 
 def __getattr__(name: str) -> Any:
-    # What computes with arrays alone need not wait for PyTorch.
+    # Late: modules that compute with arrays alone need no PyTorch.
     if name == "Tensor":
         import torch
 

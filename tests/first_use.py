@@ -22,8 +22,8 @@ SAMPLE = f"from regard.samples import korean_english; korean_english(sizes={SIZE
 VERSION = "from importlib.metadata import version; print(version('regard'))"
 PACKAGES = "import sysconfig; print(sysconfig.get_path('purelib'))"
 WHERE = "import pathlib, regard; print(pathlib.Path(regard.__file__).resolve())"
-READY_MADE = "from regard.runtime.library import is_ready_made; print(is_ready_made())"
-KERNELS = "from regard.runtime.library import why_unavailable; print(why_unavailable() or '')"
+READY_MADE = "from regard.runtime.native import is_ready_made; print(is_ready_made())"
+KERNELS = "from regard.runtime.native import why_unavailable; print(why_unavailable() or '')"
 SETTINGS = [
     *("tokenizer.size=1200", "batching.tokens=512", "batching.micro_batches=1", "training.precision=float32"),
     *("training.updates=20", "training.validate_every=20", "training.best_by=loss", "training.validate_with=20"),

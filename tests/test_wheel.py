@@ -17,7 +17,7 @@ from systems import posix
 
 from regard.interchange.runtime import export
 from regard.pipeline import RuntimeTranslator
-from regard.runtime import library
+from regard.runtime import native
 
 pytestmark = pytest.mark.slow
 
@@ -96,7 +96,7 @@ def _link(names: set[str], folder: Path) -> None:
 def test_the_wheel_translates_a_runtime_file_without_pytorch_and_without_a_compiler(
     dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not library.is_ready_made():
+    if not native.is_ready_made():
         pytest.skip("the ready-made library of this machine was not built from today's sources: make library")
     run = folder(tmp_path / "run", end=0.5)
     export(run, tmp_path / "translator.regard")

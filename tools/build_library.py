@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from regard.runtime import library  # noqa: E402
+from regard.runtime import native  # noqa: E402
 
 ZIG = "0.17.1"
 """Version of the package `ziglang`: another compiler makes other, untested code."""
@@ -54,7 +54,7 @@ CPUS = {  # zig's names of the same
     "dotprod": "generic+dotprod",
     "simd128": "generic+simd128",
 }
-FLAGS = (*library.OPTIMISATION, "-fPIC")
+FLAGS = (*native.OPTIMISATION, "-fPIC")
 SHARED = ("-shared", "-s")
 
 
@@ -79,13 +79,13 @@ TARGETS = {
     "macos-x86_64": Target("x86_64-macos", file="libregard.dylib"),
     "macos-aarch64": Target("aarch64-macos", file="libregard.dylib"),
     "windows-x86_64": Target(
-        "x86_64-windows-gnu", libraries=("-lpthread",), file="regard.dll", flags=library.OPTIMISATION
+        "x86_64-windows-gnu", libraries=("-lpthread",), file="regard.dll", flags=native.OPTIMISATION
     ),
 }
 FUNCTION = re.compile(r"^(?!static|extern|typedef)\w[\w *]*?\b(regard_\w+)\(", re.MULTILINE)
 
 
-def exported(sources: Path = library.FOLDER_OF_SOURCES) -> list[str]:
+def exported(sources: Path = native.FOLDER_OF_SOURCES) -> list[str]:
     """Return the functions that a page calls: those of the sources that begin with `regard_`, and memory."""
     texts = [path.read_text(encoding="utf-8") for path in sorted(sources.glob("*.c"))]
     return ["malloc", "free", *sorted({name for text in texts for name in FUNCTION.findall(text)})]
@@ -96,7 +96,7 @@ WASM = Target(
     link=("-mexec-model=reactor", "-Wl,--no-entry", *(f"-Wl,--export={name}" for name in exported()), "-s"),
     libraries=(),
     file="regard.wasm",
-    flags=library.OPTIMISATION,
+    flags=native.OPTIMISATION,
 )
 
 
@@ -108,7 +108,7 @@ def compile_library(
     flags: Sequence[str] = FLAGS,
     link: Sequence[str] = SHARED,
     libraries: Sequence[str] = ("-lm", "-lpthread"),
-    sources: Path = library.FOLDER_OF_SOURCES,
+    sources: Path = native.FOLDER_OF_SOURCES,
     more: Sequence[Path] = (),
 ) -> None:
     """Compile the kernels once for each level, the other sources for the lowest, and link them.
@@ -117,7 +117,7 @@ def compile_library(
     """
     lowest = next(iter(levels.values()))
     listed = " ".join(f"X({level})" for level in levels)
-    defines = (f"-DLEVELS={listed}", f'-DSOURCES="{library.hash_of_sources(sources)}"', f"-I{sources}")
+    defines = (f"-DLEVELS={listed}", f'-DSOURCES="{native.hash_of_sources(sources)}"', f"-I{sources}")
     kernels, others = sources / "kernels.c", sorted(path for path in sources.glob("*.c") if path.name != "kernels.c")
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="regard-build-") as folder:
@@ -146,7 +146,7 @@ def build(name: str, folder: Path) -> Path:
 
 def host_levels() -> dict[str, tuple[str, ...]]:
     """Return the levels of this kind of processor, with their flags for this machine's own compiler."""
-    return LEVELS.get(library.machine(), {"native": ("-march=native",)})
+    return LEVELS.get(native.machine(), {"native": ("-march=native",)})
 
 
 def zig() -> list[str]:
@@ -170,7 +170,7 @@ def main() -> None:
     """Build the targets that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, "wasm", []], help="all if none is named")
-    parser.add_argument("--output", type=Path, default=library.FOLDER_OF_LIBRARIES, help="folder of the libraries")
+    parser.add_argument("--output", type=Path, default=native.FOLDER_OF_LIBRARIES, help="folder of the libraries")
     arguments = parser.parse_args()
     for name in arguments.targets or (*TARGETS, "wasm"):
         path = build(name, arguments.output)

@@ -139,12 +139,12 @@ def _scheduling() -> tuple[bool, str]:
 
 
 def _kernels() -> tuple[bool, str]:
-    from regard.runtime import library
+    from regard.runtime import native
 
-    if (reason := library.why_unavailable()) is None:
-        origin = "ready-made library" if library.is_ready_made() else "compiled by this machine"
+    if (reason := native.why_unavailable()) is None:
+        origin = "ready-made library" if native.is_ready_made() else "compiled by this machine"
         speed = "fast decoding in float32, bfloat16 and int8"
-        return True, f"native kernels: {speed}; {origin}, level {library.level()}"
+        return True, f"native kernels: {speed}; {origin}, level {native.level()}"
     return True, f"no native kernels: {reason}; decoding by PyTorch, in float32, and slower"
 
 

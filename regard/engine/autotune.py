@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from regard.reading import parse_json
-from regard.runtime.library import LEVEL, processor
+from regard.runtime.native import LEVEL, processor
 from regard.runtime.private_cache import private_folders, read_private, write_private
 
 FILE = "tuning.json"

@@ -26,7 +26,7 @@ from regard.models import Batch, Ensemble, Model
 from regard.models.convolutional import ConvolutionalDecoder, ConvolutionalEncoder
 from regard.models.recurrent import NoAttentionDecoder, RecurrentDecoder, RecurrentEncoder
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
-from regard.runtime.library import why_unavailable
+from regard.runtime.native import why_unavailable
 from regard.shapes import Array
 
 ENCODER_ROWS = 512

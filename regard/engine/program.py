@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from regard.runtime.library import kernels
+from regard.runtime.native import kernels
 from regard.shapes import Array
 
 Precision = Literal["float32", "bfloat16", "int8"]

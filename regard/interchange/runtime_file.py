@@ -22,7 +22,7 @@ from regard.engine.program import GROUP, KINDS, LANES, PRECISIONS, Program, Weig
 from regard.interchange.token_tables import token_tables
 from regard.model_folder import ModelFolder
 from regard.pipeline.translation import AlignmentChoice
-from regard.runtime.library import checksum
+from regard.runtime.native import checksum
 from regard.search import SearchSettings
 from regard.shapes import Array
 

@@ -201,9 +201,9 @@ def _trained_setup(model: str | Path | Translator, layer: int, has_target: bool,
     count = len(getattr(translator.model, side).layers)
     if not 1 <= layer <= count:
         raise UsageError(f"`layer`: this {side} has layers 1 to {count}, got {layer}")
-    place = Path(name).resolve().name if not isinstance(model, Translator) else name
+    shown = Path(name).resolve().name if not isinstance(model, Translator) else name
     korean = {"encoder": "인코더", "decoder": "디코더"}[side]
-    description = Text(f"{place}: {side} layer {layer} of {count}", f"{place}: {korean} {count}층 가운데 {layer}층")
+    description = Text(f"{shown}: {side} layer {layer} of {count}", f"{shown}: {korean} {count}층 가운데 {layer}층")
     vocabularies = translator.tokenizer.source, translator.tokenizer.target
     return _Setup(translator.model.eval(), *vocabularies, layer - 1, True, False, description)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import LineError, ModelFolderError, UsageError
-from regard.runtime.library import kernels
+from regard.runtime.native import kernels
 
 if TYPE_CHECKING:
     import numpy as np

@@ -246,7 +246,7 @@ def test_doctor_reports_what_is_broken_and_goes_on(regard: Command, monkeypatch:
     monkeypatch.setattr(doctor.tempfile, "TemporaryFile", full)
     monkeypatch.setattr(doctor.os, "sysconf", lambda _: 1, raising=False)
     monkeypatch.setattr(doctor.sys, "version_info", (3, 9))
-    monkeypatch.setattr("regard.runtime.library.why_unavailable", lambda: "there is no C compiler")
+    monkeypatch.setattr("regard.runtime.native.why_unavailable", lambda: "there is no C compiler")
     done = regard.ended("doctor", "--threads", 1)
     assert done.status == 1
     bad = [line for line in done.lines if line.startswith("BAD ")]

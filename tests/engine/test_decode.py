@@ -13,7 +13,7 @@ from laws.models import images, make, pairs
 from regard.data.vocabulary import EOS
 from regard.engine import BatchLimits, DecodeRequest, decode_requests, pack_model, why_not_packed
 from regard.models import Batch, Model, ModelSettings
-from regard.runtime import library
+from regard.runtime import native
 from regard.search import Hypothesis, SearchSettings, Task, decode
 
 RNG = random.Random(5)
@@ -47,7 +47,7 @@ def test_continuous_batching_equals_decoding_alone(settings: ModelSettings, beam
     expected = [decode_alone(model, request, search) for request in requests]
     assert len({len(hypotheses[0].ids) for hypotheses in expected}) > 1
     models: list[list[Any]] = [[model], [model, model]]
-    if library.why_unavailable() is None and why_not_packed(model) is None:
+    if native.why_unavailable() is None and why_not_packed(model) is None:
         packed = pack_model(model)
         models += [[packed], [packed.clone(), packed.clone()]]
     for workers in models:

@@ -17,7 +17,7 @@ from regard.engine import DecodeRequest, Engine, autotune, engine
 from regard.engine.autotune import cached, fastest
 from regard.errors import UsageError
 from regard.models import ModelSettings
-from regard.runtime import library
+from regard.runtime import native
 from regard.search import Hypothesis, SearchSettings, Task
 
 REQUESTS = [DecodeRequest([4 + (i * k) % 14 for k in range(1 + i % 6)] + [EOS], Task(i, 4 + i % 6)) for i in range(40)]
@@ -52,7 +52,7 @@ def test_native_kernels_equal_pytorch(settings: ModelSettings, monkeypatch: pyte
             Engine(model, precision=precision)  # type: ignore[arg-type]
 
 
-@pytest.mark.skipif(library.why_unavailable() is not None, reason=f"no native kernels: {library.why_unavailable()}")
+@pytest.mark.skipif(native.why_unavailable() is not None, reason=f"no native kernels: {native.why_unavailable()}")
 class TestNative:
     def test_changed_weights_are_packed_again(self) -> None:
         model = make(pairs(1, reads=["text"])[0].values[0], ends=0.05)

@@ -21,9 +21,9 @@ from regard.engine.program import Program, _Operation, address
 from regard.models import Batch, Model, ModelSettings
 from regard.models.recurrent import RecurrentDecoderSettings
 from regard.models.transformer import TransformerDecoderSettings, TransformerEncoderSettings
-from regard.runtime import library
+from regard.runtime import native
 
-if (reason := library.why_unavailable()) is not None:
+if (reason := native.why_unavailable()) is not None:
     pytest.skip(f"no native kernels on this machine: {reason}", allow_module_level=True)
 
 LENGTHS = (6, 1, 9, 40, 9, 2)
@@ -219,7 +219,7 @@ def test_nan_stays_nan() -> None:
     ],
 )
 def test_missing_kernels_have_a_reason(environment: dict[str, str], reason: str, tmp_path: Path) -> None:
-    command = "from regard.runtime import library; print(library.why_unavailable())"
+    command = "from regard.runtime import native; print(native.why_unavailable())"
     env = {**os.environ, "REGARD_CACHE": str(tmp_path), "REGARD_KERNELS": "compile", **environment}
     process = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
     assert reason in process.stdout, process.stderr
@@ -231,7 +231,7 @@ def test_missing_kernels_have_a_reason(environment: dict[str, str], reason: str,
 def test_world_writable_cache_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     env = {**os.environ, "REGARD_CACHE": str(tmp_path), "REGARD_KERNELS": "compile"}
-    command = "from regard.runtime import library; print(library.why_unavailable())"
+    command = "from regard.runtime import native; print(native.why_unavailable())"
     process = subprocess.run([sys.executable, "-c", command], env=env, capture_output=True, text=True, timeout=120)
     assert "ours alone" in process.stdout, process.stderr
     assert not list(tmp_path.iterdir())

@@ -88,7 +88,7 @@ class Material:
 
     def _fill_cache(self) -> None:
         """Compile the kernels in a new process: this one, and all that it forks, may have loaded others already."""
-        code = "from regard.runtime.library import why_unavailable; print(why_unavailable())"
+        code = "from regard.runtime.native import why_unavailable; print(why_unavailable())"
         subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=True)
         Path(os.environ["REGARD_CACHE"]).mkdir(parents=True, exist_ok=True)
 

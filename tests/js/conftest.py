@@ -15,14 +15,14 @@ from regard.engine import pack_model
 from regard.interchange.runtime_file import runtime_file
 from regard.model_folder import load_folder
 from regard.pipeline import AlignmentChoice
-from regard.runtime import library
+from regard.runtime import native
 
 
 @pytest.fixture(scope="session")
 def wasm() -> Path:
     """Return the library for browsers, if it was built from today's sources."""
     try:
-        return library.wasm_file()
+        return native.wasm_file()
     except RuntimeError as problem:
         pytest.skip(str(problem))
 

@@ -22,7 +22,7 @@ from regard.interchange.runtime_file import _output_columns, runtime_file, share
 from regard.live_page import export_page, languages_of
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator
-from regard.runtime import library
+from regard.runtime import native
 from regard.runtime.model import is_runtime_file
 from regard.visualisation.live import LiveModel, render_live_page
 
@@ -32,8 +32,8 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> bytes:
     """Put some bytes in the place of the library for browsers."""
     path = tmp_path / "lib" / "wasm" / "regard.wasm"
     path.parent.mkdir(parents=True)
-    path.write_bytes(b"\0asm" + library.hash_of_sources().encode())
-    monkeypatch.setattr(library, "FOLDER_OF_LIBRARIES", tmp_path / "lib")
+    path.write_bytes(b"\0asm" + native.hash_of_sources().encode())
+    monkeypatch.setattr(native, "FOLDER_OF_LIBRARIES", tmp_path / "lib")
     return path.read_bytes()
 
 
@@ -75,7 +75,7 @@ def test_a_page_requests_nothing() -> None:
 
 
 def test_the_library_for_browsers_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(library, "FOLDER_OF_LIBRARIES", tmp_path)
+    monkeypatch.setattr(native, "FOLDER_OF_LIBRARIES", tmp_path)
     with pytest.raises(ExportError, match=r"python tools/build_library.py wasm"):
         export_page([tmp_path], tmp_path / "page.html")
     (tmp_path / "wasm").mkdir()

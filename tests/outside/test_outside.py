@@ -24,7 +24,7 @@ from outside.watching import TESTS, environment, events, strange
 from regard.cli.app import app
 from regard.cli.interchange import Toolkit, import_
 from regard.cli.run_views import RUN_VIEWS
-from regard.runtime import library
+from regard.runtime import native
 from regard.settings import read_toml
 
 pytestmark = [pytest.mark.system, posix]
@@ -140,7 +140,7 @@ def watched(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def _possible() -> dict[str, list[str]]:
     """Return the jobs that can be done: for a page, the library for browsers has to be built."""
     try:
-        library.wasm_file()
+        native.wasm_file()
     except RuntimeError:
         return {name: command for name, command in JOBS.items() if name != "export to page"}
     return JOBS

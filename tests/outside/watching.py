@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import regard
-from regard.runtime.library import COMPILERS
+from regard.runtime.native import COMPILERS
 
 HERE = Path(__file__).parent
 TESTS, PACKAGE = HERE.parent, Path(regard.__file__).parent

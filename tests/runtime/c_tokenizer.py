@@ -75,7 +75,7 @@ class CTokenizer:
     """A vocabulary's blob, opened by the library."""
 
     def __init__(self, library: ctypes.CDLL, blob: bytes) -> None:
-        self.library = library
+        self._functions = library
         self._memory = ctypes.create_string_buffer(len(blob) + 8)
         address = -(-ctypes.addressof(self._memory) // 8) * 8
         ctypes.memmove(address, blob, len(blob))
@@ -86,43 +86,43 @@ class CTokenizer:
 
     def __del__(self) -> None:
         if getattr(self, "_tokenizer", None):
-            self.library.tokenizer_close(self._tokenizer)
+            self._functions.tokenizer_close(self._tokenizer)
 
     def __len__(self) -> int:
-        return int(self.library.tokenizer_size(self._tokenizer))
+        return int(self._functions.tokenizer_size(self._tokenizer))
 
     def encode(self, text: str | bytes) -> list[int]:
         line = text.encode() if isinstance(text, str) else text
         out = TokenBuffer()
-        status = self.library.tokenizer_encode(self._tokenizer, line, len(line), ctypes.byref(out))
+        status = self._functions.tokenizer_encode(self._tokenizer, line, len(line), ctypes.byref(out))
         ids = out.data[: out.size] if out.size else []
-        self.library.tokens_free(ctypes.byref(out))
+        self._functions.tokens_free(ctypes.byref(out))
         if status:
             raise RefusedError(status)
         return list(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         out = TextBuffer()
-        status = self.library.tokenizer_decode(
+        status = self._functions.tokenizer_decode(
             self._tokenizer, (ctypes.c_int32 * len(ids))(*ids), len(ids), ctypes.byref(out)
         )
         text = ctypes.string_at(out.data, out.size).decode() if out.data else ""
-        self.library.text_free(ctypes.byref(out))
+        self._functions.text_free(ctypes.byref(out))
         assert status == 0
         return text
 
     def token(self, index: int) -> str | None:
         size = ctypes.c_size_t()
-        data = self.library.tokenizer_piece(self._tokenizer, index, ctypes.byref(size))
+        data = self._functions.tokenizer_piece(self._tokenizer, index, ctypes.byref(size))
         return ctypes.string_at(data, size.value).decode() if data else None
 
     def language_code(self, clean_text: str) -> str:
         line = clean_text.encode()
-        return line[: self.library.tokenizer_language_code(self._tokenizer, line, len(line))].decode()
+        return line[: self._functions.tokenizer_language_code(self._tokenizer, line, len(line))].decode()
 
     def word_indices(self, ids: Sequence[int]) -> list[int]:
         words = (ctypes.c_int32 * len(ids))()
-        assert not self.library.tokenizer_word_indices(
+        assert not self._functions.tokenizer_word_indices(
             self._tokenizer, (ctypes.c_int32 * len(ids))(*ids), len(ids), words
         )
         return list(words)

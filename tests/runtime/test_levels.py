@@ -20,7 +20,7 @@ from laws.models import make, pairs, sentences, targets
 from regard.data.vocabulary import EOS
 from regard.engine import DecodeRequest, Engine, pack_model
 from regard.engine.program import BYTES, GROUP, PRECISIONS, Builder, Team, address
-from regard.runtime import library
+from regard.runtime import native
 from regard.search import SearchSettings, Task
 
 HERE = Path(__file__).parent
@@ -28,21 +28,21 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import build_library  # noqa: E402
 
-REASON = library.why_unavailable()
+REASON = native.why_unavailable()
 if REASON is not None:
     pytest.skip(f"no native kernels on this machine: {REASON}", allow_module_level=True)
-COMPILER = next(filter(None, map(shutil.which, library.COMPILERS)), None)
+COMPILER = next(filter(None, map(shutil.which, native.COMPILERS)), None)
 if COMPILER is None:
     pytest.skip("no C compiler, which levels are built with", allow_module_level=True)
-X86 = library.machine() == "x86_64"
+X86 = native.machine() == "x86_64"
 TRIED: dict[str, tuple[str, ...]] = {  # these too, on every processor of the kind
     "plain": ("-march=x86-64",),
     "emulated": ("-march=x86-64-v3", "-include", str(HERE / "avxvnni.h")),
 }
 LEVELS = {**build_library.host_levels(), **(TRIED if X86 else {})}
 WORDS = {
-    "level": "print(library.why_unavailable() or library.level(), library.is_ready_made())",
-    "why": "print(library.why_unavailable())",
+    "level": "print(native.why_unavailable() or native.level(), native.is_ready_made())",
+    "why": "print(native.why_unavailable())",
 }
 
 
@@ -52,44 +52,44 @@ def built(cached: FolderCache) -> Path:
 
     def make_library(folder: Path) -> None:
         system = {"win32": "windows", "darwin": "macos"}.get(sys.platform, sys.platform)
-        path = folder / "lib" / f"{system}-{library.machine()}" / "libregard.so"
+        path = folder / "lib" / f"{system}-{native.machine()}" / "libregard.so"
         build_library.compile_library([COMPILER or "cc"], LEVELS, path)
         command = [
             COMPILER or "cc",
             "-O2",
             "-std=gnu11",
-            f"-I{library.FOLDER_OF_SOURCES}",
+            f"-I{native.FOLDER_OF_SOURCES}",
             str(HERE / "levels_driver.c"),
         ]
         command += [str(path), f"-Wl,-rpath,{path.parent}", "-lm", "-o", str(folder / "driver")]
         subprocess.run(command, check=True)
 
-    sources = (library.FOLDER_OF_SOURCES, HERE, ROOT / "tools")
+    sources = (native.FOLDER_OF_SOURCES, HERE, ROOT / "tools")
     return cached("levels", make_library, *sources)
 
 
 @pytest.fixture(scope="session")
 def levelled(built: Path) -> ctypes.CDLL:
     (path,) = (built / "lib").glob("*/libregard.so")
-    return library._with_signatures(ctypes.CDLL(str(path)))
+    return native._with_signatures(ctypes.CDLL(str(path)))
 
 
 def needs(levelled: ctypes.CDLL, level: str) -> None:
     """Skip unless this processor can run a level."""
-    if level != "native" and not library.levels_of(levelled)[level]:
+    if level != "native" and not native.levels_of(levelled)[level]:
         pytest.skip(f"this processor lacks {level}")
 
 
 @pytest.fixture
 def use(levelled: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Return a function that takes the kernels of a level; `native`: those that are in use elsewhere."""
-    loaded = library._load()
+    loaded = native._load()
 
     def use_level(level: str) -> None:
         chosen = loaded if level == "native" else levelled
         if level != "native":
             assert levelled.regard_use_level(level.encode()) == 0
-        monkeypatch.setattr(library, "_load", lambda: chosen)
+        monkeypatch.setattr(native, "_load", lambda: chosen)
 
     yield use_level
     levelled.regard_use_level(None)
@@ -103,7 +103,7 @@ def packed_bytes(weight: np.ndarray, precision: str) -> list[bytes]:
         np.zeros(columns, np.float32),
         np.zeros(columns, np.int32),
     ]
-    library.kernels().regard_pack(address(weight), V, K, PRECISIONS[precision], *map(address, arrays))
+    native.kernels().regard_pack(address(weight), V, K, PRECISIONS[precision], *map(address, arrays))
     return [array.tobytes() for array in arrays]
 
 
@@ -209,7 +209,7 @@ def test_the_driver_finds_every_level_equal_to_plain_loops(built: Path) -> None:
 
 
 def test_the_best_level_that_runs_is_taken(levelled: ctypes.CDLL) -> None:
-    levels = library.levels_of(levelled)
+    levels = native.levels_of(levelled)
     assert list(levels) == list(LEVELS)
     assert levels[next(iter(LEVELS))], "the lowest level runs on every processor that tests run on"
     assert levelled.regard_use_level(None) == 0
@@ -234,7 +234,7 @@ def test_detected_features_are_those_of_the_system(levelled: ctypes.CDLL) -> Non
         "avx512vnni": v4 | {"avx512_vnni"},
         "avx512bf16": v4 | {"avx512_vnni", "avx512_bf16"},
     }
-    assert {name: runs for name, runs in library.levels_of(levelled).items() if name in needed} == {
+    assert {name: runs for name, runs in native.levels_of(levelled).items() if name in needed} == {
         name: wanted <= flags for name, wanted in needed.items()
     }
 
@@ -242,12 +242,10 @@ def test_detected_features_are_those_of_the_system(levelled: ctypes.CDLL) -> Non
 def asked(folder: Path, words: str, **environment: str) -> str:
     """Return the output of a process whose ready-made libraries are in a folder."""
     command = (
-        "import sys; from pathlib import Path; from regard.runtime import library; "
-        f"library.FOLDER_OF_LIBRARIES = Path(sys.argv[1]); {WORDS[words]}"
+        "import sys; from pathlib import Path; from regard.runtime import native; "
+        f"native.FOLDER_OF_LIBRARIES = Path(sys.argv[1]); {WORDS[words]}"
     )
-    env = {
-        name: value for name, value in os.environ.items() if name not in (library.SWITCH, library.LEVEL)
-    } | environment
+    env = {name: value for name, value in os.environ.items() if name not in (native.SWITCH, native.LEVEL)} | environment
     done = subprocess.run([sys.executable, "-c", command, folder], env=env, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -264,7 +262,7 @@ class TestChoice:
         assert "switches them off" in asked(built / "lib", "why", REGARD_KERNELS="off")
 
     def test_a_lower_level_can_be_forced(self, built: Path, levelled: ctypes.CDLL) -> None:
-        for name, runs in library.levels_of(levelled).items():
+        for name, runs in native.levels_of(levelled).items():
             answer = asked(built / "lib", "level" if runs else "why", REGARD_LEVEL=name)
             assert answer == f"{name} True" if runs else "this processor lacks it" in answer
 
@@ -280,8 +278,8 @@ class TestChoice:
         other = tmp_path / path.parent.name / path.name
         other.parent.mkdir()
         content = path.read_bytes()
-        assert content.count(library.hash_of_sources().encode()) == 1
-        other.write_bytes(content.replace(library.hash_of_sources().encode(), b"0" * 32))
+        assert content.count(native.hash_of_sources().encode()) == 1
+        other.write_bytes(content.replace(native.hash_of_sources().encode(), b"0" * 32))
         assert asked(tmp_path, "level") == "native False"
 
     def test_a_file_that_is_no_library_is_not_used(self, built: Path, tmp_path: Path) -> None:
@@ -323,7 +321,7 @@ class TestElsewhere:
             if not path.exists():
                 levels = {level: (f"-mcpu={build_library.CPUS[level]}",) for level in build_library.LEVELS[machine]}
                 link = ("-s",) if machine == "wasm32" else ("-static", "-s")
-                flags, more = library.OPTIMISATION, [HERE / "levels_driver.c"]
+                flags, more = native.OPTIMISATION, [HERE / "levels_driver.c"]
                 compiler = [*zig(), "-target", triple]
                 build_library.compile_library(compiler, levels, path, flags=flags, link=link, libraries=(), more=more)
             return path

@@ -11,9 +11,9 @@ from small import SENTENCES, folder
 
 from regard.interchange.runtime import export
 from regard.pipe import PipeCall, pipe_call
-from regard.runtime import library
+from regard.runtime import native
 
-if (problem := library.why_unavailable()) is not None:
+if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
 

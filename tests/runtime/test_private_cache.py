@@ -14,8 +14,7 @@ import pytest
 
 from regard.engine import autotune
 from regard.engine.autotune import cached
-from regard.runtime import library as native
-from regard.runtime import private_cache
+from regard.runtime import native, private_cache
 from regard.runtime.private_cache import private_folders, read_private, write_private
 
 needs_kernels = pytest.mark.skipif(native.why_unavailable() is not None, reason=f"{native.why_unavailable()}")

@@ -23,10 +23,10 @@ from regard.interchange.runtime import export
 from regard.interchange.runtime_file import runtime_file
 from regard.model_folder import load_folder
 from regard.pipeline import AlignmentChoice, RuntimeTranslator, Translator, load_translator
-from regard.runtime import library
+from regard.runtime import native
 from regard.search import Constraints
 
-if (problem := library.why_unavailable()) is not None:
+if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
 LINES = [*SENTENCES, "", "  나는   집에 간다 ", "빵!", "I", "😀 unseen 文字", "\u1112\u1161\u11ab 자모"]
@@ -332,8 +332,8 @@ def test_the_example_in_c_translates(exported: Path, tmp_path: Path) -> None:
         pytest.skip("needs gcc or clang")
     page = Path(__file__).parents[2] / "docs" / "runtime.md"
     (tmp_path / "example.c").write_text(page.read_text("utf-8").split("```c\n")[1].split("```")[0], encoding="utf-8")
-    sources = [*map(str, library.SOURCES), str(tmp_path / "example.c")]
-    flags = ["-O1", "-std=gnu11", "-march=native", "-I", str(library.FOLDER_OF_SOURCES)]
+    sources = [*map(str, native.SOURCES), str(tmp_path / "example.c")]
+    flags = ["-O1", "-std=gnu11", "-march=native", "-I", str(native.FOLDER_OF_SOURCES)]
     subprocess.run([compiler, *flags, "-o", str(tmp_path / "example"), *sources, "-lm", "-lpthread"], check=True)
     shutil.copy(exported, tmp_path / "translator.regard")
     done = subprocess.run([str(tmp_path / "example")], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -357,13 +357,13 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs gcc or clang")
-    sources = [*library.SOURCES, Path(__file__).with_name("fuzz_runtime.c")]
+    sources = [*native.SOURCES, Path(__file__).with_name("fuzz_runtime.c")]
     flags = ["-g", "-O1", "-std=gnu11", "-march=native", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     command = [
         compiler,
         *flags,
         "-I",
-        str(library.FOLDER_OF_SOURCES),
+        str(native.FOLDER_OF_SOURCES),
         "-o",
         str(program),
         *map(str, sources),

@@ -28,6 +28,7 @@ from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.errors import ModelFolderError, RegardError
 from regard.models import Model, ModelSettings, build
 from regard.reading import check_links, file_bytes, is_file_name, parse_json, tensor_shapes
+from regard.runtime.model import is_runtime_file
 from regard.seal import SEAL, SHA256, json_digest, sealed, tensor_digest, why_broken
 from regard.search import SearchSettings
 from regard.settings import Settings
@@ -307,6 +308,10 @@ def load_settings(folder: Path) -> FolderSettings:
 def _read_settings(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     check_links(folder, CONFIG, WEIGHTS, ALIGNMENT)
+    if is_runtime_file(folder):
+        raise ModelFolderError(
+            f"{folder}: is a runtime file, which translates and no more; give the run folder that it was exported from"
+        )
     if not folder.is_dir():
         raise ModelFolderError(f"{folder}: no such folder; give the folder that `regard train --out` wrote")
     if not path.is_file():

@@ -18,12 +18,13 @@ from regard.cli.app import app, setup_process
 from regard.cli.options import Debug, Quiet, Threads
 from regard.errors import RegardError, UsageError
 from regard.lazy import has_pytorch
+from regard.runtime.model import is_runtime_file
 
 
 @app.command()
 def doctor(
     run: Annotated[
-        Path | None, typer.Argument(help="a model folder: each of its files is compared with its SHA-256")
+        Path | None, typer.Argument(help="a model folder or runtime file: its files are compared with their checksums")
     ] = None,
     seal: Annotated[
         bool, typer.Option("--seal", help="take RUN's files as they are now, after a change on purpose")
@@ -37,6 +38,9 @@ def doctor(
     Exit status 1 if something necessary is broken.
     """
     setup_process(threads, quiet, debug)
+    if run is not None and is_runtime_file(run):
+        _check_file(run, seal)
+        return
     if run is not None:
         _check_run(run, seal)
         return
@@ -62,6 +66,16 @@ def doctor(
         typer.echo(f"{'ok ' if works else 'BAD'} {line}")
     if failed:
         raise typer.Exit(1)
+
+
+def _check_file(file: Path, seal: bool) -> None:
+    """Open a runtime file, which checks all of it, and print what it holds."""
+    from regard.runtime.model import RuntimeModel
+
+    if seal:
+        raise UsageError("--seal: a runtime file is not changed by hand; export the model again")
+    card = RuntimeModel(file).card
+    typer.echo(f"ok  {file}: {card['parameters']:,} parameters, {card['precision']}, regard {card['regard']}")
 
 
 def _check_run(run: Path, seal: bool) -> None:

@@ -22,6 +22,7 @@ from regard.models import Batch
 from regard.pipeline import RuntimeTranslator
 from regard.pipeline.loading import alignment_choice
 from regard.pipeline.translation import AlignmentChoice
+from regard.runtime.model import is_runtime_file
 from regard.search import SearchSettings, search
 
 Embeddings = Literal["table", "packed"]
@@ -43,6 +44,8 @@ def export(
     Raises ExportError, with all causes, if the file could not hold the model or translates differently; nothing is left
     behind then.
     """
+    if out.exists() and not is_runtime_file(out):
+        raise ExportError(f"{out}: there is something already that is no runtime file; choose a new name, or remove it")
     model = load_folder(folder)
     if causes := obstacles(model):
         raise ExportError(*(f"{folder}: {cause}" for cause in causes))

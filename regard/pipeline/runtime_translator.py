@@ -40,6 +40,8 @@ class RuntimeTranslator:
         """Open a runtime file. `threads`: to translate with; one per core if not given."""
         self.model, self.threads = RuntimeModel(path), threads or _cores()
         self.tokenizer = RuntimeTokenizer(self.model)
+        if ablations := self.model.card.get("warnings"):
+            warnings.warn(f"{path}: trained for an experiment, not for use: {'; '.join(ablations)}", stacklevel=2)
 
     @cached_property
     def search(self) -> SearchSettings:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small import PAIRS, SENTENCES, folder
+from small import PAIRS, SENTENCES, captioner_folder, folder
 
 import regard
 from regard.engine import pack_model, why_not_packed
-from regard.errors import LineError, LineWarning, ModelFolderError, UsageError
+from regard.errors import ExportError, LineError, LineWarning, ModelFolderError, UsageError
 from regard.interchange.runtime import export
 from regard.interchange.runtime_file import runtime_file
 from regard.model_folder import load_folder
@@ -236,6 +236,30 @@ def test_what_a_file_cannot_do_is_refused_with_all_causes(exported: Path) -> Non
         runtime.translate(["I", "x" * 11], max_line=10)
 
 
+def test_other_files_are_not_replaced(exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(ExportError, match="something already that is no runtime file"):
+        export(exported.with_suffix(""), tmp_path / "notes.txt")
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
+    shutil.copy(exported, tmp_path / "old.regard")
+    export(exported.with_suffix(""), tmp_path / "old.regard", "float32")
+    assert regard.load(tmp_path / "old.regard").model.card["precision"] == "float32"
+
+
+def test_commands_that_need_a_folder_say_so(exported: Path) -> None:
+    with pytest.raises(ModelFolderError, match="is a runtime file, which translates and no more; give the run folder"):
+        load_translator(exported)
+
+
+def test_a_model_of_an_experiment_warns_when_it_is_opened(tmp_path: Path) -> None:
+    path = folder(tmp_path / "run", end=0.5)
+    model = load_folder(path)
+    values = {"precision": "float32", "search": {}, "warnings": ["no causal mask"]}
+    path.with_suffix(".regard").write_bytes(runtime_file(model, pack_model(model.model), None, values))
+    with pytest.warns(UserWarning, match="trained for an experiment, not for use: no causal mask"):
+        regard.load(path.with_suffix(".regard"))
+
+
 def test_a_model_without_attention_has_no_alignments(make: Maker) -> None:
     _, runtime = make("recurrent", "no_attention")
     with pytest.raises(UsageError, match="no attention"):
@@ -243,10 +267,6 @@ def test_a_model_without_attention_has_no_alignments(make: Maker) -> None:
 
 
 def test_models_that_cannot_be_exported_say_why(tmp_path: Path) -> None:
-    from small import captioner_folder
-
-    from regard.errors import ExportError
-
     with pytest.raises(ExportError, match="reads images"):
         export(captioner_folder(tmp_path / "captions"), tmp_path / "captions.regard")
     assert not (tmp_path / "captions.regard").exists()
@@ -303,6 +323,9 @@ def test_commands_that_need_pytorch_say_how_to_install_it(exported: Path, tmp_pa
     assert "pip install 'regard[train]'" in done.stderr
     assert "Traceback" not in done.stderr
     assert "no PyTorch" in without_pytorch("doctor", cwd=tmp_path).stdout
+    checked = without_pytorch("doctor", str(exported), cwd=tmp_path)
+    assert checked.stdout.startswith(f"ok  {exported}: ")
+    assert "int8" in checked.stdout
 
 
 @pytest.mark.system

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PARTS_TOGETHER 64 /* parts of hypotheses whose attention is read together */
 #define MIN_TIMES 5   /* copies of an n-gram in a row, */
 #define MIN_TOKENS 20 /* and tokens in all of them, from which on it is a runaway repetition */
 
@@ -234,33 +235,45 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
   return failed ? -1 : 0;
 }
 
-/* Attention of all parts of one hypothesis of a line. */
-static int force_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced) {
-  int which = r->options.attention > 1 ? 2 : 1;
+static int is_watched(const RegardResult *r) { return r->options.attention || r->options.alignments; }
+
+/* Reads the attention of all parts of the hypotheses of lines [first, last), in their order. */
+static int watch_lines(RegardResult *r, size_t first, size_t last, Forced *forced) {
+  int64_t count = 0;
+  for (size_t i = first; i < last; i++) {
+    const Line *line = r->lines + i;
+    for (int32_t rank = 0; rank < line->count; rank++)
+      for (int64_t p = 0; p < line->parts; p++) {
+        const Request *request = r->requests + line->first + p;
+        const Hypothesis *h = request->hypotheses + (rank < request->found ? rank : request->found - 1);
+        forced[count++] = (Forced){request->source, h->ids, request->count, h->count, NULL};
+      }
+  }
   Decoder *d = take_decoder(r->model, 1);
   if (!d) return -1;
-  for (int64_t p = 0; p < line->parts; p++) {
-    const Request *request = r->requests + line->first + p;
-    const Hypothesis *h = request->hypotheses + (rank < request->found ? rank : request->found - 1);
-    forced[p] = (Forced){request->source, h->ids, request->count, h->count, NULL};
-  }
-  int failed = force_decode(d, forced, line->parts, which);
+  int failed = force_decode(d, forced, count, r->options.attention > 1 ? 2 : 1);
   give_decoder(r->model, d);
   return failed;
 }
 
-static int make_hypothesis(RegardResult *r, Line *line, int32_t rank) {
-  int is_watched = (r->options.attention || r->options.alignments) && line->parts;
-  Forced *forced = is_watched ? calloc((size_t)line->parts, sizeof *forced) : NULL;
-  int failed = is_watched && (!forced || force_parts(r, line, rank, forced));
-  failed = failed || join_parts(r, line, rank, forced);
-  if (!failed && is_watched && line->parts == 1 && r->options.attention) line->hypotheses[rank].forced = forced[0], forced[0].weights = NULL;
-  for (int64_t p = 0; forced && p < line->parts; p++) free_forced(r->model, forced + p);
+/* Puts the hypotheses of lines [first, last) together; they have `count` parts in all. */
+static int make_lines(RegardResult *r, size_t first, size_t last, int64_t count) {
+  Forced *forced = calloc((size_t)count + 1, sizeof *forced), *own = forced;
+  int failed = !forced || (is_watched(r) && watch_lines(r, first, last, forced));
+  for (size_t i = first; i < last && !failed; i++) {
+    Line *line = r->lines + i;
+    for (int32_t rank = 0; rank < line->count && !failed; rank++, own += line->parts) {
+      failed = join_parts(r, line, rank, own);
+      if (!failed && line->parts == 1 && r->options.attention) line->hypotheses[rank].forced = *own, own->weights = NULL;
+    }
+  }
+  for (int64_t p = 0; forced && p < count; p++) free_forced(r->model, forced + p);
   free(forced);
   return failed ? -1 : 0;
 }
 
-static int make_line(RegardResult *r, Line *line) {
+/* Makes room for the hypotheses of a line, as many as its richest part has. */
+static int open_hypotheses(RegardResult *r, Line *line) {
   int64_t most = 1;
   for (int64_t p = 0; p < line->parts; p++) {
     int64_t found = r->requests[line->first + p].found;
@@ -268,9 +281,20 @@ static int make_line(RegardResult *r, Line *line) {
   }
   line->count = (int32_t)(most < r->options.nbest ? most : r->options.nbest);
   line->hypotheses = calloc((size_t)line->count, sizeof *line->hypotheses);
-  if (!line->hypotheses) return -1;
-  for (int32_t rank = 0; rank < line->count; rank++)
-    if (make_hypothesis(r, line, rank)) return -1;
+  return line->hypotheses ? 0 : -1;
+}
+
+/* Makes all lines, some at a time: their attention is read together, and held no longer than it is needed. */
+static int make_all_lines(RegardResult *r) {
+  for (size_t first = 0, last; first < r->count; first = last) {
+    int64_t parts = 0;
+    for (last = first; last < r->count && parts < PARTS_TOGETHER; last++) {
+      Line *line = r->lines + last;
+      if (open_hypotheses(r, line)) return -1;
+      parts += line->count * line->parts;
+    }
+    if (make_lines(r, first, last, parts)) return -1;
+  }
   return 0;
 }
 
@@ -305,7 +329,7 @@ REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const 
     *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
     failed = !r->lines || read_lines(r, lines, sizes, error, error_size);
     failed = failed || search_all(model, r->requests, (int64_t)r->segment_count, options);
-    for (size_t i = 0; i < count && !failed; i++) failed = make_line(r, r->lines + i);
+    failed = failed || make_all_lines(r);
   }
   if (!failed) return r;
   if (error && error_size && !error[0]) explain(error, error_size, "there is not enough memory to translate %zu lines; give fewer at once", count);

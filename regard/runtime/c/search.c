@@ -382,23 +382,27 @@ static void *work(void *argument) {
 }
 
 #define SMALL 8000 /* thousand parameters of a model whose steps are over before a second thread has woken */
+#define MOST_THREADS 256
+
+int team_size(const RegardModel *model, int threads) {
+  int64_t panels = model->programs[STEP].widths[model->settings.features] / PANEL;
+  if (model->settings.parameters_in_thousands < SMALL || threads < 1 || panels < 1) return 1;
+  return threads < panels ? threads : (int)(panels < MOST_THREADS ? panels : MOST_THREADS);
+}
 
 int search_all(RegardModel *model, Request *requests, int64_t count, const RegardOptions *options) {
   Queue q = {.model = model, .options = options, .count = count, .team = 1};
-  int threads = options->threads < 1 ? 1 : options->threads > 256 ? 256 : options->threads;
+  int threads = options->threads < 1 ? 1 : options->threads > MOST_THREADS ? MOST_THREADS : options->threads;
   if (!count) return 0;
   q.requests = malloc((size_t)count * sizeof *q.requests);
   if (!q.requests) return -1;
   for (int64_t i = 0; i < count; i++) q.requests[i] = requests + i;
   qsort(q.requests, (size_t)count, sizeof *q.requests, by_length);
   lock_open(&q.lock);
-  if (count == 1) {
-    if (model->settings.parameters_in_thousands >= SMALL) q.team = threads;
-    threads = 1;
-  }
+  if (count == 1) q.team = team_size(model, threads), threads = 1;
   if (threads > count) threads = (int)count;
 #if !defined(__wasm__)
-  pthread_t others[256];
+  pthread_t others[MOST_THREADS];
   int started = 0;
   while (started < threads - 1 && !pthread_create(others + started, NULL, work, &q)) started++;
   work(&q);

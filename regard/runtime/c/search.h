@@ -51,6 +51,10 @@ typedef struct { /* sentences that one decoder searches together */
 /* Most tokens, end of sentence included, of a target of a source of so many tokens. */
 int64_t most_steps(const RegardModel *model, const RegardOptions *options, int64_t source);
 
+/* Threads that compute each step of a single sentence together: none for a small model, and no more than the output of a
+   layer has panels, among which products are shared out. */
+int team_size(const RegardModel *model, int threads);
+
 /* Searches all requests, on as many threads as the options say. Returns 0, or -1 if there is no memory. */
 int search_all(RegardModel *model, Request *requests, int64_t count, const RegardOptions *options);
 

@@ -450,7 +450,7 @@ REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, siz
   if (!failed) {
     *s->result = (RegardResult){.model = model, .options = greedy, .count = 1, .lines = calloc(2, sizeof(Line))};
     failed = !s->result->lines || read_lines(s->result, &line, &size, error, error_size);
-    failed = failed || !(s->decoder = take_decoder(model, model->settings.parameters_in_thousands >= 8000 ? options->threads : 1));
+    failed = failed || !(s->decoder = take_decoder(model, team_size(model, options->threads)));
     s->search = (Search){.decoder = s->decoder, .options = greedy};
   }
   if (!failed) return s;

@@ -35,6 +35,7 @@ FLOORS: dict[str, int] = {
     "interchange": 6,
     "visualisation": 6,
     "bulk": 6,
+    "documents": 6,
     "run": 7,
     "pipe": 11,
     "explanation": 7,
@@ -44,6 +45,7 @@ FLOORS: dict[str, int] = {
     "lessons": 8,
     "demo": 9,
     "lab": 9,
+    "serving": 9,
     "cli": 10,
 }
 # errors is below everything: settings, reading and atomic raise its errors; settings are read; model_folder stores the search settings; and engine

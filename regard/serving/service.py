@@ -1,0 +1,120 @@
+"""The service that the endpoints call: models by name, lines in, hypotheses out. It knows nothing of HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from regard.errors import RegardError
+
+Pair = tuple[str, str]
+"""Language codes of source and target, such as ("ko", "en"); empty: unknown."""
+
+
+class Overloaded(RegardError):
+    """There is no room for a request now; `retry_after`: seconds after which there may be."""
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(f"the server has more to do than it can finish in time; try again in {retry_after} seconds")
+        self.retry_after = retry_after
+
+
+class DeadlineExceeded(RegardError):
+    """A request was not done before its deadline, and was given up."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"not done within {seconds:g} seconds and given up; send less text, or allow more time")
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A model as requests see it.
+
+    `name`: of its folder or file. `codes`: what a line has to begin with for each target language, of a model of many
+    target languages; empty for others. `facts`: what is to be known of it (parameters, precision, licence, scores).
+    """
+
+    name: str
+    kind: Literal["translation", "captions"]
+    pairs: tuple[Pair, ...]
+    has_attention: bool = True
+    codes: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    readme: str = ""
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """Options of a search; None: as the model's own settings say."""
+
+    beam: int | None = None
+    nbest: int = 1
+    length_penalty: float | None = None
+    max_length: int | None = None
+    no_repeat_ngram: int | None = None
+    alignments: bool = False
+    attention: Literal["none", "cross", "all"] = "none"
+
+
+@dataclass(frozen=True)
+class ServedHypothesis:
+    """One translation of a line. `alignments`: links (source word, target word) from 0, if asked for.
+
+    `attention`: by layer name, heads × target tokens (end of sentence last) × source tokens, as nested lists.
+    """
+
+    text: str
+    score: float
+    tokens: tuple[str, ...]
+    alignments: tuple[tuple[int, int], ...] | None = None
+    attention: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class ServedLine:
+    """A line's hypotheses, best first, its own tokens, and warnings about it, as sentences."""
+
+    hypotheses: tuple[ServedHypothesis, ...]
+    source_tokens: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Service(Protocol):
+    """Models that run somewhere, and their requests.
+
+    Each method raises UsageError for options that the model cannot do, LineError for lines that it cannot translate
+    (with their numbers), Overloaded, DeadlineExceeded, and RegardError if the model is gone.
+    """
+
+    @property
+    def models(self) -> Mapping[str, ServedModel]:
+        """The models that are ready, by name."""
+        ...
+
+    @property
+    def is_ready(self) -> bool:
+        """True if all models are loaded and requests are taken."""
+        ...
+
+    async def translate(
+        self, model: str, lines: Sequence[str], search: SearchRequest, deadline: float
+    ) -> list[ServedLine]:
+        """Translate lines; `deadline`: seconds from now. A call that is cancelled gives up its place."""
+        ...
+
+    def stream(self, model: str, line: str, deadline: float) -> AsyncIterator[str]:
+        """Yield the translation of a line as it is decoded, greedily: what it grows by."""
+        ...
+
+    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
+        """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises UsageError if they are none."""
+        ...
+
+    async def explain(self, model: str, text: str, deadline: float) -> Mapping[str, Any]:
+        """Return a translation as data for figures: attention of every layer, alignments, search trace."""
+        ...
+
+    def detect(self, text: str) -> list[tuple[str, float]]:
+        """Return the languages of the models with the probability that the text is of each, likeliest first."""
+        ...

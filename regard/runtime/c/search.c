@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS 96           /* hypotheses that a thread decodes together */
 #define SOURCE_TOKENS 512 /* source tokens that are encoded at once, about: their registers stay in cache */
 #define OPEN_TOKENS 4096  /* source tokens of all open sentences */
 #define SWEEP_EVERY 16    /* steps between two searches for blocks that no hypothesis refers to */
@@ -89,7 +88,8 @@ static int grow_sentence(Sentence *s, int64_t beam, int64_t capacity) {
   return 0;
 }
 
-static int open_sentence(Sentence *s, Request *request, const Source *source, int64_t beam) {
+static int open_sentence(Sentence *s, Request *request, const Source *source) {
+  int64_t beam = request->options->beam;
   *s = (Sentence){.request = request, .source = *source};
   s->beams = calloc((size_t)beam, sizeof(Beam));
   if (!s->beams || grow_sentence(s, beam, 16)) return -1;
@@ -113,7 +113,7 @@ int search_begin(Search *search, Request *const *requests, int64_t count) {
     free(ids);
     return -1;
   }
-  for (int64_t i = 0; i < count; i++) failed |= open_sentence(search->sentences + search->count++, requests[i], sources + i, search->options.beam);
+  for (int64_t i = 0; i < count; i++) failed |= open_sentence(search->sentences + search->count++, requests[i], sources + i);
   free(ids);
   return failed ? -1 : 0;
 }
@@ -143,17 +143,18 @@ static int is_banned(const Sentence *s, const RegardOptions *o, int64_t row, int
 
 /* Tokens to ask the model for: those that can be selected, and as many more as may be banned. */
 static int64_t tokens_needed(const Search *search) {
-  const RegardOptions *o = &search->options;
   int64_t most = 0;
   for (int64_t i = 0; i < search->count; i++) {
     const Sentence *s = search->sentences + i;
+    const RegardOptions *o = s->request->options;
+    int64_t selectable = o->beam + (o->beam > 1);
     for (int64_t row = 0; row < s->rows; row++) {
       int64_t banned = s->length < o->min_length;
       if (o->no_repeat_ngram) banned += repeats(s, row, o->no_repeat_ngram, -1);
-      if (banned > most) most = banned;
+      if (selectable + banned > most) most = selectable + banned;
     }
   }
-  return o->beam + (o->beam > 1) + most;
+  return most;
 }
 
 /* --- one step of one sentence --------------------------------------------------------------------------------- */
@@ -181,7 +182,7 @@ static int64_t insert(Beam *best, int64_t count, int64_t most, Beam candidate) {
 /* The best continuations of a sentence, twice as many as its beam. Rows that must end, or cannot go on, end. */
 static int64_t select_best(Search *search, const Sentence *s, int64_t first) {
   const Step *step = &search->decoder->step;
-  const RegardOptions *o = &search->options;
+  const RegardOptions *o = s->request->options;
   int64_t count = 0, most = 2 * (int64_t)o->beam;
   int is_due = s->length + 1 >= s->request->max_steps;
   for (int64_t row = 0; row < s->rows; row++) {
@@ -215,7 +216,7 @@ static int finish(Sentence *s, const Beam *b, double length_penalty) {
 static int follow(Search *search, Sentence *s, int64_t first, int64_t selected) {
   Decoder *d = search->decoder;
   int is_recurrent = d->model->settings.is_recurrent;
-  if (s->length + 1 >= s->capacity && grow_sentence(s, search->options.beam, 2 * s->capacity)) return -1;
+  if (s->length + 1 >= s->capacity && grow_sentence(s, s->request->options->beam, 2 * s->capacity)) return -1;
   for (int64_t row = 0; row < selected; row++) {
     const Beam *b = search->selected + row;
     int32_t *history = s->other_history + row * s->capacity;
@@ -231,13 +232,13 @@ static int follow(Search *search, Sentence *s, int64_t first, int64_t selected) 
   s->history = s->other_history, s->other_history = history, s->past = s->other_past, s->other_past = past;
   s->rows = selected, s->length++;
   if (is_recurrent) sweep(s, d, 1);
-  else if (search->options.beam > 1 && s->length % SWEEP_EVERY == 0) sweep(s, d, s->length);
+  else if (s->request->options->beam > 1 && s->length % SWEEP_EVERY == 0) sweep(s, d, s->length);
   return 0;
 }
 
 /* Moves a sentence on. Returns 1 if it goes on, 0 if it is done, -1 if there is no memory. */
 static int advance(Search *search, Sentence *s, int64_t first) {
-  const RegardOptions *o = &search->options;
+  const RegardOptions *o = s->request->options;
   int64_t best = select_best(search, s, first), selected = 0;
   for (int64_t i = 0; i < best; i++) {
     const Beam *b = search->candidates + i;
@@ -251,17 +252,27 @@ static int advance(Search *search, Sentence *s, int64_t first) {
   return follow(search, s, first, selected) ? -1 : 1;
 }
 
-/* Hands the hypotheses of a sentence to its request, best first, `beam` at most. */
-static void deliver(Sentence *s, int64_t beam) {
+/* Hands the hypotheses of a sentence to its request, best first, as many as the beam is wide at most. */
+static void deliver(Sentence *s) {
+  Request *request = s->request;
   for (size_t i = 1; i < s->finished_count; i++) { /* stable */
     Hypothesis h = s->finished[i];
     size_t j = i;
     for (; j > 0 && h.score > s->finished[j - 1].score; j--) s->finished[j] = s->finished[j - 1];
     s->finished[j] = h;
   }
-  while (s->finished_count > (size_t)beam) free(s->finished[--s->finished_count].ids);
-  s->request->hypotheses = s->finished, s->request->found = (int64_t)s->finished_count;
+  while (s->finished_count > (size_t)request->options->beam) free(s->finished[--s->finished_count].ids);
+  request->hypotheses = s->finished, request->found = (int64_t)s->finished_count;
   s->finished = NULL, s->finished_count = 0;
+}
+
+static int64_t widest_beam(const Search *search) {
+  int64_t widest = 1;
+  for (int64_t i = 0; i < search->count; i++) {
+    int64_t beam = search->sentences[i].request->options->beam;
+    widest = beam > widest ? beam : widest;
+  }
+  return widest;
 }
 
 /* --- one step of all ------------------------------------------------------------------------------------------ */
@@ -292,11 +303,11 @@ static int lay_out(Search *search) {
 
 int search_step(Search *search) {
   Decoder *d = search->decoder;
-  const RegardOptions *o = &search->options;
   const float *features;
   if (!search->count) return 0;
-  if (reserve((void **)&search->candidates, &search->candidate_capacity, 2 * (size_t)o->beam + 1, sizeof(Beam)) ||
-      reserve((void **)&search->selected, &search->selected_capacity, (size_t)o->beam + 1, sizeof(Beam)))
+  size_t beam = (size_t)widest_beam(search);
+  if (reserve((void **)&search->candidates, &search->candidate_capacity, 2 * beam + 1, sizeof(Beam)) ||
+      reserve((void **)&search->selected, &search->selected_capacity, beam + 1, sizeof(Beam)))
     return -1;
   if (lay_out(search) || run_step(d, NULL, &features) || find_top_tokens(d, features, tokens_needed(search))) return -1;
   int64_t first = 0, kept = 0;
@@ -310,19 +321,34 @@ int search_step(Search *search) {
       if (kept != i) search->sentences[kept] = *s, memset(s, 0, sizeof *s);
       kept++;
     } else {
-      deliver(s, o->beam);
+      Request *request = s->request;
+      deliver(s);
       free_sentence(s, d);
+      if (request->done) request->done(request);
     }
   }
   search->count = kept;
   return 0;
 }
 
+void search_drop(Search *search, int (*is_unwanted)(const Request *)) {
+  int64_t kept = 0;
+  for (int64_t i = 0; i < search->count; i++) {
+    Sentence *s = search->sentences + i;
+    if (is_unwanted(s->request)) {
+      free_sentence(s, search->decoder);
+    } else {
+      if (kept != i) search->sentences[kept] = *s, memset(s, 0, sizeof *s);
+      kept++;
+    }
+  }
+  search->count = kept;
+}
+
 /* --- many requests, on several threads ------------------------------------------------------------------------ */
 
 typedef struct { /* requests that no thread has begun, longest source first */
   RegardModel *model;
-  const RegardOptions *options;
   Request **requests;
   int64_t count, next;
   int team, failed;
@@ -335,27 +361,35 @@ static int by_length(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
+Room room_of(const Search *search) {
+  Room room = {.is_idle = !search->count};
+  for (int64_t i = 0; i < search->count; i++) {
+    const Request *r = search->sentences[i].request;
+    room.rows += r->options->beam, room.tokens += r->count;
+  }
+  room.is_full = room.rows > ROWS * 3 / 4; /* a few rows are not worth a step of their own to encode */
+  return room;
+}
+
+int room_takes(Room *room, const Request *r) {
+  int64_t rows = room->rows + r->options->beam;
+  int fits = !room->is_full && rows <= ROWS && room->tokens + r->count <= OPEN_TOKENS && room->encoded + r->count <= SOURCE_TOKENS;
+  if (!fits && !(room->is_idle && !room->joining)) return 0;
+  room->rows = rows, room->tokens += r->count, room->encoded += r->count, room->joining++;
+  return 1;
+}
+
 /* Takes the next requests that fit beside the open sentences: some 512 source tokens, encoded together. */
 static int64_t take_requests(Queue *q, const Search *search, Request **taken) {
-  int64_t open = search->count, tokens = 0, count = 0, rows, beam = q->options->beam;
-  for (int64_t i = 0; i < search->count; i++) tokens += search->sentences[i].request->count;
-  rows = open * beam;
-  if (open && rows > ROWS * 3 / 4) return 0; /* a few rows are not worth a step of their own to encode */
-  int64_t encoded = 0;
+  Room room = room_of(search);
   lock(&q->lock);
-  while (q->next < q->count && !q->failed) {
-    Request *r = q->requests[q->next];
-    int fits = rows + beam <= ROWS && tokens + r->count <= OPEN_TOKENS && encoded + r->count <= SOURCE_TOKENS;
-    if (!fits && (open || count)) break;
-    taken[count++] = r, q->next++;
-    rows += beam, tokens += r->count, encoded += r->count;
-  }
+  while (q->next < q->count && !q->failed && room_takes(&room, q->requests[q->next])) taken[room.joining - 1] = q->requests[q->next++];
   unlock(&q->lock);
-  return count;
+  return room.joining;
 }
 
 static int work_off(Queue *q, Search *search) {
-  Request *taken[ROWS + 1];
+  Request *taken[MOST_JOINING];
   for (int64_t count;;) {
     while ((count = take_requests(q, search, taken)))
       if (search_begin(search, taken, count)) return -1;
@@ -367,7 +401,7 @@ static int work_off(Queue *q, Search *search) {
 static void *work(void *argument) {
   Queue *q = argument;
   Decoder *d = take_decoder(q->model, q->team);
-  Search search = {.decoder = d, .options = *q->options};
+  Search search = {.decoder = d};
   int failed = !d || work_off(q, &search);
   if (d) {
     search_free(&search);
@@ -382,7 +416,6 @@ static void *work(void *argument) {
 }
 
 #define SMALL 8000 /* thousand parameters of a model whose steps are over before a second thread has woken */
-#define MOST_THREADS 256
 
 int team_size(const RegardModel *model, int threads) {
   int64_t panels = model->programs[STEP].widths[model->settings.features] / PANEL;
@@ -390,9 +423,9 @@ int team_size(const RegardModel *model, int threads) {
   return threads < panels ? threads : (int)(panels < MOST_THREADS ? panels : MOST_THREADS);
 }
 
-int search_all(RegardModel *model, Request *requests, int64_t count, const RegardOptions *options) {
-  Queue q = {.model = model, .options = options, .count = count, .team = 1};
-  int threads = options->threads < 1 ? 1 : options->threads > MOST_THREADS ? MOST_THREADS : options->threads;
+int search_all(RegardModel *model, Request *requests, int64_t count, int threads) {
+  Queue q = {.model = model, .count = count, .team = 1};
+  threads = threads < 1 ? 1 : threads > MOST_THREADS ? MOST_THREADS : threads;
   if (!count) return 0;
   q.requests = malloc((size_t)count * sizeof *q.requests);
   if (!q.requests) return -1;

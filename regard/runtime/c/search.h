@@ -5,18 +5,26 @@
 
 #include "decoder.h"
 
+#define ROWS 96 /* hypotheses that a thread decodes together */
+#define MOST_JOINING (ROWS + 1) /* requests that join a search at once */
+#define MOST_THREADS 256
+
 typedef struct { /* a finished target: tokens without end of sentence, their log-probability with it, and its score */
   int32_t *ids;
   int64_t count;
   double log_prob, score;
 } Hypothesis;
 
-typedef struct { /* a source to be translated, end of sentence last, and what was found for it, best first */
+typedef struct Request Request;
+struct Request { /* a source to be translated, end of sentence last, and what was found for it, best first */
   const int32_t *source;
   int64_t count, max_steps;
+  const RegardOptions *options;
   Hypothesis *hypotheses;
   int64_t found;
-} Request;
+  void (*done)(Request *); /* called when the hypotheses are there; NULL: nobody waits */
+  void *owner;
+};
 
 typedef struct { /* one row of a sentence's beam */
   int64_t parent; /* row that it extends */
@@ -40,7 +48,6 @@ typedef struct Sentence { /* a request while it is searched */
 
 typedef struct { /* sentences that one decoder searches together */
   Decoder *decoder;
-  RegardOptions options;
   Sentence *sentences;
   int64_t count;
   size_t capacity;
@@ -55,13 +62,24 @@ int64_t most_steps(const RegardModel *model, const RegardOptions *options, int64
    layer has panels, among which products are shared out. */
 int team_size(const RegardModel *model, int threads);
 
-/* Searches all requests, on as many threads as the options say. Returns 0, or -1 if there is no memory. */
-int search_all(RegardModel *model, Request *requests, int64_t count, const RegardOptions *options);
+/* Searches all requests on several threads. Returns 0, or -1 if there is no memory. */
+int search_all(RegardModel *model, Request *requests, int64_t count, int threads);
+
+typedef struct { /* room in a search: hypotheses and source tokens of its open sentences, and of requests that join them */
+  int64_t rows, tokens, encoded, joining;
+  int is_idle, is_full;
+} Room;
+
+Room room_of(const Search *search);
+/* Whether a request can join, whose place is taken then; a search that is idle takes any. */
+int room_takes(Room *room, const Request *request);
 
 /* Takes requests in. Returns 0, or -1 if there is no memory. */
 int search_begin(Search *search, Request *const *requests, int64_t count);
 /* Decodes one more token of every open sentence; those that are done leave. Returns 0, or -1 if there is no memory. */
 int search_step(Search *search);
+/* Drops the open sentences whose requests satisfy `is_unwanted`. */
+void search_drop(Search *search, int (*is_unwanted)(const Request *));
 void search_free(Search *search);
 
 void free_hypotheses(Request *request);

@@ -157,7 +157,7 @@ static int read_lines(RegardResult *r, const char *const *lines, const size_t *s
   r->requests = calloc(r->segment_count + 1, sizeof *r->requests);
   if (!r->requests) return -1;
   for (size_t i = 0; i < r->segment_count; i++)
-    r->requests[i] = (Request){r->segments[i].ids, r->segments[i].count, most_steps(r->model, &r->options, r->segments[i].count), NULL, 0};
+    r->requests[i] = (Request){.source = r->segments[i].ids, .count = r->segments[i].count, .max_steps = most_steps(r->model, &r->options, r->segments[i].count), .options = &r->options};
   return 0;
 }
 
@@ -328,7 +328,7 @@ REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const 
   if (r) {
     *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
     failed = !r->lines || read_lines(r, lines, sizes, error, error_size);
-    failed = failed || search_all(model, r->requests, (int64_t)r->segment_count, options);
+    failed = failed || search_all(model, r->requests, (int64_t)r->segment_count, options->threads);
     failed = failed || make_all_lines(r);
   }
   if (!failed) return r;
@@ -451,7 +451,7 @@ REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, siz
     *s->result = (RegardResult){.model = model, .options = greedy, .count = 1, .lines = calloc(2, sizeof(Line))};
     failed = !s->result->lines || read_lines(s->result, &line, &size, error, error_size);
     failed = failed || !(s->decoder = take_decoder(model, team_size(model, options->threads)));
-    s->search = (Search){.decoder = s->decoder, .options = greedy};
+    s->search = (Search){.decoder = s->decoder};
   }
   if (!failed) return s;
   if (error && error_size && !error[0]) explain(error, error_size, "there is not enough memory to translate the line");

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -140,19 +140,15 @@ class RuntimeModel:
 
     def translate(self, lines: Sequence[str], options: Options) -> list[Line]:
         """Translate lines. Raises LineError for a line that cannot be, UsageError for options out of range."""
-        encoded = [line.encode("utf-8", "replace") for line in lines]
-        count = len(encoded)
-        texts, sizes = (ctypes.c_char_p * count)(*encoded), (ctypes.c_size_t * count)(*map(len, encoded))
         error = ctypes.create_string_buffer(_ERROR_SIZE)
-        result = self._library.regard_translate(
-            self._model, texts, sizes, count, ctypes.byref(_structure(options)), error, _ERROR_SIZE
-        )
+        result = self._library.regard_translate(self._model, *_call(lines, options), error, _ERROR_SIZE)
         if not result:
             raise _problem(error.value.decode("utf-8", "replace"))
-        try:
-            return [self._line(result, index) for index in range(count)]
-        finally:
-            self._library.regard_free(result)
+        return self._lines(result)
+
+    def queue(self, threads: int) -> RuntimeQueue:
+        """Start threads that translate calls which arrive at any time, with continuous batching."""
+        return RuntimeQueue(self, self._library, self._model, threads, self._lines)
 
     def stream(self, line: str, options: Options) -> Iterator[str]:
         """Yield what the greedy translation of a line grows by, word by word."""
@@ -207,6 +203,13 @@ class RuntimeModel:
             raise UsageError(f"token ids: wanted those of the vocabulary, got {list(ids)[:10]}")
         return list(words)
 
+    def _lines(self, result: Any) -> list[Line]:
+        """Read a result, and free it."""
+        try:
+            return [self._line(result, index) for index in range(self._library.regard_count(result))]
+        finally:
+            self._library.regard_free(result)
+
     def _line(self, result: Any, index: int) -> Line:
         library, count = self._library, ctypes.c_size_t()
         ranks = range(library.regard_hypotheses(result, index))
@@ -243,6 +246,59 @@ class RuntimeModel:
                 shape = (item.heads, item.rows, item.columns)
                 weights[layer.name] = np.ctypeslib.as_array(item.weights, shape).copy()
         return weights
+
+
+class RuntimeQueue:
+    """Calls of a model that are translated together: each is submitted under a ticket, and taken when it is done.
+
+    Sentences of all calls share the steps of the search, whatever their options, and a long call does not keep others
+    waiting. Any number of threads may use it at once.
+    """
+
+    def __init__(
+        self, model: RuntimeModel, library: ctypes.CDLL, handle: int, threads: int, read: Callable[[Any], list[Line]]
+    ) -> None:
+        """Start the threads; see `RuntimeModel.queue`."""
+        error = ctypes.create_string_buffer(_ERROR_SIZE)
+        self._kept, self._library, self._read = model, library, read  # a model is not closed before its queue
+        self._queue = library.regard_queue_open(handle, threads, error, _ERROR_SIZE)
+        if not self._queue:
+            raise MemoryError(error.value.decode("utf-8", "replace"))
+
+    def submit(self, ticket: int, lines: Sequence[str], options: Options) -> None:
+        """Hand over lines. Raises LineError for a line that cannot be translated, UsageError for options."""
+        error = ctypes.create_string_buffer(_ERROR_SIZE)
+        if self._library.regard_queue_submit(self._queue, ticket, *_call(lines, options), error, _ERROR_SIZE):
+            raise _problem(error.value.decode("utf-8", "replace"))
+
+    def cancel(self, ticket: int) -> None:
+        """Give up a call: there will be no result unless there is one already."""
+        self._library.regard_queue_cancel(self._queue, ticket)
+
+    def take(self, seconds: float) -> tuple[int, list[Line] | None] | None:
+        """Wait for the next call that is done. None: none was; lines that are None: there was not enough memory."""
+        ticket, result = ctypes.c_uint64(), ctypes.c_void_p()
+        if not self._library.regard_queue_take(self._queue, seconds, ctypes.byref(ticket), ctypes.byref(result)):
+            return None
+        return ticket.value, self._read(result) if result.value else None
+
+    def close(self) -> None:
+        """Stop the threads and give up what is not done. Nobody may wait for results then."""
+        queue, self._queue = self._queue, None
+        if queue:
+            self._library.regard_queue_close(queue)
+
+    def __del__(self) -> None:
+        if getattr(self, "_queue", None):
+            self.close()
+
+
+def _call(lines: Sequence[str], options: Options) -> tuple[Any, Any, int, Any]:
+    """Return lines and options as arguments of the library."""
+    encoded = [line.encode("utf-8", "replace") for line in lines]
+    count = len(encoded)
+    texts, sizes = (ctypes.c_char_p * count)(*encoded), (ctypes.c_size_t * count)(*map(len, encoded))
+    return texts, sizes, count, ctypes.byref(_structure(options))
 
 
 def _structure(options: Options) -> _Options:
@@ -282,6 +338,12 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "token": (pointer, [pointer, ctypes.c_int, integer, counted]),
         "translate": (pointer, [pointer, pointer, pointer, size, pointer, text, size]),
         "free": (None, [pointer]),
+        "count": (size, [pointer]),
+        "queue_open": (pointer, [pointer, integer, text, size]),
+        "queue_close": (None, [pointer]),
+        "queue_submit": (ctypes.c_int, [pointer, ctypes.c_uint64, pointer, pointer, size, pointer, text, size]),
+        "queue_cancel": (None, [pointer, ctypes.c_uint64]),
+        "queue_take": (ctypes.c_int, [pointer, ctypes.c_double, pointer, pointer]),
         "hypotheses": (integer, [pointer, size]),
         "text": (pointer, [*hypothesis, counted]),
         "score": (ctypes.c_double, hypothesis),

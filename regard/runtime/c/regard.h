@@ -25,6 +25,7 @@ extern "C" {
 typedef struct RegardModel RegardModel;
 typedef struct RegardResult RegardResult;
 typedef struct RegardStream RegardStream;
+typedef struct RegardQueue RegardQueue;
 
 typedef struct { /* how to search; regard_options fills in the model's own settings */
   int32_t beam;            /* 1: greedy */
@@ -109,6 +110,23 @@ REGARD_API RegardStream *regard_stream(
 /* What the translation grows by, valid until the next call; NULL at its end, and with size 1 if there is no memory. */
 REGARD_API const char *regard_next(RegardStream *stream, size_t *size);
 REGARD_API void regard_stream_free(RegardStream *stream);
+
+/* --- calls from many threads, searched together: continuous batching. Not in WebAssembly. */
+
+/* Starts threads that translate what is submitted. A queue may be used by any number of threads. */
+REGARD_API RegardQueue *regard_queue_open(RegardModel *model, int32_t threads, char *error, size_t error_size);
+/* Stops its threads, and gives up what is not done; then nobody may be waiting for results. */
+REGARD_API void regard_queue_close(RegardQueue *queue);
+/* Hands over lines, which are copied, with options of their own. Sentences of all calls share steps; a call of many lines
+   does not keep others waiting. Returns 0, or -1 with a sentence as regard_translate does. */
+REGARD_API int regard_queue_submit(
+    RegardQueue *queue, uint64_t ticket, const char *const *lines, const size_t *sizes, size_t count,
+    const RegardOptions *options, char *error, size_t error_size);
+/* Gives up a call: its sentences leave at the next step, and there will be no result unless there is one already. */
+REGARD_API void regard_queue_cancel(RegardQueue *queue, uint64_t ticket);
+/* Waits for the next call that is done; its result belongs to the caller. A result that is NULL: there was not enough
+   memory for the call. Returns 1, or 0 if none was done in `seconds`, or the queue was closed. */
+REGARD_API int regard_queue_take(RegardQueue *queue, double seconds, uint64_t *ticket, RegardResult **result);
 
 #ifdef __cplusplus
 }

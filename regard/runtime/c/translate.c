@@ -1,7 +1,7 @@
 /* Lines in, translations out: tokenised, split if they are long, searched, put together again. */
 
 #include "forced.h"
-#include "search.h"
+#include "result.h"
 #include "splitter.h"
 #include "threads.h"
 
@@ -320,7 +320,13 @@ REGARD_API void regard_free(RegardResult *r) {
   free(r->requests), free(r->segments), free(r->lines), free(r);
 }
 
-REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {
+int result_failed(RegardResult *r, size_t count, char *error, size_t error_size) {
+  if (error && error_size && !error[0]) explain(error, error_size, "there is not enough memory to translate %zu lines; give fewer at once", count);
+  regard_free(r);
+  return -1;
+}
+
+RegardResult *result_open(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {
   if (error && error_size) error[0] = 0;
   if (check_options(model, options, error, error_size)) return NULL;
   RegardResult *r = calloc(1, sizeof *r);
@@ -328,13 +334,22 @@ REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const 
   if (r) {
     *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
     failed = !r->lines || read_lines(r, lines, sizes, error, error_size);
-    failed = failed || search_all(model, r->requests, (int64_t)r->segment_count, options->threads);
-    failed = failed || make_all_lines(r);
   }
-  if (!failed) return r;
-  if (error && error_size && !error[0]) explain(error, error_size, "there is not enough memory to translate %zu lines; give fewer at once", count);
-  regard_free(r);
-  return NULL;
+  return failed && result_failed(r, count, error, error_size) ? NULL : r;
+}
+
+Request *result_requests(RegardResult *r, int64_t *count) {
+  *count = (int64_t)r->segment_count;
+  return r->requests;
+}
+
+int result_finish(RegardResult *r) { return make_all_lines(r); }
+
+REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {
+  RegardResult *r = result_open(model, lines, sizes, count, options, error, error_size);
+  if (!r) return NULL;
+  int failed = search_all(model, r->requests, (int64_t)r->segment_count, options->threads) || make_all_lines(r);
+  return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
 
 REGARD_API size_t regard_count(const RegardResult *r) { return r->count; }

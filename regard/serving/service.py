@@ -115,6 +115,10 @@ class Service(Protocol):
         """Return a translation as data for figures: attention of every layer, alignments, search trace."""
         ...
 
+    async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:
+        """Return a caption as data for figures: the image as the model sees it, and the cells of each word."""
+        ...
+
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Return the languages of the models with the probability that the text is of each, likeliest first."""
         ...

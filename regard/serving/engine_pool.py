@@ -16,6 +16,8 @@ from regard.serving.service import DeadlineExceeded, Overloaded
 
 ATTEMPTS = 3
 """Processes that a call may be made in, before it is believed to be what kills them."""
+_END = 15.0
+"""Seconds that processes have to end in."""
 _MOST_DEATHS, _HEALTHY = 5, 30.0
 """Deaths in a row after which a model is given up; a process that lived so many seconds ends the row."""
 
@@ -96,13 +98,16 @@ class EnginePool:
         for engine in self._engines:
             engine.is_retired = True
         await asyncio.gather(*(engine.stop() for engine in self._engines))
-        for task in self._tasks:
+        tasks = list(self._tasks)
+        if tasks:
+            await asyncio.wait(tasks, timeout=_END)
+        for task in tasks:
             task.cancel()
 
     @property
     def is_ready(self) -> bool:
-        """True if a process takes calls."""
-        return any(engine.is_alive for engine in self._engines)
+        """True if calls are done, if need be by a process that is about to be started in the place of one that died."""
+        return not self._is_closed and self._deaths_in_a_row < _MOST_DEATHS
 
     @property
     def pids(self) -> list[int]:
@@ -149,8 +154,8 @@ class EnginePool:
     async def _choose(self) -> EngineProcess:
         """Return the process with the fewest open calls, as soon as there is one. Raises RegardError if none comes."""
         async with self._changed:
-            while not self.is_ready:
-                if self._deaths_in_a_row >= _MOST_DEATHS or self._is_closed:
+            while not any(engine.is_alive for engine in self._engines):
+                if not self.is_ready:
                     raise RegardError(f"{self.path.name}: its processes end as soon as they start; the log says why")
                 await self._changed.wait()
         return min((engine for engine in self._engines if engine.is_alive), key=lambda engine: engine.open_calls)
@@ -176,6 +181,7 @@ class EnginePool:
         lived = time.monotonic() - self._last_start
         self._deaths_in_a_row = 1 if lived > _HEALTHY else self._deaths_in_a_row + 1
         self._engines.remove(engine)
+        self._keep(engine.stop())
         self._keep(self._restart())
 
     async def _restart(self) -> None:
@@ -188,7 +194,10 @@ class EnginePool:
             except (RegardError, OSError):
                 self._deaths_in_a_row += 1
                 continue
-            self._engines.append(engine)
+            if self._is_closed:
+                await engine.stop()
+            else:
+                self._engines.append(engine)
             break
         async with self._changed:
             self._changed.notify_all()

@@ -30,7 +30,7 @@ class EngineProcess:
         self.command += ["--precision", precision, "--threads", str(threads)]
         self.about: Message = {}
         self.warnings: list[str] = []
-        self.is_retired = False
+        self.is_retired = self._is_broken = False
         self._on_death = on_death
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -49,7 +49,8 @@ class EngineProcess:
             await self.stop()
             raise
         if first is None or "error" in first:
-            status = await self._process.wait()
+            await self.stop()
+            status = self._process.returncode
             raise error_of(first["error"]) if first else ModelFolderError(f"its process ended with status {status}")
         self.about, self.warnings = first["ready"], first["warnings"]
         self._reader = asyncio.create_task(self._read(self._process.stdout))
@@ -62,7 +63,7 @@ class EngineProcess:
     @property
     def is_alive(self) -> bool:
         """True if the process runs and takes calls."""
-        return self._reader is not None and not self._reader.done()
+        return self._reader is not None and not self._reader.done() and not self._is_broken
 
     @property
     def open_calls(self) -> int:
@@ -99,22 +100,29 @@ class EngineProcess:
     async def stop(self) -> None:
         """Let the process end, after what it has begun if it is given the time, and kill it otherwise."""
         process = self._process
-        if process is None or process.returncode is not None:
+        if process is None:
             return
         assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.close()
         try:
             await asyncio.wait_for(process.wait(), _END)
         except asyncio.TimeoutError:
             process.kill()
             await process.wait()
+        if self._reader is not None:
+            await asyncio.wait([self._reader])
+        else:
+            await process.stdout.read()  # to its end, so that the pipe is closed
 
     async def retire(self) -> None:
         """Take no further calls, and end when the open ones are done."""
         self.is_retired = True
-        while self._replies and self.is_alive:
-            await asyncio.sleep(0.05)
-        await self.stop()
+        try:
+            while self._replies and self.is_alive:
+                await asyncio.sleep(0.05)
+        finally:
+            await self.stop()
 
     async def _send(self, message: Message) -> None:
         self._write(message)
@@ -124,12 +132,14 @@ class EngineProcess:
             async with self._drain:
                 await self._process.stdin.drain()
         except (ConnectionError, RuntimeError):
+            self._is_broken = True  # the end of its output is noticed next
             raise EngineDied from None
 
     def _write(self, message: Message) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
         if not self.is_alive or self._process.stdin.is_closing():
+            self._is_broken = True
             raise EngineDied
         self._process.stdin.write(frame(message))
 

@@ -7,12 +7,13 @@ import math
 import re
 import statistics
 import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from regard.atomic import write_bytes
-from regard.errors import ExportError, UsageError
+from regard.errors import ExportError, LineWarning, UsageError
 from regard.evaluation.faithfulness import measure_faithfulness
 from regard.interchange import runtime
 from regard.interchange.parity import Parity
@@ -82,8 +83,11 @@ def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
     if not isinstance(translator.model, Model) or not translator.cross_attention():
         return None
     short = [line for line in sentences if len(line) <= MAX_EXAMPLE][:MEASURED]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LineWarning)  # nobody reads these translations
+        translations = translator.translate(short, readings=True)
     measured = []
-    for line, translation in zip(short, translator.translate(short, readings=True), strict=True):
+    for line, translation in zip(short, translations, strict=True):
         if translation.readings is None or not translation.text:
             continue  # split, or nothing was written
         target = translator.tokenizer.target.ids(translation.tokens)

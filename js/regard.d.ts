@@ -25,6 +25,19 @@ export interface Options {
   attention?: "none" | "cross" | "all";
   /** Whether word alignments are extracted. */
   alignments?: boolean;
+  /** Whether the search is recorded, of one line at a time. */
+  trace?: boolean;
+}
+
+/** What a translation begins with: text, which is tokenised by whole words, or token ids. */
+export type Prefix = string | number[];
+
+/** Options of `translate`. */
+export interface TranslateOptions extends Options {
+  /** What every translation of the call begins with. */
+  prefix?: Prefix;
+  /** The same, one for each line. */
+  prefixes?: Prefix[];
 }
 
 export type Role = "encoder" | "cross" | "decoder";
@@ -46,6 +59,8 @@ export interface Hypothesis {
   score: number;
   tokens: string[];
   ids: number[];
+  /** Log-probability of each token, after those before it. */
+  logProbs: number[];
   /** End of sentence last among its tokens. */
   targetWords: Words;
   /** Links [source word, target word], from 0; null: not asked for. */
@@ -62,6 +77,26 @@ export interface Words {
   ofTokens: number[];
 }
 
+/** A token that could come next after one of the open hypotheses of a step. */
+export interface Candidate {
+  /** Index of the hypothesis among the prefixes of the step. */
+  beam: number;
+  id: number;
+  token: string;
+  /** Of the hypothesis with this token. */
+  fate: "kept" | "ended" | "pruned";
+  /** Log-probability of the token. */
+  logProb: number;
+  /** Log-probability of the hypothesis with it. */
+  total: number;
+}
+
+/** A step of a search: the token ids of the open hypotheses, best first, and the candidates, likeliest first. */
+export interface Step {
+  prefixes: number[][];
+  candidates: Candidate[];
+}
+
 /** The best hypothesis of a line, and all of them. */
 export interface Translation extends Hypothesis {
   /** End of sentence last. */
@@ -72,6 +107,8 @@ export interface Translation extends Hypothesis {
   parts: number;
   /** What you may want to tell about the line. */
   notes: string[];
+  /** The search, if `trace` asked for it and the line was not split. */
+  steps: Step[];
 }
 
 export type Bytes = ArrayBuffer | ArrayBufferView;
@@ -89,11 +126,13 @@ export class Translator {
   /** The model's own search options. */
   options(): Required<Options>;
   /** Translate a line or several. Throws an Error if a line cannot be translated. */
-  translate(text: string | string[], options?: Options): Translation[];
+  translate(text: string | string[], options?: TranslateOptions): Translation[];
   /** Yield the translation of a line as it is decoded, greedily, word by word. */
   stream(text: string, options?: Options): Generator<string, void, void>;
   /** Token ids of a line as the model reads it, end of sentence last. */
   encode(text: string): number[];
+  /** Token ids of a text as the beginning of a translation. */
+  encodeTarget(text: string): number[];
   /** Free the model. */
   close(): void;
 }

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import statistics
 import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from regard.atomic import write_bytes
-from regard.errors import ExportError, UsageError
+from regard.errors import ExportError, LineWarning, UsageError
+from regard.evaluation.faithfulness import measure_faithfulness
 from regard.interchange import runtime
 from regard.interchange.parity import Parity
-from regard.interchange.probe_sentences import real_sentences
+from regard.interchange.probe_sentences import DRAWN, real_sentences
 from regard.model_folder import load_folder
+from regard.models import Model
+from regard.pipeline import last_layer, load_translator
 from regard.runtime import native
 from regard.runtime.model import RuntimeModel
-from regard.visualisation.live import LiveModel, render_live_page
+from regard.visualisation.live import LiveModel, Trust, render_live_page
 
 MAX_EXAMPLE = 200
 """Characters of the sentence that a page opens with, at most."""
+MEASURED = 12
+"""Sentences on which the faithfulness of attention is measured."""
 
 
 def export_page(folders: Sequence[Path], out: Path, source: Path | None = None) -> list[Parity]:
@@ -50,7 +58,7 @@ def _model(folder: Path, source: Path | None) -> tuple[LiveModel, Parity]:
         file = Path(temporary) / "model.regard"
         parity = runtime.export(folder, file, "int8", source, "packed")
         card, content = RuntimeModel(file).card, file.read_bytes()
-    sentences, _ = real_sentences(folder, load_folder(folder).tokenizer.source, source)
+    sentences, origin = real_sentences(folder, load_folder(folder).tokenizer.source, source)
     example = next((line for line in sentences if len(line) <= MAX_EXAMPLE), "")
     languages = languages_of(folder)
     facts = {
@@ -62,7 +70,42 @@ def _model(folder: Path, source: Path | None) -> tuple[LiveModel, Parity]:
         "regard": card["regard"],
     }
     shown = {name: value for name, value in facts.items() if value}
-    return LiveModel(content, languages, card["alignment"], example, card["readme"], shown), parity
+    trust = None if origin == DRAWN else measure_trust(folder, sentences)
+    return LiveModel(content, languages, card["alignment"], example, card["readme"], shown, trust), parity
+
+
+def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
+    """Measure how far the attention that a page shows first agrees with attributions, on some of the sentences.
+
+    None: the model has no attention, or no sentence could be measured.
+    """
+    translator = load_translator(folder)
+    if not isinstance(translator.model, Model) or not translator.cross_attention():
+        return None
+    short = [line for line in sentences if len(line) <= MAX_EXAMPLE][:MEASURED]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LineWarning)  # nobody reads these translations
+        translations = translator.translate(short, readings=True)
+    measured = []
+    for line, translation in zip(short, translations, strict=True):
+        if translation.readings is None or not translation.text:
+            continue  # split, or nothing was written
+        target = translator.tokenizer.target.ids(translation.tokens)
+        choice = translator.choice or last_layer(translation.readings)
+        measured.append(measure_faithfulness(translator, line, target, translation.readings, choice))
+    if not measured:
+        return None
+    pairs = {
+        "gradient × input": [item.gradient_agreement for item in measured],
+        "word erasure": [item.erasure_agreement for item in measured],
+    }
+    return Trust(len(measured), {name: _mean(values) for name, values in pairs.items()})
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean of the numbers among the values; NaN if there are none."""
+    numbers = [value for value in values if not math.isnan(value)]
+    return statistics.fmean(numbers) if numbers else math.nan
 
 
 def languages_of(folder: Path) -> tuple[str, str]:

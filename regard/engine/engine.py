@@ -21,7 +21,8 @@ from regard.engine.program import Precision
 from regard.errors import MissingExtra, ModelFolderError, UsageError
 from regard.models import Batch, Ensemble, Model
 from regard.search import DecodingModel, Hypothesis, Rule, SearchSettings, SuppressTokens
-from regard.search.search_trace import SearchStep, trace_search
+from regard.search.search_steps import SearchStep
+from regard.search.search_trace import trace_search
 
 EngineName = Literal["auto", "native", "ctranslate2"]
 PYTORCH_LIMITS = BatchLimits(rows=160, tokens=4096)

@@ -17,6 +17,8 @@ from regard.settings import read_toml
 
 MAX_SENTENCES = 64
 """Sentences that an export is compared on, at most."""
+DRAWN = "tokens drawn from its vocabulary"
+"""Where the sentences are from if there are no real ones."""
 MAX_UNKNOWN = 0.2
 """Largest share of characters of the sample that a vocabulary may lack, if an export is to be compared on it."""
 
@@ -47,7 +49,7 @@ def real_sentences(folder: Path, vocabulary: Vocabulary, source: Path | None = N
     if min(unknown) <= MAX_UNKNOWN:
         return sides[unknown.index(min(unknown))], "the sample"
     drawn = _drawn(vocabulary)
-    return (drawn, "tokens drawn from its vocabulary") if drawn else (sides[0], "the sample")
+    return (drawn, DRAWN) if drawn else (sides[0], "the sample")
 
 
 def _drawn(vocabulary: Vocabulary) -> list[str]:

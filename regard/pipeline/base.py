@@ -30,6 +30,7 @@ from regard.search import (
     mbr_utility,
 )
 from regard.search.forced_decoding import force_decode
+from regard.search.line_constraints import constraints_of_each
 
 
 class BasePipeline:
@@ -74,11 +75,7 @@ class BasePipeline:
 
         Raises UsageError, with all causes, for constraints that contradict themselves or the search settings.
         """
-        per_source = [constraints] * count if isinstance(constraints, Constraints) else list(constraints)
-        if len(per_source) != count:
-            raise UsageError(
-                f"constraints: got {len(per_source)} for {count} {unit}s; give one for each {unit}, or one for all"
-            )
+        per_source = constraints_of_each(constraints, count, unit)
         check_constraints(per_source, self._constraint_encoder, settings)
         if any(item.terms for item in per_source) and (settings.sample or settings.groups > 1):
             option = "sample" if settings.sample else "groups"

@@ -7,17 +7,18 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from regard.errors import LineWarning, UsageError
-from regard.pipeline.translation import Translation
+from regard.pipeline.translation import SPLIT, Translation
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
-from regard.search.line_constraints import NO_CONSTRAINTS, Constraints
+from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from regard.attention.alignment import Readings
+    from regard.search.search_steps import SearchStep
     from regard.search.settings import SearchOptions, SearchSettings
 
 UNSUPPORTED = ("sample", "mbr", "coverage_penalty", "temperature", "top_k", "top_p", "groups")
@@ -33,7 +34,8 @@ _SPACE = "▁"
 class RuntimeTranslator:
     """Translates raw text as `Translator` does: `regard.load("translator.regard").translate("나는 집에 간다")`.
 
-    It searches greedily or with a beam; constraints, sampling, diverse beams and MBR need the run folder.
+    It searches greedily or with a beam, and can be given a prefix; terms, forbidden words, sampling, diverse beams and
+    MBR need the run folder.
     """
 
     def __init__(self, path: str | Path, threads: int | None = None) -> None:
@@ -66,12 +68,11 @@ class RuntimeTranslator:
         run folder, LineError for lines that cannot be translated.
         """
         lines = [texts] if isinstance(texts, str) else list(texts)
-        self._refuse_constraints(constraints)
         if alignments and not self._has_attention:
             raise UsageError("this model has no attention, so it has no alignments to extract; leave `alignments` out")
         options = self._options(nbest, search)
         options.attention, options.alignments = 2 * readings, int(alignments)
-        results = self.model.translate(lines, options)
+        results = self.model.translate(lines, options, self._prefixes(constraints, len(lines), search))
         _warn(results)
         return [self._translation(line, nbest, readings) for line in results]
 
@@ -79,9 +80,33 @@ class RuntimeTranslator:
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
     ) -> Iterator[str]:
         """Yield the translation of a line as it is decoded, greedily, word by word."""
-        self._refuse_constraints(constraints)
+        if constraints != NO_CONSTRAINTS:
+            raise UsageError("a runtime file streams without constraints; translate the line, or use the run folder")
         greedy: SearchOptions = {"beam": 1}
         yield from self.model.stream(text, self._options(1, {**search, **greedy}))
+
+    def trace(
+        self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
+    ) -> tuple[Translation, list[SearchStep]]:
+        """Translate a line with its readings, and record every step of its search, as `Translator.trace` does.
+
+        Raises UsageError for an empty line, and for one so long that it would be split.
+        """
+        from regard.search.search_steps import Candidate, SearchStep
+
+        options = self._options(1, search)
+        options.attention, options.trace = 2, 1
+        (line,) = self.model.translate([text], options, self._prefixes(constraints, 1, search))
+        if not line.parts:
+            raise UsageError("the line is empty; give a line of text")
+        if line.parts > 1:
+            raise UsageError(SPLIT)
+        _warn([line])
+        steps = []
+        for step in line.steps:
+            candidates = (Candidate(c.row, c.token, c.log_prob, c.total, cast(Any, c.fate)) for c in step.candidates)
+            steps.append(SearchStep(step.prefixes, tuple(candidates)))
+        return self._translation(line, 1, True), steps
 
     def encode(self, text: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""
@@ -91,12 +116,25 @@ class RuntimeTranslator:
     def _has_attention(self) -> bool:
         return any(layer.role == "cross" for layer in self.model.layers)
 
-    def _refuse_constraints(self, constraints: Constraints | Sequence[Constraints]) -> None:
-        given = [constraints] if isinstance(constraints, Constraints) else constraints
-        if any(item != NO_CONSTRAINTS for item in given):
-            raise UsageError(
-                "prefixes, terms and forbidden words need the run folder and PyTorch; a runtime file is searched freely"
-            )
+    def _prefixes(
+        self, constraints: Constraints | Sequence[Constraints], count: int, search: SearchOptions
+    ) -> list[list[int]] | None:
+        """Return the tokens that the target of each line begins with; None: there are no constraints.
+
+        Raises UsageError, with all causes, for other constraints and for prefixes that cannot be written.
+        """
+        if constraints is NO_CONSTRAINTS:
+            return None
+        each, encode = constraints_of_each(constraints, count, "line"), self.model.encode_target
+        if any(item.terms or item.forbid for item in each):
+            raise UsageError("terms and forbidden words need the run folder and PyTorch; a runtime file takes a prefix")
+        from regard.search.constraint_text import problems_of
+
+        limits = self.search.with_values(**{name: value for name, value in search.items() if value is not None})
+        causes = [cause for item in dict.fromkeys(each) for cause in problems_of(item, encode, limits)]
+        if causes:
+            raise UsageError(*dict.fromkeys(causes))
+        return [encode(item.prefix) for item in each]
 
     def _options(self, nbest: int, search: SearchOptions) -> Options:
         """Return the options of the C library. Raises UsageError, with all causes, for what it cannot do."""

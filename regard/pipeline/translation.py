@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings, Symmetry
 
 
+SPLIT = "the line is longer than any in training and would be split; give a shorter line, or one sentence"
+"""Why the search of a line cannot be recorded."""
+
+
 @dataclass(frozen=True)
 class AlignmentChoice:
     """The attention weights that alignments are extracted from: a layer, and a head (None: the mean of its heads).

@@ -15,10 +15,10 @@ from regard.engine import DecodeRequest
 from regard.errors import LineError, UsageError
 from regard.pipeline.base import BasePipeline, word_texts
 from regard.pipeline.line_splitter import LineSplitter
-from regard.pipeline.translation import Translation, join_parts, last_layer
+from regard.pipeline.translation import SPLIT, Translation, join_parts, last_layer
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings, is_complete
 from regard.search.forced_decoding import ForcedDecoding, force_decode
-from regard.search.search_trace import SearchStep
+from regard.search.search_steps import SearchStep
 
 WORD_BY_WORD = 8
 """Parts of a split line that are streamed word by word. Further ones follow part by part: nobody reads so quickly."""
@@ -92,21 +92,22 @@ class Translator(BasePipeline):
                 yield f" {increment}" if started and number == 0 else increment
                 started = True
 
-    def trace(self, text: str, **search: Unpack[SearchOptions]) -> tuple[Translation, list[SearchStep]]:
+    def trace(
+        self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
+    ) -> tuple[Translation, list[SearchStep]]:
         """Translate a line as `translate(text, readings=True)` does, and record every step of its search.
 
         Raises UsageError for an empty line, and for one so long that it would be split.
         """
         settings = self._search_settings(1, search)
         self.model.eval()
+        (checked,) = self._per_source(constraints, 1, settings, "line")
         _check_lengths([text], settings)
-        segments = self._segments(text, 0, NO_CONSTRAINTS, settings)
+        segments = self._segments(text, 0, checked, settings)
         if not segments:
             raise UsageError("the line is empty; give a line of text")
         if len(segments) > 1:
-            raise UsageError(
-                "the line is longer than any in training and would be split; give a shorter line, or one sentence"
-            )
+            raise UsageError(SPLIT)
         (segment,) = segments
         request = self._segment_request(0, segment, settings)
         candidates, steps = self.engine.trace(request, settings)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"REGARD\r\n"
 ROLES = ("encoder", "cross", "decoder")
+FATES = ("pruned", "kept", "ended")
 _ERROR_SIZE = 1024
 
 
@@ -48,6 +49,7 @@ class Options:
     threads: int
     attention: int
     alignments: int
+    trace: int
 
 
 class _Options(ctypes.Structure):
@@ -70,6 +72,13 @@ class _Attention(ctypes.Structure):
     )
 
 
+class _Candidate(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("row", "token", "fate", "reserved")),
+        *((name, ctypes.c_double) for name in ("log_prob", "total")),
+    )
+
+
 @dataclass(frozen=True)
 class Layer:
     """A layer of attention: its name, its role (encoder, cross or decoder), and its number of heads."""
@@ -81,24 +90,48 @@ class Layer:
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A translation of a line: text, score and token ids; links and attention weights (heads, T, S) if asked for."""
+    """A translation of a line: text, score, token ids; links and attention weights (heads, T, S) if asked for."""
 
     text: str
     score: float
     ids: tuple[int, ...]
+    log_probs: tuple[float, ...]  # of each token, after those before it
     links: tuple[tuple[int, int], ...] | None
     weights: dict[str, npt.NDArray[np.float32]]
     repetitions: tuple[tuple[str, int], ...]  # of its parts: texts that are repeated over and over, and how often
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A token that could come next: the open hypothesis that it extends, both log-probabilities, and its fate."""
+
+    row: int
+    token: int
+    log_prob: float  # of the token
+    total: float  # of the hypothesis with it
+    fate: str  # of FATES
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the search: the tokens of the open hypotheses, best first, and the candidates, likeliest first."""
+
+    prefixes: tuple[tuple[int, ...], ...]
+    candidates: tuple[Candidate, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Line:
-    """The result of a line: hypotheses, best first, the tokens of its source, its parts, and notes on it."""
+    """The result of a line: hypotheses, best first, the tokens of its source, its parts, notes on it, and the search.
+
+    `steps` are there if they were asked for, and the line was neither empty nor split.
+    """
 
     hypotheses: tuple[Hypothesis, ...]
     source: tuple[int, ...]
     parts: int
     notes: tuple[str, ...]
+    steps: tuple[Step, ...]
 
 
 class RuntimeModel:
@@ -138,10 +171,19 @@ class RuntimeModel:
         self._library.regard_options(self._model, ctypes.byref(options))
         return Options(*(getattr(options, name) for name in _NAMES))
 
-    def translate(self, lines: Sequence[str], options: Options) -> list[Line]:
-        """Translate lines. Raises LineError for a line that cannot be, UsageError for options out of range."""
+    def translate(
+        self, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None = None
+    ) -> list[Line]:
+        """Translate lines; `prefixes`: token ids that the target of each begins with.
+
+        Raises LineError for a line that cannot be translated, UsageError for options out of range.
+        """
         error = ctypes.create_string_buffer(_ERROR_SIZE)
-        result = self._library.regard_translate(self._model, *_call(lines, options), error, _ERROR_SIZE)
+        lines_given, rest = _texts(lines), (ctypes.byref(_structure(options)), error, _ERROR_SIZE)
+        if prefixes is None:
+            result = self._library.regard_translate(self._model, *lines_given, *rest)
+        else:
+            result = self._library.regard_continue(self._model, *lines_given, *_arrays(prefixes), *rest)
         if not result:
             raise _problem(error.value.decode("utf-8", "replace"))
         return self._lines(result)
@@ -169,12 +211,19 @@ class RuntimeModel:
 
     def encode(self, line: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""
+        return self._encode(self._library.regard_encode, line)
+
+    def encode_target(self, text: str) -> list[int]:
+        """Tokenise a text as the beginning of a target."""
+        return self._encode(self._library.regard_encode_target, text)
+
+    def _encode(self, function: Any, line: str) -> list[int]:
         encoded = line.encode("utf-8", "replace")
         ids = (ctypes.c_int32 * (len(encoded) + 8))()
-        count = self._library.regard_encode(self._model, encoded, len(encoded), ids, len(ids))
+        count = function(self._model, encoded, len(encoded), ids, len(ids))
         if count > len(ids):
             ids = (ctypes.c_int32 * count)()
-            count = self._library.regard_encode(self._model, encoded, len(encoded), ids, len(ids))
+            count = function(self._model, encoded, len(encoded), ids, len(ids))
         assert count >= 0, "a line that was encoded is UTF-8"
         return list(ids[:count])
 
@@ -220,13 +269,25 @@ class RuntimeModel:
             tuple(source[: count.value]),
             library.regard_parts(result, index),
             tuple(note.decode().split("\n")) if note else (),
+            tuple(self._step(result, step) for step in range(library.regard_steps(result))),
         )
+
+    def _step(self, result: Any, step: int) -> Step:
+        library, count, ids = self._library, ctypes.c_size_t(), (ctypes.c_int32 * step)()
+        prefixes = []
+        for row in range(library.regard_open_hypotheses(result, step)):
+            library.regard_open_tokens(result, step, row, ids)
+            prefixes.append(tuple(ids))
+        listed = library.regard_candidates(result, step, ctypes.byref(count))
+        candidates = (Candidate(c.row, c.token, c.log_prob, c.total, FATES[c.fate]) for c in listed[: count.value])
+        return Step(tuple(prefixes), tuple(candidates))
 
     def _hypothesis(self, result: Any, index: int, rank: int) -> Hypothesis:
         library, count, times = self._library, ctypes.c_size_t(), ctypes.c_int32()
         text = ctypes.string_at(library.regard_text(result, index, rank, ctypes.byref(count)), count.value).decode()
         tokens = library.regard_tokens(result, index, rank, ctypes.byref(count))
         ids = tuple(tokens[: count.value])
+        log_probs = tuple(library.regard_log_probs(result, index, rank, ctypes.byref(count))[: len(ids)])
         repetitions = []
         for part in range(library.regard_parts(result, index)):
             if (repeated := library.regard_repetition(result, index, rank, part, ctypes.byref(times))) is not None:
@@ -234,7 +295,8 @@ class RuntimeModel:
         links = library.regard_alignment(result, index, rank, ctypes.byref(count))
         pairs = tuple((links[2 * i], links[2 * i + 1]) for i in range(count.value)) if links else None
         weights = self._weights(result, index, rank)
-        return Hypothesis(text, library.regard_score(result, index, rank), ids, pairs, weights, tuple(repetitions))
+        score = library.regard_score(result, index, rank)
+        return Hypothesis(text, score, ids, log_probs, pairs, weights, tuple(repetitions))
 
     def _weights(self, result: Any, index: int, rank: int) -> dict[str, npt.NDArray[np.float32]]:
         weights = {}
@@ -265,10 +327,14 @@ class RuntimeQueue:
         if not self._queue:
             raise MemoryError(error.value.decode("utf-8", "replace"))
 
-    def submit(self, ticket: int, lines: Sequence[str], options: Options) -> None:
-        """Hand over lines. Raises LineError for a line that cannot be translated, UsageError for options."""
+    def submit(
+        self, ticket: int, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        """Hand over lines, as `RuntimeModel.translate` takes them. Raises LineError or UsageError as it does."""
         error = ctypes.create_string_buffer(_ERROR_SIZE)
-        if self._library.regard_queue_submit(self._queue, ticket, *_call(lines, options), error, _ERROR_SIZE):
+        begun = (None, None) if prefixes is None else _arrays(prefixes)
+        rest = (*begun, ctypes.byref(_structure(options)), error, _ERROR_SIZE)
+        if self._library.regard_queue_submit(self._queue, ticket, *_texts(lines), *rest):
             raise _problem(error.value.decode("utf-8", "replace"))
 
     def cancel(self, ticket: int) -> None:
@@ -293,12 +359,11 @@ class RuntimeQueue:
             self.close()
 
 
-def _call(lines: Sequence[str], options: Options) -> tuple[Any, Any, int, Any]:
-    """Return lines and options as arguments of the library."""
+def _texts(lines: Sequence[str]) -> tuple[Any, Any, int]:
+    """Return lines as the library takes them: their addresses, their sizes, their number."""
     encoded = [line.encode("utf-8", "replace") for line in lines]
     count = len(encoded)
-    texts, sizes = (ctypes.c_char_p * count)(*encoded), (ctypes.c_size_t * count)(*map(len, encoded))
-    return texts, sizes, count, ctypes.byref(_structure(options))
+    return (ctypes.c_char_p * count)(*encoded), (ctypes.c_size_t * count)(*map(len, encoded)), count
 
 
 def _structure(options: Options) -> _Options:
@@ -309,6 +374,13 @@ def _structure(options: Options) -> _Options:
         raise UsageError(
             f"options of the search: wanted whole numbers, and fractions for penalties, got {values}"
         ) from None
+
+
+def _arrays(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """Return rows of token ids as the library takes them: their addresses, and their lengths."""
+    pointer = ctypes.POINTER(ctypes.c_int32)
+    arrays = [ctypes.cast((ctypes.c_int32 * len(row))(*row), pointer) for row in rows]
+    return (pointer * len(rows))(*arrays), (ctypes.c_size_t * len(rows))(*map(len, rows))
 
 
 def _problem(message: str) -> Exception:
@@ -323,7 +395,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare argument and result types of the functions of regard.h."""
     pointer, size, integer, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32, ctypes.c_char_p
     counted, ids = ctypes.POINTER(size), ctypes.POINTER(integer)
-    hypothesis = [pointer, size, integer]
+    hypothesis, lines = [pointer, size, integer], [pointer, pointer, size]
     functions: dict[str, tuple[Any, list[Any]]] = {
         "open": (pointer, [text, text, size]),
         "close": (None, [pointer]),
@@ -332,28 +404,35 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "layers": (integer, [pointer]),
         "layer": (_Layer, [pointer, integer]),
         "encode": (ctypes.c_int64, [pointer, text, size, ids, size]),
+        "encode_target": (ctypes.c_int64, [pointer, text, size, ids, size]),
         "words": (ctypes.c_int, [pointer, ctypes.c_int, ids, size, ids]),
         "decode": (pointer, [pointer, ctypes.c_int, ids, size, counted]),
         "free_text": (None, [pointer]),
         "token": (pointer, [pointer, ctypes.c_int, integer, counted]),
         "translate": (pointer, [pointer, pointer, pointer, size, pointer, text, size]),
+        "continue": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
         "free": (None, [pointer]),
         "count": (size, [pointer]),
         "queue_open": (pointer, [pointer, integer, text, size]),
         "queue_close": (None, [pointer]),
-        "queue_submit": (ctypes.c_int, [pointer, ctypes.c_uint64, pointer, pointer, size, pointer, text, size]),
+        "queue_submit": (ctypes.c_int, [pointer, ctypes.c_uint64, *lines, pointer, pointer, pointer, text, size]),
         "queue_cancel": (None, [pointer, ctypes.c_uint64]),
         "queue_take": (ctypes.c_int, [pointer, ctypes.c_double, pointer, pointer]),
         "hypotheses": (integer, [pointer, size]),
         "text": (pointer, [*hypothesis, counted]),
         "score": (ctypes.c_double, hypothesis),
         "tokens": (ids, [*hypothesis, counted]),
+        "log_probs": (ctypes.POINTER(ctypes.c_float), [*hypothesis, counted]),
         "alignment": (ids, [*hypothesis, counted]),
         "attention": (_Attention, [*hypothesis, integer]),
         "repetition": (text, [*hypothesis, integer, ids]),
         "source": (ids, [pointer, size, counted]),
         "parts": (integer, [pointer, size]),
         "note": (text, [pointer, size]),
+        "steps": (size, [pointer]),
+        "open_hypotheses": (size, [pointer, size]),
+        "open_tokens": (None, [pointer, size, size, ids]),
+        "candidates": (ctypes.POINTER(_Candidate), [pointer, size, counted]),
         "stream": (pointer, [pointer, text, size, pointer, text, size]),
         "next": (pointer, [pointer, counted]),
         "stream_free": (None, [pointer]),

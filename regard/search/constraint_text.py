@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -38,30 +38,8 @@ class ConstraintEncoder:
         self._phrase_count = 0
 
     def check(self, constraints: Constraints, where: str = "", limits: SearchSettings | None = None) -> list[str]:
-        """Return what is wrong with the constraints, a sentence for each cause, beginning with `where`.
-
-        If they exceed `limits` (those of the default settings, if there are none), nothing else is checked.
-        """
-        limits = limits or SearchSettings()
-        if len(constraints.forbid) > limits.max_forbidden:
-            return [
-                f"{where}forbid: wanted at most {limits.max_forbidden:,} words and phrases, got "
-                f"{len(constraints.forbid):,}; leave some out, or raise that limit (`max_forbidden`)"
-            ]
-        required = [(kind, text, self.vocabulary.encode(text)) for kind, text in _required_texts(constraints)]
-        total = sum(len(ids) for _, _, ids in required)
-        if total > limits.max_required:
-            kinds = " and ".join(dict.fromkeys(kind for kind, _, _ in required))
-            return [
-                f"{where}{kinds}: wanted at most {limits.max_required:,} tokens in all, got {total:,}; require less, "
-                "or raise that limit (`max_required`)"
-            ]
-        unwritable = [
-            f"{where}{kind} {_excerpt(text)}: has characters that the model cannot write; leave them out"
-            for kind, text, ids in required
-            if UNK in ids
-        ]
-        return [*unwritable, *contradictions(constraints, where)]
+        """Return what is wrong with the constraints: see `problems_of`."""
+        return problems_of(constraints, self.vocabulary.encode, limits or SearchSettings(), where)
 
     def encode_prefix(self, text: str) -> tuple[int, ...]:
         """Tokenise the beginning of a target."""
@@ -159,6 +137,34 @@ class ConstraintEncoder:
     @cached_property
     def _sorted_surfaces(self) -> list[tuple[bytes, int]]:
         return sorted((surface, token) for token, surface in enumerate(self.vocabulary.surface_bytes))
+
+
+def problems_of(
+    constraints: Constraints, encode: Callable[[str], Sequence[int]], limits: SearchSettings, where: str = ""
+) -> list[str]:
+    """Return what is wrong with the constraints, a sentence for each cause, beginning with `where`.
+
+    `encode` tokenises the text of a target. If they exceed `limits`, nothing else is checked.
+    """
+    if len(constraints.forbid) > limits.max_forbidden:
+        return [
+            f"{where}forbid: wanted at most {limits.max_forbidden:,} words and phrases, got "
+            f"{len(constraints.forbid):,}; leave some out, or raise that limit (`max_forbidden`)"
+        ]
+    required = [(kind, text, encode(text)) for kind, text in _required_texts(constraints)]
+    total = sum(len(ids) for _, _, ids in required)
+    if total > limits.max_required:
+        kinds = " and ".join(dict.fromkeys(kind for kind, _, _ in required))
+        return [
+            f"{where}{kinds}: wanted at most {limits.max_required:,} tokens in all, got {total:,}; require less, "
+            "or raise that limit (`max_required`)"
+        ]
+    unwritable = [
+        f"{where}{kind} {_excerpt(text)}: has characters that the model cannot write; leave them out"
+        for kind, text, ids in required
+        if UNK in ids
+    ]
+    return [*unwritable, *contradictions(constraints, where)]
 
 
 def contradictions(constraints: Constraints, where: str = "") -> list[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from regard.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -18,3 +21,14 @@ class Constraints:
 
 
 NO_CONSTRAINTS = Constraints()
+
+
+def constraints_of_each(constraints: Constraints | Sequence[Constraints], count: int, unit: str) -> list[Constraints]:
+    """Return the constraints of each of `count` sources (`unit`: line or image).
+
+    Raises UsageError if they are not as many.
+    """
+    each = [constraints] * count if isinstance(constraints, Constraints) else list(constraints)
+    if len(each) != count:
+        raise UsageError(f"constraints: got {len(each)} for {count} {unit}s; give one for each {unit}, or one for all")
+    return each

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -11,30 +11,10 @@ from regard.data.vocabulary import EOS
 from regard.models import top_tokens
 from regard.search.beams import Beams, StepResult
 from regard.search.loop import DecodingModel, decode
+from regard.search.search_steps import Candidate, Fate, Prefix, SearchStep
 from regard.search.settings import SearchSettings
 from regard.search.task import Hypothesis, Task
-
-Fate = Literal["kept", "ended", "pruned"]
-Prefix = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A token that could come next after one of the open hypotheses."""
-
-    beam: int  # index of the hypothesis in the step's prefixes
-    token: int
-    log_prob: float  # of the token
-    total_log_prob: float  # of the hypothesis with it
-    fate: Fate
-
-
-@dataclass(frozen=True)
-class SearchStep:
-    """One step of a search: the token ids of the open hypotheses, best first, and the candidates, likeliest first."""
-
-    prefixes: tuple[Prefix, ...]
-    candidates: tuple[Candidate, ...]
+from regard.shapes import Tensor
 
 
 @dataclass
@@ -53,12 +33,23 @@ class _Recorder:
         candidates = []
         for beam, row in enumerate(open_rows):
             by_token = dict(zip(tokens[row].tolist(), log_probs[row].tolist(), strict=True))
-            for token, log_prob in (by_token | {EOS: float(eos_log_probs[row])}).items():
+            more = {EOS: float(eos_log_probs[row]), **_forced(beams, logits[row])}
+            for token, log_prob in (by_token | more).items():
                 fate = fates.get((*prefixes[beam], token), "pruned")
                 total = float(beams.log_probs[0, row]) + log_prob
                 candidates.append(Candidate(beam, token, log_prob, total, fate))
         ranked = sorted(candidates, key=lambda candidate: -candidate.total_log_prob)
         self.steps.append(SearchStep(tuple(prefixes), tuple(ranked)))
+
+
+def _forced(beams: Beams, logits: Tensor) -> dict[int, float]:
+    """Return the token that the prefix forces, and its log-probability; nothing after the prefix."""
+    (task,), length = beams.tasks, int(beams.lengths[0])
+    return (
+        {task.prefix[length]: float(logits.float().log_softmax(-1)[task.prefix[length]])}
+        if length < len(task.prefix)
+        else {}
+    )
 
 
 def _fates(beams: Beams, result: StepResult) -> dict[Prefix, Fate]:

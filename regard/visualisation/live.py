@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib.resources import files
+from math import isfinite
 from typing import Any
 
 from regard.visualisation.fonts import FAMILY, STACK, face
@@ -21,6 +22,17 @@ from regard.visualisation.text import clean
 
 SCRIPTS = " 'wasm-unsafe-eval'; worker-src blob:"
 """Addition to the scripts that the page allows itself: the library, and the worker that runs it."""
+
+OPEN_PLAYER = '<button id="open-player" type="button" aria-expanded="false" aria-controls="player" hidden></button>\n'
+"""The button that opens the player: a search is recorded only if somebody looks at it."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far the attention that is shown agrees with attribution measures: rank correlations, −1 to 1, by measure."""
+
+    sentences: int  # that it was measured on
+    agreement: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,7 @@ class LiveModel:
     example: str = ""
     readme: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
+    trust: Trust | None = None
 
 
 def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
@@ -44,7 +57,9 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
     values = {"endpoint": "", "palette": palette(), "veil": [*VEIL, OPACITY], "models": [_values(m) for m in models]}
     packed = [_packed(content) for content in (wasm, *(model.content for model in models))]
     scripts = [f'<script type="text/plain" class="file">{text}</script>' for text in packed]
-    scripts += [f'<script type="text/plain" id="worker">\n{_module()}\n{asset("worker.js")}</script>']
+    scripts += [
+        f'<script type="text/plain" id="worker">\n{_module()}\n{asset("live_data.js")}\n{asset("worker.js")}</script>'
+    ]
     scripts += [f"<script>\n{asset('supported.js')}</script>"]
     source, target = models[0].languages
     parts = {
@@ -54,8 +69,9 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
         "css": _style(),
         "top": asset("live.html"),
         "facts": asset("about.html"),
+        "open_player": OPEN_PLAYER,
         "payload": "\n".join(scripts) + "\n",
-        "js": f"{asset('page.js')}\n{asset('live.js')}",
+        "js": "\n".join(map(asset, ("page.js", "live_data.js", "live.js"))),
         "data": script_json(values),
     }
     return fill_page(parts)
@@ -77,7 +93,15 @@ def _values(model: LiveModel) -> dict[str, Any]:
         "example": clean(model.example),
         "readme": model.readme,
         "facts": {clean(name): clean(value) for name, value in model.facts.items()},
+        "trust": _trust(model.trust),
     }
+
+
+def _trust(trust: Trust | None) -> dict[str, Any] | None:
+    if trust is None:
+        return None
+    agreement = [[name, round(value, 2) if isfinite(value) else None] for name, value in trust.agreement.items()]
+    return {"sentences": trust.sentences, "agreement": agreement}
 
 
 def _module() -> str:

@@ -58,7 +58,7 @@ def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | N
 
 def fill_page(parts: Mapping[str, str]) -> str:
     """Fill in the template that the page of an explanation and the live one share."""
-    return fill_template(asset("page.html"), {"scripts": "", "payload": "", **parts})
+    return fill_template(asset("page.html"), {"scripts": "", "payload": "", "open_player": "", **parts})
 
 
 @cache

@@ -17,11 +17,12 @@ from small import SENTENCES, captioner_folder, folder
 from regard.cli.interchange import _second_and_out
 from regard.engine import pack_model
 from regard.errors import ExportError, UsageError
+from regard.explanation import explain
 from regard.interchange.runtime import export
 from regard.interchange.runtime_file import _output_columns, runtime_file, share_embeddings
-from regard.live_page import export_page, languages_of
+from regard.live_page import MEASURED, export_page, languages_of, measure_trust
 from regard.model_folder import load_folder
-from regard.pipeline import RuntimeTranslator
+from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
 from regard.runtime.model import is_runtime_file
 from regard.visualisation.live import LiveModel, render_live_page
@@ -60,7 +61,23 @@ def test_a_page_holds_library_models_and_cards(built: bytes, tmp_path: Path) -> 
     assert [model["languages"] for model in models] == [["ko", "en"], ["", ""]]
     assert models[0]["readme"] == "# </script> A card"
     assert models[0]["example"]
+    trust = models[0]["trust"]
+    assert 0 < trust["sentences"] <= MEASURED
+    assert [name for name, _ in trust["agreement"]] == ["gradient × input", "word erasure"]
+    assert all(-1 <= value <= 1 for _, value in trust["agreement"])
     assert list(tmp_path.glob("*.part")) == []
+
+
+def test_trust_is_the_mean_of_what_explanations_measure(tmp_path: Path) -> None:
+    path = folder(tmp_path / "run", end=0.5)
+    trust = measure_trust(path, [*SENTENCES, "x" * 1000])
+    assert trust is not None
+    explanations = [explain(load_translator(path), sentence).data.attributions for sentence in SENTENCES]
+    pairs = [item.agreement for item in explanations if item is not None]
+    assert trust.sentences == len(pairs) == len(SENTENCES)
+    assert list(trust.agreement.values()) == pytest.approx(np.nanmean(pairs, axis=0))
+    assert measure_trust(path, []) is None
+    assert measure_trust(folder(tmp_path / "other", "recurrent", "no_attention", end=0.5), SENTENCES) is None
 
 
 def test_a_page_requests_nothing() -> None:

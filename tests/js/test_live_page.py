@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from math import exp
 from pathlib import Path
 from typing import Any
 
 import pytest
 from small import SENTENCES
 
+from regard.explanation import _steps
+from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator
-from regard.visualisation.live import LiveModel, render_live_page
+from regard.visualisation.explanation_data import _step
+from regard.visualisation.live import LiveModel, Trust, render_live_page
 
 pytestmark = pytest.mark.system
+TRUST = Trust(12, {"gradient × input": 0.456, "word erasure": -0.2})
+LINE = "you read a book"  # of several words with the random weights
 FIRST, SECOND = "I go home.", "나는 집에 간다."
 DONE = "#translation[aria-busy=false] .line-of-text:not(.pending)"
 ALIGNMENT = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": False, "symmetry": None}
@@ -24,7 +30,9 @@ ALIGNMENT = {"layer": "decoder.layers.0.cross_attention", "head": 1, "shifted": 
 def page_file(wasm: Path, make: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a page with two directions: the second model is recurrent."""
     models = [
-        LiveModel(make(precision="int8").read_bytes(), ("en", "ko"), ALIGNMENT, FIRST, "# A card", {"size": "1 MB"}),
+        LiveModel(
+            make(precision="int8").read_bytes(), ("en", "ko"), ALIGNMENT, FIRST, "# A card", {"size": "1 MB"}, TRUST
+        ),
         LiveModel(make("recurrent", "recurrent", "int8").read_bytes(), ("ko", "en"), None, SECOND),
     ]
     path = tmp_path_factory.mktemp("page") / "translator.html"
@@ -70,6 +78,16 @@ def shown(page: Any) -> list[str]:
     return [str(text) for text in page.locator(".line-of-text").all_text_contents()]
 
 
+def open_words(page: Any, number: int) -> None:
+    """Pin a sentence by a click, and wait for its words."""
+    page.locator(".line-of-text").nth(number).click()
+    page.wait_for_selector(".word-of-text")
+
+
+def is_current(span: Any) -> bool:
+    return "current" in str(span.get_attribute("class")).split()
+
+
 def test_it_translates_the_example_and_what_is_typed(open_page: Any, make: Callable[..., Path]) -> None:
     page, model = open_page(), make(precision="int8")
     assert page.title() == page.inner_text("#title") == "English → Korean"
@@ -80,7 +98,7 @@ def test_it_translates_the_example_and_what_is_typed(open_page: Any, make: Calla
     page.wait_for_selector(DONE)
     assert page.input_value("#input") == "I was eating bread. You read a book"
     assert shown(page) == [expected(model, "I was eating bread."), expected(model, "You read a book")]
-    assert page.get_attribute(".line-of-text >> nth=1", "aria-pressed") == "true"
+    assert is_current(page.locator(".line-of-text").nth(1))
 
 
 def test_paragraphs_and_abbreviations_are_kept(open_page: Any) -> None:
@@ -115,7 +133,13 @@ def test_attention_is_that_of_the_native_library(open_page: Any, make: Callable[
         for row, values in zip(rows, weights, strict=True):
             cells = [float(cell) for cell in row.locator("td").all_text_contents()]
             assert cells[: len(values)] == pytest.approx(values, abs=6e-4), role
-    assert "not what its output depends on" in page.inner_text("#agreement")
+    note = page.inner_text("#agreement")
+    assert "not what its output depends on" in note
+    assert "measured on 12 other sentences" in note
+    assert "gradient × input 0.46, word erasure −0.20" in note
+    page.click("#switch")
+    page.wait_for_selector(DONE)
+    page.wait_for_function("!document.getElementById('agreement').textContent.includes('12')")
 
 
 def test_the_pointer_and_keys_choose_the_sentence(open_page: Any) -> None:
@@ -123,22 +147,22 @@ def test_the_pointer_and_keys_choose_the_sentence(open_page: Any) -> None:
     put(page, "I go home. You read a book.")
     first, second = page.locator(".line-of-text").all()
     first.hover()
-    page.wait_for_selector(".line-of-text:nth-child(1)[aria-pressed=true]")
+    page.wait_for_selector(".line-of-text:nth-child(1).current")
     page.locator("#columns .word bdi", has_text="home.").wait_for()
     second.click()
     page.locator("#columns .word bdi", has_text="book.").wait_for()
     first.hover()  # the second one is pinned
     page.wait_for_timeout(250)
-    assert second.get_attribute("aria-pressed") == "true"
+    assert is_current(second)
     page.keyboard.press("Escape")
     page.mouse.move(0, 0)
     first.hover()
-    page.wait_for_selector(".line-of-text:nth-child(1)[aria-pressed=true]")
+    page.wait_for_selector(".line-of-text:nth-child(1).current")
     page.mouse.move(0, 0)
     page.focus("#copy")
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
-    page.wait_for_selector(".line-of-text:nth-child(2)[aria-pressed=true]")
+    page.wait_for_selector(".line-of-text:nth-child(2).current")
 
 
 def test_alternatives_replace_the_translation(open_page: Any, make: Callable[..., Path]) -> None:
@@ -152,6 +176,124 @@ def test_alternatives_replace_the_translation(open_page: Any, make: Callable[...
     buttons.nth(1).click()
     assert shown(page) == [options[1].text]
     assert buttons.nth(1).get_attribute("aria-pressed") == "true"
+
+
+def test_another_continuation_of_a_word_replaces_the_rest_and_is_undone(
+    open_page: Any, make: Callable[..., Path]
+) -> None:
+    page, model = open_page(), RuntimeTranslator(make(precision="int8"), threads=1).model
+    options = model.options()
+    (line,) = model.translate([LINE], options)
+    (best,) = line.hypotheses
+    words = model.word_indices(best.ids, True)
+    put(page, f"{LINE}\n{FIRST}")
+    open_words(page, 0)
+    buttons = page.locator(".word-of-text")
+    assert " ".join(buttons.all_text_contents()) == best.text
+    buttons.nth(1).click()
+    listed = page.locator("#choices [role=option]")
+    listed.first.wait_for()
+    first = words.index(1)
+    options.trace = options.beam = 1
+    (greedy,) = model.translate([LINE], options, [best.ids[:first]])
+    likely = [c for c in greedy.steps[first].candidates if c.token != 3]
+    options = model.options()
+    expected = []
+    for candidate in likely[:7]:
+        (other,) = model.translate([LINE], options, [[*best.ids[:first], candidate.token]])
+        text = best.text if candidate.token == best.ids[first] else other.hypotheses[0].text
+        if text not in [known for known, _ in expected]:
+            expected.append((text, exp(candidate.log_prob)))
+    assert listed.count() >= 3
+    shares = [float(text.strip("<> %")) / 100 for text in listed.locator(".share").all_text_contents()]
+    assert shares == pytest.approx([max(0.01, share) for _, share in expected[: len(shares)]], abs=0.0051)
+    chosen = next(i for i in range(listed.count()) if listed.nth(i).get_attribute("aria-selected") == "false")
+    listed.nth(chosen).click()
+    page.wait_for_selector(".word-of-text:focus")
+    assert page.locator("#choices-box").is_hidden()
+    changed = shown(page)
+    assert changed[0] == expected[chosen][0]
+    assert page.locator("#queries .word bdi").all_text_contents() == changed[0].split(" "), "it is explained too"
+    page.click("#undo")
+    page.wait_for_selector("#undo[hidden]", state="attached")
+    assert shown(page)[0] == best.text
+    assert page.evaluate("document.getElementById('translation').textContent").count(best.text) == 1
+
+
+def test_continuations_work_by_keyboard(open_page: Any) -> None:
+    page = open_page()
+    put(page, f"{FIRST}\n{LINE}")
+    before = shown(page)
+    page.focus("#copy")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("p:nth-child(2) .current")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".word-of-text:focus")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("[...document.querySelectorAll('.word-of-text')].indexOf(document.activeElement)") == 1
+    assert page.locator(".word-of-text[tabindex='0']").count() == 1
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#choices [role=option]:focus")
+    assert page.get_attribute("#choices [role=option]:focus", "aria-selected") == "true"
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".word-of-text:focus")
+    assert shown(page) == before
+    page.keyboard.press(" ")
+    page.wait_for_selector("#choices [role=option]:focus")
+    page.keyboard.press("End")
+    assert page.get_attribute("#choices [role=option]:focus", "aria-selected") == "false"
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".word-of-text:focus")
+    assert shown(page)[0] == before[0]
+    assert shown(page)[1] != before[1]
+    page.keyboard.press("Control+z")
+    page.wait_for_function("text => document.querySelectorAll('.line-of-text')[1].textContent === text", arg=before[1])
+    page.wait_for_selector(".word-of-text >> nth=0")
+    page.keyboard.press("Escape")
+    assert page.locator(".word-of-text").count() == 0
+    page.fill("#input", FIRST)
+    page.wait_for_selector(DONE)
+
+
+def test_unsure_words_are_underlined(open_page: Any, make: Callable[..., Path]) -> None:
+    page, model = open_page(), RuntimeTranslator(make(precision="int8"), threads=1).model
+    put(page, LINE)
+    (line,) = model.translate([LINE], model.options())
+    (best,) = line.hypotheses
+    shares = [0.0] * len(best.text.split(" "))
+    for word, log_prob in zip(model.word_indices(best.ids, True), best.log_probs, strict=True):
+        shares[word] += log_prob
+    levels = [sum(exp(share) < limit for limit in (0.7, 0.4, 0.2)) for share in shares]
+    assert any(levels)
+    marked = [f"unsure-{level}" for level in levels if level]
+    assert page.locator(".line-of-text span").evaluate_all("all => all.map(span => span.className)") == marked
+    page.uncheck("#unsure")
+    assert page.locator(".line-of-text span").count() == 0
+    assert shown(page) == [best.text]
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_the_player_shows_the_search(open_page: Any, make: Callable[..., Path], rank: int) -> None:
+    page, runtime = open_page(), RuntimeTranslator(make(precision="int8"), threads=1)
+    put(page, LINE)
+    assert page.locator("#player").is_hidden()
+    page.click("#open-player")
+    page.wait_for_selector("#player:not([hidden])")
+    page.click("#alternatives-name")
+    page.click(f"#ranked button >> nth={rank}")
+    vocabulary = load_folder(make(precision="int8").with_suffix("")).tokenizer.target
+    _, steps = runtime.trace(LINE)
+    tokens = [*runtime.translate(LINE, nbest=3)[0].nbest[rank].tokens, "</s>"]
+    for number, step in enumerate(map(_step, _steps(vocabulary, tokens, steps))):
+        page.fill("#step", str(number + 2))  # after two layers of the encoder
+        names = [token.strip() or "␣" for token, _, _ in step["candidates"]]
+        assert page.locator("#candidates bdi").all_text_contents() == [n.replace("</s>", "(end)") for n in names]
+        kinds = [f"{fate}{' wins' if wins else ''}" for *_, fate, wins in step["nodes"]]
+        drawn = page.locator("#tree g g").evaluate_all("all => all.map(group => group.getAttribute('class'))")
+        assert [kind.replace(" current", "") for kind in drawn[-len(kinds) :]] == kinds
+    page.click("#open-player")
+    page.wait_for_selector("#player", state="hidden")
 
 
 def test_two_directions(open_page: Any, make: Callable[..., Path]) -> None:
@@ -239,6 +381,11 @@ def test_axe_finds_nothing(open_page: Any) -> None:
         page.wait_for_selector("#attention:not([hidden])")
         page.click("#alternatives-name")
         page.click("summary[data-text=about]")
+        page.click("#open-player")
+        page.wait_for_selector("#player:not([hidden])")
+        open_words(page, 0)
+        page.locator(".word-of-text").first.click()
+        page.wait_for_selector("#choices [role=option]:focus")
         page.evaluate(axe.read_text(encoding="utf-8"))
         violations = page.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.nodes.map(n => n.html)]))")
         assert violations == []

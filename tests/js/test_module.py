@@ -17,6 +17,10 @@ from regard.pipeline import RuntimeTranslator
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
+WRONG = [
+    *("beam: wanted 1", "there is none", "got wide", "line 2", "got number", "cross"),
+    *("prefix: wanted text", "wanted an array of 2", "token 3 is none", "one line is recorded"),
+]
 LINES = [*SENTENCES, "", "  나는   집에 간다 ", "😀 unseen 文字", " ".join(f"{line}." for line in SENTENCES * 4)]
 
 
@@ -62,6 +66,35 @@ def test_it_translates_as_the_native_library(
     assert [layer["role"] for layer in result["layers"]] == [layer.role for layer in native.model.layers]
 
 
+@pytest.mark.parametrize(("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent")])
+def test_prefixes_and_traces_are_those_of_the_native_library(
+    node: str, wasm: Path, make: Callable[..., Path], encoder: str, decoder: str
+) -> None:
+    model, prefixes = make(encoder, decoder), ["I go", "", [20, 21, 22], "나는 빵을", "", "you"]
+    native = RuntimeTranslator(model, threads=1).model
+    ids = [native.encode_target(prefix) if isinstance(prefix, str) else prefix for prefix in prefixes]
+    options = native.options()
+    options.beam = 4
+    expected = native.translate(SENTENCES, options, ids)
+    answers = run(node, wasm, model, lines=SENTENCES, options={"beam": 4, "prefixes": prefixes})["answers"]
+    for line, answer, prefix in zip(expected, answers, ids, strict=True):
+        (best,) = line.hypotheses
+        assert answer["ids"] == list(best.ids)
+        assert answer["ids"][: len(prefix)] == prefix
+        assert answer["logProbs"] == pytest.approx(best.log_probs, abs=1e-4)
+        assert answer["steps"] == []
+    options.trace = 1
+    (line,) = native.translate(SENTENCES[:1], options, ids[:1])
+    chosen = {"beam": 4, "trace": True, "prefix": prefixes[0]}
+    (answer,) = run(node, wasm, model, lines=SENTENCES[:1], options=chosen)["answers"]
+    assert [step["prefixes"] for step in answer["steps"]] == [[list(p) for p in step.prefixes] for step in line.steps]
+    for step, other in zip(answer["steps"], line.steps, strict=True):
+        for one, candidate in zip(step["candidates"], other.candidates, strict=True):
+            assert (one["beam"], one["id"], one["fate"]) == (candidate.row, candidate.token, candidate.fate)
+            assert one["token"] == native.tokens([candidate.token], True)[0]
+            assert (one["logProb"], one["total"]) == pytest.approx((candidate.log_prob, candidate.total), abs=1e-3)
+
+
 def test_words_are_those_of_the_readings(node: str, wasm: Path, make: Callable[..., Path]) -> None:
     (answer,) = run(node, wasm, make(), lines=SENTENCES[:1], options={"attention": "cross"})["answers"]
     (translation,) = RuntimeTranslator(make(), threads=1).translate(SENTENCES[:1], readings=True)
@@ -80,11 +113,13 @@ def test_errors_are_sentences(node: str, wasm: Path, make: Callable[..., Path], 
         ["translate", ["x", "y" * 30000]],
         ["translate", 5],
         ["stream", "x", {"attention": "some"}],
+        ["translate", "x", {"prefix": 5}],
+        ["translate", ["x", "y"], {"prefixes": ["x"]}],
+        ["translate", "x", {"prefix": [3]}],
+        ["translate", ["x", "y"], {"trace": True}],
     ]
     result = run(node, wasm, make(), lines=["I go home"], options={}, wrong=wrong)
-    for message, part in zip(
-        result["errors"], ["beam: wanted 1", "there is none", "got wide", "line 2", "got number", "cross"], strict=True
-    ):
+    for message, part in zip(result["errors"], WRONG, strict=True):
         assert part in message
     assert result["closed"] == "this translator was closed"
     damaged = tmp_path / "damaged.regard"

@@ -42,6 +42,52 @@ static void damage(uint8_t *data, size_t size) {
   }
 }
 
+/* Reads all that is recorded of a search, and its first hypothesis. */
+static double read_all(const RegardResult *r) {
+  double sum = 0;
+  size_t count, steps = regard_steps(r);
+  int32_t *ids = malloc((steps + 1) * sizeof *ids);
+  for (size_t step = 0; ids && step < steps; step++) {
+    size_t rows = regard_open_hypotheses(r, step);
+    const RegardCandidate *candidates = regard_candidates(r, step, &count);
+    for (size_t row = 0; row < rows; row++) {
+      regard_open_tokens(r, step, row, ids);
+      for (size_t i = 0; i < step; i++) sum += ids[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+      if (candidates[i].row < 0 || (size_t)candidates[i].row >= rows || candidates[i].fate < 0 || candidates[i].fate > 2) abort();
+      sum += candidates[i].log_prob + candidates[i].total;
+    }
+  }
+  free(ids);
+  for (int32_t rank = 0; rank < regard_hypotheses(r, 0); rank++) {
+    const float *log_probs = regard_log_probs(r, 0, rank, &count);
+    for (size_t i = 0; i < count; i++) sum += (double)log_probs[i];
+  }
+  return sum;
+}
+
+/* Continues a prefix of the library's own tokens, or of drawn ones, and records the search. */
+static void use_prefix(RegardModel *model, const char *const *lines, const size_t *sizes, RegardOptions o) {
+  static const char TEXT[] = "I was 집에";
+  char error[512];
+  int32_t ids[3][16] = {{0}};
+  const int32_t *prefixes[3] = {ids[0], ids[1], ids[2]};
+  int64_t count = regard_encode_target(model, TEXT, sizeof TEXT - 1, ids[0], 16);
+  size_t counts[3] = {count < 0 ? 0 : count > 4 ? 4 : (size_t)count, draw(3), draw(16)};
+  for (int i = 1; i < 3; i++)
+    for (int j = 0; j < 16; j++) ids[i][j] = draw(4) ? (int32_t)draw(300) : (int32_t)draw(UINT32_MAX);
+  RegardResult *r = regard_continue(model, lines, sizes, 3, prefixes, counts, &o, error, sizeof error);
+  regard_free(r);
+  o.trace = 1, o.beam = 1 + (int32_t)draw(12), o.nbest = 1;
+  r = regard_continue(model, lines, sizes, 1, prefixes, counts, &o, error, sizeof error);
+  if (r) read_all(r);
+  regard_free(r);
+  r = regard_translate(model, lines + 1, sizes + 1, 1, &o, error, sizeof error);
+  if (r) read_all(r);
+  regard_free(r);
+}
+
 static void use(RegardModel *model) {
   static const char *const LINES[] = {"나는 집에 간다", "I was eating bread.", "", "\xf0\x9f\x8e\x89 x", "책을 읽는다. 너는 집에 간다! I go home. you read a book"};
   size_t sizes[5], size;
@@ -55,6 +101,7 @@ static void use(RegardModel *model) {
   RegardResult *r = regard_translate(model, LINES, sizes, 5, &o, error, sizeof error);
   for (int32_t layer = 0; r && layer < regard_layers(model); layer++) regard_attention(r, 0, 0, layer);
   regard_free(r);
+  use_prefix(model, LINES, sizes, o);
   RegardStream *s = regard_stream(model, LINES[0], sizes[0], &o, error, sizeof error);
   while (s && regard_next(s, &size)) {}
   regard_stream_free(s);

@@ -100,6 +100,30 @@ def test_calls_with_unlike_options_get_what_they_would_get_alone(model: RuntimeM
     queue.close()
 
 
+def test_traces_and_prefixes_are_those_of_a_call_alone(model: RuntimeModel) -> None:
+    """A wide beam beside a narrow one, so that more tokens are asked for at a step than one of them needs."""
+    chosen, prefix = (
+        options(model, beam=2, trace=1),
+        [model.translate([LINES[1]], options(model, beam=1))[0].hypotheses[0].ids[:2]],
+    )
+    queue = model.queue(1)
+    queue.submit(0, LINES, options(model, beam=12))
+    for ticket, line in enumerate(LINES[:4], 1):
+        queue.submit(ticket, [line], chosen, prefix if ticket % 2 else None)
+    results = dict(filter(None, (queue.take(30) for _ in range(5))))
+    for ticket, line in enumerate(LINES[:4], 1):
+        (expected,), lines = model.translate([line], chosen, prefix if ticket % 2 else None), results[ticket]
+        assert lines is not None
+        assert contents(lines[0]) == contents(expected)
+        assert len(lines[0].steps) == len(expected.steps) > 1
+        for step, other in zip(lines[0].steps, expected.steps, strict=True):
+            assert step.prefixes == other.prefixes
+            assert [(c.row, c.token, c.fate) for c in step.candidates] == [
+                (c.row, c.token, c.fate) for c in other.candidates
+            ]
+    queue.close()
+
+
 def test_a_cancelled_call_has_no_result_and_disturbs_no_other(model: RuntimeModel) -> None:
     queue, chosen = model.queue(2), options(model, beam=4)
     expected = model.translate(LINES, chosen)

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,47 +16,26 @@ import pytest
 from small import PAIRS, SENTENCES, captioner_folder, folder
 
 import regard
-from regard.engine import pack_model, why_not_packed
+from regard.engine import pack_model
 from regard.errors import ExportError, LineError, LineWarning, ModelFolderError, UsageError
 from regard.interchange.runtime import export
 from regard.interchange.runtime_file import runtime_file
 from regard.model_folder import load_folder
-from regard.pipeline import AlignmentChoice, RuntimeTranslator, Translator, load_translator
+from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
 from regard.search import Constraints
+from tests.runtime.pairs import Maker, maker
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
 LINES = [*SENTENCES, "", "  나는   집에 간다 ", "빵!", "I", "😀 unseen 文字", "\u1112\u1161\u11ab 자모"]
 LONG = " ".join(f"{sentence}." for sentence in SENTENCES * 4)
-Maker = Callable[..., tuple[Translator, RuntimeTranslator]]
 
 
 @pytest.fixture(scope="module")
 def make(tmp_path_factory: pytest.TempPathFactory) -> Maker:
-    """Return a function that makes a translator of random weights and its runtime file, each once."""
-    made: dict[tuple[Any, ...], tuple[Translator, RuntimeTranslator]] = {}
-
-    def pair(
-        encoder: str, decoder: str, precision: Any = "float32", **choice: Any
-    ) -> tuple[Translator, RuntimeTranslator]:
-        key = (encoder, decoder, precision, *choice.items())
-        if key not in made:
-            path = folder(tmp_path_factory.mktemp("model") / "run", encoder, decoder, end=0.5)
-            model = load_folder(path)
-            if (reason := why_not_packed(model.model)) is not None:
-                pytest.skip(f"has no program: {reason}")
-            aligned = AlignmentChoice(**choice) if choice else None
-            values = {"precision": precision, "search": json.loads(model.settings.search.model_dump_json())}
-            file = path.with_suffix(".regard")
-            file.write_bytes(runtime_file(model, pack_model(model.model, precision), aligned, values))
-            translator = load_translator(path, engine="native", precision=precision)
-            translator.choice = aligned
-            made[key] = translator, RuntimeTranslator(file, threads=2)
-        return made[key]
-
-    return pair
+    return maker(lambda: tmp_path_factory.mktemp("model") / "run")
 
 
 def translated(translator: Any, lines: list[str], **options: Any) -> list[Any]:
@@ -226,7 +204,7 @@ def test_what_a_file_cannot_do_is_refused_with_all_causes(exported: Path) -> Non
     runtime = RuntimeTranslator(exported)
     with pytest.raises(UsageError, match=r"`sample` needs the run folder.*\n?.*`top_k` needs the run folder"):
         runtime.translate("I", sample=True, top_k=3)
-    with pytest.raises(UsageError, match="need the run folder and PyTorch"):
+    with pytest.raises(UsageError, match="need the run folder and PyTorch; a runtime file takes a prefix"):
         runtime.translate("I", constraints=Constraints(forbid=("home",)))
     with pytest.raises(UsageError, match=r"nbest: wanted 1 to 3 \(the beam\), got 4"):
         runtime.translate("I", nbest=4)

@@ -239,13 +239,22 @@ int run_step(Decoder *d, const Recording *recording, const float **features) {
   return 0;
 }
 
-int find_top_tokens(Decoder *d, const float *features, int64_t k) {
+/* The likeliest tokens of each row, and the log-probability of one token, wherever it ranks. */
+static int run_top(Decoder *d, const float *features, int64_t k, int32_t token) {
   const RegardModel *m = d->model;
   const Floats registers = {(float *)features, 0};
   Step *s = &d->step;
   if (k > m->settings.target_vocabulary) k = m->settings.target_vocabulary;
   if (reserve_step(d, s->rows, s->stride, k)) return -1;
   s->k = k;
-  Context c = {.rows = s->rows, .k = k, .top_log_probs = s->log_probs, .top_tokens = s->top, .eos_log_probs = s->eos_log_probs, .eos = EOS, .suppressed = m->suppressed, .partial = s->partial};
+  Context c = {.rows = s->rows, .k = k, .top_log_probs = s->log_probs, .top_tokens = s->top, .eos_log_probs = s->eos_log_probs, .eos = token, .suppressed = m->suppressed, .partial = s->partial};
   return run(d, m->programs + TOP, &c, &registers);
+}
+
+int find_top_tokens(Decoder *d, const float *features, int64_t k) { return run_top(d, features, k, EOS); }
+
+int find_log_prob(Decoder *d, const float *features, int32_t token, float *log_prob) {
+  if (run_top(d, features, 1, token)) return -1;
+  *log_prob = d->step.eos_log_probs[0];
+  return 0;
 }

@@ -51,6 +51,8 @@ int encode_sources(Decoder *d, const int32_t *const *ids, const int64_t *counts,
 int reserve_step(Decoder *d, int64_t rows, int64_t stride, int64_t k);
 int run_step(Decoder *d, const Recording *recording, const float **features);
 int find_top_tokens(Decoder *d, const float *features, int64_t k);
+/* The log-probability of a token after the first row. */
+int find_log_prob(Decoder *d, const float *features, int32_t token, float *log_prob);
 
 void free_source(Source *source);
 float *take_block(Decoder *d); /* NULL: no memory */

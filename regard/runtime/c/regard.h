@@ -41,6 +41,7 @@ typedef struct { /* how to search; regard_options fills in the model's own setti
   int32_t threads;         /* to translate with */
   int32_t attention;       /* record attention weights: 0 none, 1 cross-attention, 2 every layer */
   int32_t alignments;      /* extract word alignments, by the layer and head that the model names */
+  int32_t trace;           /* record the search, of one line at a time */
 } RegardOptions;
 
 typedef struct { /* a layer of attention */
@@ -56,6 +57,15 @@ typedef struct { /* attention weights of one layer for one translation: (heads, 
 
 typedef struct { int32_t source, target; } RegardLink; /* between words, counted from 0 */
 
+typedef struct { /* a token that could come next after one of the open hypotheses of a step */
+  int32_t row;     /* of the hypothesis among the open ones, from 0 */
+  int32_t token;
+  int32_t fate;    /* of the hypothesis with this token: 0 pruned, 1 kept, 2 ended */
+  int32_t reserved;
+  double log_prob; /* of the token */
+  double total;    /* of the hypothesis with it */
+} RegardCandidate;
+
 /* --- models */
 
 REGARD_API RegardModel *regard_open(const char *path, char *error, size_t error_size);
@@ -69,6 +79,8 @@ REGARD_API int32_t regard_layers(const RegardModel *model);
 REGARD_API RegardLayer regard_layer(const RegardModel *model, int32_t number);
 /* The tokens of a line as the model reads it, end of sentence last. Returns their number; negative: an error. */
 REGARD_API int64_t regard_encode(const RegardModel *model, const char *text, size_t size, int32_t *ids, size_t capacity);
+/* The tokens of a text as the beginning of a target, without end of sentence; for regard_continue. Returns as regard_encode. */
+REGARD_API int64_t regard_encode_target(const RegardModel *model, const char *text, size_t size, int32_t *ids, size_t capacity);
 /* The word that each token belongs to, from 0; -1: end of sentence, which is no word. 0, or negative: an error. */
 REGARD_API int regard_words(const RegardModel *model, int is_target, const int32_t *ids, size_t count, int32_t *words);
 /* The text of tokens, NUL-terminated, to be freed with regard_free_text; NULL: there is no memory. */
@@ -83,6 +95,12 @@ REGARD_API const char *regard_token(const RegardModel *model, int is_target, int
 REGARD_API RegardResult *regard_translate(
     RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options,
     char *error, size_t error_size);
+/* The same for targets whose beginning is given: every hypothesis of line i begins with `prefix_sizes[i]` tokens, prefixes[i],
+   whose log-probabilities count as those of any others. They come on top of what max_ratio and max_extra allow, and before
+   what no_repeat_ngram bans. Of a line that is split they are the beginning of its first part. */
+REGARD_API RegardResult *regard_continue(
+    RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes,
+    const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
 REGARD_API void regard_free(RegardResult *result);
 
 REGARD_API size_t regard_count(const RegardResult *result); /* lines */
@@ -90,6 +108,8 @@ REGARD_API int32_t regard_hypotheses(const RegardResult *result, size_t line);
 REGARD_API const char *regard_text(const RegardResult *result, size_t line, int32_t rank, size_t *size);
 REGARD_API double regard_score(const RegardResult *result, size_t line, int32_t rank);
 REGARD_API const int32_t *regard_tokens(const RegardResult *result, size_t line, int32_t rank, size_t *count);
+/* The log-probability of each of these tokens, after those before it; end of sentence, which the score counts, is not there. */
+REGARD_API const float *regard_log_probs(const RegardResult *result, size_t line, int32_t rank, size_t *count);
 /* Links of a hypothesis, sorted as Translator sorts them. NULL: not asked for, or the model has no attention. */
 REGARD_API const RegardLink *regard_alignment(const RegardResult *result, size_t line, int32_t rank, size_t *count);
 /* Of a line that was split into parts there are no attention weights. */
@@ -102,6 +122,16 @@ REGARD_API int32_t regard_parts(const RegardResult *result, size_t line);
 /* What a caller may want to tell about a line, such as that a sentence of it is longer than any in training: sentences,
    one a line. NULL: nothing. */
 REGARD_API const char *regard_note(const RegardResult *result, size_t line);
+
+/* --- the search, step by step, if `trace` asked for it */
+
+/* Steps of the search of the line; 0 if it was not recorded, or if the line is empty or was split. */
+REGARD_API size_t regard_steps(const RegardResult *result);
+/* Hypotheses that were open before a step, best first, and the tokens of one of them: as many as there were steps before. */
+REGARD_API size_t regard_open_hypotheses(const RegardResult *result, size_t step);
+REGARD_API void regard_open_tokens(const RegardResult *result, size_t step, size_t row, int32_t *ids);
+/* The eight likeliest tokens after each of these, and end of sentence: the hypotheses with them, likeliest first. */
+REGARD_API const RegardCandidate *regard_candidates(const RegardResult *result, size_t step, size_t *count);
 
 /* --- streaming: greedily, word by word */
 
@@ -117,11 +147,11 @@ REGARD_API void regard_stream_free(RegardStream *stream);
 REGARD_API RegardQueue *regard_queue_open(RegardModel *model, int32_t threads, char *error, size_t error_size);
 /* Stops its threads, and gives up what is not done; then nobody may be waiting for results. */
 REGARD_API void regard_queue_close(RegardQueue *queue);
-/* Hands over lines, which are copied, with options of their own. Sentences of all calls share steps; a call of many lines
+/* Hands over lines, which are copied, with options and, unless it is NULL, prefixes of their own (see regard_continue). Sentences of all calls share steps; a call of many lines
    does not keep others waiting. Returns 0, or -1 with a sentence as regard_translate does. */
 REGARD_API int regard_queue_submit(
     RegardQueue *queue, uint64_t ticket, const char *const *lines, const size_t *sizes, size_t count,
-    const RegardOptions *options, char *error, size_t error_size);
+    const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
 /* Gives up a call: its sentences leave at the next step, and there will be no result unless there is one already. */
 REGARD_API void regard_queue_cancel(RegardQueue *queue, uint64_t ticket);
 /* Waits for the next call that is done; its result belongs to the caller. A result that is NULL: there was not enough

@@ -2,6 +2,7 @@
 
 #include "search.h"
 #include "threads.h"
+#include "trace.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,16 +13,19 @@
 #define SWEEP_EVERY 16    /* steps between two searches for blocks that no hypothesis refers to */
 #define MIN_SHARE 4       /* requests that are not shared out among threads: a step of several costs little more than one */
 #define LAST_RESORT (-1e30f) /* score of ending where nothing else is left */
+#define FORCED (-1e9f) /* score of a token of a prefix that a rule bans */
 
-int64_t most_steps(const RegardModel *model, const RegardOptions *options, int64_t source) {
+int64_t most_steps_with(const RegardModel *model, const RegardOptions *options, int64_t source, int64_t required) {
   const Settings *s = &model->settings;
-  int64_t steps = (int64_t)(options->max_ratio * (double)source) + options->max_extra;
+  int64_t steps = (int64_t)(options->max_ratio * (double)source) + options->max_extra + required;
   if (steps < options->min_length + 1) steps = options->min_length + 1;
   if (s->max_target > 0 && steps > s->max_target) steps = s->max_target;
   if (options->max_length >= 0 && steps > (int64_t)options->max_length + 1) steps = (int64_t)options->max_length + 1;
   if (s->target_positions > 0 && steps > s->target_positions) steps = s->target_positions;
   return steps;
 }
+
+int64_t most_steps(const RegardModel *model, const RegardOptions *options, int64_t source) { return most_steps_with(model, options, source, 0); }
 
 void free_hypotheses(Request *r) {
   for (int64_t i = 0; i < r->found; i++) free(r->hypotheses[i].ids);
@@ -63,29 +67,33 @@ static void free_sentence(Sentence *s, Decoder *d) {
   for (size_t i = 0; i < s->owned_count; i++) give_block(d, s->owned[i]);
   for (size_t i = 0; i < s->finished_count; i++) free(s->finished[i].ids);
   free_source(&s->source);
+  free(s->totals), free(s->other_totals);
   free(s->beams), free(s->history), free(s->other_history), free(s->past), free(s->other_past), free(s->owned), free(s->finished);
   memset(s, 0, sizeof *s);
 }
 
 static int grow_sentence(Sentence *s, int64_t beam, int64_t capacity) {
   int32_t *histories[2];
+  double *totals[2];
   float **pasts[2];
+  size_t size = (size_t)(beam * capacity);
   int failed = 0;
   for (int i = 0; i < 2; i++) {
-    histories[i] = calloc((size_t)(beam * capacity), sizeof(int32_t)), pasts[i] = calloc((size_t)(beam * capacity), sizeof(float *));
-    failed |= !histories[i] || !pasts[i];
+    histories[i] = calloc(size, sizeof(int32_t)), totals[i] = calloc(size, sizeof(double)), pasts[i] = calloc(size, sizeof(float *));
+    failed |= !histories[i] || !totals[i] || !pasts[i];
   }
   for (int64_t row = 0; row < s->rows && !failed; row++) {
     memcpy(histories[0] + row * capacity, s->history + row * s->capacity, (size_t)s->capacity * sizeof(int32_t));
+    memcpy(totals[0] + row * capacity, s->totals + row * s->capacity, (size_t)s->capacity * sizeof(double));
     memcpy(pasts[0] + row * capacity, s->past + row * s->capacity, (size_t)s->capacity * sizeof(float *));
   }
   if (failed) {
-    for (int i = 0; i < 2; i++) free(histories[i]), free(pasts[i]);
+    for (int i = 0; i < 2; i++) free(histories[i]), free(totals[i]), free(pasts[i]);
     return -1;
   }
-  free(s->history), free(s->other_history), free(s->past), free(s->other_past);
-  s->history = histories[0], s->other_history = histories[1], s->past = pasts[0], s->other_past = pasts[1];
-  s->capacity = capacity;
+  free(s->history), free(s->other_history), free(s->totals), free(s->other_totals), free(s->past), free(s->other_past);
+  s->history = histories[0], s->other_history = histories[1], s->totals = totals[0], s->other_totals = totals[1];
+  s->past = pasts[0], s->other_past = pasts[1], s->capacity = capacity;
   return 0;
 }
 
@@ -99,6 +107,8 @@ static int open_sentence(Sentence *s, Request *request, const Source *source) {
   if (s->source.initial) s->past[0] = s->source.initial;
   return 0;
 }
+
+static int force_prefix(Decoder *d, Sentence *s);
 
 int search_begin(Search *search, Request *const *requests, int64_t count) {
   Decoder *d = search->decoder;
@@ -115,6 +125,7 @@ int search_begin(Search *search, Request *const *requests, int64_t count) {
     return -1;
   }
   for (int64_t i = 0; i < count; i++) failed |= open_sentence(search->sentences + search->count++, requests[i], sources + i);
+  for (int64_t i = search->count - count; i < search->count && !failed; i++) failed = force_prefix(d, search->sentences + i);
   free(ids);
   return failed ? -1 : 0;
 }
@@ -153,6 +164,7 @@ static int64_t tokens_needed(const Search *search) {
       int64_t banned = s->length < o->min_length;
       if (o->no_repeat_ngram) banned += repeats(s, row, o->no_repeat_ngram, -1);
       if (selectable + banned > most) most = selectable + banned;
+      if (s->request->trace && TRACE_WIDTH > most) most = TRACE_WIDTH;
     }
   }
   return most;
@@ -205,11 +217,15 @@ static int64_t select_best(Search *search, const Sentence *s, int64_t first) {
 
 static int finish(Sentence *s, const Beam *b, double length_penalty) {
   if (reserve((void **)&s->finished, &s->finished_capacity, s->finished_count + 1, sizeof(Hypothesis))) return -1;
-  int32_t *ids = malloc((size_t)(s->length + 1) * sizeof *ids);
+  int32_t *ids = malloc((size_t)(s->length + 1) * (sizeof *ids + sizeof(float)));
   if (!ids) return -1;
+  float *log_probs = (float *)(ids + s->length + 1);
+  const double *totals = s->totals + b->parent * s->capacity;
   memcpy(ids, s->history + b->parent * s->capacity, (size_t)s->length * sizeof *ids);
+  for (int64_t i = 0; i < s->length; i++) log_probs[i] = (float)(totals[i] - (i ? totals[i - 1] : 0));
   double penalty = pow((5.0 + (double)(s->length + 1)) / 6.0, length_penalty);
-  s->finished[s->finished_count++] = (Hypothesis){ids, s->length, b->log_prob, b->log_prob / penalty};
+  s->finished[s->finished_count++] = (Hypothesis){ids, log_probs, s->length, b->log_prob, b->log_prob / penalty};
+  if (s->request->trace) trace_fate(s->request->trace, b->parent, EOS, ENDED);
   return 0;
 }
 
@@ -221,15 +237,20 @@ static int follow(Search *search, Sentence *s, int64_t first, int64_t selected) 
   for (int64_t row = 0; row < selected; row++) {
     const Beam *b = search->selected + row;
     int32_t *history = s->other_history + row * s->capacity;
+    double *totals = s->other_totals + row * s->capacity;
     float **past = s->other_past + row * s->capacity;
     memcpy(history, s->history + b->parent * s->capacity, (size_t)s->length * sizeof *history);
-    history[s->length] = b->token;
+    memcpy(totals, s->totals + b->parent * s->capacity, (size_t)s->length * sizeof *totals);
+    history[s->length] = b->token, totals[s->length] = b->log_prob;
+    if (s->request->trace) trace_fate(s->request->trace, b->parent, b->token, KEPT);
     if (!is_recurrent) memcpy(past, s->past + b->parent * s->capacity, (size_t)s->length * sizeof *past);
     past[is_recurrent ? 0 : s->length] = d->step.blocks[first + b->parent];
     s->beams[row] = *b;
   }
   int32_t *history = s->history;
+  double *totals = s->totals;
   float **past = s->past;
+  s->totals = s->other_totals, s->other_totals = totals;
   s->history = s->other_history, s->other_history = history, s->past = s->other_past, s->other_past = past;
   s->rows = selected, s->length++;
   if (is_recurrent) sweep(s, d, 1);
@@ -240,6 +261,7 @@ static int follow(Search *search, Sentence *s, int64_t first, int64_t selected) 
 /* Moves a sentence on. Returns 1 if it goes on, 0 if it is done, -1 if there is no memory. */
 static int advance(Search *search, Sentence *s, int64_t first) {
   const RegardOptions *o = s->request->options;
+  if (s->request->trace && trace_step(s->request->trace, s, &search->decoder->step, first)) return -1;
   int64_t best = select_best(search, s, first), selected = 0;
   for (int64_t i = 0; i < best; i++) {
     const Beam *b = search->candidates + i;
@@ -263,6 +285,7 @@ static void deliver(Sentence *s) {
     s->finished[j] = h;
   }
   while (s->finished_count > (size_t)request->options->beam) free(s->finished[--s->finished_count].ids);
+  if (request->trace) trace_finish(request->trace, s);
   request->hypotheses = s->finished, request->found = (int64_t)s->finished_count;
   s->finished = NULL, s->finished_count = 0;
 }
@@ -298,6 +321,24 @@ static int lay_out(Search *search) {
       memcpy(step->past + n * longest, s->past + row * s->capacity, (size_t)blocks * sizeof(float *));
       if (!(step->blocks[n] = new_block(s, d))) return -1;
     }
+  }
+  return 0;
+}
+
+/* Decodes the prefix that a request asks for, before its sentence is searched beside others. */
+static int force_prefix(Decoder *d, Sentence *s) {
+  const Request *r = s->request;
+  Beam forced;
+  Search alone = {.decoder = d, .sentences = s, .count = 1, .selected = &forced};
+  const float *features;
+  float log_prob;
+  for (int64_t i = 0; i < r->prefix_count; i++) {
+    int32_t token = r->prefix[i];
+    if (lay_out(&alone) || run_step(d, NULL, &features) || find_log_prob(d, features, token, &log_prob)) return -1;
+    if (r->trace && (find_top_tokens(d, features, tokens_needed(&alone)) || trace_step(r->trace, s, &d->step, 0) || trace_forced(r->trace, s, token, log_prob))) return -1;
+    int is_open = log_prob > -INFINITY && !is_banned(s, r->options, 0, token);
+    forced = (Beam){0, token, s->beams[0].log_prob + (double)log_prob, s->beams[0].score + (double)(is_open ? log_prob : FORCED)};
+    if (follow(&alone, s, 0, 1)) return -1;
   }
   return 0;
 }

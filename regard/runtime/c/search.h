@@ -11,15 +11,20 @@
 
 typedef struct { /* a finished target: tokens without end of sentence, their log-probability with it, and its score */
   int32_t *ids;
+  float *log_probs; /* of each token; in the block of `ids` */
   int64_t count;
   double log_prob, score;
 } Hypothesis;
 
 typedef struct Request Request;
+typedef struct Trace Trace;
 struct Request { /* a source to be translated, end of sentence last, and what was found for it, best first */
   const int32_t *source;
   int64_t count, max_steps;
   const RegardOptions *options;
+  const int32_t *prefix; /* tokens that every hypothesis begins with */
+  int64_t prefix_count;
+  Trace *trace;          /* where the search is recorded; NULL: nowhere */
   Hypothesis *hypotheses;
   int64_t found;
   void (*done)(Request *); /* called when the hypotheses are there; NULL: nobody waits */
@@ -39,6 +44,7 @@ typedef struct Sentence { /* a request while it is searched */
   Beam *beams;          /* (beam) */
   int64_t capacity;     /* tokens that there is room for */
   int32_t *history, *other_history; /* (beam, capacity) */
+  double *totals, *other_totals;    /* (beam, capacity) log-probability up to each token */
   float **past, **other_past;       /* (beam, capacity) blocks of each row; recurrent: the newest only */
   float **owned;                    /* blocks of this sentence */
   size_t owned_count, owned_capacity;
@@ -57,6 +63,8 @@ typedef struct { /* sentences that one decoder searches together */
 
 /* Most tokens, end of sentence included, of a target of a source of so many tokens. */
 int64_t most_steps(const RegardModel *model, const RegardOptions *options, int64_t source);
+/* The same if so many tokens of a prefix are required. */
+int64_t most_steps_with(const RegardModel *model, const RegardOptions *options, int64_t source, int64_t required);
 
 /* Threads that compute each step of a single sentence together: none for a small model, and no more than the output of a
    layer has panels, among which products are shared out. */

@@ -4,6 +4,7 @@
 #include "result.h"
 #include "splitter.h"
 #include "threads.h"
+#include "trace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ typedef struct { /* one hypothesis of a line, put together from those of its par
   TextBuffer text;
   double score;
   TokenBuffer tokens;
+  float *log_probs; /* of each token */
   RegardLink *links;
   size_t link_count, link_capacity;
   Forced forced; /* of a line of one part */
@@ -44,10 +46,13 @@ struct RegardResult {
   Segment *segments;
   size_t segment_count, segment_capacity;
   Request *requests;
+  int32_t *prefixes; /* of all lines, one after another */
+  Trace *trace;      /* of the only line; NULL: not asked for */
 };
 
 static const RegardLink NO_LINKS[1];
 static const int32_t NO_TOKENS[1];
+static const float NO_LOG_PROBS[1];
 
 /* --- options and lines ---------------------------------------------------------------------------------------- */
 
@@ -148,6 +153,48 @@ static int read_line(RegardResult *r, Line *line, size_t number, const char *tex
   return check_sources(r, line, number, error, error_size);
 }
 
+/* Checks the tokens that the target of a line is to begin with, and the room for them. */
+static int check_prefix(const RegardResult *r, const Request *request, size_t number, char *error, size_t error_size) {
+  const RegardModel *m = r->model;
+  for (int64_t i = 0; i < request->prefix_count; i++) {
+    int32_t token = request->prefix[i];
+    if (token >= 0 && token < tokenizer_size(m->target) && token < m->settings.target_vocabulary && token != EOS && !m->suppressed[token]) continue;
+    explain(error, error_size, "line %zu: prefix: token %d is none that a target may hold; take those of `regard_encode_target`", number + 1, token);
+    return -1;
+  }
+  if (!request->prefix_count || request->prefix_count < request->max_steps) return 0;
+  explain(error, error_size, "line %zu: prefix: %lld tokens are required, and a target may have at most %lld (`max_length`, or the model's limit); raise it, or require less", number + 1, (long long)request->prefix_count, (long long)request->max_steps - 1);
+  return -1;
+}
+
+/* Gives the first part of each line its prefix, a copy of it. */
+static int set_prefixes(RegardResult *r, const Prefixes *prefixes, char *error, size_t error_size) {
+  size_t total = 0, start = 0;
+  for (size_t i = 0; i < r->count; i++) total += prefixes->counts[i];
+  r->prefixes = malloc((total + 1) * sizeof *r->prefixes);
+  if (!r->prefixes) return -1;
+  for (size_t i = 0; i < r->count; i++) {
+    const Line *line = r->lines + i;
+    size_t count = prefixes->counts[i];
+    if (!line->parts || !count) continue;
+    Request *request = r->requests + line->first;
+    memcpy(r->prefixes + start, prefixes->ids[i], count * sizeof *r->prefixes);
+    request->prefix = r->prefixes + start, request->prefix_count = (int64_t)count, start += count;
+    request->max_steps = most_steps_with(r->model, &r->options, request->count, request->prefix_count);
+    if (check_prefix(r, request, i, error, error_size)) return -1;
+  }
+  return 0;
+}
+
+static int open_trace(RegardResult *r, char *error, size_t error_size) {
+  if (r->count != 1) {
+    explain(error, error_size, "trace: one line is recorded at a time, got %zu", r->count);
+    return -1;
+  }
+  if (r->segment_count == 1) r->trace = r->requests->trace = calloc(1, sizeof *r->trace);
+  return r->segment_count == 1 && !r->trace ? -1 : 0;
+}
+
 static int read_lines(RegardResult *r, const char *const *lines, const size_t *sizes, char *error, size_t error_size) {
   TextBuffer clean = {0};
   int failed = 0;
@@ -205,6 +252,15 @@ static int append_links(Translation *t, const RegardLink *links, size_t count, i
   return 0;
 }
 
+/* Appends those of a part, before its tokens are counted. */
+static int append_log_probs(Translation *t, const Hypothesis *h) {
+  float *longer = realloc(t->log_probs, (t->tokens.size + (size_t)h->count + 1) * sizeof *longer);
+  if (!longer) return -1;
+  memcpy(longer + t->tokens.size, h->log_probs, (size_t)h->count * sizeof *longer);
+  t->log_probs = longer;
+  return 0;
+}
+
 /* Joins the hypotheses of rank `rank` of all parts; a part with fewer contributes its last one. */
 static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced) {
   Translation *t = line->hypotheses + rank;
@@ -223,7 +279,7 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
              (part.size && t->text.size && append_text(&t->text, " ", 1)) || append_text(&t->text, part.data, part.size) ||
              reserve((void **)&t->tokens.data, &t->tokens.capacity, t->tokens.size + (size_t)h->count + 1, sizeof(int32_t)) ||
              note_repetition(r, t, p, h, segment) || (r->options.alignments && align_words(r->model, forced + p, &links, &count)) ||
-             (links && append_links(t, links, count, repeated, source, target));
+             (links && append_links(t, links, count, repeated, source, target)) || append_log_probs(t, h);
     free(links);
     if (failed) break;
     memcpy(t->tokens.data + t->tokens.size, h->ids, (size_t)h->count * sizeof(int32_t));
@@ -306,7 +362,7 @@ REGARD_API void regard_free(RegardResult *r) {
     Line *line = r->lines + i;
     for (int32_t rank = 0; rank < line->count && line->hypotheses; rank++) {
       Translation *t = line->hypotheses + rank;
-      text_free(&t->text), tokens_free(&t->tokens), free(t->links), free(t->times);
+      text_free(&t->text), tokens_free(&t->tokens), free(t->log_probs), free(t->links), free(t->times);
       for (int64_t p = 0; p < line->parts && t->repetitions; p++) free(t->repetitions[p]);
       free(t->repetitions);
       free_forced(r->model, &t->forced);
@@ -317,16 +373,17 @@ REGARD_API void regard_free(RegardResult *r) {
     if (r->requests) free_hypotheses(r->requests + i);
     free(r->segments[i].ids);
   }
+  trace_free(r->trace), free(r->prefixes);
   free(r->requests), free(r->segments), free(r->lines), free(r);
 }
 
-int result_failed(RegardResult *r, size_t count, char *error, size_t error_size) {
+static int result_failed(RegardResult *r, size_t count, char *error, size_t error_size) {
   if (error && error_size && !error[0]) explain(error, error_size, "there is not enough memory to translate %zu lines; give fewer at once", count);
   regard_free(r);
   return -1;
 }
 
-RegardResult *result_open(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {
+RegardResult *result_open(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
   if (error && error_size) error[0] = 0;
   if (check_options(model, options, error, error_size)) return NULL;
   RegardResult *r = calloc(1, sizeof *r);
@@ -334,6 +391,7 @@ RegardResult *result_open(RegardModel *model, const char *const *lines, const si
   if (r) {
     *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
     failed = !r->lines || read_lines(r, lines, sizes, error, error_size);
+    failed = failed || (prefixes && set_prefixes(r, prefixes, error, error_size)) || (options->trace && open_trace(r, error, error_size));
   }
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
@@ -345,11 +403,20 @@ Request *result_requests(RegardResult *r, int64_t *count) {
 
 int result_finish(RegardResult *r) { return make_all_lines(r); }
 
-REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {
-  RegardResult *r = result_open(model, lines, sizes, count, options, error, error_size);
+static RegardResult *translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
+  RegardResult *r = result_open(model, lines, sizes, count, prefixes, options, error, error_size);
   if (!r) return NULL;
   int failed = search_all(model, r->requests, (int64_t)r->segment_count, options->threads) || make_all_lines(r);
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
+}
+
+REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {
+  return translate(model, lines, sizes, count, NULL, options, error, error_size);
+}
+
+REGARD_API RegardResult *regard_continue(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
+  Prefixes given = {prefixes, prefix_sizes};
+  return translate(model, lines, sizes, count, &given, options, error, error_size);
 }
 
 REGARD_API size_t regard_count(const RegardResult *r) { return r->count; }
@@ -368,6 +435,12 @@ REGARD_API const int32_t *regard_tokens(const RegardResult *r, size_t line, int3
   const TokenBuffer *tokens = &r->lines[line].hypotheses[rank].tokens;
   *count = tokens->size;
   return tokens->data ? tokens->data : NO_TOKENS;
+}
+
+REGARD_API const float *regard_log_probs(const RegardResult *r, size_t line, int32_t rank, size_t *count) {
+  const Translation *t = r->lines[line].hypotheses + rank;
+  *count = t->tokens.size;
+  return t->log_probs ? t->log_probs : NO_LOG_PROBS;
 }
 
 REGARD_API const RegardLink *regard_alignment(const RegardResult *r, size_t line, int32_t rank, size_t *count) {
@@ -395,18 +468,32 @@ REGARD_API const int32_t *regard_source(const RegardResult *r, size_t line, size
   return *count ? r->segments[l->first].ids : NO_TOKENS;
 }
 
-REGARD_API int64_t regard_encode(const RegardModel *model, const char *text, size_t size, int32_t *ids, size_t capacity) {
+/* Tokenises a text, and hands out as many ids as there is room for. */
+static int64_t encode(const Tokenizer *tokenizer, int with_end, const char *text, size_t size, int32_t *ids, size_t capacity) {
   TokenBuffer tokens = {0};
-  int outcome = tokenizer_encode(model->source, text, size, &tokens);
+  int outcome = tokenizer_encode(tokenizer, text, size, &tokens);
   if (!outcome) outcome = reserve((void **)&tokens.data, &tokens.capacity, tokens.size + 1, sizeof(int32_t));
   if (!outcome) {
-    tokens.data[tokens.size++] = EOS;
+    if (with_end) tokens.data[tokens.size++] = EOS;
     memcpy(ids, tokens.data, (tokens.size < capacity ? tokens.size : capacity) * sizeof *ids);
   }
   int64_t count = outcome ? outcome : (int64_t)tokens.size;
   tokens_free(&tokens);
   return count;
 }
+
+REGARD_API int64_t regard_encode(const RegardModel *model, const char *text, size_t size, int32_t *ids, size_t capacity) {
+  return encode(model->source, 1, text, size, ids, capacity);
+}
+
+REGARD_API int64_t regard_encode_target(const RegardModel *model, const char *text, size_t size, int32_t *ids, size_t capacity) {
+  return encode(model->target, 0, text, size, ids, capacity);
+}
+
+REGARD_API size_t regard_steps(const RegardResult *r) { return r->trace ? r->trace->step_count : 0; }
+REGARD_API size_t regard_open_hypotheses(const RegardResult *r, size_t step) { return trace_rows(r->trace, step); }
+REGARD_API void regard_open_tokens(const RegardResult *r, size_t step, size_t row, int32_t *ids) { trace_prefix(r->trace, step, row, ids); }
+REGARD_API const RegardCandidate *regard_candidates(const RegardResult *r, size_t step, size_t *count) { return trace_candidates(r->trace, step, count); }
 
 static const Tokenizer *side_of(const RegardModel *model, int is_target) { return is_target ? model->target : model->source; }
 
@@ -457,7 +544,7 @@ REGARD_API void regard_stream_free(RegardStream *s) {
 
 REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size) {
   RegardOptions greedy = *options;
-  greedy.beam = greedy.nbest = 1, greedy.attention = greedy.alignments = 0;
+  greedy.beam = greedy.nbest = 1, greedy.attention = greedy.alignments = greedy.trace = 0;
   if (error && error_size) error[0] = 0;
   if (check_options(model, &greedy, error, error_size)) return NULL;
   RegardStream *s = calloc(1, sizeof *s);

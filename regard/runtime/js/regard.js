@@ -5,11 +5,12 @@
 
 const OPTIONS = [ // the fields of RegardOptions in regard.h: name, offset, whether it is a double
   ["beam", 0], ["nbest", 4], ["lengthPenalty", 8, true], ["maxRatio", 16, true], ["maxExtra", 24], ["minLength", 28], ["maxLength", 32],
-  ["noRepeatNgram", 36], ["maxLine", 40], ["maxWhole", 44], ["threads", 48], ["attention", 52], ["alignments", 56],
+  ["noRepeatNgram", 36], ["maxLine", 40], ["maxWhole", 44], ["threads", 48], ["attention", 52], ["alignments", 56], ["trace", 60],
 ];
 const OPTIONS_SIZE = 64, ALIGNED = 64, ERROR_SIZE = 1024, EOS = 3;
 const ROLES = ["encoder", "cross", "decoder"];
 const ATTENTION = ["none", "cross", "all"];
+const FATES = ["pruned", "kept", "ended"], CANDIDATE_SIZE = 32;
 const NO_MEMORY = "there is not enough memory";
 const [ENOSYS, OK] = [52, 0]; // of WASI
 
@@ -71,6 +72,18 @@ class Library {
   number(address) { return this.view.getUint32(address, true); }
   integers(address, count) { return new Int32Array(this.exports.memory.buffer, address, count).slice(); }
 
+  /** Copy arrays of bytes (width 1) or integers (width 4); returns the addresses of their addresses and of their lengths. */
+  arrays(rows, allocate, width) {
+    const [addresses, lengths] = [allocate(4 * rows.length), allocate(4 * rows.length)];
+    rows.forEach((row, i) => {
+      const at = allocate(width * row.length), { buffer } = this.exports.memory;
+      (width === 1 ? new Uint8Array(buffer, at, row.length) : new Int32Array(buffer, at, row.length)).set(row);
+      this.view.setUint32(addresses + 4 * i, at, true);
+      this.view.setUint32(lengths + 4 * i, row.length, true);
+    });
+    return [addresses, lengths];
+  }
+
   text(address, size) {
     const end = size === undefined ? this.bytes.indexOf(0, address) : address + size;
     return new TextDecoder().decode(this.bytes.subarray(address, end));
@@ -121,23 +134,21 @@ export class Translator {
       const at = allocate(OPTIONS_SIZE), values = {};
       this.#library.exports.regard_options(this.#open(), at);
       for (const [name, offset, isDouble] of OPTIONS) values[name] = this.#library.view[isDouble ? "getFloat64" : "getInt32"](at + offset, true);
-      return { ...values, attention: ATTENTION[values.attention], alignments: Boolean(values.alignments) };
+      return { ...values, attention: ATTENTION[values.attention], alignments: Boolean(values.alignments), trace: Boolean(values.trace) };
     });
   }
 
-  /** Translate a line, or an array of lines; returns an array. Throws an Error if a line cannot be translated. */
-  translate(text, options = {}) {
+  /**
+   * Translate a line, or an array of lines; returns an array. Throws an Error if a line cannot be translated.
+   * The option `prefix`, text or token ids, is what the translation begins with; `prefixes` has one for each line.
+   */
+  translate(text, { prefix, prefixes, ...options } = {}) {
     const lines = (Array.isArray(text) ? text : [text]).map(encoded), { exports } = this.#library, count = lines.length;
+    const beginnings = this.#beginnings(prefixes ?? (prefix === undefined ? null : lines.map(() => prefix)), count);
     return this.#library.scoped((allocate) => {
-      const [texts, sizes] = [allocate(4 * count), allocate(4 * count)];
-      lines.forEach((line, i) => {
-        const at = allocate(line.length);
-        this.#library.bytes.set(line, at);
-        this.#library.view.setUint32(texts + 4 * i, at, true);
-        this.#library.view.setUint32(sizes + 4 * i, line.length, true);
-      });
-      const chosen = this.#options(options, allocate);
-      const result = this.#library.succeed(allocate, (error) => exports.regard_translate(this.#open(), texts, sizes, count, chosen, error, ERROR_SIZE));
+      const given = [...this.#library.arrays(lines, allocate, 1), count, ...(beginnings ? this.#library.arrays(beginnings, allocate, 4) : [])];
+      const chosen = this.#options(options, allocate), translate = beginnings ? exports.regard_continue : exports.regard_translate;
+      const result = this.#library.succeed(allocate, (error) => translate(this.#open(), ...given, chosen, error, ERROR_SIZE));
       try {
         return lines.map((_, line) => this.#translation(result, line));
       } finally {
@@ -163,17 +174,32 @@ export class Translator {
   }
 
   /** Return the token ids of a line as the model reads it, end of sentence last. */
-  encode(text) {
+  encode(text) { return this.#ids(text, this.#library.exports.regard_encode); }
+
+  /** Return the token ids of a text as the beginning of a translation. */
+  encodeTarget(text) { return this.#ids(text, this.#library.exports.regard_encode_target); }
+
+  #ids(text, call) {
     const line = encoded(text), capacity = line.length + 8;
     return this.#library.scoped((allocate) => {
       const at = allocate(line.length);
       this.#library.bytes.set(line, at);
       const encode = (room) => {
-        const ids = allocate(4 * room), count = Number(this.#library.exports.regard_encode(this.#open(), at, line.length, ids, room));
+        const ids = allocate(4 * room), count = Number(call(this.#open(), at, line.length, ids, room));
         if (count < 0) throw new Error(NO_MEMORY);
         return count > room ? encode(count) : [...this.#library.integers(ids, count)];
       };
       return encode(capacity);
+    });
+  }
+
+  #beginnings(given, count) { // the token ids that each translation begins with; null: any
+    if (!given) return null;
+    if (!Array.isArray(given) || given.length !== count) throw new Error(`option prefixes: wanted an array of ${count}, one for each line`);
+    return given.map((one) => {
+      if (typeof one === "string") return this.encodeTarget(one);
+      if (Array.isArray(one) && one.every((id) => Number.isInteger(id) && Math.abs(id) < 2 ** 31)) return one;
+      throw new Error(`option prefix: wanted text, or an array of token ids, got ${one}`);
     });
   }
 
@@ -214,7 +240,7 @@ export class Translator {
     }
     const attention = ATTENTION.indexOf(values.attention);
     if (attention < 0) throw new Error(`option attention: wanted one of ${ATTENTION.join(", ")}, got ${values.attention}`);
-    const at = allocate(OPTIONS_SIZE), numbers = { ...values, attention, alignments: Number(values.alignments) };
+    const at = allocate(OPTIONS_SIZE), numbers = { ...values, attention, alignments: Number(values.alignments), trace: Number(values.trace) };
     this.#library.bytes.fill(0, at, at + OPTIONS_SIZE);
     for (const [name, offset, isDouble] of OPTIONS) {
       const number = numbers[name];
@@ -233,8 +259,26 @@ export class Translator {
     const [best] = ranked;
     return {
       ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false),
-      nbest: ranked, parts, notes: note ? this.#library.text(note).split("\n") : [],
+      nbest: ranked, parts, notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),
     };
+  }
+
+  #steps(result) { // of the search, if it was recorded
+    const { exports } = this.#library, count = exports.regard_steps(result);
+    return Array.from({ length: count }, (_, step) => this.#library.scoped((allocate) => {
+      const ids = allocate(4 * step), size = allocate(4);
+      const prefixes = Array.from({ length: exports.regard_open_hypotheses(result, step) }, (__, row) => {
+        exports.regard_open_tokens(result, step, row, ids);
+        return [...this.#library.integers(ids, step)];
+      });
+      const first = exports.regard_candidates(result, step, size) >>> 0, { view } = this.#library;
+      const candidates = Array.from({ length: this.#library.number(size) }, (__, i) => {
+        const at = first + CANDIDATE_SIZE * i, [beam, id, fate] = [0, 4, 8].map((offset) => view.getInt32(at + offset, true));
+        return { beam, id, fate: FATES[fate], logProb: view.getFloat64(at + 16, true), total: view.getFloat64(at + 24, true) };
+      });
+      const tokens = this.#tokens(candidates.map(({ id }) => id), true);
+      return { prefixes, candidates: candidates.map((candidate, i) => ({ ...candidate, token: tokens[i] })) };
+    }));
   }
 
   #hypothesis(result, line, rank, parts) {
@@ -242,11 +286,18 @@ export class Translator {
     const ids = this.#array((count) => exports.regard_tokens(...of, count)) ?? [];
     const links = this.#array((count) => exports.regard_alignment(...of, count), 2);
     return {
-      text: this.#counted((size) => exports.regard_text(...of, size)) ?? "", score: exports.regard_score(...of), tokens: this.#tokens(ids, true), ids,
+      text: this.#counted((size) => exports.regard_text(...of, size)) ?? "", score: exports.regard_score(...of), tokens: this.#tokens(ids, true), ids, logProbs: this.#logProbs(of),
       targetWords: this.#words([...ids, EOS], true),
       alignments: links && Array.from({ length: links.length / 2 }, (_, i) => [links[2 * i], links[2 * i + 1]]),
       attention: this.#attention(of), repetition: this.#repetition(of, parts),
     };
+  }
+
+  #logProbs(of) {
+    return this.#library.scoped((allocate) => {
+      const count = allocate(4), address = this.#library.exports.regard_log_probs(...of, count) >>> 0;
+      return [...new Float32Array(this.#library.exports.memory.buffer, address, this.#library.number(count))];
+    });
   }
 
   #attention(of) {

@@ -7,6 +7,11 @@
     done: (count, all) => `${count} of ${all} sentences translated`, broken: (message) => `The translator stopped: ${message}. Load the page again.`,
     split: "This sentence was translated in parts, because it is longer than any in training; of parts no attention is shown.",
     repeats: (text, times) => `“${text}” is repeated ${times} times: the translation is probably wrong.`,
+    unsure: "Underline unsure words", levels: ["below 70 %", "below 40 %", "below 20 %"],
+    unsureHint: "By the probability that the model gives each word after those before it. It may be sure and wrong.",
+    wordsOf: "Translation of this sentence, word by word", continuations: (word) => `Other continuations from “${word}”`, current: "as it is",
+    undo: "Undo the choice", choose: "Click a sentence, then one of its words, to see what else could stand there.",
+    replaced: (text) => `Now: ${text}`, steps: "Step by step: the search", hide: "Close the search",
     facts: { precision: "weights", parameters: "parameters", size: "size", languages: "languages", fingerprint: "fingerprint", regard: "exported by Regard" },
   };
   const KOREAN = {
@@ -16,6 +21,11 @@
     done: (count, all) => `문장 ${all}개 가운데 ${count}개 번역됨`, broken: (message) => `번역기가 멈췄습니다: ${message}. 페이지를 다시 여세요.`,
     split: "학습 때 본 어떤 문장보다 길어서 나누어 번역했습니다. 나눈 문장의 어텐션은 표시하지 않습니다.",
     repeats: (text, times) => `“${text}”이(가) ${times}번 되풀이됩니다. 번역이 틀렸을 수 있습니다.`,
+    unsure: "불확실한 단어에 밑줄", levels: ["70 % 미만", "40 % 미만", "20 % 미만"],
+    unsureHint: "앞 단어들 다음에 모델이 그 단어에 준 확률에 따릅니다. 확신하면서도 틀릴 수 있습니다.",
+    wordsOf: "이 문장의 번역문, 단어별", continuations: (word) => `“${word}”부터 다르게 이어 쓰기`, current: "지금 그대로",
+    undo: "선택 되돌리기", choose: "문장을 누른 다음 그 단어를 누르면 그 자리에 올 수 있는 다른 말이 나타납니다.",
+    replaced: (text) => `바뀐 번역: ${text}`, steps: "한 단계씩: 탐색 과정", hide: "탐색 과정 닫기",
     facts: { precision: "가중치", parameters: "매개변수", size: "크기", languages: "언어", fingerprint: "지문", regard: "내보낸 Regard" },
   };
   const TYPING = 90, HOVER = 120, QUIET = 900; // milliseconds
@@ -23,6 +33,7 @@
   const LONG = 200; // paragraphs, from which on those out of sight are not laid out
   const BEGINNING = 6; // characters that a sentence still has while it is edited
   const MAX_KEPT = 20000; // translations
+  const UNSURE = [0.7, 0.4, 0.2]; // probabilities of a word below which it is underlined, each time more clearly
   const ABBREVIATION = /(?:^|[\s("'])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|etc|Nr|bzw|ca|e\.g|i\.e|z\.\s?B|d\.\s?h)\.\s*$/i;
 
   const find = (id) => document.getElementById(id);
@@ -33,6 +44,9 @@
   let waiting = new Set(); // sentences that are not translated yet
   let direction = 0, latest = 0, worker, paragraphs = [], current = null, pinned = false, shownLanguage;
   let pending = { typing: 0, hover: 0, quiet: 0 };
+  let wanted = null; // the sentence's element whose words are opened once they are there: {span, hasFocus}
+  let opened = null; // the pinned sentence's element, and its words as buttons: {span, sentence, buttons}
+  let asked = 0, choices = null; // the list of other continuations: {word, options}
 
   const keyOf = (sentence) => `${direction}\n${sentence}`;
   const later = (name, delay, run) => { clearTimeout(pending[name]); pending[name] = setTimeout(run, delay); };
@@ -89,7 +103,7 @@
     latest++;
     worker.postMessage({ kind: "translate", id: latest, direction, sentences: wanted });
     output.setAttribute("aria-busy", String(wanted.length > 0));
-    pinned = pinned && spans.has(current);
+    if (pinned && !spans.has(current)) unpin();
     if (!pinned && caret !== current) select(caret);
     else mark();
     progress();
@@ -119,10 +133,18 @@
     return node;
   }
 
+  const unsureClass = (share) => (find("unsure").checked && UNSURE.some((limit) => share < limit) ? `unsure-${UNSURE.filter((limit) => share < limit).length}` : "");
+
   function fill(span, result) {
     if (!result) return;
-    span.className = `line-of-text${result.error ? " failed" : ""}`;
-    span.textContent = result.chosen || result.text || result.error || "–";
+    const { text, words: texts = [], shares } = result.choice || result;
+    span.classList.remove("pending");
+    span.classList.toggle("failed", Boolean(result.error));
+    if (texts.length && shares.some((share) => unsureClass(share))) {
+      span.replaceChildren(...texts.flatMap((word, i) => [i ? " " : "", unsureClass(shares[i]) ? element("span", word, { class: unsureClass(shares[i]) }) : word]));
+    } else {
+      span.textContent = text || result.error || "–";
+    }
   }
 
   function progress() {
@@ -132,7 +154,7 @@
   }
 
   function receive({ id, direction: of, results, isDone }) {
-    for (const { sentence, ...result } of results) kept.set(`${of}\n${sentence}`, result);
+    for (const { sentence, ...result } of results) kept.set(`${of}\n${sentence}`, { ...result, past: [] });
     if (of !== direction) return;
     for (const { sentence } of results) waiting.delete(sentence);
     for (const { sentence } of results) for (const span of spans.get(sentence) || []) fill(span, kept.get(keyOf(sentence)));
@@ -142,7 +164,7 @@
     if (kept.size > MAX_KEPT) for (const key of [...kept.keys()].slice(0, kept.size - MAX_KEPT)) if (!spans.has(key.slice(2))) kept.delete(key);
     later("quiet", QUIET, () => { // read out by screen readers once typing pauses
       const result = kept.get(keyOf(current));
-      if (result) find("spoken").textContent = result.text || result.error;
+      if (result) find("spoken").textContent = (result.choice || result).text || result.error;
     });
   }
 
@@ -157,94 +179,228 @@
 
   function mark() {
     const own = spans.get(current) || [];
-    for (const span of output.querySelectorAll("[aria-pressed=true]")) if (!own.includes(span)) span.setAttribute("aria-pressed", "false");
-    for (const span of own) span.setAttribute("aria-pressed", "true");
+    for (const span of output.querySelectorAll(".current")) if (!own.includes(span)) press(span, false);
+    for (const span of own) press(span, true);
+  }
+
+  function press(span, isCurrent) {
+    span.classList.toggle("current", isCurrent);
+    if (span.getAttribute("role") === "button") span.setAttribute("aria-pressed", String(isCurrent));
+  }
+
+  function unpin() {
+    closeWords();
+    pinned = false;
+    wanted = null;
   }
 
   function select(sentence) {
+    if (opened && opened.sentence !== sentence) closeWords();
     current = sentence;
     mark();
     if (!sentence) return showNothing();
-    worker.postMessage({ kind: "explain", direction, sentence });
+    askExplanation();
   }
 
+  const askExplanation = () => worker.postMessage({ kind: "explain", direction, sentence: current, prefix: kept.get(keyOf(current))?.choice?.prefix, trace: isTraced });
+
   function showNothing() {
-    find("alternatives").hidden = true;
+    explained = null;
+    find("alternatives").hidden = find("undo").hidden = find("open-player").hidden = true;
     find("notes").textContent = "";
     explanationPage.hide();
   }
 
-  let explained; // the translation of the current sentence
+  let explained = null; // the translation of the current sentence
 
   function explain({ sentence, direction: of, translation, error }) {
     if (sentence !== current || of !== direction) return; // something newer is wanted
     if (error || !translation.nbest.length) return showNothing();
-    explained = translation;
+    explained = { ...translation, sentence };
     showAlternatives();
+    if (wanted && (spans.get(current) || []).includes(wanted.span)) openWords(wanted);
   }
 
+  const shownHypothesis = () => explained.nbest.find(({ text }) => text === kept.get(keyOf(current))?.choice?.text) || explained.nbest[0];
+
   function showAlternatives() {
-    const { nbest, parts, notes } = explained, result = kept.get(keyOf(current)) || {}, best = nbest[0];
-    const chosen = nbest.find(({ text }) => text === result.chosen) || best;
+    const { nbest, parts, notes } = explained, chosen = shownHypothesis();
     find("alternatives").hidden = nbest.length < 2;
     find("alternatives-name").textContent = words().alternatives(nbest.length);
     find("ranked").replaceChildren(...nbest.map((hypothesis) => {
       const item = element("li"), button = element("button", "", { type: "button", "aria-pressed": String(hypothesis === chosen) });
       button.append(element("span", hypothesis.text || "–", { dir: "auto", lang: models[direction].languages[1] }), element("span", hypothesis.score.toFixed(2).replace("-", "−"), { class: "share", title: words().score }));
-      button.onclick = () => choose(hypothesis.text);
+      button.onclick = () => chooseRanked(hypothesis);
       item.append(button);
       return item;
     }));
     const { repetition } = chosen, more = [...(parts > 1 ? [words().split] : []), ...(repetition ? [words().repeats(repetition.text, repetition.times)] : [])];
     find("notes").textContent = [...more, ...notes].join(" ");
-    const data = dataOf(explained, chosen);
+    find("undo").hidden = !kept.get(keyOf(current))?.past.length;
+    find("open-player").hidden = parts !== 1;
+    const data = liveData.explanation(explained, chosen, models[direction]);
     if (data) explanationPage.show(data);
     else explanationPage.hide();
   }
 
-  function choose(text) {
-    const sentence = current;
-    kept.set(keyOf(sentence), { ...kept.get(keyOf(sentence)), chosen: text });
-    for (const span of spans.get(sentence) || []) fill(span, kept.get(keyOf(sentence)));
+  function chooseRanked(hypothesis) { // another one of the beam: it is explained already
     const focused = [...find("ranked").querySelectorAll("button")].indexOf(document.activeElement);
+    replace({ text: hypothesis.text, ...liveData.words(hypothesis), prefix: kept.get(keyOf(current))?.choice?.prefix });
     showAlternatives();
     find("ranked").querySelectorAll("button")[focused]?.focus();
   }
 
-  /** The data that the page of an explanation shows: explanation_data.py of one translation, its weights not packed. */
-  function dataOf({ sourceWords, parts }, { tokens, targetWords, attention, alignments }) {
-    const source = sourceWords.texts, target = targetWords.texts;
-    if (parts !== 1 || !source.length || !target.length || !attention.some(({ role }) => role === "cross")) return null;
-    const layers = ["cross", "encoder", "decoder"].flatMap((role) => attention.filter((layer) => layer.role === role).map((layer, n) => wordLayer(layer, n + 1, sourceWords, targetWords)));
-    const { alignment, languages } = models[direction], cross = attention.filter(({ role }) => role === "cross").map(({ name }) => name);
-    const named = alignment ? cross.indexOf(alignment.layer) : -1, rtl = (texts) => /^[^A-Za-z]*[\u0590-\u08ff]/.test(texts.join(" "));
-    return {
-      title: "", source, target, tokens: [...tokens.map((token) => token.replaceAll("▁", " ")), "</s>"], target_words: targetWords.ofTokens, layers,
-      langs: { source: source.map(() => languages[0]), target: target.map(() => languages[1]) }, rtl: { source: rtl(source), target: rtl(target) },
-      shown_head: named < 0 ? [cross.length - 1, null, false] : [named, alignment.head, alignment.shifted],
-      steps: [], states: null, agreement: null, links: alignments || [], facts: {}, image: null,
-    };
+  function replace(choice) { // the translation of the current sentence, wherever it stands; what it was can be brought back
+    const result = kept.get(keyOf(current));
+    result.past.push(result.choice);
+    show(choice);
   }
 
-  function wordLayer({ role, heads, rows, columns, weights }, number, sourceWords, targetWords) { // sums over the tokens of a column's word, means over those of a row's
-    const fed = [-1, ...targetWords.ofTokens.slice(0, -1)], ofColumns = role === "decoder" ? fed : sourceWords.ofTokens;
-    const ofRows = role === "cross" ? [...Array(rows).keys()] : role === "encoder" ? sourceWords.ofTokens : targetWords.ofTokens;
-    const C = Math.max(...ofColumns) + 1, R = Math.max(...ofRows) + 1, counts = new Array(R).fill(0), sums = new Float64Array(heads * R * (C + 1));
-    for (const r of ofRows) if (r >= 0) counts[r]++;
-    for (let h = 0; h < heads; h++) for (let t = 0; t < rows; t++) {
-      const r = ofRows[t];
-      if (r < 0) continue;
-      for (let s = 0; s < columns; s++) {
-        const c = ofColumns[s] < 0 ? C : ofColumns[s];
-        sums[(h * R + r) * (C + 1) + c] += weights[(h * rows + t) * columns + s] / counts[r];
-      }
-    }
-    return { role, name: String(number), shape: [heads, R, C], get: (h, r, c) => sums[(h * R + r) * (C + 1) + c] };
+  function show(choice) {
+    const result = kept.get(keyOf(current)), span = opened && opened.span;
+    closeWords();
+    result.choice = choice;
+    for (const own of spans.get(current) || []) fill(own, result);
+    find("spoken").textContent = words().replaced((choice || result).text);
+    if (span) wanted = { span, hasFocus: false };
+  }
+
+  function undo() {
+    const result = kept.get(keyOf(current));
+    if (!result?.past.length) return;
+    show(result.past.pop());
+    askExplanation();
+  }
+  find("undo").onclick = () => { undo(); find("undo").focus(); };
+
+  // --- the words of the pinned sentence, and what else could stand at one of them
+
+  function openWords({ span, hasFocus, index = 0 }) {
+    const hypothesis = shownHypothesis(), result = kept.get(keyOf(current)), { words: texts = [], shares = [] } = result.choice || result;
+    wanted = null;
+    closeWords();
+    if (explained.parts !== 1 || !texts.length || texts.join(" ") !== hypothesis.text) return;
+    hasFocus ||= document.activeElement === span;
+    for (const name of ["tabindex", "aria-pressed"]) span.removeAttribute(name);
+    span.setAttribute("role", "group");
+    span.setAttribute("aria-label", words().wordsOf);
+    const own = texts.map((word, i) => element("span", word, {
+      class: `word-of-text ${unsureClass(shares[i])}`, role: "button", tabindex: i === index ? 0 : -1, "aria-haspopup": "listbox", "aria-expanded": "false", title: `${words().probability}: ${percent(shares[i])}`,
+    }));
+    span.replaceChildren(...own.flatMap((word, i) => (i ? [" ", word] : [word])));
+    opened = { span, sentence: current, buttons: own };
+    if (hasFocus) (own[index] || own[0]).focus({ preventScroll: true });
+  }
+
+  function closeWords() {
+    closeChoices();
+    if (!opened) return;
+    const { span } = opened, hasFocus = span.contains(document.activeElement), isOnlyStop = !buttons().some((other) => other.tabIndex === 0);
+    opened = null;
+    span.setAttribute("role", "button");
+    span.removeAttribute("aria-label");
+    span.setAttribute("tabindex", hasFocus || isOnlyStop ? "0" : "-1");
+    press(span, span.classList.contains("current"));
+    fill(span, kept.get(keyOf(current)));
+    if (hasFocus) span.focus({ preventScroll: true });
+  }
+
+  function askContinuations(button) {
+    const index = opened.buttons.indexOf(button), { ids, targetWords } = shownHypothesis(), first = targetWords.ofTokens.indexOf(index);
+    if (choices && choices.index === index) { closeChoices(); return; }
+    closeChoices();
+    asked++;
+    choices = { index, button, token: ids[first], before: ids.slice(0, first) };
+    worker.postMessage({ kind: "continuations", id: asked, sentence: current, direction, before: choices.before });
+  }
+
+  function showContinuations({ id, options }) {
+    if (id !== asked || !choices || !opened || choices.options) return; // something newer is wanted
+    const { index, button, token, before } = choices, own = kept.get(keyOf(current)), now = own.choice || own;
+    const others = options.filter((option) => option.words.length && option.text !== now.text && option.prefix[before.length] !== token);
+    const itself = options.find((option) => option.prefix[before.length] === token), hypothesis = shownHypothesis();
+    const share = itself ? itself.share : Math.exp(hypothesis.logProbs[before.length]);
+    const distinct = others.filter((option, i) => others.findIndex(({ text }) => text === option.text) === i && (i < 3 || option.share >= 0.01));
+    choices.options = [{ ...now, share, isCurrent: true }, ...distinct].sort((a, b) => b.share - a.share);
+    const list = find("choices");
+    list.replaceChildren(...choices.options.map((option) => continuation(option, now.words, index)));
+    list.setAttribute("aria-label", words().continuations(now.words[index]));
+    find("choices-name").textContent = words().continuations(now.words[index]);
+    button.setAttribute("aria-expanded", "true");
+    find("choices-box").hidden = false;
+    placeUnder(button);
+    const selected = list.querySelector("[aria-selected=true]");
+    selected.tabIndex = 0;
+    selected.focus({ preventScroll: true });
+  }
+
+  function continuation(option, now, index) { // from the first word that differs, which may be the one before: a word that goes on
+    const differs = option.isCurrent ? index : option.words.findIndex((word, i) => word !== now[i]), from = Math.max(0, Math.min(index, differs < 0 ? index : differs));
+    const item = element("div", "", { role: "option", tabindex: "-1", "aria-selected": String(Boolean(option.isCurrent)) });
+    const text = element("span", "", { class: "continued", lang: models[direction].languages[1], dir: "auto" });
+    text.append(element("b", option.words[from] ?? ""), ` ${option.words.slice(from + 1).join(" ")}`);
+    item.append(text, element("span", percent(option.share), { class: "share" }));
+    item.onclick = () => chooseContinuation(option);
+    return item;
+  }
+
+  function chooseContinuation(option) {
+    const { index } = choices, { span } = opened;
+    closeChoices();
+    if (option.isCurrent) { opened.buttons[index].focus(); return; }
+    replace({ text: option.text, words: option.words, shares: option.shares, prefix: option.prefix });
+    wanted = { span, hasFocus: true, index: Math.min(index, option.words.length - 1) };
+    askExplanation();
+  }
+
+  function closeChoices() {
+    if (!choices) return;
+    const { button } = choices, hasFocus = find("choices").contains(document.activeElement);
+    choices = null;
+    find("choices-box").hidden = true;
+    button.setAttribute("aria-expanded", "false");
+    if (hasFocus) button.focus({ preventScroll: true });
+  }
+
+  function placeUnder(button) { // under the word, inside the column
+    const box = find("choices-box"), area = find("translated").getBoundingClientRect(), word = button.getBoundingClientRect();
+    box.style.top = `${word.bottom - area.top + 4}px`;
+    box.style.left = `${Math.max(0, Math.min(word.left - area.left - 8, area.width - box.offsetWidth))}px`;
+  }
+
+  const percent = (share) => (share >= 0.995 ? "> 99 %" : share >= 0.01 ? `${Math.round(100 * share)} %` : "< 1 %");
+
+  find("choices").addEventListener("keydown", (event) => {
+    const options = [...find("choices").children];
+    if (["Enter", " "].includes(event.key)) { event.preventDefault(); document.activeElement.click(); return; }
+    if (event.key === "Tab" || event.key === "Escape") { event.preventDefault(); event.stopPropagation(); closeChoices(); return; }
+    moveFocus(event, options, false);
+  });
+  document.addEventListener("pointerdown", (event) => { if (choices && !find("choices-box").contains(event.target) && !choices.button.contains(event.target)) closeChoices(); });
+  output.addEventListener("scroll", closeChoices);
+
+  find("unsure").onchange = () => {
+    if (opened) closeWords();
+    for (const [sentence, own] of spans) for (const span of own) if (!span.classList.contains("pending")) fill(span, kept.get(keyOf(sentence)));
+  };
+
+  // --- the search, if its view is open
+
+  let isTraced = false;
+  find("open-player").onclick = () => {
+    isTraced = !isTraced;
+    showToggle();
+    if (current) askExplanation();
+  };
+
+  function showToggle() {
+    find("open-player").setAttribute("aria-expanded", String(isTraced));
+    find("open-player").textContent = isTraced ? words().hide : words().steps;
   }
 
   // --- what the reader does
 
-  input.addEventListener("input", () => { pinned = false; later("typing", TYPING, update); });
+  input.addEventListener("input", () => { unpin(); later("typing", TYPING, update); });
   input.addEventListener("focus", () => input.select(), { once: true }); // so that typing replaces the example
   document.addEventListener("selectionchange", () => {
     if (document.activeElement !== input || pinned) return;
@@ -263,31 +419,36 @@
   output.addEventListener("pointerleave", () => clearTimeout(pending.hover));
   output.addEventListener("focusin", (event) => {
     const span = spanAt(event), sentence = span && sentenceOf(span);
-    if (sentence && span.matches(":focus-visible") && sentence !== current) { pinned = true; select(sentence); }
+    if (sentence && span.matches(":focus-visible") && sentence !== current) { pinned = true; wanted = null; select(sentence); }
   });
   output.addEventListener("click", (event) => {
-    const span = spanAt(event), sentence = span && sentenceOf(span);
-    if (!sentence) return;
+    const word = event.target.closest(".word-of-text"), span = spanAt(event), sentence = span && sentenceOf(span);
+    if (word) { askContinuations(word); return; }
+    if (!sentence) { unpin(); return; }
+    if (opened && opened.span === span) return;
     clearTimeout(pending.hover);
-    pinned = !(pinned && sentence === current);
+    pinned = true;
+    wanted = { span, hasFocus: document.activeElement === span };
     if (sentence !== current) select(sentence);
+    else if (explained && explained.sentence === sentence) openWords(wanted);
   });
   output.addEventListener("keydown", (event) => {
-    const span = spanAt(event);
-    if (span && ["Enter", " "].includes(event.key)) { event.preventDefault(); span.click(); return; }
-    moveFocus(event, buttons(), getComputedStyle(output).direction === "rtl");
+    const isRtl = getComputedStyle(output).direction === "rtl";
+    if (["Enter", " "].includes(event.key) && spanAt(event)) { event.preventDefault(); event.target.click(); return; }
+    if (event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); undo(); return; }
+    moveFocus(event, opened && opened.span.contains(event.target) ? opened.buttons : buttons(), isRtl);
   });
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape") pinned = false; });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") unpin(); });
 
   const translation = () => paragraphs.map(({ node }) => [...node.children].map((span) => span.textContent).join(" ")).join("\n");
 
   find("switch").onclick = () => { // the translation becomes the text
     const text = translation();
+    unpin();
     direction = 1 - direction;
     paragraphs = [];
     current = null;
     input.value = text === "" ? "" : text;
-    pinned = false;
     showDirection();
     update();
   };
@@ -329,6 +490,12 @@
     find("switch").title = words().switch;
     find("switch").hidden = models.length < 2;
     find("facts").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [element("dt", words().facts[name] || name), element("dd", value)]));
+    find("undo").setAttribute("aria-label", words().undo);
+    find("undo").title = words().undo;
+    find("hint-words").textContent = words().choose;
+    find("confidence").title = words().unsureHint;
+    find("levels").replaceChildren(...words().levels.map((text, i) => element("span", text, { class: `unsure-${i + 1}` })));
+    showToggle();
     find("readme").textContent = readme;
     find("readme").setAttribute("aria-label", words().about);
     find("readme").hidden = !readme;
@@ -340,6 +507,7 @@
     shownLanguage = document.documentElement.lang;
     showDirection();
     progress();
+    closeChoices();
     if (explained && current) showAlternatives();
   });
 
@@ -356,7 +524,7 @@
     const url = URL.createObjectURL(new Blob([find("worker").textContent], { type: "text/javascript" }));
     worker = new Worker(url);
     const actions = {
-      ready: () => { document.documentElement.dataset.loaded = "yes"; }, translated: receive, explained: explain, failed: ({ message }) => stop(message),
+      ready: () => { document.documentElement.dataset.loaded = "yes"; }, translated: receive, explained: explain, continued: showContinuations, failed: ({ message }) => stop(message),
     };
     worker.onmessage = ({ data }) => actions[data.kind](data);
     worker.onerror = (event) => stop(event.message || "worker");

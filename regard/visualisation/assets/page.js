@@ -18,6 +18,7 @@ const explanationPage = (() => {
     show: "Show this one", shown: "Shown below", failed: "The server answered with an error:", empty: "Enter a sentence first.",
     trust: "Attention shows where the model looked, not what its output depends on.",
     agreement: (head, parts) => `Rank correlation of ${head} with attribution measures: ${parts}. (1: same order, 0: unrelated; “attribution” shows the measures.)`,
+    measured: (head, parts, count) => `Rank correlation of ${head} with attribution measures, as measured on ${count} other sentences when this page was made: ${parts}. (1: same order, 0: unrelated.)`,
     state: "State of the decoder", forwards: "state, reading forwards ↓", backwards: "state, reading backwards ↑", directions: ["forwards ↓", "backwards ↑"],
     reads: "reads", isRead: "is read", encoding: "Encoder",
     readsToken: (forth, back) => (back === undefined ? `the encoder reads ${forth}` : `the encoder reads ${forth} and, from the end, ${back}`),
@@ -49,6 +50,7 @@ const explanationPage = (() => {
     show: "이것을 보기", shown: "아래에 표시됨", failed: "서버가 오류로 응답했습니다:", empty: "먼저 문장을 입력하세요.",
     trust: "어텐션은 모델이 어디에 주목했는지를 보일 뿐, 출력이 무엇에 의존하는지는 말하지 않습니다.",
     agreement: (head, parts) => `${head}와(과) 기여도 측정값의 순위 상관: ${parts}. (1: 같은 순서, 0: 무관; “기여도”에서 측정값을 볼 수 있습니다.)`,
+    measured: (head, parts, count) => `이 페이지를 만들 때 다른 문장 ${count}개로 잰, ${head}와(과) 기여도 측정값의 순위 상관: ${parts}. (1: 같은 순서, 0: 무관.)`,
     state: "디코더의 상태", forwards: "앞에서부터 읽은 상태 ↓", backwards: "뒤에서부터 읽은 상태 ↑", directions: ["앞에서부터 ↓", "뒤에서부터 ↑"],
     reads: "읽는 단어", isRead: "읽히는 단어", encoding: "인코더",
     readsToken: (forth, back) => (back === undefined ? `인코더가 읽는 토큰: ${forth}` : `인코더가 읽는 토큰: 앞에서 ${forth}, 뒤에서 ${back}`),
@@ -1011,9 +1013,11 @@ const explanationPage = (() => {
     find("table").setAttribute("aria-label", labels.numbers);
     find("agreement").hidden = !data.agreement && !(isLive && hasCross());
     find("agreement").textContent = labels.trust;
-    if (data.agreement) {
-      const parts = data.agreement.map(([name, value]) => `${layerName(name)} ${value === null ? labels.unknown : value.toFixed(2).replace("-", "−")}`);
-      find("agreement").textContent += ` ${labels.agreement(shownHeadName(), parts.join(", "))}`;
+    const agreement = data.agreement || data.measured?.agreement; // of this sentence, or of others
+    if (agreement) {
+      const parts = agreement.map(([name, value]) => `${layerName(name)} ${value === null ? labels.unknown : value.toFixed(2).replace("-", "−")}`);
+      const sentence = data.agreement ? labels.agreement(shownHeadName(), parts.join(", ")) : labels.measured(shownHeadName(), parts.join(", "), data.measured.sentences);
+      find("agreement").textContent += ` ${sentence}`;
     }
   }
 

@@ -3,6 +3,7 @@
 let packed, library, latest = 0;
 const translators = [];
 const SLICE = 40; // milliseconds between two looks at what the page asks for
+const MOST_CONTINUATIONS = 7;
 
 async function unzipped(base64) {
   const text = atob(base64), bytes = new Uint8Array(text.length);
@@ -43,21 +44,36 @@ const answers = {
     postMessage({ kind: "translated", id, direction, results, isDone: true });
   },
 
-  async explain({ sentence, direction }) {
+  async explain({ sentence, direction, prefix, trace }) {
     const translator = await translatorOf(direction), beam = translator.options().beam, attends = translator.layers.some(({ role }) => role === "cross");
     try {
-      const [translation] = translator.translate(sentence, { nbest: Math.min(5, beam), attention: "all", alignments: attends });
+      const [translation] = translator.translate(sentence, { nbest: Math.min(5, beam), attention: "all", alignments: attends, trace, prefix });
       postMessage({ kind: "explained", direction, sentence, translation, memory: translator.memory });
     } catch (problem) {
       postMessage({ kind: "explained", direction, sentence, error: problem.message });
     }
   },
+
+  async continuations({ id, sentence, direction, before }) { // what else could follow these tokens, likeliest first
+    const translator = await translatorOf(direction);
+    try {
+      const [{ steps }] = translator.translate(sentence, { prefix: before, beam: 1, nbest: 1, trace: true, minLength: 0, maxLength: before.length + 1 });
+      const likely = (steps[before.length]?.candidates ?? []).filter((candidate) => candidate.id !== liveData.EOS).sort((a, b) => b.logProb - a.logProb).slice(0, MOST_CONTINUATIONS);
+      const prefixes = likely.map((candidate) => [...before, candidate.id]);
+      const translations = translator.translate(likely.map(() => sentence), { prefixes, nbest: 1, attention: "none", alignments: false });
+      const options = translations.map((translation, i) => ({ ...shown(translation), prefix: prefixes[i], share: Math.exp(likely[i].logProb) }));
+      postMessage({ kind: "continued", id, options });
+    } catch (problem) {
+      postMessage({ kind: "continued", id, options: [], error: problem.message });
+    }
+  },
 };
+
+const shown = (hypothesis) => ({ text: hypothesis.text, ...liveData.words(hypothesis) });
 
 function translated(translator, sentence) {
   try {
-    const [{ text, notes, repetition }] = translator.translate(sentence, { nbest: 1, attention: "none", alignments: false });
-    return { text, notes, repetition };
+    return shown(translator.translate(sentence, { nbest: 1, attention: "none", alignments: false })[0]);
   } catch (problem) {
     return { error: problem.message };
   }

@@ -159,6 +159,13 @@ class RuntimeModel:
         return values
 
     @cached_property
+    def language_id(self) -> bytes:
+        """Language identification as `LanguageId.parse` reads it; empty: the file has none."""
+        size = ctypes.c_size_t()
+        address = self._library.regard_languages(self._model, ctypes.byref(size))
+        return ctypes.string_at(address, size.value) if address else b""
+
+    @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """The layers of attention, lowest first."""
         count = self._library.regard_layers(self._model)
@@ -400,6 +407,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "open": (pointer, [text, text, size]),
         "close": (None, [pointer]),
         "card": (pointer, [pointer, counted]),
+        "languages": (pointer, [pointer, counted]),
         "options": (None, [pointer, pointer]),
         "layers": (integer, [pointer]),
         "layer": (_Layer, [pointer, integer]),

@@ -74,6 +74,8 @@ REGARD_API RegardModel *regard_open_memory(const void *data, size_t size, char *
 REGARD_API void regard_close(RegardModel *model);
 /* The card: JSON with data, licence, languages, hashes and scores. */
 REGARD_API const char *regard_card(const RegardModel *model, size_t *size);
+/* What tells the model's languages apart: JSON that regard/data/language_id.py reads. NULL: the file has none. */
+REGARD_API const char *regard_languages(const RegardModel *model, size_t *size);
 REGARD_API void regard_options(const RegardModel *model, RegardOptions *options);
 REGARD_API int32_t regard_layers(const RegardModel *model);
 REGARD_API RegardLayer regard_layer(const RegardModel *model, int32_t number);

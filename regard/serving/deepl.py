@@ -12,7 +12,7 @@ from starlette.responses import Response
 from regard.serving.calls import Server
 from regard.serving.http_errors import HttpError, bad_request, json_response
 from regard.serving.language_names import language_name
-from regard.serving.openapi import body, errors
+from regard.serving.openapi import body, errors, example
 from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, Texts, excerpt, listed, parse
 from regard.serving.service import SearchRequest
@@ -50,6 +50,7 @@ Tags = Annotated[list[str], pydantic.BeforeValidator(_tags)]
 class TranslateParameters(Parameters):
     """Parameters of /v2/translate; `text` is repeated in a form, and a list in JSON."""
 
+    model_config = example(text=["나는 빵을 먹는다."], source_lang="KO", target_lang="EN-GB")
     text: Texts
     target_lang: str
     source_lang: str = ""

@@ -30,6 +30,7 @@ from regard.serving.schemas import (
 from regard.serving.streaming import stream_translations
 
 _STREAM = {"description": "The translations; with `stream`, events `delta`, then `result` or `error`"}
+_NAME = {"parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]}
 
 
 def own_endpoints(server: Server) -> APIRouter:
@@ -75,10 +76,11 @@ def own_endpoints(server: Server) -> APIRouter:
         server.client(request, {})
         return json_response({"models": [model_data(model) for model in server.service.models.values()]})
 
-    @router.get("/models/{name}", response_model=Model, responses={**few, **errors(Problem, 404)})
-    async def model(request: Request, name: str) -> Response:
+    @router.get("/models/{name}", response_model=Model, responses={**few, **errors(Problem, 404)}, openapi_extra=_NAME)
+    async def model(request: Request) -> Response:
         """Return one model, with its model card."""
         server.client(request, {})
+        name = request.path_params["name"]
         if name not in server.service.models:
             names = ", ".join(server.service.models) or "none"
             raise HttpError(404, f"there is no model named {excerpt(name)}; there are: {names}")

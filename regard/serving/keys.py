@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import os
 import re
 import secrets
@@ -24,6 +25,7 @@ from regard.errors import DataError, UsageError
 from regard.reading import file_bytes, parse_json
 
 VERSION = 1
+_LOG = logging.getLogger("regard.serving")
 _NAME = re.compile(r"[\w.@ -]{1,64}")
 _KEY = re.compile(r"regard_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
 _HEX = r"^[0-9a-f]+$"
@@ -138,6 +140,7 @@ class KeyFile:
             self.problem = ""
         except DataError as problem:
             self.problem = str(problem)
+            _LOG.warning("the keys before it was changed are still used: %s", self.problem)
 
 
 def _hash(salt: str, secret: str) -> str:

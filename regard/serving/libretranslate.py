@@ -14,7 +14,7 @@ from starlette.responses import Response
 from regard.serving.calls import Server
 from regard.serving.http_errors import HttpError, json_response
 from regard.serving.language_names import language_name
-from regard.serving.openapi import body, errors
+from regard.serving.openapi import body, errors, example
 from regard.serving.pairs import AUTO, LanguagePairs
 from regard.serving.requests import Parameters, Texts, listed
 from regard.serving.service import SearchRequest
@@ -32,6 +32,7 @@ class LibreError(pydantic.BaseModel):
 class TranslateParameters(Parameters):
     """Parameters of /translate; `q` may be one text or a list."""
 
+    model_config = example(q="나는 빵을 먹는다.", source="ko", target="en")
     q: Texts
     source: str = AUTO
     target: str
@@ -43,6 +44,7 @@ class TranslateParameters(Parameters):
 class DetectParameters(Parameters):
     """Parameters of /detect."""
 
+    model_config = example(q="나는 빵을 먹는다.")
     q: str
     api_key: str = ""
 
@@ -86,7 +88,7 @@ def libretranslate(server: Server) -> APIRouter:
         """Detect the language of a text."""
         call = await server.admit(request, DetectParameters)
         call.charge([call.parameters.q])
-        detected = server.service.detect(call.parameters.q) or [(next(iter(server.pairs().languages()), ""), 0.0)]
+        detected = server.service.detect(call.parameters.q) or [(next(iter(server.pairs().languages), ""), 0.0)]
         return json_response([_detection(code, share) for code, share in detected])
 
     async def languages() -> Response:
@@ -94,7 +96,7 @@ def libretranslate(server: Server) -> APIRouter:
         return json_response(
             [
                 {"code": code, "name": language_name(code), "targets": targets}
-                for code, targets in server.pairs().languages().items()
+                for code, targets in server.pairs().languages.items()
             ]
         )
 

@@ -20,7 +20,7 @@ KEY = "key "
 
 @dataclass
 class _Bucket:
-    """What a client has left of its requests and characters, when that was computed, and its characters so far."""
+    """State of a client: what it has left of requests and characters, at which time, and its characters so far."""
 
     requests: float
     characters: float

@@ -43,6 +43,11 @@ def errors(shape: type[pydantic.BaseModel], *statuses: int) -> dict[int | str, d
     }
 
 
+def example(**values: Any) -> pydantic.ConfigDict:
+    """Return the configuration of a model of parameters that OpenAPI shows with an example."""
+    return pydantic.ConfigDict(json_schema_extra={"example": values})
+
+
 def body(shape: type[pydantic.BaseModel], *media: str, required: bool = True) -> dict[str, Any]:
     """Describe the body of an endpoint, as JSON or as a form."""
     schema = shape.model_json_schema()

@@ -40,6 +40,11 @@ class LanguagePairs:
         for model in models:
             for source, target in model.pairs if model.kind == "translation" else ():
                 self._models.setdefault((source or UNKNOWN_SOURCE, target or UNKNOWN_TARGET), model)
+        codes = sorted({code for pair in self._models for code in pair})
+        self.languages = {
+            code: sorted({code, *(target for source, target in self._models if source == code)}) for code in codes
+        }
+        """All languages, each with those that it can be translated to, itself included."""
 
     @property
     def sources(self) -> list[str]:
@@ -51,14 +56,6 @@ class LanguagePairs:
         """The languages that can be translated to."""
         return list(dict.fromkeys(target for _, target in self._models))
 
-    def languages(self) -> dict[str, list[str]]:
-        """Return all languages with those that each can be translated to, itself included."""
-        languages = sorted({language for pair in self._models for language in pair})
-        return {
-            language: sorted({language, *(target for source, target in self._models if source == language)})
-            for language in languages
-        }
-
     def choose(self, service: Service, text: str, source: str, target: str) -> Choice:
         """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if there is but one.
 
@@ -69,7 +66,7 @@ class LanguagePairs:
         target = self._target(target)
         if source in (AUTO, ""):
             return self._detected(service, text, target)
-        known = self.languages()
+        known = self.languages
         code = match_language(source, known)
         if code is None:
             raise bad_request(f"the source language {excerpt(source)} is not served; there are: {', '.join(known)}")
@@ -84,7 +81,7 @@ class LanguagePairs:
         return Choice(code, target, model)
 
     def _target(self, target: str) -> str:
-        known = self.languages()
+        known = self.languages
         if not target and len(self.targets) == 1:
             return self.targets[0]
         if not target:

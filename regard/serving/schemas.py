@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import Field
 
+from regard.serving.openapi import example
 from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, StrictParameters, Texts
 from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine, ServedModel
@@ -21,6 +22,7 @@ DeadlineMs = Annotated[int | None, Field(ge=1, le=86_400_000)]
 class TranslateRequest(StrictParameters):
     """A translation that is wanted. Without `model`, the first one that has the languages is taken."""
 
+    model_config = example(text="나는 빵을 먹는다.", source="ko", target="en", nbest=2, alignments=True)
     text: Texts
     source: str = AUTO
     target: str = ""
@@ -81,6 +83,7 @@ class CaptionRequest(Parameters):
 class ExplainRequest(StrictParameters):
     """A line whose translation is to be explained."""
 
+    model_config = example(text="나는 빵을 먹는다.", source="ko", target="en")
     text: str
     source: str = AUTO
     target: str = ""

@@ -36,7 +36,7 @@ class RequestLog:
     """The outermost middleware: an id for each request, its line in the log, its metrics; no exception passes it.
 
     A line has method, route, status, milliseconds and id. Texts and keys are not in it, nor paths that are no route's,
-    and of an unexpected exception only its class and the last lines of code it passed, because its message may quote texts.
+    and of an unexpected exception only its class and where it was raised, because its message may quote texts.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics | None = None, log_texts: bool = False) -> None:

@@ -115,6 +115,7 @@ async def translate_texts(
     """
     parts = []
     for text in texts:
+        await asyncio.sleep(0)  # others may go on: many texts take a while
         taken_apart = lay_out(text, layout)
         choice = pairs.choose(service, " ".join(taken_apart.lines)[:10_000], *languages)
         parts.append(_Part(text, taken_apart, choice))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -146,6 +147,15 @@ def test_images_that_are_refused(ask: Ask, request_: dict[str, Any], sentence: s
     answer = ask("/v1/caption", **request_)
     assert answer.status_code == 400
     assert sentence in answer.json()["detail"]
+
+
+def test_images_stay_in_memory(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a file was made")
+
+    for name in ("NamedTemporaryFile", "TemporaryFile", "mkstemp", "SpooledTemporaryFile"):
+        monkeypatch.setattr(tempfile, name, refuse)
+    assert ask("/v1/caption", files={"image": PNG + bytes(5_000_000)}).status_code == 200
 
 
 def test_captions_need_a_model(ask: Ask, service: FakeService) -> None:

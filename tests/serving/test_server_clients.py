@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,7 @@ def run_node(script: str, modules: Path, *arguments: str) -> Any:
     """Run a script as CommonJS with these packages; it prints one line of JSON."""
     done = subprocess.run(
         ["node", "-e", script, *arguments],
-        env={"NODE_PATH": str(modules), "PATH": "/usr/bin:/bin"},
+        env={**os.environ, "NODE_PATH": str(modules)},
         capture_output=True,
         text=True,
         timeout=60,

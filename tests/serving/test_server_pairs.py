@@ -42,7 +42,7 @@ def test_detection_keeps_to_what_can_be_translated() -> None:
 
 def test_models_without_languages_have_stand_ins() -> None:
     pairs = LanguagePairs(model for model in MODELS if model.name == "unnamed")
-    assert pairs.languages() == {"src": ["src", "tgt"], "tgt": ["tgt"]}
+    assert pairs.languages == {"src": ["src", "tgt"], "tgt": ["tgt"]}
     assert pairs.choose(FakeService(), "x", "auto", "").model is MODELS[4]
     with pytest.raises(HttpError, match=r'"en" is not served; there are: tgt'):
         pairs.choose(FakeService(), "x", "auto", "en")

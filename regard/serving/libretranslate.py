@@ -161,7 +161,7 @@ def _answer(asked: TranslateParameters, results: list[TranslatedText]) -> dict[s
     if asked.source == AUTO:
         columns["detectedLanguage"] = [_detection(r.choice.source, r.choice.confidence or 0.0) for r in results]
     if asked.alternatives:
-        columns["alternatives"] = [list(result.alternatives[: asked.alternatives]) for result in results]
+        columns["alternatives"] = [list(result.alternatives) for result in results]
     return {name: column if is_list else column[0] for name, column in columns.items()}
 
 

@@ -97,7 +97,7 @@ class FakeService:
                     translation(line) if rank == 0 else f"{translation(line)}{rank}",
                     -0.5 - rank,
                     tuple(line.split()),
-                    tuple((word + code, word) for word in words) if search.alignments else None,
+                    ((0, 0),) * code + tuple((word + code, word) for word in words) if search.alignments else None,
                     {"cross": [[[1.0]]]} if search.attention != "none" else None,
                 )
                 for rank in range(search.nbest)

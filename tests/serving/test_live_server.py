@@ -163,6 +163,13 @@ def test_contradictory_heads(address: str, header: str) -> None:
         assert connection.recv(65536).startswith(b"HTTP/1.1 4")
 
 
+def test_a_host_is_named_once(address: str) -> None:
+    for line in (b"GET /health HTTP/1.0\r\n", b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: 127.0.0.1\r\n"):
+        with connect(address) as connection:
+            connection.sendall(line + b"\r\n")
+            assert received(connection).startswith(b"HTTP/1.1 400")
+
+
 def test_a_server_that_stops_answers_what_it_took(serve: Callable[..., str], service: FakeService) -> None:
     """uvicorn waits for requests; a client that comes later finds a closed port, not half an answer."""
     address = serve(deadline=1.0)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
+import httpx
 import pytest
 from conftest import Ask
+from fake import FakeService
+from starlette.responses import Response
+
+from regard.serving.application import create_app
+from regard.serving.server_settings import ServerSettings
 
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
 
@@ -84,6 +91,20 @@ def test_every_answer_has_the_headers(ask: Ask, path: str) -> None:
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["content-security-policy"].startswith("default-src 'none'")
     assert "server" not in headers
+
+
+def test_a_page_keeps_its_own_policy() -> None:
+    app = create_app(FakeService(), ServerSettings())
+    policy = {"Content-Security-Policy": "default-src 'self'"}
+    app.get("/")(lambda: Response("<p>", headers=policy, media_type="text/html"))
+
+    async def get() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            return await client.get("/")
+
+    headers = asyncio.run(get()).headers
+    assert headers.get_list("content-security-policy") == ["default-src 'self'"]
+    assert headers["x-content-type-options"] == "nosniff"
 
 
 def test_request_ids(ask: Ask, log: list[str]) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from regard.cli import options
-from regard.cli.app import app, say, setup_process, warn
+from regard.cli.app import app, is_quiet, say, setup_process, warn
 from regard.errors import MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    from regard.serving.server_settings import ServerSettings
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client", "multipart", "python_multipart", "starlette", "h11")
@@ -64,34 +66,23 @@ def serve(
     with _needs_packages():
         from regard.serving.process_service import ServiceSettings
         from regard.serving.server import serve
-        from regard.serving.server_settings import LOOPBACK as LOOPBACK_HOSTS
-        from regard.serving.server_settings import ServerSettings
 
-    pairs = [_pair(item) for item in languages or ()]
-    if len(pairs) > len(models):
-        raise UsageError(f"--languages: given {len(pairs)} times, for {len(models)} models; give it once for each")
-    hosts = allow_host or ([*LOOPBACK_HOSTS, host] if host in LOOPBACK else [*LOOPBACK_HOSTS, host, *_own_names(host)])
-    values: dict[str, Any] = {
-        "char_limit": char_limit,
-        "deadline": deadline,
-        "key_file": str(keys or ""),
-        "require_key": require_key,
-        "requests_per_minute": requests_per_minute,
-        "characters_per_minute": characters_per_minute,
-        "cors_origins": tuple(cors or ()),
-        "hosts": tuple(dict.fromkeys(hosts)),
-        "metrics": metrics,
-        "metrics_token": os.environ.get("REGARD_METRICS_TOKEN", ""),
-        "log_texts": log_texts,
-    }
-    settings = ServerSettings.parse(values, "regard serve")
+    settings = _server_settings(
+        char_limit=char_limit,
+        deadline=deadline,
+        key_file=str(keys or ""),
+        require_key=require_key,
+        requests_per_minute=requests_per_minute,
+        characters_per_minute=characters_per_minute,
+        cors_origins=tuple(cors or ()),
+        hosts=tuple(allow_host or _names_of(host)),
+        metrics=metrics,
+        log_texts=log_texts,
+    )
     if host not in LOOPBACK and not require_key:
         warn(f"whoever reaches {host} may use this server; `require_key=True` asks for keys")
     running = ServiceSettings(precision, threads or max(1, _cores() // processes), processes, queue, reload_seconds)
-    logging.basicConfig(
-        format="%(asctime)s %(message)s", level=logging.WARNING if quiet else logging.INFO, stream=sys.stderr
-    )
-    serve(models, host, port, running, settings, pairs, say)
+    serve(models, host, port, running, settings, _pairs(languages or (), models), say)
 
 
 keys_app = typer.Typer(add_completion=False, help="API keys of a server, kept as hashes in a file.")
@@ -139,13 +130,23 @@ def _needs_packages() -> Iterator[None]:
         raise MissingExtra(problem.name, "serve", "the server") from None
 
 
-def _pair(languages: str) -> tuple[str, str]:
-    names = [name.strip() for name in languages.split(",")]
-    if not 1 <= len(names) <= 2 or not all(re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*", name) for name in names):
-        raise UsageError(
-            f"--languages {languages}: wanted codes of source and target such as ko,en, or one of captions"
-        )
-    return (names[0], names[1]) if len(names) == 2 else ("", names[0])
+def _server_settings(**values: Any) -> ServerSettings:
+    """Return the settings of the server, and set up its log."""
+    from regard.serving.server_settings import ServerSettings
+
+    level = logging.WARNING if is_quiet() else logging.INFO
+    logging.basicConfig(format="%(asctime)s %(message)s", level=level, stream=sys.stderr)
+    values["metrics_token"] = os.environ.get("REGARD_METRICS_TOKEN", "")
+    return ServerSettings.parse(values, "regard serve")
+
+
+def _pairs(languages: Sequence[str], models: Sequence[Path]) -> list[tuple[str, str]]:
+    from regard.data.languages import parse_languages
+
+    if len(languages) > len(models):
+        raise UsageError(f"--languages: given {len(languages)} times, for {len(models)} models; give it once for each")
+    parsed = [parse_languages(text, f"--languages {text}", captions="," not in text) for text in languages]
+    return [(item.source, item.target) for item in parsed]
 
 
 def _cores() -> int:
@@ -153,8 +154,9 @@ def _cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def _own_names(host: str) -> list[str]:
-    """Return the names of this machine, if it is listened to at all its addresses."""
+def _names_of(host: str) -> list[str]:
+    """Return the names by which a server at an address may be called: also this machine's if it listens at all."""
     import socket
 
-    return [socket.gethostname()] if host in ("0.0.0.0", "::", "") else []
+    every = [socket.gethostname()] if host in ("0.0.0.0", "::", "") else [host]
+    return list(dict.fromkeys([*LOOPBACK, *every]))

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from regard.data.language_id import LanguageId
+from regard.data.languages import named_code
 from regard.errors import ModelFolderError, RegardError, UsageError
 from regard.runtime.model import is_runtime_file
 from regard.serving.engine_pool import EnginePool
@@ -48,6 +50,7 @@ class _Host:
     pool: EnginePool
     state: tuple[Any, ...]  # of its files, as it was loaded
     model: ServedModel
+    language_id: LanguageId
 
 
 class ProcessService:
@@ -58,7 +61,7 @@ class ProcessService:
         self._hosts: dict[str, _Host] = {}
         self._watcher: asyncio.Task[None] | None = None
         self._is_draining = False
-        self._identify: Callable[[str], list[tuple[str, float]]] = lambda _: []
+        self._language_id = LanguageId({})
 
     async def start(self, paths: Sequence[Path], languages: Sequence[Pair] = ()) -> None:
         """Open all models. Raises RegardError, with all causes, if one cannot be; nothing is left running then."""
@@ -73,6 +76,7 @@ class ProcessService:
                 if isinstance(outcome, _Host):
                     self._hosts[outcome.model.name] = outcome
             problems = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+            self._merge_languages()
             if other := [problem for problem in problems if not isinstance(problem, RegardError)]:
                 raise other[0]
             if problems:
@@ -160,7 +164,7 @@ class ProcessService:
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         """Return the languages that a text may be of, likeliest first."""
-        return self._identify(text)
+        return self._language_id.detect(text)
 
     async def reload(self) -> None:
         """Load again the models whose files have changed; one that cannot be opened stays as it was."""
@@ -172,13 +176,20 @@ class ProcessService:
                 continue  # is still being written
             host.state = state
             try:
-                opened = await _prepared(host.path, self._settings.precision)
-                host.model = _served_model(name, await host.pool.replace(opened), host.languages)
+                about = await host.pool.replace(await _prepared(host.path, self._settings.precision))
+                host.model, host.language_id = (
+                    _served_model(name, about, host.languages),
+                    _language_id(about, host.languages),
+                )
+                self._merge_languages()
                 self._log(f"{name}: loaded again, its files have changed")
             except (RegardError, OSError) as problem:
                 self._log(
                     f"{name}: its files have changed, but cannot be used, so the model stays as it was: {problem}"
                 )
+
+    def _merge_languages(self) -> None:
+        self._language_id = LanguageId.merge(host.language_id for host in self._hosts.values())
 
     async def _watch(self) -> None:
         while True:
@@ -202,7 +213,8 @@ class ProcessService:
             about = await pool.start()
         except RegardError as problem:
             raise merge_errors(problem, path) from None
-        return _Host(path, languages, pool, state, _served_model(name, about, languages))
+        model = _served_model(name, about, languages)
+        return _Host(path, languages, pool, state, model, _language_id(about, languages))
 
 
 async def _prepared(path: Path, precision: str) -> Path:
@@ -252,13 +264,32 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _served_model(name: str, about: Message, languages: Pair | None) -> ServedModel:
-    card = about["card"]
-    source, target = languages or tuple(card.get("languages") or ("", ""))[-2:]
+    card, codes = about["card"], dict[str, str]()
+    source, target = languages or _languages(card)
+    for code in card.get("language_codes", ()) if languages is None else ():
+        codes[named_code(code.strip("<>")) or code.strip("<>")] = code
+    pairs = tuple((source, code) for code in codes) or ((source, target),)
     facts = {"engine": about["engine"], "precision": card["precision"], "parameters": f"{card['parameters']:,}"}
     facts |= {key: card[key] for key in ("fingerprint", "regard") if key in card}
     has_attention = any(role == "cross" for _, role, _ in about["layers"]) or about["engine"] == "pytorch"
-    model = ServedModel(name, about["kind"], ((source, target),), has_attention, {}, facts, card["readme"])
+    model = ServedModel(name, about["kind"], pairs, has_attention, codes, facts, card["readme"])
     return replace(model, pairs=(("", target),)) if about["kind"] == "captions" else model
+
+
+def _languages(card: Message) -> Pair:
+    source, target = card.get("languages") or ("", "")
+    return source, target
+
+
+def _language_id(about: Message, languages: Pair | None) -> LanguageId:
+    """Return how the languages of a model are told apart, by the names that it is served under."""
+    try:
+        language_id = LanguageId.parse(about["language_id"].encode()) if about["language_id"] else LanguageId({})
+    except ValueError:
+        return LanguageId({})
+    return (
+        language_id.renamed(dict(zip(_languages(about["card"]), languages, strict=True))) if languages else language_id
+    )
 
 
 def _served_line(line: Message) -> ServedLine:

@@ -14,7 +14,7 @@ import torch
 
 from regard.errors import LineWarning, RegardError, UsageError
 from regard.explanation import explain_caption
-from regard.model_folder import load_folder
+from regard.model_folder import folder_languages, load_folder, load_language_id
 from regard.pipeline.captioner import Captioner
 from regard.pipeline.loading import load
 from regard.serving.frames import Message
@@ -44,16 +44,19 @@ class PyTorchEngine:
     def about(self) -> Message:
         """Return kind, card and layers of the model."""
         readme = self._path / "README.md"
-        folder = load_folder(self._path)
+        folder, languages = load_folder(self._path), folder_languages(self._path)
+        identification = load_language_id(self._path)
         return {
             "kind": "captions" if isinstance(self._pipeline, Captioner) else "translation",
             "engine": "pytorch",
             "card": {
                 "parameters": sum(parameter.numel() for parameter in folder.model.parameters()),
                 "precision": self._precision,
+                "languages": [languages.source, languages.target],
                 "readme": readme.read_text("utf-8", "replace") if readme.is_file() else "",
             },
             "layers": [],
+            "language_id": identification.to_json() if identification else "",
         }
 
     def submit(self, number: int, call: Message) -> None:

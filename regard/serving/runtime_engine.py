@@ -34,7 +34,14 @@ class RuntimeEngine:
         """Return kind, card and layers of the model."""
         card = {name: value for name, value in self._model.card.items() if name not in ("model", "tokenizer")}
         layers = [(layer.name, layer.role, layer.heads) for layer in self._model.layers]
-        return {"kind": "translation", "engine": "runtime", "card": card, "layers": layers}
+        identification = self._model.language_id.decode("utf-8", "replace")
+        return {
+            "kind": "translation",
+            "engine": "runtime",
+            "card": card,
+            "layers": layers,
+            "language_id": identification,
+        }
 
     def submit(self, number: int, call: Message) -> None:
         """Queue the lines of a call, or begin to stream one."""

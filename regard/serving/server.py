@@ -10,59 +10,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from regard.errors import UsageError
 from regard.serving.application import create_app
 from regard.serving.process_service import ProcessService, ServiceSettings
+from regard.serving.protocol import TimedProtocol
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
 
-HEADER_SECONDS = 10.0
-"""A connection has so long to send the head of a request that it has begun, or its first one."""
 HEADER_BYTES = 1 << 18
 """Most bytes of a request's head: some clients send the text in the address."""
 CONNECTIONS = 2048
 Say = Callable[[str], None]
-
-
-class ImpatientProtocol(H11Protocol):
-    """HTTP that does not wait for ever for the rest of a request's head, as uvicorn does."""
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first request."""
-        super().connection_made(transport)
-        self._wait()
-
-    def data_received(self, data: bytes) -> None:
-        """Wait for the rest, if a head is not whole yet."""
-        super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
-            self._stop_waiting()
-        elif self._timer is None:
-            self._wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        self._timer = self.loop.call_later(HEADER_SECONDS, self._give_up)
-
-    def _stop_waiting(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _give_up(self) -> None:
-        self._timer = None
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
-            self.transport.abort()
 
 
 class _Server(uvicorn.Server):
@@ -119,7 +79,7 @@ async def _serve(
 def _config(app: Any) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=ImpatientProtocol,
+        http=TimedProtocol,
         ws="none",
         lifespan="off",
         log_config=None,

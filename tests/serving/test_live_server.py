@@ -17,7 +17,7 @@ from systems import posix
 
 from regard.serving import protocol
 
-pytestmark = posix  # other systems close connections in other ways
+pytestmark = [pytest.mark.system, posix]  # other systems close connections in other ways
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
 
 

@@ -18,6 +18,7 @@ from libretranslatepy import LibreTranslateAPI
 
 from regard.serving.keys import add_key
 
+pytestmark = pytest.mark.system
 TEXT = "Hello there. How are you?\n\n  안녕 & <b>x</b> +%"
 
 

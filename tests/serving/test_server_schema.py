@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import (
 from regard.serving.application import create_app
 from regard.serving.server_settings import ServerSettings
 
+pytestmark = pytest.mark.system
 APP = create_app(FakeService(), ServerSettings(hosts=("*",), deadline=2.0))
 SCHEMA = schemathesis.openapi.from_asgi("/spec", APP)
 # Of the statuses from 500 on, 503 and 504 are described, no other one is.

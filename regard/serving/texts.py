@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar
@@ -16,7 +15,6 @@ from regard.serving.pairs import Choice, LanguagePairs
 from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine, Service
 
 R = TypeVar("R")
-_LINE_BREAK = re.compile(r"(?<=\S)[ \t]*(?:\r\n?|\n)[ \t]*(?=\S)")
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,7 @@ class Layout(Protocol):
 
 class _PlainLayout:
     def __init__(self, text: str, split: str) -> None:
-        if split == "nonewlines":
-            text = _LINE_BREAK.sub(" ", text)
-        self._layout = split_text(text, sentences=split != "0")
+        self._layout = split_text(text, sentences=split != "0", newlines=split != "nonewlines")
         self.lines: Sequence[str] = self._layout.lines
 
     def put(self, hypotheses: Sequence[ServedHypothesis]) -> str:

@@ -49,7 +49,7 @@ class FakeService:
         self, model: str, lines: Sequence[str], search: SearchRequest, deadline: float
     ) -> list[ServedLine]:
         self.calls.append((model, list(lines), search, deadline))
-        if long := [(index, "is too long; shorten it") for index, line in enumerate(lines) if line == "long"]:
+        if long := [(index, "is too long; shorten it") for index, line in enumerate(lines) if line.lower() == "long"]:
             raise LineError(*long)
         for line in lines:
             await self._trouble(line)

@@ -28,11 +28,11 @@ def test_regions_of_a_target_are_its_language(ask: Ask, target: str) -> None:
 
 
 def test_sentences_are_split_as_asked(ask: Ask, service: FakeService) -> None:
-    text = "one. two\nthree"
+    text = "One. Two\nthree"
     for split, lines in (
-        ("1", ["one.", "two", "three"]),
-        ("0", ["one. two", "three"]),
-        ("nonewlines", ["one.", "two three"]),
+        ("1", ["One.", "Two", "three"]),
+        ("0", ["One. Two", "three"]),
+        ("nonewlines", ["One.", "Two three"]),
     ):
         ask("/v2/translate", data={**HELLO, "text": text, "source_lang": "EN", "split_sentences": split})
         assert service.calls[-1][1] == lines

@@ -29,7 +29,7 @@ def test_parameters_come_from_query_form_or_json(ask: Ask, kind: str) -> None:
 
 
 def test_a_list_keeps_its_order_and_its_empty_texts(ask: Ask) -> None:
-    texts = ["one", "", "  ", "two. three\n\n four\r\n", "\n"]
+    texts = ["one", "", "  ", "Two. Three\n\n four\r\n", "\n"]
     answer = ask("/translate", json={"q": texts, "source": "en", "target": "ko"})
     assert answer.json() == {"translatedText": [text.upper() for text in texts]}
     assert ask("/translate", data={"q": ["a", "b"], "source": "en", "target": "ko"}).json()["translatedText"] == [
@@ -41,9 +41,9 @@ def test_a_list_keeps_its_order_and_its_empty_texts(ask: Ask) -> None:
 
 
 def test_every_paragraph_is_translated_and_line_breaks_are_kept(ask: Ask, service: FakeService) -> None:
-    text = "first one. second one.\n\nthird one\n  fourth one?  \n"
+    text = "First one. Second one.\n\nthird one\n  Fourth one?  \n"
     assert ask("/translate", json={"q": text, "source": "en", "target": "ko"}).json()["translatedText"] == text.upper()
-    assert service.calls[0][1] == ["first one.", "second one.", "third one", "fourth one?"]
+    assert service.calls[0][1] == ["First one.", "Second one.", "third one", "Fourth one?"]
 
 
 def test_auto_tells_the_language(ask: Ask) -> None:
@@ -55,7 +55,7 @@ def test_auto_tells_the_language(ask: Ask) -> None:
 
 
 def test_alternatives_are_whole_texts(ask: Ask) -> None:
-    asked = {"q": ["one. two", "three"], "source": "en", "target": "ko", "alternatives": 2}
+    asked = {"q": ["One. Two", "three"], "source": "en", "target": "ko", "alternatives": 2}
     answer = ask("/translate", json=asked).json()
     assert answer["translatedText"] == ["ONE. TWO", "THREE"]
     assert answer["alternatives"] == [["ONE.1 TWO1", "ONE.2 TWO2"], ["THREE1", "THREE2"]]

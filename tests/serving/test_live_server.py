@@ -17,7 +17,7 @@ from systems import posix
 
 from regard.serving import protocol
 
-pytestmark = posix  # other systems close connections in other ways
+pytestmark = [pytest.mark.system, posix]  # other systems close connections in other ways
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
 
 
@@ -140,7 +140,7 @@ def test_no_answers_are_mixed_up(address: str) -> None:
     with httpx.Client(base_url=address, limits=limits, timeout=30) as client, ThreadPoolExecutor(32) as pool:
 
         def ask(number: int) -> bool:
-            texts = [f"text {number} of {index}. more\n" for index in range(5)]
+            texts = [f"text {number} of {index}. More\n" for index in range(5)]
             answer = client.post("/translate", json={**HELLO, "q": texts})
             return answer.json() == {"translatedText": [text.upper() for text in texts]}
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import httpx
 import pytest
 from conftest import Ask
 from fake import FakeService
+from starlette.types import Message
+
+from regard.serving.streaming import EventStream, event
 
 PNG = b"\x89PNG\r\n\x1a\n and so on"
 
@@ -29,7 +33,7 @@ def events(answer: httpx.Response) -> list[tuple[str, Any]]:
 
 def test_a_plain_translation_is_short(ask: Ask) -> None:
     assert translate(ask) == [{"text": "HELLO", "source": "en", "target": "ko", "model": "en-ko"}]
-    assert [item["text"] for item in translate(ask, text=["a", "", "b. c"])] == ["A", "", "B. C"]
+    assert [item["text"] for item in translate(ask, text=["a", "", "B. C"])] == ["A", "", "B. C"]
     assert translate(ask, text="x again again")[0]["warnings"] == ["repeated"]
     assert translate(ask, source="auto", target="en") == [
         {"text": "hello", "source": "en", "target": "en", "model": None, "confidence": 0.98}
@@ -37,12 +41,12 @@ def test_a_plain_translation_is_short(ask: Ask) -> None:
 
 
 def test_lines_show_what_was_asked_for(ask: Ask, service: FakeService) -> None:
-    (result,) = translate(ask, text="one two. three", nbest=2, alignments=True, attention="cross", beam=4, max_length=9)
+    (result,) = translate(ask, text="One two. Three", nbest=2, alignments=True, attention="cross", beam=4, max_length=9)
     assert result["alternatives"] == ["ONE TWO.1 THREE1"]
-    assert [line["source"] for line in result["lines"]] == ["one two.", "three"]
+    assert [line["source"] for line in result["lines"]] == ["One two.", "Three"]
     best = result["lines"][0]["hypotheses"][0]
     assert best == {
-        "text": "ONE TWO.", "score": -0.5, "tokens": ["one", "two."], "alignments": [[0, 0], [1, 1]],
+        "text": "ONE TWO.", "score": -0.5, "tokens": ["One", "two."], "alignments": [[0, 0], [1, 1]],
         "attention": {"cross": [[[1.0]]]},
     }  # fmt: skip
     search = service.calls[0][2]
@@ -52,10 +56,10 @@ def test_lines_show_what_was_asked_for(ask: Ask, service: FakeService) -> None:
 
 
 def test_codes_of_target_languages_are_put_before_lines_and_not_counted(ask: Ask, service: FakeService) -> None:
-    (result,) = translate(ask, text="one two. three", target="fr", alignments=True)
+    (result,) = translate(ask, text="One two. Three", target="fr", alignments=True)
     assert result["text"] == "ONE TWO. THREE"
-    assert service.calls[0][1] == [">>fra<< one two.", ">>fra<< three"]
-    assert result["lines"][0]["source"] == "one two."
+    assert service.calls[0][1] == [">>fra<< One two.", ">>fra<< Three"]
+    assert result["lines"][0]["source"] == "One two."
     assert result["lines"][0]["hypotheses"][0]["alignments"] == [[0, 0], [1, 1]]
 
 
@@ -81,7 +85,7 @@ def test_models_are_chosen_by_name_or_pair(ask: Ask) -> None:
         ({"format": "pdf"}, "`format`: input should be 'text', 'html' or 'xml', got \"pdf\""),
         ({"deadline_ms": -1}, "`deadline_ms`"),
         ({"nbest": 1000}, "`nbest`: input should be less than or equal to 100"),
-        ({"text": "a. long", "target": "ko"}, "text 1, sentence 2 is too long; shorten it"),
+        ({"text": "Short. Long", "target": "ko"}, "text 1, sentence 2 is too long; shorten it"),
     ],
 )
 def test_wrong_parameters_are_named(ask: Ask, asked: dict[str, Any], sentence: str) -> None:
@@ -89,14 +93,14 @@ def test_wrong_parameters_are_named(ask: Ask, asked: dict[str, Any], sentence: s
 
 
 def test_a_stream_ends_with_the_whole(ask: Ask, service: FakeService) -> None:
-    answer = ask("/v1/translate", json={"text": ["one two. three", ""], "source": "en", "target": "ko", "stream": True})
+    answer = ask("/v1/translate", json={"text": ["One two. Three", ""], "source": "en", "target": "ko", "stream": True})
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
     *deltas, (last, result) = events(answer)
     assert [(name, data["line"], data["delta"]) for name, data in deltas] == [
         ("delta", 0, "ONE"), ("delta", 0, " TWO."), ("delta", 1, "THREE")
     ]  # fmt: skip
     assert last == "result"
-    assert result["translations"] == translate(ask, text=["one two. three", ""])
+    assert result["translations"] == translate(ask, text=["One two. Three", ""])
     assert events(ask("/v1/translate", json={"text": " ", "source": "en", "target": "ko", "stream": True})) == [
         ("result", {"translations": translate(ask, text=" ")})
     ]
@@ -202,3 +206,33 @@ def test_a_service_that_is_late_is_cancelled(ask: Ask, service: FakeService, pat
     asked = dict(zip(names, ("slow", "en", "ko"), strict=True)) | ({"q": "slow"} if path == "/translate" else {})
     assert ask(path, json=asked, headers={"X-Deadline-Ms": "50"}).status_code == status
     assert service.cancelled == ["slow"]
+
+
+def test_a_stream_that_nobody_reads_is_closed() -> None:
+    """Its client is gone while it waits for a place in the buffer of the connection."""
+    closed: list[bool] = []
+
+    async def endless() -> AsyncGenerator[str, None]:
+        try:
+            while True:
+                yield event("delta", {})
+        finally:
+            closed.append(True)
+
+    async def run() -> list[bool]:
+        sending = asyncio.Event()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                sending.set()
+                await asyncio.Event().wait()
+
+        async def receive() -> Message:
+            await sending.wait()
+            return {"type": "http.disconnect"}
+
+        events = endless()
+        await EventStream(events)({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, send)
+        return list(closed)
+
+    assert asyncio.run(run()) == [True]

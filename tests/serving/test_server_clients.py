@@ -18,7 +18,8 @@ from libretranslatepy import LibreTranslateAPI
 
 from regard.serving.keys import add_key
 
-TEXT = "hello there. how are you?\n\n  안녕 & <b>x</b> +%"
+pytestmark = pytest.mark.system
+TEXT = "Hello there. How are you?\n\n  안녕 & <b>x</b> +%"
 
 
 @pytest.fixture(autouse=True)

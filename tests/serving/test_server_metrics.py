@@ -44,7 +44,7 @@ def test_the_token_is_wanted(make_ask: Callable[..., Ask]) -> None:
 
 def test_counts(make_ask: Callable[..., Ask]) -> None:
     ask = make_ask(metrics=True, metrics_token="token")
-    ask("/translate", json={"q": [f"{SECRET} two. three", "안녕"], "source": "auto", "target": "ko", "api_key": SECRET})
+    ask("/translate", json={"q": [f"{SECRET} two. Three", "안녕"], "source": "auto", "target": "ko", "api_key": SECRET})
     ask(f"/translate?{SECRET}", json={"q": SECRET, "source": SECRET, "target": "ko"})
     ask("/v1/translate", json={"text": "one two", "source": "en", "target": "ko", "stream": True})
     ask(f"/{SECRET}", "GET")
@@ -61,7 +61,7 @@ def test_counts(make_ask: Callable[..., Ask]) -> None:
     assert requests["GET", "unmatched", "404"] == requests["GET", "/v1/models/{name}", "404"] == 1
     assert requests["other", "/health", "405"] == 1
     assert table["regard_texts_total"] == {("en", "ko"): 2}  # the Korean text was left as it is
-    assert table["regard_characters_total"]["en", "ko"] == len(f"{SECRET} two. three") + len("one two")
+    assert table["regard_characters_total"]["en", "ko"] == len(f"{SECRET} two. Three") + len("one two")
     assert table["regard_tokens_total"]["en", "ko"] == 3
     assert table["regard_request_duration_seconds_count"]["POST", "/translate"] == 2
     assert table["regard_requests_in_flight"] == {(): 1}  # the request for the metrics

@@ -11,8 +11,10 @@ import pytest
 from conftest import Ask
 from fake import FakeService
 from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from regard.serving.application import create_app
+from regard.serving.security import RequestLog
 from regard.serving.server_settings import ServerSettings
 
 HELLO = {"q": "hello", "source": "en", "target": "ko"}
@@ -140,3 +142,24 @@ def test_the_log_has_neither_texts_nor_keys(ask: Ask, log: list[str]) -> None:
 def test_texts_are_in_the_log_if_asked_for(make_ask: Callable[..., Ask], log: list[str]) -> None:
     make_ask(log_texts=True)("/translate", json={**HELLO, "q": "a text\nand more"})
     assert any(line.endswith(r'texts ["a text\nand more"]') for line in log)
+
+
+def test_nothing_follows_an_answer_that_breaks_off(log: list[str]) -> None:
+    """The server closes such a connection; a second head would be garbage in the first body."""
+    messages: list[Message] = []
+
+    async def breaking(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise ZeroDivisionError
+
+    async def keep(message: Message) -> None:
+        messages.append(message)
+
+    async def nothing() -> Message:
+        return {"type": "http.disconnect"}
+
+    scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    asyncio.run(RequestLog(breaking)(scope, nothing, keep))
+    assert [message["type"] for message in messages] == ["http.response.start"]
+    assert "ZeroDivisionError" in log[0]
+    assert log[1].startswith("GET unmatched 200")

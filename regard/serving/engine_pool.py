@@ -186,7 +186,7 @@ class EnginePool:
 
     async def _restart(self) -> None:
         """Start a process in the place of one that died, unless they die one after the other."""
-        while self._deaths_in_a_row < _MOST_DEATHS and not self._is_closed:
+        while self.is_ready:
             engine = self._new(self.path)
             self._last_start = time.monotonic()
             try:

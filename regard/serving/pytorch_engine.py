@@ -108,6 +108,8 @@ class PyTorchEngine:
         kind, search = calls[0]["call"], dict(calls[0].get("search", {}))
         wants_attention = search.pop("attention", "none") != "none"
         options: dict[str, Any] = {name: value for name, value in search.items() if value is not None}
+        if "beam" not in options and options.get("nbest", 1) > self._pipeline.settings.search.beam:
+            options["beam"] = options["nbest"]
         if kind == "caption":
             options.pop("alignments", None)
             images = [_decoded(call["image"]) for call in calls]

@@ -73,7 +73,8 @@ class RuntimeEngine:
         for name, value in search.items():
             if value is not None:
                 setattr(options, name, ATTENTION.index(value) if name == "attention" else value)
-        options.nbest = min(options.nbest, options.beam) if is_explained else options.nbest
+        if search.get("beam") is None:
+            options.beam = max(options.beam, options.nbest)
         options.alignments, options.threads = int(options.alignments), self._threads
         if is_explained:
             options.attention, options.alignments = 2, int(self._has_attention)

@@ -46,7 +46,7 @@ class ServedModel:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """Options of a search; None: as the model's own settings say."""
+    """Options of a search; None: as the model's own settings say, but the beam is as wide as `nbest` at least."""
 
     beam: int | None = None
     nbest: int = 1

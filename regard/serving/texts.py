@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar
 
-from regard.documents.markup import AlignedLine, parse_markup
+from regard.documents.markup import AlignedLine, MarkupOptions, parse_markup
 from regard.documents.sentences import split_text
 from regard.errors import LineError
 from regard.serving.http_errors import bad_request
@@ -58,11 +58,14 @@ class _MarkupLayout:
     def __init__(self, text: str, layout: TextFormat) -> None:
         self._document = parse_markup(
             text,
-            kind="xml" if layout.kind == "xml" else "html",
-            ignore_tags=layout.ignore_tags,
-            splitting_tags=layout.splitting_tags,
-            non_splitting_tags=layout.non_splitting_tags,
-            outline=layout.outline,
+            "xml" if layout.kind == "xml" else "html",
+            MarkupOptions(
+                ignore_tags=frozenset(layout.ignore_tags),
+                splitting_tags=frozenset(layout.splitting_tags),
+                non_splitting_tags=frozenset(layout.non_splitting_tags),
+                outline=layout.outline,
+                sentences=layout.split != "0",
+            ),
         )
         self.lines: Sequence[str] = self._document.lines
 

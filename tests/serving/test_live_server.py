@@ -180,6 +180,6 @@ def test_a_server_that_stops_answers_what_it_took(serve: Callable[..., str], ser
     thread.start()
     wait_for(lambda: service.calls)
     service.is_ready = False
-    assert httpx.post(f"{address}/translate", json=HELLO).status_code == 503
+    assert httpx.get(f"{address}/ready").status_code == 503
     thread.join(10)
     assert results == [504]

@@ -27,12 +27,12 @@ ROOT = Path(__file__).resolve().parents[1]
 BEAMS = (1, 5)
 OPEN = """([wasm, model]) => { const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
     return load({ wasm: bytes(wasm), model: bytes(model) }).then((opened) => { window.translator = opened; }); }"""
-TRANSLATE = """([lines, beam]) => lines.map((line) => {
-    const [{ ids, text, score }] = translator.translate(line, { beam }); return [ids, text, score]; })"""
+TRANSLATE = """([lines, options]) => lines.map((line) => {
+    const [{ ids, text, score }] = translator.translate(line, options); return [ids, text, score]; })"""
 TOGETHER = 50  # sentences of one call
 
 
-def compare(browser: Any, file: Path, lines: list[str], references: list[str]) -> None:
+def compare(browser: Any, file: Path, lines: list[str], references: list[str], min_length: int) -> None:
     """Print what one runtime file gives in the browser, beside the native library."""
     model, page = RuntimeModel(file), browser.new_context(offline=True).new_page()
     module = (ROOT / "regard" / "runtime" / "js" / "regard.js").read_text("utf-8")
@@ -41,12 +41,12 @@ def compare(browser: Any, file: Path, lines: list[str], references: list[str]) -
     files = (native.wasm_file().read_bytes(), file.read_bytes())
     page.evaluate(OPEN, [base64.b64encode(content).decode() for content in files])
     for beam in BEAMS:
-        start, found = time.perf_counter(), list[Any]()
+        start, found, chosen = time.perf_counter(), list[Any](), {"beam": beam, "minLength": min_length}
         for first in range(0, len(lines), TOGETHER):
-            found += page.evaluate(TRANSLATE, [lines[first : first + TOGETHER], beam])
+            found += page.evaluate(TRANSLATE, [lines[first : first + TOGETHER], chosen])
         seconds = time.perf_counter() - start
         options = model.options()
-        options.beam = beam
+        options.beam, options.min_length = beam, min_length
         expected = [line.hypotheses[0] for line in model.translate(lines, options)]
         report(f"{file.name} {model.card['precision']} beam {beam}", found, expected, references, seconds)
     page.context.close()
@@ -75,6 +75,7 @@ def main() -> None:
     parser.add_argument("--lines", type=Path, required=True)
     parser.add_argument("--references", type=Path, required=True)
     parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--min-length", type=int, default=0, help="tokens: more, for a model that says too little")
     arguments = parser.parse_args()
     sides = (arguments.lines, arguments.references)
     lines, references = (path.read_text("utf-8").split("\n")[: arguments.sentences] for path in sides)
@@ -83,7 +84,7 @@ def main() -> None:
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         for file in arguments.files:
-            compare(browser, file, lines, references)
+            compare(browser, file, lines, references, arguments.min_length)
 
 
 if __name__ == "__main__":

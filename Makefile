@@ -4,7 +4,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo quick test coverage fuzz slow check fix hooks constraints clean bench-train bench-translate bench-runtime \
-  bench-million gpu library
+  bench-million gpu library page
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
@@ -75,6 +75,10 @@ gpu: .venv/ready  ## everything that is promised on a GPU, in less than ten minu
 library: .venv/ready  ## the C library for every system, into regard/runtime/lib/, by zig's compiler; the wheel takes it along
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ziglang
 	$(BIN)/python tools/build_library.py
+
+page: .venv/ready  ## docs/translator.html: the demonstration's models, both directions, as a page that translates; trains them first
+	$(BIN)/regard demo
+	$(BIN)/regard export runs/demo/ko-en runs/demo/en-ko --to page docs/translator.html
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Regard needs Python 3.10 or newer")'

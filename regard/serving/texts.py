@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeVar
 
-from regard.documents.markup import AlignedLine, MarkupOptions, parse_markup
+from regard.documents.elements import MarkupOptions
+from regard.documents.markup import AlignedLine, parse_markup
 from regard.documents.sentences import split_text
 from regard.errors import LineError
 from regard.serving.http_errors import bad_request

@@ -29,7 +29,7 @@ OPEN_PLAYER = '<button id="open-player" type="button" aria-expanded="false" aria
 
 @dataclass(frozen=True)
 class Trust:
-    """How far the attention that is shown agrees with attribution measures: rank correlations, −1 to 1, by measure."""
+    """Agreement of the attention that is shown with attribution measures: rank correlations, −1 to 1, by measure."""
 
     sentences: int  # that it was measured on
     agreement: Mapping[str, float]

@@ -318,7 +318,7 @@ def test_a_long_text_never_blocks_the_page(open_page: Any) -> None:
         text,
     )
     page.locator("#progress", has_text="of 3600 sentences translated").wait_for()
-    assert page.evaluate("longest") < 5000, "milliseconds without a look at the keyboard; all sentences take far longer"
+    assert page.evaluate("longest") < 1500, "milliseconds without a look at the keyboard, also on a busy machine"
     start = time.monotonic()
     put(page, "I go home.")  # the newest text comes first
     assert time.monotonic() - start < 5

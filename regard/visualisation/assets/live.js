@@ -31,6 +31,7 @@
   const TYPING = 90, HOVER = 120, QUIET = 900; // milliseconds
   const MANY = 30; // sentences, from which on progress is shown
   const LONG = 200; // paragraphs, from which on those out of sight are not laid out
+  const SLICE = 30, TOGETHER = 300; // milliseconds of work, and paragraphs, between two looks at the keyboard
   const BEGINNING = 6; // characters that a sentence still has while it is edited
   const MAX_KEPT = 20000; // translations
   const UNSURE = [0.7, 0.4, 0.2]; // probabilities of a word below which it is underlined, each time more clearly
@@ -87,20 +88,19 @@
 
   // --- translation
 
-  function update() { // what was translated before is kept; the rest is asked for, the current sentence first
-    const before = paragraphs;
+  async function update() { // what was translated before is kept; the rest is asked for, the current sentence first
+    const own = ++latest, built = await build(input.value.split("\n"), own);
+    if (!built) return; // something newer is there
+    paragraphs = built;
     spans.clear();
-    paragraphs = input.value.split("\n").map((text, n) => {
-      const same = before[n] && before[n].text === text ? before[n] : { text, sentences: sentencesOf(text), node: null };
-      if (!same.node) same.node = paragraphNode(same.sentences, before[n]);
-      [...same.node.children].forEach((span, i) => spans.set(same.sentences[i], [...(spans.get(same.sentences[i]) || []), span]));
-      return same;
+    for (const { sentences, node } of paragraphs) [...node.children].forEach((span, i) => {
+      if (spans.has(sentences[i])) spans.get(sentences[i]).push(span);
+      else spans.set(sentences[i], [span]);
     });
-    place(paragraphs.map(({ node }) => node));
+    if (!await place(paragraphs.map(({ node }) => node), own)) return;
     waiting = new Set([...spans.keys()].filter((sentence) => !kept.has(keyOf(sentence))));
     const wanted = [...waiting], caret = sentenceAtCaret();
     if (wanted.includes(caret)) wanted.unshift(...wanted.splice(wanted.indexOf(caret), 1));
-    latest++;
     worker.postMessage({ kind: "translate", id: latest, direction, sentences: wanted });
     output.setAttribute("aria-busy", String(wanted.length > 0));
     if (pinned && !spans.has(current)) unpin();
@@ -110,19 +110,41 @@
     oneTabStop();
   }
 
-  function place(nodes) { // only what has changed: of a long text nearly all stays
-    const stays = new Set(nodes);
-    for (const node of [...output.children]) if (!stays.has(node)) node.remove();
-    let there = output.firstElementChild;
-    for (const node of nodes) {
-      if (there === node) there = there.nextElementSibling;
-      else output.insertBefore(node, there);
+  const breathe = () => new Promise((done) => { setTimeout(done); });
+
+  async function build(texts, own) { // the paragraphs, in slices: the page answers between them. Returns null once something newer is there
+    const before = paragraphs, built = [];
+    let start = performance.now();
+    output.setAttribute("aria-busy", "true");
+    for (const [n, text] of texts.entries()) {
+      const same = before[n] && before[n].text === text ? before[n] : { text, sentences: sentencesOf(text), node: null };
+      if (!same.node) same.node = paragraphNode(same.sentences, before[n]);
+      built.push(same);
+      if (performance.now() - start < SLICE) continue;
+      await breathe();
+      if (own !== latest) return null;
+      start = performance.now();
     }
+    return built;
+  }
+
+  async function place(nodes, own) { // only what has changed: of a long text nearly all stays. Returns false once something newer is there
+    const stays = new Set(nodes);
     output.classList.toggle("long", nodes.length > LONG);
+    for (const node of [...output.children]) if (!stays.has(node)) node.remove();
+    let there = output.firstElementChild, placed = 0;
+    for (const node of nodes) {
+      if (there === node) { there = there.nextElementSibling; continue; }
+      output.insertBefore(node, there);
+      if (++placed % TOGETHER) continue;
+      await breathe();
+      if (own !== latest) return false;
+    }
+    return true;
   }
 
   function paragraphNode(sentences, old) {
-    const node = element("p");
+    const node = element("p", "", { dir: "auto" }); // of its own: the direction of the whole would be looked for at every change
     sentences.forEach((sentence, i) => {
       const span = element("span", "", { class: "line-of-text pending", role: "button", tabindex: "-1", "aria-pressed": "false", lang: models[direction].languages[1] });
       const isEdited = old && old.sentences[i] && old.sentences[i].slice(0, BEGINNING) === sentence.slice(0, BEGINNING);
@@ -433,7 +455,7 @@
     else if (explained && explained.sentence === sentence) openWords(wanted);
   });
   output.addEventListener("keydown", (event) => {
-    const isRtl = getComputedStyle(output).direction === "rtl";
+    const isRtl = getComputedStyle(event.target).direction === "rtl";
     if (["Enter", " "].includes(event.key) && spanAt(event)) { event.preventDefault(); event.target.click(); return; }
     if (event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); undo(); return; }
     moveFocus(event, opened && opened.span.contains(event.target) ? opened.buttons : buttons(), isRtl);

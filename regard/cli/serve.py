@@ -29,8 +29,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0: all of this machine's.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: one that is free.")] = 5000,
     languages: Annotated[
-        list[str] | None,
-        typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order."),
+        list[str] | None, typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order.")
     ] = None,
     precision: Annotated[
         Literal["float32", "bfloat16", "int8"],
@@ -46,7 +45,7 @@ def serve(
     requests_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
     characters_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
     cors: Annotated[
-        list[str] | None, typer.Option(help="Origin whose pages may call; may be repeated; '*': all.")
+        list[str] | None, typer.Option(help="Origin whose pages may call; again for more; '*': all.")
     ] = None,
     allow_host: Annotated[
         list[str] | None, typer.Option(help="Host name by which the server may be called; may be repeated; '*': any.")

@@ -16,6 +16,7 @@ from regard.errors import RegardError
 from regard.serving.calls import REQUEST_ID, Server
 from regard.serving.deepl import deepl
 from regard.serving.endpoints import own_endpoints
+from regard.serving.explanations import explanations
 from regard.serving.front_page import front_page
 from regard.serving.http_errors import HttpError, error_response, json_response
 from regard.serving.keys import KeyFile
@@ -58,7 +59,7 @@ def create_app(
         lifespan=lifespan,
         telemetry=_QUIET,  # texts would be in it
     )
-    for router in (libretranslate(server), deepl(server), own_endpoints(server)):
+    for router in (libretranslate(server), deepl(server), own_endpoints(server), explanations(server)):
         app.include_router(router)
     if settings.page:
         app.include_router(front_page())

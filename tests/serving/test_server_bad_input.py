@@ -185,7 +185,7 @@ def test_other_methods(ask: Ask, method: str) -> None:
 )
 def test_other_paths(ask: Ask, path: str) -> None:
     answer = ask(httpx.URL("http://localhost").copy_with(raw_path=path.encode("latin-1")))
-    assert answer.status_code == 404
+    assert answer.status_code == (405 if path in ("/", "/..") else 404), "the page is read, not posted to"
     assert answer.json()
 
 

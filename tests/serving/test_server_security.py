@@ -98,11 +98,11 @@ def test_every_answer_has_the_headers(ask: Ask, path: str) -> None:
 def test_a_page_keeps_its_own_policy() -> None:
     app = create_app(FakeService(), ServerSettings())
     policy = {"Content-Security-Policy": "default-src 'self'"}
-    app.get("/")(lambda: Response("<p>", headers=policy, media_type="text/html"))
+    app.get("/other")(lambda: Response("<p>", headers=policy, media_type="text/html"))
 
     async def get() -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
-            return await client.get("/")
+            return await client.get("/other")
 
     headers = asyncio.run(get()).headers
     assert headers.get_list("content-security-policy") == ["default-src 'self'"]

@@ -2,7 +2,7 @@
 
 `python benchmarks/serve_load.py MODEL.regard --source FILE [--minutes 10]` starts `regard serve` on the loopback,
 and lets clients (64) send requests of ten sentences, each as soon as the last was answered, greedily. Every answer is
-compared with offline output. Printed: sentences per second and per second of processor time of the server's processes,
+compared with offline output; lines of several sentences, which a server divides, are left out. Printed: sentences per second and per second of processor time of the server's processes,
 offline and with CTranslate2 one request after another, as LibreTranslate does it (`--ctranslate2 FOLDER --vocabulary
 FILE`); times of the requests; refused requests; memory at the end of each minute; processor time of the clients.
 """
@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from regard.documents.sentences import split_text
+
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 OVERLOADED = (429, 503)
 
@@ -42,7 +44,8 @@ class Outcome:
 def main() -> None:
     """Measure, print a table, and end with one line of JSON."""
     options = _options()
-    lines = [line for line in options.source.read_text("utf-8").split("\n") if line.strip()][: options.lines]
+    lines = [line for line in options.source.read_text("utf-8").split("\n") if len(split_text(line).lines) == 1]
+    lines = lines[: options.lines]
     expected, offline = _offline(options.model, lines, options.offline_seconds)
     print(f"offline: {_speed(offline)}", flush=True)
     served, outcome, memory, clients = asyncio.run(_load(options, lines, expected))

@@ -1,10 +1,11 @@
 """Load a server, and compare it with offline translation and with one request after another.
 
-`python benchmarks/serve_load.py MODEL.regard --source FILE [--minutes 10]` starts `regard serve` on the loopback,
-and lets clients (64) send requests of ten sentences, each as soon as the last was answered, greedily. Every answer is
-compared with offline output; lines of several sentences, which a server divides, are left out. Printed: sentences per second and per second of processor time of the server's processes,
-offline and with CTranslate2 one request after another, as LibreTranslate does it (`--ctranslate2 FOLDER --vocabulary
-FILE`); times of the requests; refused requests; memory at the end of each minute; processor time of the clients.
+`python benchmarks/serve_load.py MODEL.regard --source FILE [--minutes 10]` starts `regard serve` on the loopback
+address, and lets clients (64) send requests of ten sentences, each as soon as the last was answered, greedily. Every
+answer is compared with offline output; lines of several sentences, which a server divides, are left out.
+Printed: sentences per second and per second of processor time of the server's processes, offline and with CTranslate2
+one request after another, as LibreTranslate does it (`--ctranslate2 FOLDER --vocabulary FILE`); times of the requests;
+refused requests; memory at the end of each minute; processor time of the clients.
 """
 
 from __future__ import annotations

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 import statistics
 import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from regard.atomic import write_bytes
+from regard.data.languages import Languages
 from regard.errors import ExportError, LineWarning, UsageError
 from regard.evaluation.faithfulness import measure_faithfulness
 from regard.interchange import runtime
@@ -31,11 +29,14 @@ MEASURED = 12
 """Sentences on which the faithfulness of attention is measured."""
 
 
-def export_page(folders: Sequence[Path], out: Path, source: Path | None = None) -> list[Parity]:
+def export_page(
+    folders: Sequence[Path], out: Path, source: Path | None = None, languages: Languages | None = None
+) -> list[Parity]:
     """Write a page that translates with a model, or with two of opposite directions, in int8.
 
     Each model is compared with its runtime file as `regard export --to runtime` does; `source` holds sentences for the
-    first. Raises ExportError, with all causes, if a model cannot be exported or the library for browsers is missing.
+    first. `languages`: of the first, and of the second the other way round, instead of their own.
+    Raises ExportError, with all causes, if a model cannot be exported or the library for browsers is missing.
     """
     if not 1 <= len(folders) <= 2:
         raise UsageError(f"a page holds one model, or two of opposite directions; got {len(folders)}")
@@ -44,8 +45,9 @@ def export_page(folders: Sequence[Path], out: Path, source: Path | None = None) 
     except RuntimeError as problem:
         raise ExportError(str(problem)) from problem
     models, parities = [], []
+    reverse = None if languages is None else Languages(source=languages.target, target=languages.source)
     for number, folder in enumerate(folders):
-        model, parity = _model(folder, None if number else source)
+        model, parity = _model(folder, *((None, reverse) if number else (source, languages)))
         models.append(model)
         parities.append(parity)
     out.parent.mkdir(exist_ok=True)
@@ -53,17 +55,16 @@ def export_page(folders: Sequence[Path], out: Path, source: Path | None = None) 
     return parities
 
 
-def _model(folder: Path, source: Path | None) -> tuple[LiveModel, Parity]:
+def _model(folder: Path, source: Path | None, languages: Languages | None) -> tuple[LiveModel, Parity]:
     with tempfile.TemporaryDirectory(prefix="regard-page-") as temporary:
         file = Path(temporary) / "model.regard"
-        parity = runtime.export(folder, file, "int8", source, "packed")
+        parity = runtime.export(folder, file, "int8", source, "packed", languages)
         card, content = RuntimeModel(file).card, file.read_bytes()
-    languages = languages_of(folder)
-    vocabulary = load_folder(folder).tokenizer.source
-    sentences, origin = real_sentences(folder, vocabulary, source, languages[0])
+    codes = card["languages"]
+    sentences, origin = real_sentences(folder, load_folder(folder).tokenizer.source, source, codes[0])
     example = next((line for line in sentences if len(line) <= MAX_EXAMPLE), "")
     facts = {
-        "languages": " → ".join(filter(None, languages)),
+        "languages": " → ".join(filter(None, codes)),
         "parameters": f"{card['parameters']:,}",
         "precision": card["precision"],
         "size": f"{len(content) / 1e6:.1f} MB",
@@ -71,9 +72,9 @@ def _model(folder: Path, source: Path | None) -> tuple[LiveModel, Parity]:
         "regard": card["regard"],
     }
     shown = {name: value for name, value in facts.items() if value}
-    is_own = origin != DRAWN and (origin != SAMPLE or languages[0] in SAMPLE_LANGUAGES)  # of the model's language
+    is_own = origin != DRAWN and (origin != SAMPLE or codes[0] in SAMPLE_LANGUAGES)  # of the model's language
     trust = measure_trust(folder, sentences) if is_own else None
-    return LiveModel(content, languages, card["alignment"], example, card["readme"], shown, trust), parity
+    return LiveModel(content, (codes[0], codes[1]), card["alignment"], example, card["readme"], shown, trust), parity
 
 
 def measure_trust(folder: Path, sentences: Sequence[str]) -> Trust | None:
@@ -108,15 +109,3 @@ def _mean(values: Sequence[float]) -> float:
     """Return the mean of the numbers among the values; NaN if there are none."""
     numbers = [value for value in values if not math.isnan(value)]
     return statistics.fmean(numbers) if numbers else math.nan
-
-
-def languages_of(folder: Path) -> tuple[str, str]:
-    """Return the languages of source and target, by the names of training files such as train.en; empty: unknown."""
-    try:
-        values: Any = json.loads((folder / "data.json").read_text("utf-8"))
-        paths = [Path(values["files"][f"train.{side}"]["path"]) for side in ("source", "target")]
-    except (OSError, ValueError, KeyError, TypeError):
-        return "", ""
-    names = [path.suffix.removeprefix(".") for path in paths]
-    source, target = (name if re.fullmatch("[a-z]{2,3}", name) and name not in ("txt", "tsv") else "" for name in names)
-    return source, target

@@ -24,16 +24,19 @@ from torch.overrides import TorchFunctionMode
 from regard.atomic import atomic_file, file_sha256, write_text
 from regard.attention.alignment import SYMMETRIES
 from regard.data.images import ImageSizeSettings
+from regard.data.language_id import MAX_SIZE, LanguageId
+from regard.data.languages import Languages
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.errors import ModelFolderError, RegardError
 from regard.models import Model, ModelSettings, build
-from regard.reading import check_links, file_bytes, is_file_name, parse_json, tensor_shapes
+from regard.reading import check_links, file_bytes, is_file_name, parse_json, reason_of, tensor_shapes
 from regard.runtime.model import is_runtime_file
 from regard.seal import SEAL, SHA256, json_digest, sealed, tensor_digest, why_broken
 from regard.search import SearchSettings
 from regard.settings import Settings
 
 CONFIG, WEIGHTS, ALIGNMENT = "config.json", "model.safetensors", "alignment.json"
+LANGUAGES = "languages.json"
 FORMAT: Final = 1
 """The version of the folder's format; a folder of another version is refused."""
 _REMEDY = "copy the folder again from where the model was trained, or train the model again"
@@ -70,6 +73,7 @@ class FolderSettings(Settings):
     tokenizer: TokenizerSettings
     search: SearchSettings
     images: ImageSizeSettings | None = Field(None, description="size of a captioner's images; none: it reads text")
+    languages: Languages = Field(Languages(), description="languages of source and target, as far as they are known")
     seal: Seal = Seal()
 
 
@@ -307,7 +311,7 @@ def load_settings(folder: Path) -> FolderSettings:
 
 def _read_settings(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
-    check_links(folder, CONFIG, WEIGHTS, ALIGNMENT)
+    check_links(folder, CONFIG, WEIGHTS, ALIGNMENT, LANGUAGES)
     if is_runtime_file(folder):
         raise ModelFolderError(
             f"{folder}: is a runtime file, which translates and no more; give the run folder that it was exported from"
@@ -343,7 +347,7 @@ def model_fingerprint(folder: Path) -> str:
     """Return a SHA-256 of what a model computes: settings, vocabularies and weights, by the digests that they carry."""
     settings = load_settings(folder)
     weights = _stored_digest(folder / WEIGHTS)
-    return json_digest([settings.model_dump(exclude={SEAL}), settings.seal.files, weights])
+    return json_digest([settings.model_dump(exclude={SEAL, "languages"}), settings.seal.files, weights])
 
 
 def _stored_digest(path: Path) -> str:
@@ -399,6 +403,35 @@ def _read_alignment(path: Path, identity: str | None) -> dict[str, Any]:
     return {**choice, "symmetry": symmetry, "with_reverse": with_reverse}
 
 
+def folder_languages(folder: Path) -> Languages:
+    """Return the languages of a model folder; empty ones are unknown. Raises ModelFolderError."""
+    return load_settings(folder).languages
+
+
+def save_language_id(folder: Path, language_id: LanguageId) -> None:
+    """Write how the languages of a folder are told apart, for the folder as it is now."""
+    write_text(folder / LANGUAGES, language_id.to_json(folder_id(folder)))
+
+
+def load_language_id(folder: Path) -> LanguageId | None:
+    """Read how the languages of a folder are told apart; None if it has none or, with a warning, if it is damaged."""
+    path = folder / LANGUAGES
+    if not path.is_file():
+        return None
+    check_links(folder, LANGUAGES)
+    try:
+        if path.stat().st_size > MAX_SIZE:
+            raise ValueError(f"of more than {MAX_SIZE:,} bytes")
+        return LanguageId.parse(file_bytes(path), folder_id(folder))
+    except (OSError, ValueError) as problem:
+        warnings.warn(
+            f"{path}: damaged ({reason_of(problem)}) and not used, so languages are not recognised; translations are "
+            f"not affected; {_REMEDY}, or delete it",
+            stacklevel=2,
+        )
+        return None
+
+
 def check_folder(folder: Path) -> dict[str, str]:
     """Return what is wrong with each file that affects what a model outputs, by file name; empty text for nothing.
 
@@ -420,6 +453,11 @@ def check_folder(folder: Path) -> dict[str, str]:
             warnings.simplefilter("always")
             load_alignment(folder, settings.seal)
         results[ALIGNMENT] = "; ".join(str(warning.message) for warning in warned)
+    if (folder / LANGUAGES).is_file():
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            load_language_id(folder)
+        results[LANGUAGES] = "; ".join(str(warning.message) for warning in warned)
     return results
 
 

@@ -19,6 +19,8 @@ import torch
 
 import regard
 from regard.data.batch_stream import BatchSource
+from regard.data.language_id import LanguageId
+from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.tokenizer import Tokenizer
 from regard.errors import ModelFolderError, UsageError
@@ -26,6 +28,7 @@ from regard.evaluation.validation import make_validator
 from regard.model_folder import (
     ALIGNMENT,
     CONFIG,
+    LANGUAGES,
     WEIGHTS,
     FolderSettings,
     load_settings,
@@ -33,6 +36,7 @@ from regard.model_folder import (
     load_weights,
     read_weights,
     save_folder,
+    save_language_id,
     weights_id,
 )
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
@@ -54,7 +58,17 @@ from regard.training.run_report import report_run
 from regard.training.script_check import check_scripts
 from regard.training.tensorboard_log import with_tensorboard
 
-RUN_FILES = [CONFIG, WEIGHTS, ALIGNMENT, "train.toml", "journal.jsonl", "README.md", "data.json", "joint.model"]
+RUN_FILES = [
+    CONFIG,
+    WEIGHTS,
+    ALIGNMENT,
+    LANGUAGES,
+    "train.toml",
+    "journal.jsonl",
+    "README.md",
+    "data.json",
+    "joint.model",
+]
 RUN_FILES += ["source.model", "target.model", "checkpoints", "shards", "images", "board"]
 """What training reads and writes in a run folder."""
 _REMEDY = f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} anew"
@@ -116,6 +130,7 @@ def train(
     images: str | Path | None = None,
     captions: str | Path | None = None,
     valid_captions: str | Path | None = None,
+    languages: str | None = None,
     preset: str | None = None,
     parent: str | Path | None = None,
     settings: Mapping[str, object] | None = None,
@@ -130,6 +145,7 @@ def train(
 
     recipe    a Recipe, or a TOML file with a whole one or part of one; data files and settings are put on top
     source …  training and validation files; without validation files some pairs are held out
+    languages codes such as "ko,en" (of captions one) instead of those that the names of the files end in
     preset    the name of a starting point (`regard.presets()`)
     parent    a run whose weights and vocabulary this one begins with: fine-tuning
     settings  any settings by dotted name: {"training.updates": 500}
@@ -137,25 +153,16 @@ def train(
     resume    continue the run in `out` from its last checkpoint
     report    called with the name and the values of each event: "message", "train", "valid", "end" …
 
-    Raises UsageError if `out` holds another run or the arguments exclude each other, ConfigurationError for settings,
-    DataError for data files, TrainingError if training cannot continue.
+    Raises UsageError for arguments or another run in `out`, ConfigurationError for settings, DataError for data files,
+    TrainingError if training cannot continue.
     """
+    text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments, "captions": captions}
+    valid = {"source": valid_source, "target": valid_target, "pairs": valid_pairs, "captions": valid_captions}
     request = TrainRequest(
         recipe=recipe if isinstance(recipe, Recipe) or recipe is None else Path(recipe),
         preset=preset,
         parent=None if parent is None else Path(parent),
-        data=data_table(
-            source=source,
-            target=target,
-            valid_source=valid_source,
-            valid_target=valid_target,
-            pairs=pairs,
-            valid_pairs=valid_pairs,
-            alignments=alignments,
-            images=images,
-            captions=captions,
-            valid_captions=valid_captions,
-        ),
+        data=data_table(images, languages, **text, **{f"valid_{name}": path for name, path in valid.items()}),
         settings=settings or {},
         seed=seed,
         budget=budget,
@@ -330,6 +337,8 @@ class _Session:
             recipe = recipe if choice is None else choice.recipe
             own_id = weights_id(self.out) if self.resume else ""  # if only config.json was lost, it is the same run
             settings = _own_settings(recipe, self.out) if started else _make_folder(recipe, data, self.out, own_id)
+            if not started:
+                self.say(*_learn_languages(settings.languages, data.sample, self.out))
         self.world.barrier()
         if not self.world.is_main:
             settings = load_settings(self.out)
@@ -382,7 +391,13 @@ def _make_folder(recipe: Recipe, data: PreparedData, out: Path, own_id: str = ""
     """Write the files that stay the same through a run; `config.json` comes last."""
     images, parent = recipe.data.images, parent_of(recipe)
     image_size = None if images is None else images.size_settings
-    settings = FolderSettings(model=recipe.model, tokenizer=recipe.tokenizer, search=recipe.search, images=image_size)
+    settings = FolderSettings(
+        model=recipe.model,
+        tokenizer=recipe.tokenizer,
+        search=recipe.search,
+        images=image_size,
+        languages=recipe.data.languages,
+    )
     name, longest = length_setting(settings), data.longest_source
     if parent is not None:  # its weights have learnt its longest sentences
         longest = max(longest, getattr(load_settings(parent).search, name) or 0)
@@ -393,6 +408,18 @@ def _make_folder(recipe: Recipe, data: PreparedData, out: Path, own_id: str = ""
     lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})  # a run may be resumed for longer
     save_folder(out, settings, data.tokenizer, origin=json_digest(lasting), identity=own_id)
     return load_settings(out)
+
+
+def _learn_languages(languages: Languages, sample: tuple[Sequence[str], Sequence[str]], out: Path) -> Iterator[str]:
+    """Write how the languages of this text are told apart, and yield a line about it; not for unknown languages."""
+    texts = {code: list[str]() for code in languages.codes}
+    for code, lines in zip(languages.pair, sample, strict=True):
+        if code:
+            texts[code] += lines
+    language_id = LanguageId.learn(texts)
+    if language_id.profiles:
+        save_language_id(out, language_id)
+        yield f"languages: {languages} (data.source_language, data.target_language), recognised by {LANGUAGES}"
 
 
 def _own_settings(recipe: Recipe, out: Path) -> FolderSettings:

@@ -6,9 +6,10 @@ import ctypes
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 SEAL, SHA256 = "seal", "sha256"
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from regard.data.images import ImageSizeSettings
+from regard.data.languages import Languages
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import EOS
 from regard.model_folder import FolderSettings, named_weights, save_folder, save_weights
@@ -35,7 +36,13 @@ SIDES: dict[str, dict[str, Any]] = {
 FRAME = ImageSizeSettings(height=12, width=20, cell=4)  # image size of the captioner
 
 
-def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer", end: float = 0.0) -> Path:
+def folder(
+    path: Path,
+    encoder: str = "transformer",
+    decoder: str = "transformer",
+    end: float = 0.0,
+    languages: tuple[str, str] = ("", ""),
+) -> Path:
     """Write a model folder with random weights; `end` is the output bias of end of sentence."""
     torch.manual_seed(5)
     tokenizer_settings = TokenizerSettings()
@@ -53,6 +60,7 @@ def folder(path: Path, encoder: str = "transformer", decoder: str = "transformer
         model=model_settings,
         tokenizer=tokenizer_settings,
         search=SearchSettings(beam=3, max_ratio=1.0, max_extra=8, longest_source=40),
+        languages=Languages(source=languages[0], target=languages[1]),
     )
     save_folder(path, settings, tokenizer, origin=tensor_digest(named_weights(model), {}))
     save_weights(path, named_weights(model))

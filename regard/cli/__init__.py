@@ -14,6 +14,7 @@ from regard.cli import (  # noqa: F401 (each registers its command)
     interchange,
     lab,
     sample,
+    serve,
     show,
     train,
     translate,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -11,8 +11,15 @@ from regard.cli.app import app, say, setup_process, warn
 from regard.cli.options import Debug, Quiet, Run, Threads
 from regard.errors import UsageError
 
+if TYPE_CHECKING:
+    from regard.data.languages import Languages
+
 Precision = Literal["float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 Toolkit = Literal["runtime", "page", "ctranslate2", "huggingface"]
+LanguageCodes = Annotated[
+    str | None,
+    typer.Option(help="For a runtime file or a page: of source and target, such as ko,en, instead of the model's."),
+]
 RUNTIME_PRECISIONS = ("int8", "float32", "bfloat16")
 
 
@@ -40,6 +47,7 @@ def export(
     source: Annotated[
         Path | None, typer.Option(help="Sentences to compare both models on; if left out, of the sample.")
     ] = None,
+    languages: LanguageCodes = None,
     threads: Threads = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -54,6 +62,7 @@ def export(
 
     precision = precision or ("int8" if to in ("runtime", "page") else "float32")
     _check_precision(to, precision)
+    codes = _languages(languages, to)
     second, out = _second_and_out(paths or [], to)
     if out is None:
         check_links(run, "exports")
@@ -61,11 +70,11 @@ def export(
     out = out or run / "exports" / names.get(to, f"{to}-{precision}")
     out = out if out.name else out.absolute()  # such as ..
     if to == "runtime":
-        parity = str(runtime.export(run, out, cast(Any, precision), source))
+        parity = str(runtime.export(run, out, cast(Any, precision), source, languages=codes))
     elif to == "page":
         from regard.live_page import export_page
 
-        parity = "; ".join(map(str, export_page([run, *second], out, source)))
+        parity = "; ".join(map(str, export_page([run, *second], out, source, codes)))
     elif to == "ctranslate2":
         parity = str(ctranslate2.export(run, out, precision, source))
     else:
@@ -84,6 +93,15 @@ def _check_precision(to: Toolkit, precision: str) -> None:
         raise UsageError(
             f"--precision {precision}: wanted one of {', '.join(RUNTIME_PRECISIONS)} for a runtime file, got another"
         )
+
+
+def _languages(text: str | None, to: Toolkit) -> Languages | None:
+    """Parse language codes. Raises UsageError if there are not two, or if what is exported cannot have them."""
+    from regard.data.languages import parse_languages
+
+    if text is not None and to not in ("runtime", "page"):
+        raise UsageError(f"--languages {text}: only a runtime file and a page hold languages; leave it out")
+    return None if text is None else parse_languages(text, "--languages")
 
 
 def _second_and_out(paths: list[Path], to: Toolkit) -> tuple[list[Path], Path | None]:

@@ -15,6 +15,13 @@ from regard.cli.options import Debug, Device, Quiet, Seed, Threads
 from regard.cli.progress import TrainReporter
 from regard.errors import UsageError
 
+Captions = Annotated[
+    str | None, typer.Option(help="Their captions: lines of file, tab, caption; Flickr8k tokens; COCO; JSONL.")
+]
+LanguageCodes = Annotated[
+    str | None, typer.Option(help="Of source and target, such as ko,en; by the names of the files if left out.")
+]
+
 
 @app.command()
 def train(
@@ -30,10 +37,9 @@ def train(
         str | None, typer.Option(help="Word alignments of the training pairs, such as 0-0 1-2: one head learns them.")
     ] = None,
     images: Annotated[str | None, typer.Option(help="Instead of sentences: a folder of images.")] = None,
-    captions: Annotated[
-        str | None, typer.Option(help="Their captions: lines of file, tab, caption; Flickr8k tokens; COCO; JSONL.")
-    ] = None,
+    captions: Captions = None,
     valid_captions: Annotated[str | None, typer.Option(help="Captions for validation.")] = None,
+    languages: LanguageCodes = None,
     preset: Annotated[str | None, typer.Option(help="A named starting point; regard.presets() lists them.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="key=value, as often as needed.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out from its checkpoint.")] = False,
@@ -63,7 +69,7 @@ def train(
         raise UsageError("--out: say which folder to write, such as --out runs/first")
     text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments}
     valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
-    data = data_table(images, captions=captions, valid_captions=valid_captions, **text, **valid)
+    data = data_table(images, languages, captions=captions, valid_captions=valid_captions, **text, **valid)
     settings = parse_assignments(set_ or ())
     request = TrainRequest(config, preset, parent, data, settings, seed, budget, resume)
     with TrainReporter() as report:

@@ -19,26 +19,6 @@ from regard.training.journal import read
 from regard.training.recipe import read_run_recipe
 from regard.training.run_lock import is_locked
 
-_LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
-_NO_LANGUAGE = {
-    "txt",
-    "src",
-    "tgt",
-    "trg",
-    "ref",
-    "raw",
-    "tok",
-    "bpe",
-    "tsv",
-    "out",
-    "gz",
-    "bz2",
-    "hyp",
-    "sys",
-    "lc",
-    "tc",
-}
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -87,12 +67,12 @@ def open_runs(runs: Sequence[tuple[str, Path]]) -> list[Entry]:
 
 def _open_run(name: str, path: Path) -> Entry:
     settings = load_settings(path)
-    recipe_file, seed, recipe, languages = path / "train.toml", None, "", None
+    recipe_file, seed, recipe = path / "train.toml", None, ""
+    languages = settings.languages.pair if all(settings.languages.pair) else None
     if recipe_file.is_file():
         values = read_run_recipe(recipe_file)
         seed = values.get("training", {}).get("seed")
         recipe = _digest_without_seed(values)
-        languages = _languages(values.get("data", {}))
     return Entry(name, name, seed, path, recipe=recipe, languages=languages, settings=settings)
 
 
@@ -101,17 +81,6 @@ def _digest_without_seed(values: Mapping[str, Any]) -> str:
     ends = {"seed", "updates", "minutes", "patience"}
     training = {name: value for name, value in values.get("training", {}).items() if name not in ends}
     return json_digest({**values, "training": training})
-
-
-def _languages(data: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the languages that the names of the training files end in, such as train.ko and train.en."""
-    sides = [_language(str(data.get(side) or "")) for side in ("source", "target")]
-    return (sides[0], sides[1]) if sides[0] and sides[1] and sides[0] != sides[1] else None
-
-
-def _language(path: str) -> str:
-    suffix = Path(path.removesuffix(".gz")).suffix.lstrip(".")
-    return suffix if _LANGUAGE.fullmatch(suffix) and suffix not in _NO_LANGUAGE else ""
 
 
 def _named(entries: list[Entry]) -> list[Entry]:

@@ -16,6 +16,7 @@ import pydantic
 from pydantic import Field
 
 from regard.data.images import ImageSettings
+from regard.data.languages import AUTO, Languages, LanguageSetting, language_of_name, languages_of_name, only
 from regard.data.pairs import (
     CorpusReport,
     Filters,
@@ -69,6 +70,12 @@ class CorpusSettings(Settings):
     valid_source: str | None = Field(None, description="Source sentences to validate on.")
     valid_target: str | None = Field(None, description="Their translations.")
     valid_pairs: str | None = Field(None, description="Instead of both: a TSV or JSONL file.")
+    source_language: LanguageSetting = Field(
+        AUTO,
+        description="Language of the source, such as ko (BCP 47; --languages ko,en); auto: the one that the names of "
+        "the training files end in (train.ko, news.ko-en.tsv), then written into train.toml; empty: unknown.",
+    )
+    target_language: LanguageSetting = Field(AUTO, description="The same of the translations, or of the captions.")
     test_source: str | None = Field(
         None, description="Test sentences, read only to report whether they are in the training data."
     )
@@ -105,6 +112,8 @@ class CorpusSettings(Settings):
         if self.images is not None:
             if self.paths != self.images.paths or self.mix or self.alignments is not None:
                 raise ValueError("images exclude source, target, pairs, alignments and mix; give images or sentences")
+            if self.source_language not in (AUTO, ""):
+                raise ValueError(f"images have no source_language ({self.source_language}); set only target_language")
             return self
         problems = [_problem(prefix, *self.files(prefix)) for prefix in ("", "valid_", "test_")]
         if self.mix and self.source is None and self.target is None and self.pairs is None:
@@ -145,6 +154,30 @@ class CorpusSettings(Settings):
         """Return the settings without word alignments."""
         mix = tuple(part.with_values(alignments=None) for part in self.mix)
         return self.model_copy(update={"alignments": None, "mix": mix})
+
+    @property
+    def languages(self) -> Languages:
+        """The languages, where a setting is `auto` by the names of the training files."""
+        if self.images is not None:
+            named = Languages(target=language_of_name(self.images.captions or ""))
+        else:
+            files = list(self.training_files.values())
+            both = [languages_of_name(part.pairs or "") for part in files]
+            source = only([language_of_name(part.source or "") for part in files] + [part.source for part in both])
+            target = only([language_of_name(part.target or "") for part in files] + [part.target for part in both])
+            named = Languages(source=source, target=target)
+        settings = self.source_language, self.target_language
+        source, target = (
+            name if setting == AUTO else setting for name, setting in zip(named.pair, settings, strict=True)
+        )
+        return Languages(source=source, target=target)
+
+    def with_languages(self, inherited: Languages) -> CorpusSettings:
+        """Return the settings without `auto` languages; those that nothing names are `inherited` ones."""
+        named = self.languages
+        source = named.source or (inherited.source if self.source_language == AUTO else "")
+        target = named.target or (inherited.target if self.target_language == AUTO else "")
+        return self.model_copy(update={"source_language": source, "target_language": target})
 
     @property
     def evaluation_files(self) -> dict[str, PairFiles]:

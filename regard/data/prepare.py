@@ -31,6 +31,7 @@ from regard.data.corpus import (
 from regard.data.examples import corpus_resampler, encode_pairs, stored_resampler
 from regard.data.holdout import held_out_report, hold_out
 from regard.data.images import ImageSettings
+from regard.data.language_id import spread
 from regard.data.mixture import Mixture
 from regard.data.pairs import Pair, chunks
 from regard.data.prepare_captions import CaptionCorpus, caption_batches, read_caption_corpora
@@ -57,6 +58,8 @@ MEMORY_FACTOR = 36  # or if the text times this exceeds the memory: a byte of te
 GZIP_RATIO = 4  # text is about so many times larger than its .gz
 
 Log = Callable[[str], None]
+TextSample = tuple[list[str], list[str]]
+"""Both sides of some training pairs, evenly spread; of images the captions alone; empty where shards are reused."""
 Inspect = Callable[[Sequence[str], Sequence[str]], None]
 
 
@@ -72,6 +75,7 @@ class PreparedData:
     pairs: int  # to train on
     facts: dict[str, CorpusFacts]  # of each corpus by name, for the model card
     changes: tuple[str, ...]  # sentences on how the data differ from those that the run started with
+    sample: TextSample  # of the training text
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,7 @@ class _EncodedCorpora:
     examples: dict[str, Sequence[Example]]
     resamplers: dict[str, Resample | None]
     facts: dict[str, CorpusFacts]
+    sample: TextSample
 
 
 class _PairObserver(Protocol):
@@ -167,6 +172,7 @@ def prepare_data(
         pairs=sum(map(len, corpora.examples.values())),
         facts=corpora.facts,
         changes=request.compare(fingerprints),
+        sample=corpora.sample,
     )
 
 
@@ -200,6 +206,7 @@ def _prepare_captions(request: _DataRequest, images: ImageSettings, fingerprints
         pairs=len(train.captions),
         facts={corpus.caption_set.name: corpus.facts() for corpus in both},
         changes=request.compare(fingerprints),
+        sample=([], spread(train.captions)),
     )
 
 
@@ -227,6 +234,7 @@ def _in_memory(request: _DataRequest) -> _EncodedCorpora:
             for name, corpus in train.items()
         },
         facts={name: corpus.facts() for name, corpus in {**train, **others}.items()},
+        sample=(spread(sources), spread(targets)),
     )
 
 
@@ -285,7 +293,7 @@ def _reopen_shards(request: _DataRequest, tokenizer: Tokenizer, fingerprints: Fi
     if compared != _evaluation_hashes(fingerprints):
         shared = ["what valid and test share with train was not compared again: the shards hold no text"]
     report = [*report, *(line for other in others.values() for line in other.report.lines()), *shared]
-    return _encoded_shards(request, tokenizer, shards, report, others, facts)
+    return _encoded_shards(request, tokenizer, shards, report, others, facts, ([], []))
 
 
 def _make_shards(request: _DataRequest, fingerprints: Fingerprints) -> _EncodedCorpora:
@@ -301,7 +309,10 @@ def _make_shards(request: _DataRequest, fingerprints: Fingerprints) -> _EncodedC
         others["valid"] = held_out
     learns = isinstance(request.tokenizer, TokenizerSettings)
     request.log("learning the vocabulary" if learns else "inspecting the text")
-    tokenizer = request.learn_tokenizer(*_sample([*train.values()]))
+    sources, targets = _sample([*train.values()])
+    tokenizer = request.learn_tokenizer(sources, targets)
+    sample = spread(sources), spread(targets)
+    del sources, targets  # millions of lines
     cache_key = _cache_key(request, tokenizer, fingerprints)
     overlaps = {name: Overlap(other) for name, other in others.items()}
     shards, facts = {}, {}
@@ -323,7 +334,7 @@ def _make_shards(request: _DataRequest, fingerprints: Fingerprints) -> _EncodedC
     }
     write_text(folder / SUMMARY, json.dumps(summary, indent=1))  # last: without it the folder does not count
     report += [*(line for other in others.values() for line in other.report.lines()), *shared]
-    return _encoded_shards(request, tokenizer, shards, report, others, facts)
+    return _encoded_shards(request, tokenizer, shards, report, others, facts, sample)
 
 
 def _encoded_shards(
@@ -333,6 +344,7 @@ def _encoded_shards(
     report: list[str],
     others: Mapping[str, Corpus],
     facts: Mapping[str, CorpusFacts],
+    sample: TextSample,
 ) -> _EncodedCorpora:
     dropout = request.batching.subword_dropout
     return _EncodedCorpora(
@@ -345,6 +357,7 @@ def _encoded_shards(
             name: stored_resampler(part, tokenizer, dropout) if dropout else None for name, part in shards.items()
         },
         facts={**facts, **{name: corpus.facts() for name, corpus in others.items()}},
+        sample=sample,
     )
 
 

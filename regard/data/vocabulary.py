@@ -137,6 +137,11 @@ class Vocabulary:
         del text
         return ""
 
+    @property
+    def language_codes(self) -> tuple[str, ...]:
+        """The language codes that a line may begin with, such as >>fra<<; empty if the model has none."""
+        return ()
+
     def unknown_share(self, text: str) -> float:
         """Return the share of a line's characters (spaces aside) without a token: encoded as bytes, or lost."""
         line = self._normal(text)
@@ -303,6 +308,11 @@ class TableVocabulary(Vocabulary):
     def language_code(self, text: str) -> str:
         """Return the language code that a line begins with, such as >>fra<<; empty if there is none."""
         return "".join(_split_code(normalised_line(text))[0])
+
+    @property
+    def language_codes(self) -> tuple[str, ...]:
+        """The language codes that a line may begin with, such as >>fra<<; empty if the model has none."""
+        return tuple(token for token in self.table.names if _split_code(token) == ([token], ""))
 
     def _normal(self, text: str) -> str:
         """Normalise a line as SentencePiece does before segmentation: imported models have rules of their own."""

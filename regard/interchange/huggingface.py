@@ -13,6 +13,7 @@ import torch
 
 from regard.atomic import atomic_folder, write_bytes, write_text
 from regard.data.batch import pad
+from regard.data.languages import Languages
 from regard.data.marian_vocab import PieceTable
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, TableVocabulary, Vocabulary, vocabulary_of
@@ -87,9 +88,9 @@ def import_model(folder: Path, out: Path) -> tuple[ModelFolder, dict[str, str]]:
     model = build(settings, len(tokenizer.source), len(tokenizer.target), tokenizer.settings.joint).eval()
     load_weights(model, tensors, folder)
     search = marian.search_settings(generation, config)
-    imported = ModelFolder(
-        FolderSettings(model=settings, tokenizer=tokenizer.settings, search=search), tokenizer, model
-    )
+    languages = marian.languages(_read_table(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {})
+    folder_settings = FolderSettings(model=settings, tokenizer=tokenizer.settings, search=search, languages=languages)
+    imported = ModelFolder(folder_settings, tokenizer, model)
     with atomic_folder(out) as folder_beside:
         save_folder(folder_beside, imported.settings, tokenizer, origin=tensor_digest(named_weights(model), {}))
         save_weights(folder_beside, named_weights(model))
@@ -104,7 +105,7 @@ def write(model: ModelFolder, out: Path) -> None:
     for name, values in (
         (CONFIG, config),
         (GENERATION, marian.generation_of(tokenizer, settings.search)),
-        (TOKENIZER, _tokenizer_config(tokenizer, config)),
+        (TOKENIZER, _tokenizer_config(tokenizer, config, settings.languages)),
     ):
         write_text(out / name, _json(values))
     write_bytes(out / "source.spm", tokenizer.source.model)
@@ -193,8 +194,10 @@ def _check(parity: Parity) -> None:
         raise ExportError(f"the export does not behave as the model does: {parity}")
 
 
-def _tokenizer_config(tokenizer: Tokenizer, config: dict[str, Any]) -> dict[str, Any]:
+def _tokenizer_config(tokenizer: Tokenizer, config: dict[str, Any], languages: Languages) -> dict[str, Any]:
+    codes = {"source_lang": languages.source, "target_lang": languages.target}
     return {
+        **{name: code for name, code in codes.items() if code},
         "tokenizer_class": "MarianTokenizer",
         "unk_token": "<unk>",
         "eos_token": "</s>",

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from regard.data.languages import Languages, named_code
 from regard.data.tokenizer import Tokenizer
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from regard.errors import ExportError
@@ -104,6 +105,13 @@ def search_settings(generation: Mapping[str, Any], config: Mapping[str, Any]) ->
         length_penalty=float(1.0 if penalty is None else penalty) * (5 + TYPICAL_LENGTH) / TYPICAL_LENGTH,
         longest_source=int(config.get("max_position_embeddings", POSITIONS)),
     )
+
+
+def languages(tokenizer_config: Mapping[str, Any]) -> Languages:
+    """Return the languages that a `tokenizer_config.json` names; codes of families, such as ROMANCE, are unknown."""
+    codes = (str(tokenizer_config.get(name) or "") for name in ("source_lang", "target_lang"))
+    source, target = map(named_code, codes)
+    return Languages(source=source, target=target)
 
 
 _SIZES = ("layers", "attention_heads", "ffn_dim")

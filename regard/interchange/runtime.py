@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import regard
 from regard.atomic import write_bytes
+from regard.data.languages import Languages
 from regard.data.vocabulary import EOS
 from regard.engine.packed_model import PackedModel, pack_model, why_not_packed
 from regard.engine.program import Precision
@@ -17,7 +18,7 @@ from regard.errors import ExportError
 from regard.interchange.parity import Parity
 from regard.interchange.probe_sentences import real_sentences
 from regard.interchange.runtime_file import FORMAT, runtime_file, share_embeddings
-from regard.model_folder import ModelFolder, load_folder, model_fingerprint
+from regard.model_folder import ModelFolder, load_folder, load_language_id, model_fingerprint
 from regard.models import Batch
 from regard.pipeline import RuntimeTranslator
 from regard.pipeline.loading import alignment_choice
@@ -34,13 +35,19 @@ MAX_DIFFERENCE = 1e-3
 
 
 def export(
-    folder: Path, out: Path, precision: Precision = "int8", source: Path | None = None, embeddings: Embeddings = "table"
+    folder: Path,
+    out: Path,
+    precision: Precision = "int8",
+    source: Path | None = None,
+    embeddings: Embeddings = "table",
+    languages: Languages | None = None,
 ) -> Parity:
     """Write a model folder as a runtime file, and compare the two on real sentences: those of `source`, or of the
     validation data in its folder, or of the sample.
 
     `embeddings`: of a precision below float32, a table of their own, or, if they are tied to the output projection, the
     packed one, for a smaller file. In float32 these are the same numbers, and lie in the file once.
+    `languages`: of source and target; those of the folder if not given.
     Raises ExportError, with all causes, if the file could not hold the model or translates differently; nothing is left
     behind then.
     """
@@ -54,7 +61,9 @@ def export(
         share_embeddings(packed)
     sentences, origin = real_sentences(folder, model.tokenizer.source, source)
     choice = alignment_choice(folder, model)
-    content = runtime_file(model, packed, choice, card(folder, model, precision, choice))
+    languages = languages or model.settings.languages
+    about = card(folder, model, precision, choice, languages)
+    content = runtime_file(model, packed, choice, about, _language_id(folder, model, languages))
     beside = out.with_name(out.name + ".part")
     out.parent.mkdir(exist_ok=True)
     try:
@@ -84,12 +93,25 @@ def obstacles(model: ModelFolder) -> list[str]:
     return causes
 
 
-def card(folder: Path, model: ModelFolder, precision: Precision, choice: AlignmentChoice | None) -> dict[str, Any]:
+def _language_id(folder: Path, model: ModelFolder, languages: Languages) -> str:
+    """Return what tells the languages apart, with the codes that they have now; empty: the folder has none."""
+    language_id = load_language_id(folder)
+    if language_id is None:
+        return ""
+    codes = dict(zip(model.settings.languages.pair, languages.pair, strict=True))
+    return language_id.renamed(codes).to_json(model.settings.seal.id)
+
+
+def card(
+    folder: Path, model: ModelFolder, precision: Precision, choice: AlignmentChoice | None, languages: Languages
+) -> dict[str, Any]:
     """Return what the file says of the model."""
     readme = folder / "README.md"
     return {
         "regard": regard.__version__,
         "format": FORMAT,
+        "languages": languages.pair,
+        "language_codes": model.tokenizer.source.language_codes,
         "precision": precision,
         "fingerprint": model_fingerprint(folder),
         "parameters": sum(parameter.numel() for parameter in model.model.parameters()),

@@ -29,7 +29,7 @@ from regard.shapes import Array
 FORMAT = 1
 MAGIC, ORDER = b"REGARD\r\n", 0x01020304
 ALIGNED, HEADER = 64, 64
-CARD, SETTINGS, PROGRAMS, WEIGHTS, NUMBERS, SOURCE, TARGET, LAYERS = range(1, 9)
+CARD, SETTINGS, PROGRAMS, WEIGHTS, NUMBERS, SOURCE, TARGET, LAYERS, LANGUAGES = range(1, 10)
 MAX_STATES = 32
 EMBED = KINDS.index("embed")
 ENCODER, STEP = 0, 3
@@ -46,9 +46,13 @@ MIN_POSITIONS = 256
 
 
 def runtime_file(
-    folder: ModelFolder, packed: PackedModel, choice: AlignmentChoice | None, card: Mapping[str, Any]
+    folder: ModelFolder,
+    packed: PackedModel,
+    choice: AlignmentChoice | None,
+    card: Mapping[str, Any],
+    languages: str = "",
 ) -> bytes:
-    """Return the content of a runtime file.
+    """Return the content of a runtime file; `languages`: what tells its languages apart, as JSON; empty: nothing.
 
     Raises ValueError with the reason if PyTorch has to compute a part of the model.
     """
@@ -71,6 +75,8 @@ def runtime_file(
     }
     if tokenizer.target is not tokenizer.source:
         sections[TARGET] = token_tables(tokenizer.target)
+    if languages:
+        sections[LANGUAGES] = languages.encode()
     return _joined(sections)
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from regard.attention.alignment import Readings
+    from regard.data.language_id import LanguageId
+    from regard.data.languages import Languages
     from regard.search.search_steps import SearchStep
     from regard.search.settings import SearchOptions, SearchSettings
 
@@ -51,6 +53,25 @@ class RuntimeTranslator:
         from regard.search.settings import SearchSettings
 
         return SearchSettings.parse(self.model.card["search"], f"{self.model.path}, search")
+
+    @property
+    def languages(self) -> Languages:
+        """The languages of source and target; empty ones are unknown."""
+        from regard.data.languages import Languages
+
+        source, target = self.model.card["languages"]
+        return Languages(source=source, target=target)
+
+    @cached_property
+    def language_id(self) -> LanguageId | None:
+        """Language identification; None if the file has none or, with a warning, if it is damaged."""
+        from regard.data.language_id import LanguageId
+
+        try:
+            return LanguageId.parse(self.model.language_id) if self.model.language_id else None
+        except ValueError as problem:
+            warnings.warn(f"{self.model.path}: its languages are damaged ({problem}) and not recognised", stacklevel=2)
+            return None
 
     def translate(
         self,
@@ -196,6 +217,11 @@ class RuntimeTokenizer:
 
     def __init__(self, model: RuntimeModel) -> None:
         self.source, self._model = self, model
+
+    @property
+    def language_codes(self) -> tuple[str, ...]:
+        """The language codes that a line may begin with, such as >>fra<<; empty for models of one target language."""
+        return tuple(self._model.card["language_codes"])
 
     def unknown_share(self, text: str) -> float:
         """Return the share of a line's characters (spaces aside) without a token: encoded as bytes, or lost."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -159,6 +159,13 @@ class RuntimeModel:
         return values
 
     @cached_property
+    def language_id(self) -> bytes:
+        """Language identification as `LanguageId.parse` reads it; empty: the file has none."""
+        size = ctypes.c_size_t()
+        address = self._library.regard_languages(self._model, ctypes.byref(size))
+        return ctypes.string_at(address, size.value) if address else b""
+
+    @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """The layers of attention, lowest first."""
         count = self._library.regard_layers(self._model)
@@ -178,22 +185,19 @@ class RuntimeModel:
 
         Raises LineError for a line that cannot be translated, UsageError for options out of range.
         """
-        encoded = [line.encode("utf-8", "replace") for line in lines]
-        count = len(encoded)
-        texts, sizes = (ctypes.c_char_p * count)(*encoded), (ctypes.c_size_t * count)(*map(len, encoded))
         error = ctypes.create_string_buffer(_ERROR_SIZE)
-        given = (self._model, texts, sizes, count)
-        rest = (ctypes.byref(_structure(options)), error, _ERROR_SIZE)
+        lines_given, rest = _texts(lines), (ctypes.byref(_structure(options)), error, _ERROR_SIZE)
         if prefixes is None:
-            result = self._library.regard_translate(*given, *rest)
+            result = self._library.regard_translate(self._model, *lines_given, *rest)
         else:
-            result = self._library.regard_continue(*given, *_arrays(prefixes), *rest)
+            result = self._library.regard_continue(self._model, *lines_given, *_arrays(prefixes), *rest)
         if not result:
             raise _problem(error.value.decode("utf-8", "replace"))
-        try:
-            return [self._line(result, index) for index in range(count)]
-        finally:
-            self._library.regard_free(result)
+        return self._lines(result)
+
+    def queue(self, threads: int) -> RuntimeQueue:
+        """Start threads that translate calls which arrive at any time, with continuous batching."""
+        return RuntimeQueue(self, self._library, self._model, threads, self._lines)
 
     def stream(self, line: str, options: Options) -> Iterator[str]:
         """Yield what the greedy translation of a line grows by, word by word."""
@@ -255,6 +259,13 @@ class RuntimeModel:
             raise UsageError(f"token ids: wanted those of the vocabulary, got {list(ids)[:10]}")
         return list(words)
 
+    def _lines(self, result: Any) -> list[Line]:
+        """Read a result, and free it."""
+        try:
+            return [self._line(result, index) for index in range(self._library.regard_count(result))]
+        finally:
+            self._library.regard_free(result)
+
     def _line(self, result: Any, index: int) -> Line:
         library, count = self._library, ctypes.c_size_t()
         ranks = range(library.regard_hypotheses(result, index))
@@ -306,6 +317,62 @@ class RuntimeModel:
         return weights
 
 
+class RuntimeQueue:
+    """Calls of a model that are translated together: each is submitted under a ticket, and taken when it is done.
+
+    Sentences of all calls share the steps of the search, whatever their options, and a long call does not keep others
+    waiting. Any number of threads may use it at once.
+    """
+
+    def __init__(
+        self, model: RuntimeModel, library: ctypes.CDLL, handle: int, threads: int, read: Callable[[Any], list[Line]]
+    ) -> None:
+        """Start the threads; see `RuntimeModel.queue`."""
+        error = ctypes.create_string_buffer(_ERROR_SIZE)
+        self._kept, self._library, self._read = model, library, read  # a model is not closed before its queue
+        self._queue = library.regard_queue_open(handle, threads, error, _ERROR_SIZE)
+        if not self._queue:
+            raise MemoryError(error.value.decode("utf-8", "replace"))
+
+    def submit(
+        self, ticket: int, lines: Sequence[str], options: Options, prefixes: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        """Hand over lines, as `RuntimeModel.translate` takes them. Raises LineError or UsageError as it does."""
+        error = ctypes.create_string_buffer(_ERROR_SIZE)
+        begun = (None, None) if prefixes is None else _arrays(prefixes)
+        rest = (*begun, ctypes.byref(_structure(options)), error, _ERROR_SIZE)
+        if self._library.regard_queue_submit(self._queue, ticket, *_texts(lines), *rest):
+            raise _problem(error.value.decode("utf-8", "replace"))
+
+    def cancel(self, ticket: int) -> None:
+        """Give up a call: there will be no result unless there is one already."""
+        self._library.regard_queue_cancel(self._queue, ticket)
+
+    def take(self, seconds: float) -> tuple[int, list[Line] | None] | None:
+        """Wait for the next call that is done. None: none was; lines that are None: there was not enough memory."""
+        ticket, result = ctypes.c_uint64(), ctypes.c_void_p()
+        if not self._library.regard_queue_take(self._queue, seconds, ctypes.byref(ticket), ctypes.byref(result)):
+            return None
+        return ticket.value, self._read(result) if result.value else None
+
+    def close(self) -> None:
+        """Stop the threads and give up what is not done. Nobody may wait for results then."""
+        queue, self._queue = self._queue, None
+        if queue:
+            self._library.regard_queue_close(queue)
+
+    def __del__(self) -> None:
+        if getattr(self, "_queue", None):
+            self.close()
+
+
+def _texts(lines: Sequence[str]) -> tuple[Any, Any, int]:
+    """Return lines as the library takes them: their addresses, their sizes, their number."""
+    encoded = [line.encode("utf-8", "replace") for line in lines]
+    count = len(encoded)
+    return (ctypes.c_char_p * count)(*encoded), (ctypes.c_size_t * count)(*map(len, encoded)), count
+
+
 def _structure(options: Options) -> _Options:
     values = {name: getattr(options, name) for name in _NAMES}
     try:
@@ -335,11 +402,12 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare argument and result types of the functions of regard.h."""
     pointer, size, integer, text = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int32, ctypes.c_char_p
     counted, ids = ctypes.POINTER(size), ctypes.POINTER(integer)
-    hypothesis = [pointer, size, integer]
+    hypothesis, lines = [pointer, size, integer], [pointer, pointer, size]
     functions: dict[str, tuple[Any, list[Any]]] = {
         "open": (pointer, [text, text, size]),
         "close": (None, [pointer]),
         "card": (pointer, [pointer, counted]),
+        "languages": (pointer, [pointer, counted]),
         "options": (None, [pointer, pointer]),
         "layers": (integer, [pointer]),
         "layer": (_Layer, [pointer, integer]),
@@ -352,6 +420,12 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "translate": (pointer, [pointer, pointer, pointer, size, pointer, text, size]),
         "continue": (pointer, [pointer, pointer, pointer, size, pointer, pointer, pointer, text, size]),
         "free": (None, [pointer]),
+        "count": (size, [pointer]),
+        "queue_open": (pointer, [pointer, integer, text, size]),
+        "queue_close": (None, [pointer]),
+        "queue_submit": (ctypes.c_int, [pointer, ctypes.c_uint64, *lines, pointer, pointer, pointer, text, size]),
+        "queue_cancel": (None, [pointer, ctypes.c_uint64]),
+        "queue_take": (ctypes.c_int, [pointer, ctypes.c_double, pointer, pointer]),
         "hypotheses": (integer, [pointer, size]),
         "text": (pointer, [*hypothesis, counted]),
         "score": (ctypes.c_double, hypothesis),

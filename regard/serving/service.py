@@ -46,7 +46,7 @@ class ServedModel:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """Options of a search; None: as the model's own settings say."""
+    """Options of a search; None: as the model's own settings say, but the beam is as wide as `nbest` at least."""
 
     beam: int | None = None
     nbest: int = 1
@@ -113,6 +113,10 @@ class Service(Protocol):
 
     async def explain(self, model: str, text: str, deadline: float) -> Mapping[str, Any]:
         """Return a translation as data for figures: attention of every layer, alignments, search trace."""
+        ...
+
+    async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:
+        """Return a caption as data for figures: the image as the model sees it, and the cells of each word."""
         ...
 
     def detect(self, text: str) -> list[tuple[str, float]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from regard.data.languages import Languages, parse_languages
 from regard.data.tokenizer import Tokenizer
 from regard.errors import UsageError
 from regard.model_folder import WEIGHTS, FolderSettings, load_settings, load_tensors, load_tokenizer
@@ -73,7 +74,11 @@ class TrainRequest:
             values = merge(preset(str(name or (CAPTIONS if images else TEXT))), values)
         above: dict[str, Any] = {"data": dict(self.data)} if self.data else {}
         above |= {"training": {"parent": str(parent)}} if parent is not None else {}
-        return Recipe.parse(override(merge(values, above), overrides), where)
+        recipe = Recipe.parse(override(merge(values, above), overrides), where)
+        if self.resume:  # its own languages hold
+            return recipe
+        inherited = Languages() if parent is None else load_settings(parent).languages
+        return recipe.with_values(data=recipe.data.with_languages(inherited).model_dump())
 
     def sizes(self, recipe: Recipe) -> dict[str, Recipe]:
         """The recipes that a time budget chooses from; of a single one it chooses updates and warm-up."""
@@ -108,9 +113,18 @@ class TrainRequest:
         return overrides
 
 
-def data_table(images: str | Path | None = None, **files: str | Path | None) -> dict[str, Any]:
-    """The data table of a recipe from its files; `captions` and `valid_captions` go to its table of images."""
+def data_table(
+    images: str | Path | None = None, languages: str | None = None, **files: str | Path | None
+) -> dict[str, Any]:
+    """The data table of a recipe from its files; `captions` and `valid_captions` go to its table of images.
+
+    `languages`: codes such as ko,en; of captions one. Raises UsageError for others.
+    """
     names = {name: str(file) for name, file in files.items() if file}
+    if languages is not None:
+        is_captions = bool(images or files.get("captions"))
+        source, target = parse_languages(languages, "`languages=`", is_captions).pair
+        names |= {"target_language": target} if is_captions else {"source_language": source, "target_language": target}
     table = {"folder": str(images)} if images else {}
     table |= {name: names.pop(name) for name in ("captions", "valid_captions") if name in names}
     return {**names, "images": table} if table else dict(names)

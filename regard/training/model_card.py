@@ -30,6 +30,7 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
 
 {experiment}\
 - Encoder: {model.encoder.kind}; decoder: {model.decoder.kind}. The whole recipe is in `train.toml`.
+- {_languages(recipe)}
 - Command: {_command()}
 - Training: {outcome.progress.update} updates, {outcome.progress.tokens:,} target tokens, \
 {outcome.progress.seconds:.0f} s, {recipe.training.precision}, seed {recipe.training.seed}; {outcome.reason}.
@@ -43,6 +44,12 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
 Use it: {_usage(folder.name, images)} in Python.
 """
     write_bytes(folder / "README.md", text.encode())
+
+
+def _languages(recipe: Recipe) -> str:
+    languages, images = recipe.data.languages, recipe.data.images is not None
+    kind = "Language of the captions" if images else "Languages"
+    return f"{kind}: {' → '.join(code or 'unknown' for code in languages.pair[images:])}."
 
 
 def _usage(name: str, images: bool) -> str:

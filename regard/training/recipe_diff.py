@@ -16,6 +16,8 @@ FIXED = {
     "search.": "it is in config.json",
     **{f"data.images.{name}": "the model reads images of that size" for name in IMAGE},
     "data.images.blank": "the model has learnt from such images",
+    "data.source_language": "it is in config.json",
+    "data.target_language": "it is in config.json",
     "batching.buffer_size": "the position in the data counts buffers of that size",
     "training.parent": "it began with those weights",
     "training.seed": "held-out pairs and random numbers depend on it",

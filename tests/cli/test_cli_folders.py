@@ -184,10 +184,10 @@ def test_a_model_folder_translates_without_its_training_files(regard: Command, r
 def test_doctor_checks_a_folder_aloud_and_seals_it(regard: Command, run: Path, data: Path) -> None:
     pairs = ["--source", data / "test.ko", "--target", data / "test.en"]
     regard("align", run, *pairs, "--choose")
-    whole = ["config.json", "joint.model", "model.safetensors", "alignment.json", "train.toml"]
+    whole = ["config.json", "joint.model", "model.safetensors", "alignment.json", "languages.json", "train.toml"]
     assert regard("doctor", run).lines == [f"ok  run/{name}" for name in whole]
     (run / "other.model").write_bytes(b"of something else")
-    assert regard("doctor", run).lines[5:] == ["ok  run/other.model: not listed in config.json, so nothing reads it"]
+    assert regard("doctor", run).lines[6:] == ["ok  run/other.model: not listed in config.json, so nothing reads it"]
     values = json.loads((run / "config.json").read_text())
     values["search"]["beam"] = 2
     (run / "config.json").write_text(json.dumps(values))

@@ -9,6 +9,7 @@ import pytest
 from small import captioner_folder, folder
 
 from regard.comparison.entries import conflicts, has_ended, named_path, open_hypotheses, open_runs, status_of
+from regard.data.corpus import CorpusSettings
 from regard.errors import DataError, UsageError
 from regard.settings import merge
 from regard.training import Recipe
@@ -18,7 +19,7 @@ from regard.training.run_lock import lock_run
 
 def _run(path: Path, seed: int, source: str = "train.ko", target: str = "train.en", rate: float = 1e-3) -> Path:
     """Write a model folder with a recipe, as if it had been trained."""
-    folder(path)
+    folder(path, languages=CorpusSettings(source=source, target=target).languages.pair)
     changes = {
         "data": {"source": source, "target": target},
         "training": {"seed": seed, "updates": 10 + seed},

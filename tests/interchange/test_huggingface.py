@@ -283,6 +283,7 @@ def test_the_language_code_stays_in_front_of_every_segment(opus: Path, tmp_path:
     imported, _ = huggingface.import_model(opus, tmp_path / "run")
     vocabulary, line = imported.tokenizer.source, ">>eng<< 나는 집에 간다"
     (code,) = vocabulary.ids([">>eng<<"])
+    assert vocabulary.language_codes == (">>eng<<",)
     assert vocabulary.encode(line)[0] == code
     for dropout in (0.0, 0.5):
         (ids,) = vocabulary.sample_all([line], vocabulary.kind, dropout, 3)

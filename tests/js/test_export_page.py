@@ -15,12 +15,13 @@ import torch
 from small import SENTENCES, captioner_folder, folder
 
 from regard.cli.interchange import _second_and_out
+from regard.data.languages import Languages
 from regard.engine import pack_model
 from regard.errors import ExportError, UsageError
 from regard.explanation import explain
 from regard.interchange.runtime import export
 from regard.interchange.runtime_file import _output_columns, runtime_file, share_embeddings
-from regard.live_page import MEASURED, export_page, languages_of, measure_trust
+from regard.live_page import MEASURED, export_page, measure_trust
 from regard.model_folder import load_folder
 from regard.pipeline import RuntimeTranslator, load_translator
 from regard.runtime import native
@@ -44,8 +45,7 @@ def files_of(page: str) -> list[bytes]:
 
 
 def test_a_page_holds_library_models_and_cards(built: bytes, tmp_path: Path) -> None:
-    run, out = folder(tmp_path / "run", end=0.5), tmp_path / "page.html"
-    (run / "data.json").write_text('{"files": {"train.source": {"path": "a.ko"}, "train.target": {"path": "a.en"}}}')
+    run, out = folder(tmp_path / "run", end=0.5, languages=("ko", "en")), tmp_path / "page.html"
     (run / "README.md").write_text("# </script> A card")
     parity, _ = export_page([run, folder(tmp_path / "back", "recurrent", "recurrent", end=0.5)], out)
     assert set(parity.mismatches.values()) == {0}
@@ -78,6 +78,16 @@ def test_trust_is_the_mean_of_what_explanations_measure(tmp_path: Path) -> None:
     assert list(trust.agreement.values()) == pytest.approx(np.nanmean(pairs, axis=0))
     assert measure_trust(path, []) is None
     assert measure_trust(folder(tmp_path / "other", "recurrent", "no_attention", end=0.5), SENTENCES) is None
+
+
+def test_languages_that_are_given_hold_for_both_directions(built: bytes, tmp_path: Path) -> None:
+    run, out = folder(tmp_path / "run", end=0.5, languages=("ko", "en")), tmp_path / "page.html"
+    export_page([run, run], out, languages=Languages(source="de", target="fr"))
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', out.read_text("utf-8"), re.DOTALL)
+    assert match
+    models = json.loads(match[1])["models"]
+    assert [model["languages"] for model in models] == [["de", "fr"], ["fr", "de"]]
+    assert "fr → de" in str(models[1]["facts"])
 
 
 def test_a_page_requests_nothing() -> None:
@@ -152,20 +162,6 @@ def test_arguments_are_divided(tmp_path: Path) -> None:
     assert _second_and_out([tmp_path], "runtime") == ([], tmp_path)
     with pytest.raises(UsageError, match=r"wanted RUN \[OUT\], got 2 paths"):
         _second_and_out([tmp_path, out], "runtime")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('{"files": {"train.source": {"path": "x/train.en"}, "train.target": {"path": "train.txt"}}}', ("en", "")),
-        ("[]", ("", "")),
-        ("{", ("", "")),
-    ],
-)
-def test_languages_are_read_from_the_names_of_files(tmp_path: Path, text: str, expected: tuple[str, str]) -> None:
-    assert languages_of(tmp_path) == ("", "")
-    (tmp_path / "data.json").write_text(text)
-    assert languages_of(tmp_path) == expected
 
 
 def test_the_command_line_writes_a_page(wasm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

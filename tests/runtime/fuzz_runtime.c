@@ -94,7 +94,7 @@ static void use(RegardModel *model) {
   char error[512];
   RegardOptions o;
   for (int i = 0; i < 5; i++) sizes[i] = strlen(LINES[i]);
-  regard_card(model, &size);
+  regard_card(model, &size), regard_languages(model, &size);
   regard_options(model, &o);
   o.max_ratio = 1, o.max_extra = 3, o.min_length = 0, o.max_length = 6, o.beam = 3, o.nbest = 2, o.attention = 2;
   o.alignments = draw(2), o.no_repeat_ngram = (int32_t)draw(3), o.max_line = o.max_whole = 10000;

@@ -18,7 +18,7 @@
 #define MOST_OPERATIONS 65536
 #define DAMAGED "damaged (%s); copy it again, or export the model again"
 
-enum { CARD = 1, SETTINGS, PROGRAM_SECTION, WEIGHTS, NUMBERS, SOURCE, TARGET, LAYERS, SECTIONS };
+enum { CARD = 1, SETTINGS, PROGRAM_SECTION, WEIGHTS, NUMBERS, SOURCE, TARGET, LAYERS, LANGUAGES, SECTIONS };
 
 typedef struct { /* the file's first bytes */
   char magic[8];
@@ -116,7 +116,7 @@ static void read_sections(Opening *o, uint32_t count) {
     o->sections[record.kind] = (Section){m->data + record.offset, record.size};
   }
   for (int kind = CARD; kind < SECTIONS; kind++)
-    must(o, kind == TARGET || o->sections[kind].data != NULL, "a part is missing");
+    must(o, kind == TARGET || kind == LANGUAGES || o->sections[kind].data != NULL, "a part is missing");
 }
 
 /* `count` floats (or integers of four bytes) at an offset of the numbers; NULL, and a problem, if they are not there. */
@@ -425,6 +425,7 @@ static void read_all(Opening *o) {
   if (!o->problem) read_tokenizers(o, NULL, 0);
   if (o->problem) return;
   m->card = (const char *)o->sections[CARD].data, m->card_size = o->sections[CARD].size;
+  m->languages = (const char *)o->sections[LANGUAGES].data, m->languages_size = o->sections[LANGUAGES].size;
   m->kernels = regard_kernels(NULL);
   m->suppressed = calloc((size_t)m->settings.target_vocabulary, 1);
   m->pool = pool_open();
@@ -487,6 +488,11 @@ REGARD_API RegardModel *regard_open_memory(const void *data, size_t size, char *
 REGARD_API const char *regard_card(const RegardModel *model, size_t *size) {
   *size = model->card_size;
   return model->card;
+}
+
+REGARD_API const char *regard_languages(const RegardModel *model, size_t *size) {
+  *size = model->languages_size;
+  return model->languages;
 }
 
 REGARD_API void regard_options(const RegardModel *model, RegardOptions *o) {

@@ -53,6 +53,8 @@ struct RegardModel {
   void *mapping; /* to be unmapped; NULL: the caller's memory */
   const char *card;
   size_t card_size;
+  const char *languages; /* NULL: none */
+  size_t languages_size;
   Settings settings;
   Program programs[PROGRAMS];
   Weight *weights;

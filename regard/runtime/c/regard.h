@@ -25,6 +25,7 @@ extern "C" {
 typedef struct RegardModel RegardModel;
 typedef struct RegardResult RegardResult;
 typedef struct RegardStream RegardStream;
+typedef struct RegardQueue RegardQueue;
 
 typedef struct { /* how to search; regard_options fills in the model's own settings */
   int32_t beam;            /* 1: greedy */
@@ -73,6 +74,8 @@ REGARD_API RegardModel *regard_open_memory(const void *data, size_t size, char *
 REGARD_API void regard_close(RegardModel *model);
 /* The card: JSON with data, licence, languages, hashes and scores. */
 REGARD_API const char *regard_card(const RegardModel *model, size_t *size);
+/* What tells the model's languages apart: JSON that regard/data/language_id.py reads. NULL: the file has none. */
+REGARD_API const char *regard_languages(const RegardModel *model, size_t *size);
 REGARD_API void regard_options(const RegardModel *model, RegardOptions *options);
 REGARD_API int32_t regard_layers(const RegardModel *model);
 REGARD_API RegardLayer regard_layer(const RegardModel *model, int32_t number);
@@ -139,6 +142,23 @@ REGARD_API RegardStream *regard_stream(
 /* What the translation grows by, valid until the next call; NULL at its end, and with size 1 if there is no memory. */
 REGARD_API const char *regard_next(RegardStream *stream, size_t *size);
 REGARD_API void regard_stream_free(RegardStream *stream);
+
+/* --- calls from many threads, searched together: continuous batching. Not in WebAssembly. */
+
+/* Starts threads that translate what is submitted. A queue may be used by any number of threads. */
+REGARD_API RegardQueue *regard_queue_open(RegardModel *model, int32_t threads, char *error, size_t error_size);
+/* Stops its threads, and gives up what is not done; then nobody may be waiting for results. */
+REGARD_API void regard_queue_close(RegardQueue *queue);
+/* Hands over lines, which are copied, with options and, unless it is NULL, prefixes of their own (see regard_continue). Sentences of all calls share steps; a call of many lines
+   does not keep others waiting. Returns 0, or -1 with a sentence as regard_translate does. */
+REGARD_API int regard_queue_submit(
+    RegardQueue *queue, uint64_t ticket, const char *const *lines, const size_t *sizes, size_t count,
+    const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size);
+/* Gives up a call: its sentences leave at the next step, and there will be no result unless there is one already. */
+REGARD_API void regard_queue_cancel(RegardQueue *queue, uint64_t ticket);
+/* Waits for the next call that is done; its result belongs to the caller. A result that is NULL: there was not enough
+   memory for the call. Returns 1, or 0 if none was done in `seconds`, or the queue was closed. */
+REGARD_API int regard_queue_take(RegardQueue *queue, double seconds, uint64_t *ticket, RegardResult **result);
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@
 #define SOURCE_TOKENS 512 /* source tokens that are encoded at once, about: their registers stay in cache */
 #define OPEN_TOKENS 4096  /* source tokens of all open sentences */
 #define SWEEP_EVERY 16    /* steps between two searches for blocks that no hypothesis refers to */
+#define MIN_SHARE 4       /* requests that are not shared out among threads: a step of several costs little more than one */
 #define LAST_RESORT (-1e30f) /* score of ending where nothing else is left */
 #define FORCED (-1e9f) /* score of a token of a prefix that a rule bans */
 
@@ -356,8 +357,12 @@ int search_step(Search *search) {
     Sentence *s = search->sentences + i;
     int64_t rows = s->rows;
     int outcome = advance(search, s, first);
-    if (outcome < 0) return -1;
     first += rows;
+    if (outcome < 0) {
+      memmove(search->sentences + kept, s, (size_t)(search->count - i) * sizeof *s);
+      search->count = kept + search->count - i;
+      return -1;
+    }
     if (outcome) {
       if (kept != i) search->sentences[kept] = *s, memset(s, 0, sizeof *s);
       kept++;
@@ -392,7 +397,7 @@ typedef struct { /* requests that no thread has begun, longest source first */
   RegardModel *model;
   Request **requests;
   int64_t count, next;
-  int team, failed;
+  int threads, team, failed;
   Lock lock;
 } Queue;
 
@@ -420,11 +425,17 @@ int room_takes(Room *room, const Request *r) {
   return 1;
 }
 
+int64_t fair_share(int64_t requests, int threads) {
+  int64_t share = (requests + threads - 1) / threads;
+  return share < MIN_SHARE ? MIN_SHARE : share;
+}
+
 /* Takes the next requests that fit beside the open sentences: some 512 source tokens, encoded together. */
 static int64_t take_requests(Queue *q, const Search *search, Request **taken) {
   Room room = room_of(search);
   lock(&q->lock);
-  while (q->next < q->count && !q->failed && room_takes(&room, q->requests[q->next])) taken[room.joining - 1] = q->requests[q->next++];
+  int64_t share = fair_share(q->count - q->next, q->threads);
+  while (q->next < q->count && !q->failed && room.joining < share && room_takes(&room, q->requests[q->next])) taken[room.joining - 1] = q->requests[q->next++];
   unlock(&q->lock);
   return room.joining;
 }
@@ -475,6 +486,7 @@ int search_all(RegardModel *model, Request *requests, int64_t count, int threads
   lock_open(&q.lock);
   if (count == 1) q.team = team_size(model, threads), threads = 1;
   if (threads > count) threads = (int)count;
+  q.threads = threads;
 #if !defined(__wasm__)
   pthread_t others[MOST_THREADS];
   int started = 0;

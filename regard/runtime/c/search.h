@@ -81,6 +81,8 @@ typedef struct { /* room in a search: hypotheses and source tokens of its open s
 Room room_of(const Search *search);
 /* Whether a request can join, whose place is taken then; a search that is idle takes any. */
 int room_takes(Room *room, const Request *request);
+/* Requests that one of several threads takes at once, so that others have something to do, too. */
+int64_t fair_share(int64_t requests, int threads);
 
 /* Takes requests in. Returns 0, or -1 if there is no memory. */
 int search_begin(Search *search, Request *const *requests, int64_t count);

@@ -1,7 +1,7 @@
 /* Lines in, translations out: tokenised, split if they are long, searched, put together again. */
 
 #include "forced.h"
-#include "search.h"
+#include "result.h"
 #include "splitter.h"
 #include "threads.h"
 #include "trace.h"
@@ -49,11 +49,6 @@ struct RegardResult {
   int32_t *prefixes; /* of all lines, one after another */
   Trace *trace;      /* of the only line; NULL: not asked for */
 };
-
-typedef struct { /* tokens that the targets of lines begin with */
-  const int32_t *const *ids;
-  const size_t *counts;
-} Prefixes;
 
 static const RegardLink NO_LINKS[1];
 static const int32_t NO_TOKENS[1];
@@ -382,7 +377,13 @@ REGARD_API void regard_free(RegardResult *r) {
   free(r->requests), free(r->segments), free(r->lines), free(r);
 }
 
-static RegardResult *translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
+static int result_failed(RegardResult *r, size_t count, char *error, size_t error_size) {
+  if (error && error_size && !error[0]) explain(error, error_size, "there is not enough memory to translate %zu lines; give fewer at once", count);
+  regard_free(r);
+  return -1;
+}
+
+RegardResult *result_open(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
   if (error && error_size) error[0] = 0;
   if (check_options(model, options, error, error_size)) return NULL;
   RegardResult *r = calloc(1, sizeof *r);
@@ -391,13 +392,22 @@ static RegardResult *translate(RegardModel *model, const char *const *lines, con
     *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
     failed = !r->lines || read_lines(r, lines, sizes, error, error_size);
     failed = failed || (prefixes && set_prefixes(r, prefixes, error, error_size)) || (options->trace && open_trace(r, error, error_size));
-    failed = failed || search_all(model, r->requests, (int64_t)r->segment_count, options->threads);
-    failed = failed || make_all_lines(r);
   }
-  if (!failed) return r;
-  if (error && error_size && !error[0]) explain(error, error_size, "there is not enough memory to translate %zu lines; give fewer at once", count);
-  regard_free(r);
-  return NULL;
+  return failed && result_failed(r, count, error, error_size) ? NULL : r;
+}
+
+Request *result_requests(RegardResult *r, int64_t *count) {
+  *count = (int64_t)r->segment_count;
+  return r->requests;
+}
+
+int result_finish(RegardResult *r) { return make_all_lines(r); }
+
+static RegardResult *translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
+  RegardResult *r = result_open(model, lines, sizes, count, prefixes, options, error, error_size);
+  if (!r) return NULL;
+  int failed = search_all(model, r->requests, (int64_t)r->segment_count, options->threads) || make_all_lines(r);
+  return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
 
 REGARD_API RegardResult *regard_translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const RegardOptions *options, char *error, size_t error_size) {

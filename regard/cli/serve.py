@@ -1,0 +1,162 @@
+"""regard serve: translate and caption over HTTP; regard keys: who may."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from regard.cli import options
+from regard.cli.app import app, is_quiet, say, setup_process, warn
+from regard.errors import MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    from regard.serving.server_settings import ServerSettings
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+PACKAGES = ("fastapi", "uvicorn", "prometheus_client", "multipart", "python_multipart", "starlette", "h11")
+
+
+@app.command()
+def serve(
+    models: Annotated[list[Path], typer.Argument(help="Runtime files, model folders or run folders.")],
+    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0: all of this machine's.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: one that is free.")] = 5000,
+    languages: Annotated[
+        list[str] | None,
+        typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order."),
+    ] = None,
+    precision: Annotated[
+        Literal["float32", "bfloat16", "int8"],
+        typer.Option(help="Precision of the weights of folders; a runtime file has its own."),
+    ] = "int8",
+    threads: options.Threads = None,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Processes of each model, which share its file.")] = 1,
+    deadline: Annotated[float, typer.Option(help="Seconds that a request may take.")] = 20.0,
+    queue: Annotated[int, typer.Option(min=1, max=10**7, help="Lines that may wait for a model.")] = 4096,
+    char_limit: Annotated[int, typer.Option(min=0, help="Most characters of a request; 0: any.")] = 100_000,
+    keys: Annotated[Path | None, typer.Option(help="File of API keys; see regard keys.")] = None,
+    require_key: Annotated[bool, typer.Option("--require-key", help="Refuse requests without a key.")] = False,
+    requests_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
+    characters_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
+    cors: Annotated[
+        list[str] | None, typer.Option(help="Origin whose pages may call; may be repeated; '*': all.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Host name by which the server may be called; may be repeated; '*': any.")
+    ] = None,
+    metrics: Annotated[bool, typer.Option("--metrics", help="Offer metrics for Prometheus at /metrics.")] = False,
+    reload_seconds: Annotated[float, typer.Option(min=0, help="Look for changed models so often; 0: never.")] = 2.0,
+    log_texts: Annotated[bool, typer.Option("--log-texts", help="Write texts to the log, too.")] = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """Translate and caption over HTTP, for LibreTranslate's and DeepL's clients and for programs of your own.
+
+    Changed models are loaded again while the server goes on (also at SIGHUP). SIGTERM and Ctrl-C: open requests are
+    finished first. The bearer token of /metrics is read from the environment variable REGARD_METRICS_TOKEN.
+    """
+    setup_process(None, quiet, debug)
+    with _needs_packages():
+        from regard.serving.process_service import ServiceSettings
+        from regard.serving.server import serve
+
+    settings = _server_settings(
+        char_limit=char_limit,
+        deadline=deadline,
+        key_file=str(keys or ""),
+        require_key=require_key,
+        requests_per_minute=requests_per_minute,
+        characters_per_minute=characters_per_minute,
+        cors_origins=tuple(cors or ()),
+        hosts=tuple(allow_host or _names_of(host)),
+        metrics=metrics,
+        log_texts=log_texts,
+    )
+    if host not in LOOPBACK and not require_key:
+        warn(f"whoever reaches {host} may use this server; `require_key=True` asks for keys")
+    running = ServiceSettings(precision, threads or max(1, _cores() // processes), processes, queue, reload_seconds)
+    serve(models, host, port, running, settings, _pairs(languages or (), models), say)
+
+
+keys_app = typer.Typer(add_completion=False, help="API keys of a server, kept as hashes in a file.")
+app.add_typer(keys_app, name="keys")
+KeyFileArgument = Annotated[Path, typer.Argument(help="File of keys, as `regard serve --keys` reads it.")]
+KeyName = Annotated[str, typer.Argument(help="Name of the key, such as that of its owner.")]
+
+
+@keys_app.command("add")
+def add(file: KeyFileArgument, name: KeyName, debug: options.Debug = False) -> None:
+    """Make a key, add its hash to the file, and print the key, this once."""
+    setup_process(None, False, debug)
+    with _needs_packages():
+        from regard.serving.keys import add_key
+    typer.echo(add_key(file, name))
+
+
+@keys_app.command("list")
+def list_(file: KeyFileArgument, debug: options.Debug = False) -> None:
+    """Print names and dates of the keys."""
+    setup_process(None, False, debug)
+    with _needs_packages():
+        from regard.serving.keys import list_keys
+    for key in list_keys(file):
+        typer.echo(f"{key.name}\t{key.created}")
+
+
+@keys_app.command("revoke")
+def revoke(file: KeyFileArgument, name: KeyName, debug: options.Debug = False) -> None:
+    """Take a key out of the file; a server that runs notices."""
+    setup_process(None, False, debug)
+    with _needs_packages():
+        from regard.serving.keys import revoke_key
+    revoke_key(file, name)
+
+
+@contextmanager
+def _needs_packages() -> Iterator[None]:
+    """Raise MissingExtra if a package of the extra `serve` is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as problem:
+        if problem.name is None or problem.name.split(".")[0] not in PACKAGES:
+            raise
+        raise MissingExtra(problem.name, "serve", "the server") from None
+
+
+def _server_settings(**values: Any) -> ServerSettings:
+    """Return the settings of the server, and set up its log."""
+    from regard.serving.server_settings import ServerSettings
+
+    level = logging.WARNING if is_quiet() else logging.INFO
+    logging.basicConfig(format="%(asctime)s %(message)s", level=level, stream=sys.stderr)
+    values["metrics_token"] = os.environ.get("REGARD_METRICS_TOKEN", "")
+    return ServerSettings.parse(values, "regard serve")
+
+
+def _pairs(languages: Sequence[str], models: Sequence[Path]) -> list[tuple[str, str]]:
+    from regard.data.languages import parse_languages
+
+    if len(languages) > len(models):
+        raise UsageError(f"--languages: given {len(languages)} times, for {len(models)} models; give it once for each")
+    parsed = [parse_languages(text, f"--languages {text}", captions="," not in text) for text in languages]
+    return [(item.source, item.target) for item in parsed]
+
+
+def _cores() -> int:
+    affinity: Any = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _names_of(host: str) -> list[str]:
+    """Return the names by which a server at an address may be called: also this machine's if it listens at all."""
+    import socket
+
+    every = [socket.gethostname()] if host in ("0.0.0.0", "::", "") else [host]
+    return list(dict.fromkeys([*LOOPBACK, *every]))

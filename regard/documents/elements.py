@@ -1,0 +1,207 @@
+"""Elements of HTML and XML: which tags end a sentence, which stand in it, and what is not translated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from regard.documents.tags import Kind, Token, attributes, names
+
+_BLOCKS = names(
+    "address article aside audio base blockquote body br button caption center col colgroup dd details dialog dir div "
+    "dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend "
+    "li link main menu meta nav noframes noscript ol optgroup option p pre search section select summary table tbody "
+    "td textarea tfoot th thead title tr ul video"
+)
+"""HTML elements that end a sentence; all others stand in one."""
+_KEPT = names("code kbd samp var")
+"""HTML elements whose text is not translated, but stands in the sentence."""
+_SEALED = names("svg math template object canvas rt rp script style iframe noembed xmp")
+"""HTML elements that are no text of the sentence; nothing inside is translated."""
+_VISIBLE = names("img input svg math object canvas embed iframe")
+"""HTML elements that part two words as white space does."""
+_IMPLIED_ENDS = {
+    **{name: frozenset((name,)) for name in ("li", "option", "tr")},
+    **dict.fromkeys(("dt", "dd"), frozenset(("dt", "dd"))),
+    **dict.fromkeys(("td", "th"), frozenset(("td", "th"))),
+}
+"""HTML elements that end where the start tag of another stands."""
+
+
+@dataclass(frozen=True)
+class MarkupOptions:
+    """Options of markup.
+
+    `splitting_tags` end a sentence, `non_splitting_tags` do not, `ignore_tags` are kept with their content. `outline`,
+    for XML: elements among text stand in its sentence, all others end one; False: only `splitting_tags` end one.
+    `sentences=False`: the text of a block is one line. `newlines`: line breaks in text end a sentence, too.
+    """
+
+    splitting_tags: frozenset[str] = frozenset()
+    non_splitting_tags: frozenset[str] = frozenset()
+    ignore_tags: frozenset[str] = frozenset()
+    outline: bool = True
+    sentences: bool = True
+    newlines: bool = False
+
+
+class Role(Enum):
+    """The part that a token has in the sentences around it."""
+
+    TEXT = "text to translate"
+    LINES = "text to translate, line by line"
+    SKIP = "text that is not translated"
+    BREAK = "ends a sentence"
+    OPEN = "opens an element in a sentence"
+    CLOSE = "closes an element in a sentence"
+    POINT = "stands in a sentence by itself"
+    VISIBLE = "stands in a sentence by itself, and parts words"
+    UNIT = "opens an element that is kept whole"
+    SEALED = "opens an element that is kept whole and is no text"
+    FIGURE = "opens an element that is kept whole, is no text, and parts words"
+
+
+@dataclass
+class Elements:
+    """The tokens of a text, the role of each, and the token that closes or opens the same element (-1: none)."""
+
+    tokens: list[Token]
+    partners: list[int]
+    roles: list[Role]
+
+
+@dataclass
+class _Outline:
+    """Facts of each token: the start tag around it (-1: none), and, of start tags, their kind of content."""
+
+    parents: list[int]
+    partners: list[int]
+    mixed: set[int] = field(default_factory=set)
+    blocks: set[int] = field(default_factory=set)
+    silent: set[int] = field(default_factory=set)
+    sealed: set[int] = field(default_factory=set)
+    lines: set[int] = field(default_factory=set)
+    broken: set[int] = field(default_factory=set)
+
+
+def find_elements(text: str, tokens: list[Token], kind: Kind, options: MarkupOptions) -> Elements:
+    """Pair the tags of a text and find the role of each token."""
+    outline = _pair(text, tokens, kind)
+    for index, token in enumerate(tokens):
+        if token.kind in ("open", "empty"):
+            _classify(text, tokens, index, kind, options, outline)
+        if index in outline.blocks or (token.kind == "open" and index not in outline.silent):
+            _break_around(index, outline)
+    return Elements(tokens, outline.partners, _roles(tokens, kind, options, outline))
+
+
+def _pair(text: str, tokens: Sequence[Token], kind: Kind) -> _Outline:
+    """Pair start and end tags. An end tag closes the nearest start tag of its name, and what is open in it."""
+    outline = _Outline([-1] * len(tokens), [-1] * len(tokens))
+    stack, by_name = list[int](), dict[str, list[int]]()
+    for index, token in enumerate(tokens):
+        if kind == "html" and token.kind == "open" and stack and _is_implied_end(tokens[stack[-1]].name, token.name):
+            by_name[tokens[stack.pop()].name].pop()
+        if token.kind == "close" and by_name.get(token.name):
+            start = by_name[token.name][-1]
+            last = -1
+            while last != start:
+                last = stack.pop()
+                by_name[tokens[last].name].pop()
+            outline.partners[start], outline.partners[index] = index, start
+        outline.parents[index] = stack[-1] if stack else -1
+        if token.kind == "open":
+            stack.append(index)
+            by_name.setdefault(token.name, []).append(index)
+        elif token.kind == "text" and not text[token.start : token.end].isspace():
+            outline.mixed.add(outline.parents[index])
+    return outline
+
+
+def _is_implied_end(name: str, following: str) -> bool:
+    return following in _IMPLIED_ENDS.get(name, ()) or (name == "p" and following in _BLOCKS and following != "br")
+
+
+def _classify(
+    text: str, tokens: Sequence[Token], index: int, kind: Kind, options: MarkupOptions, outline: _Outline
+) -> None:
+    """Find out whether an element ends sentences, and whether it is translated; that of its parent is known."""
+    token, parent = tokens[index], outline.parents[index]
+    if _is_block(token.name, index, kind, options, outline):
+        outline.blocks.add(index)
+    named = attributes(text, token) if "=" in text[token.start : token.end] else {}
+    if parent in outline.lines or (kind == "html" and token.name in ("pre", "textarea")) or _is_preserved(named, kind):
+        outline.lines.add(index)
+    if parent in outline.sealed or (kind == "html" and token.name in _SEALED):
+        outline.sealed.add(index)
+    is_silent = (
+        parent in outline.silent or token.name in options.ignore_tags or (kind == "html" and token.name in _KEPT)
+    )
+    wish = named.get("translate")
+    if wish is not None and wish.lower() in ("yes", "no", ""):
+        is_silent = wish.lower() == "no"
+    if "notranslate" in named.get("class", "").split():
+        is_silent = True
+    if is_silent or index in outline.sealed:
+        outline.silent.add(index)
+
+
+def _is_preserved(named: dict[str, str], kind: Kind) -> bool:
+    return kind == "xml" and named.get("xml:space") == "preserve"
+
+
+def _is_block(name: str, index: int, kind: Kind, options: MarkupOptions, outline: _Outline) -> bool:
+    if name in options.splitting_tags:
+        return True
+    if name in options.non_splitting_tags:
+        return False
+    if kind == "html":
+        return name in _BLOCKS
+    parent = outline.parents[index]
+    is_inside = parent >= 0 and parent not in outline.blocks
+    return options.outline and not is_inside and parent not in outline.mixed
+
+
+def _break_around(index: int, outline: _Outline) -> None:
+    """Note that the silent elements around a token cannot stand in a sentence: it is translated, or ends sentences."""
+    parent = outline.parents[index]
+    while parent in outline.silent and parent not in outline.broken and parent not in outline.sealed:
+        outline.broken.add(parent)
+        parent = outline.parents[parent]
+
+
+def _roles(tokens: Sequence[Token], kind: Kind, options: MarkupOptions, outline: _Outline) -> list[Role]:
+    roles = list[Role]()
+    for index, token in enumerate(tokens):
+        parent = outline.parents[index]
+        if token.kind == "text":
+            role = Role.LINES if parent in outline.lines or options.newlines else Role.TEXT
+            roles.append(Role.SKIP if parent in outline.silent else role)
+        elif token.kind == "close" and outline.partners[index] >= 0:
+            opened = roles[outline.partners[index]]
+            roles.append(Role.CLOSE if opened is Role.OPEN else Role.BREAK)
+        elif token.kind == "close":
+            is_block = token.name in options.splitting_tags or (kind == "html" and token.name in _BLOCKS)
+            roles.append(Role.BREAK if is_block else Role.POINT)
+        elif token.kind == "other":
+            roles.append(Role.VISIBLE if kind == "html" and token.name in _VISIBLE else Role.POINT)
+        else:
+            roles.append(_tag_role(token, index, kind, outline))
+    return roles
+
+
+def _tag_role(token: Token, index: int, kind: Kind, outline: _Outline) -> Role:
+    """Return the role of a start tag or of an empty element."""
+    is_open, is_silent = outline.partners[index] >= 0, index in outline.silent
+    if index in outline.blocks or index in outline.broken:
+        return Role.BREAK
+    if token.kind == "empty":
+        return Role.VISIBLE if kind == "html" and token.name in _VISIBLE else Role.POINT
+    if is_silent and (not is_open or outline.parents[index] in outline.silent):
+        return Role.BREAK
+    if index in outline.sealed:
+        return Role.FIGURE if token.name in _VISIBLE else Role.SEALED
+    if is_silent:
+        return Role.UNIT
+    return Role.OPEN if is_open else Role.POINT

@@ -1,0 +1,256 @@
+"""Translation of HTML and XML: the sentences of a marked-up text, and the text with their translations in their place.
+
+Only the text of sentences is replaced: tags with their attributes, comments, declarations, scripts, white space and
+whatever is malformed are kept to the byte, and nothing in attributes is translated. Tags within a sentence go with the
+words that they stand at, by word alignments (`projection`), each tag once.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from regard.documents.elements import Elements, MarkupOptions, Role, find_elements
+from regard.documents.projection import project
+from regard.documents.sentences import NEWLINE, check_count, has_letters, needs_space, sentence_ends
+from regard.documents.tagged_sentence import Mark, Piece, TaggedSentence, build_sentence
+from regard.documents.tags import Kind, tokenize
+from regard.documents.writing import Source, write_sentence
+from regard.errors import UsageError
+
+_ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w]))+|&(?:#[0-9A-Za-z]*|\w+);?")
+_XML_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
+_MOST_WORDS, _LONGEST = 8, 60
+"""Words and characters of an element kept whole up to which they stand in the line that is translated."""
+
+
+@dataclass(frozen=True)
+class AlignedLine:
+    """The translation of a line. `alignments`: links (source word, target word) from 0; None: unknown.
+
+    Words are what stands between single spaces in the line and in its translation. Other links are ignored.
+    """
+
+    text: str
+    alignments: Sequence[tuple[int, int]] | None = None
+
+
+@dataclass(frozen=True)
+class MarkupDocument:
+    """A marked-up text, and its sentences that are to be translated.
+
+    `lines` are plain: entities decoded, each run of white space one space, as for every model; no line is empty.
+    """
+
+    source: Source
+    sentences: tuple[TaggedSentence, ...]
+    lines: tuple[str, ...]
+
+    def render(self, translations: Sequence[AlignedLine]) -> str:
+        """Return the text with translations in the place of its lines. Raises UsageError unless each line has one."""
+        check_count(translations, self.lines)
+        parts, end, text = list[str](), 0, self.source.text
+        for index, (sentence, translation) in enumerate(zip(self.sentences, translations, strict=True)):
+            parts.append(text[end : sentence.start])
+            texts = [line.text for line in translations[max(0, index - 1) : index + 1]]
+            if sentence.follows and needs_space(texts, self.lines[index - 1 : index + 1]):
+                parts.append(" ")
+            parts.append(self._render_sentence(sentence, self.lines[index], translation))
+            end = sentence.end
+        return "".join([*parts, text[end:]])
+
+    def _render_sentence(self, sentence: TaggedSentence, line: str, translation: AlignedLine) -> str:
+        if translation.text == line:
+            return self.source.text[sentence.start : sentence.end]
+        units, entries = project(sentence, translation.text.split(" "), translation.alignments)
+        return write_sentence(self.source, sentence, units, entries)
+
+
+def parse_markup(text: str, kind: Kind = "html", options: MarkupOptions | None = None) -> MarkupDocument:
+    """Find the sentences of HTML or XML, fragments too. Takes linear time for any text; malformed markup is kept.
+
+    Raises UsageError for another kind.
+    """
+    if kind not in ("html", "xml"):
+        raise UsageError(f"markup is of kind html or xml, not {kind!r}; for plain text use split_text")
+    options = options or MarkupOptions()
+    elements = find_elements(text, list(tokenize(text, kind)), kind, options)
+    sentences = tuple(
+        sentence for paragraph in _paragraphs(text, kind, elements) for sentence in paragraph.sentences(options)
+    )
+    source = Source(text, kind, kind == "html" and "&nbsp;" in text)
+    return MarkupDocument(source, sentences, tuple(sentence.line for sentence in sentences))
+
+
+@dataclass
+class _Paragraph:
+    """Text and marks between two tags that end sentences."""
+
+    text: str
+    kind: Kind
+    entries: list[Piece | Mark] = field(default_factory=list)
+    parts: list[str] = field(default_factory=list)
+    length: int = 0
+    word: int = 0
+    after_space: bool = False
+
+    def add_text(self, start: int, end: int) -> None:
+        """Add text with entities; those that cannot be decoded are marks."""
+        for match in _ATOM.finditer(self.text, start, end):
+            raw = match[0]
+            decoded = _decode(raw, self.kind) if raw[0] == "&" else raw
+            if decoded.isspace():
+                self.after_space = True
+            elif decoded:
+                self.add_piece(match.start(), match.end(), decoded)
+            else:
+                self.entries.append(Mark(match.start(), match.end(), Role.POINT, -1, -1))
+
+    def add_piece(self, start: int, end: int, text: str, whole: int = -1) -> None:
+        """Add a word or a part of one."""
+        if self.after_space and self.length:
+            self.parts.append(" ")
+            self.length += 1
+            self.word += 1
+        self.after_space = False
+        self.entries.append(Piece(start, end, text, self.word, self.length, whole))
+        self.parts.append(text)
+        self.length += len(text)
+
+    def add_mark(self, mark: Mark) -> None:
+        """Add a tag or the like."""
+        self.entries.append(mark)
+        self.after_space |= mark.role is Role.VISIBLE
+
+    def sentences(self, options: MarkupOptions) -> Iterator[TaggedSentence]:
+        """Yield the sentences that have anything to translate, with the tags that stand in them."""
+        if not has_letters(plain := "".join(self.parts)):
+            return
+        entries, numbers = _cut(self.entries, list(sentence_ends(plain)) if options.sentences else [])
+        bounds = _bounds(numbers)
+        tags = {entry.token: index for index, entry in enumerate(entries) if isinstance(entry, Mark)}
+        end = -1  # of the sentence before, in the plain paragraph
+        for number, (first, last) in enumerate(bounds):
+            pieces = [entry for entry in entries[first : last + 1] if isinstance(entry, Piece)]
+            follows = end == pieces[0].offset
+            end = -1
+            if any(piece.whole < 0 and has_letters(piece.text) for piece in pieces):
+                low = bounds[number - 1][1] + 1 if number else 0
+                high = bounds[number + 1][0] - 1 if number + 1 < len(bounds) else len(entries) - 1
+                start, stop = _with_tags(entries, tags, (low, first, last, high))
+                yield build_sentence(entries[start : stop + 1], follows)
+                end = pieces[-1].offset + len(pieces[-1].text)
+
+
+def _decode(entity: str, kind: Kind) -> str:
+    """Decode an entity; empty if it stands for no text that is known. What looks like one only comes back as it is."""
+    if kind == "xml" and entity[1] != "#":
+        return _XML_ENTITIES.get(entity, "" if entity[-1] == ";" else entity)
+    decoded = html.unescape(entity)
+    if kind == "xml" and decoded == entity and entity[-1] == ";":
+        return ""
+    is_mixed = any(map(str.isspace, decoded)) and not decoded.isspace()
+    return "" if is_mixed else decoded
+
+
+def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragraph]:
+    """Yield what stands between tags that end sentences."""
+    paragraph = _Paragraph(text, kind)
+    index, tokens = 0, elements.tokens
+    while index < len(tokens):
+        token, role, partner = tokens[index], elements.roles[index], elements.partners[index]
+        if role is Role.BREAK:
+            yield paragraph
+            paragraph = _Paragraph(text, kind)
+        elif role is Role.TEXT:
+            paragraph.add_text(token.start, token.end)
+        elif role is Role.LINES:
+            start = token.start
+            for newline in NEWLINE.finditer(text, token.start, token.end):
+                paragraph.add_text(start, newline.start())
+                yield paragraph
+                paragraph, start = _Paragraph(text, kind), newline.end()
+            paragraph.add_text(start, token.end)
+        elif role in (Role.UNIT, Role.SEALED, Role.FIGURE):
+            _add_whole(paragraph, elements, index)
+            index = partner
+        elif role is not Role.SKIP:
+            paragraph.add_mark(Mark(token.start, token.end, role, index, partner))
+        index += 1
+    yield paragraph
+
+
+def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> None:
+    """Add an element that is kept whole: as words if its text is short, else as a mark."""
+    partner, role = elements.partners[index], elements.roles[index]
+    start, end = elements.tokens[index].start, elements.tokens[partner].end
+    inside = _Paragraph(paragraph.text, paragraph.kind)
+    if role is Role.UNIT and end - start < 20 * _LONGEST:
+        for token in elements.tokens[index + 1 : partner]:
+            if token.kind == "text":
+                inside.add_text(token.start, token.end)
+    words = "".join(inside.parts).split()
+    if not words or len(words) > _MOST_WORDS or inside.length > _LONGEST:
+        paragraph.add_mark(Mark(start, end, Role.VISIBLE if role is Role.FIGURE else Role.POINT, index, -1))
+        return
+    for number, word in enumerate(words):
+        paragraph.after_space |= number > 0
+        paragraph.add_piece(start, end, word, index)
+
+
+def _cut(entries: Sequence[Piece | Mark], ends: Sequence[int]) -> tuple[list[Piece | Mark], list[int]]:
+    """Cut pieces at the ends of sentences; also return the number of each entry's sentence, -1 for marks."""
+    cut, numbers, number, whole = list[Piece | Mark](), list[int](), 0, -1
+    for entry in entries:
+        if isinstance(entry, Mark):
+            cut.append(entry)
+            numbers.append(-1)
+            continue
+        while number < len(ends) and ends[number] <= entry.offset and (entry.whole < 0 or entry.whole != whole):
+            number += 1
+        whole, rest = entry.whole, entry
+        while (
+            number < len(ends)
+            and ends[number] < rest.offset + len(rest.text)
+            and len(rest.text) == rest.end - rest.start
+        ):
+            size = ends[number] - rest.offset
+            cut.append(rest._replace(end=rest.start + size, text=rest.text[:size]))
+            numbers.append(number)
+            rest = rest._replace(start=rest.start + size, text=rest.text[size:], offset=rest.offset + size)
+            number += 1
+        cut.append(rest)
+        numbers.append(number)
+    return cut, numbers
+
+
+def _bounds(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the indices of the first and last piece of each sentence."""
+    bounds, current = list[tuple[int, int]](), -1
+    for index, number in enumerate(numbers):
+        if number < 0:
+            continue
+        if number == current:
+            bounds[-1] = (bounds[-1][0], index)
+        else:
+            bounds.append((index, index))
+        current = number
+    return bounds
+
+
+def _with_tags(
+    entries: Sequence[Piece | Mark], tags: dict[int, int], window: tuple[int, int, int, int]
+) -> tuple[int, int]:
+    """Widen a sentence by tags beside it whose other tag is in it; those of its neighbours are out of the window."""
+    low, first, last, high = window
+    start, stop = first, last
+    for entry in entries[first : last + 1]:
+        if isinstance(entry, Mark) and entry.role in (Role.OPEN, Role.CLOSE):
+            partner = tags.get(entry.partner, -1)
+            if low <= partner < start:
+                start = partner
+            elif stop < partner <= high:
+                stop = partner
+    return start, stop

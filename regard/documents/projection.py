@@ -1,0 +1,368 @@
+"""Projection of elements: where the tags of a sentence stand in its translation, by word alignments.
+
+A word of the translation belongs to the innermost element of the words that it is linked to. An element gets the one
+range of words in which its own most outnumber the others (in a tie the longer one), never a word of an element beside
+it; so tags stay nested, and each is written once. An element without a word, and what has none, as an image, goes
+next to the translation of the word that it stood at.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Literal, NamedTuple
+
+from regard.documents.tagged_sentence import Node, Position, TaggedSentence, split_word
+from regard.documents.word_links import WordLinks
+
+_LATIN = re.compile(r"[!-~]+")
+_DEEPEST = 64
+"""Mean depth of the words' elements from which on tags are spread proportionally: time stays linear."""
+_SHALLOW = 10_000
+"""Sum of depths that is always projected."""
+
+
+class TargetUnit(NamedTuple):
+    """A word of the translation, or a part of one.
+
+    `first` and `last`: the source units that it stands for, -1 if unknown. `node`: its element, -1 if it may be in any.
+    `is_copy`: it is written as the source wrote it.
+    """
+
+    text: str
+    word: int
+    is_word: bool
+    first: int = -1
+    last: int = -1
+    node: int = -1
+    is_copy: bool = False
+
+
+class Entry(NamedTuple):
+    """A part of the translation: the number of a target unit, of a mark, or of a node that is kept whole.
+
+    `words`: the first and last target word that the node takes the place of; by default it is a word by itself.
+    """
+
+    kind: Literal["unit", "mark", "whole"]
+    number: int
+    words: tuple[int, int] = (-1, -2)
+
+
+def project(
+    sentence: TaggedSentence, words: Sequence[str], alignments: Sequence[tuple[int, int]] | None
+) -> tuple[list[TargetUnit], list[Entry]]:
+    """Return the units of a translation, and the order in which they and the marks of the sentence are written."""
+    links = WordLinks.complete(sentence.words, words, alignments)
+    if any(node.is_whole for node in sentence.nodes):
+        _claim_copies(sentence, words, links)
+    units = _target_units(sentence, words, links)
+    if not sentence.marks and len(sentence.nodes) == 1:
+        return units, [Entry("unit", index) for index in range(len(units))]
+    depth = sum(sentence.nodes[unit.node].depth + 1 for unit in units if unit.node >= 0)
+    if depth > _DEEPEST * (len(units) + len(sentence.units)) + _SHALLOW:
+        return units, _spread(sentence, len(units))
+    ranges = _Ranges(sentence.nodes, units)
+    ranges.place_elements()
+    positions = _Positions(sentence, units, links, len(words))
+    ranges.place_points(
+        [positions.of(node) if ranges.is_empty(index) else 0 for index, node in enumerate(sentence.nodes)]
+    )
+    return units, _order(sentence.nodes, units, ranges)
+
+
+def _claim_copies(sentence: TaggedSentence, words: Sequence[str], links: WordLinks) -> None:
+    """Link words of elements that are kept whole to their copies in the translation, if there are any."""
+    copies = dict[str, list[int]]()
+    for position, word in reversed([*enumerate(words)]):
+        for key in {split_word(word)[1], *_LATIN.findall(word)}:  # in other scripts, endings follow without a space
+            copies.setdefault(key, []).append(position)
+    by_text = {text: set(positions) for text, positions in copies.items()}
+    claimed = set[int]()
+    for unit in sentence.units:
+        if not sentence.nodes[unit.node].is_whole or len(unit.text) == 1 or unit.text not in copies:
+            continue
+        linked = [
+            target for target in links.targets[unit.word] if target in by_text[unit.text] and target not in claimed
+        ]
+        while not linked and copies[unit.text]:
+            target = copies[unit.text].pop()
+            linked = [] if target in claimed else [target]
+        if linked:
+            claimed.add(linked[0])
+            links.claim(unit.word, linked[0])
+
+
+def _target_units(sentence: TaggedSentence, words: Sequence[str], links: WordLinks) -> list[TargetUnit]:
+    """Split the words of a translation as those that they are linked to."""
+    by_word: list[list[int]] = [[] for _ in sentence.words]
+    for number, unit in enumerate(sentence.units):
+        by_word[unit.word].append(number)
+    innermost = [_innermost(sentence, numbers) for numbers in by_word]
+    units = list[TargetUnit]()
+    for index, word in enumerate(words):
+        linked = links.sources[index] if word else []
+        same = next((source for source in linked if sentence.words[source] == word), None)
+        if same is not None:
+            for number in by_word[same]:
+                unit = sentence.units[number]
+                is_word = unit.position is Position.CORE
+                units.append(TargetUnit(unit.text, index, is_word, number, number, unit.node, True))
+        elif linked:
+            choice = max((innermost[source] for source in linked), key=lambda number: _weight(sentence, number))
+            ends = (by_word[linked[0]], by_word[linked[-1]]) if links.is_given else ([], [])
+            units += _split_as(
+                sentence, TargetUnit(word, index, True), choice, by_word[sentence.units[choice].word], ends
+            )
+        elif word:
+            units.append(TargetUnit(word, index, True))
+    return units
+
+
+def _weight(sentence: TaggedSentence, number: int) -> tuple[int, int, int]:
+    """Rank source units: those in inner elements first, then longer ones."""
+    unit = sentence.units[number]
+    return sentence.nodes[unit.node].depth, len(unit.text), -number
+
+
+def _innermost(sentence: TaggedSentence, numbers: Sequence[int]) -> int:
+    """Return the first of a word's units by rank, punctuation last."""
+    cores = [number for number in numbers if sentence.units[number].position is Position.CORE]
+    return max(cores or numbers, key=lambda number: _weight(sentence, number))
+
+
+def _split_as(
+    sentence: TaggedSentence,
+    whole: TargetUnit,
+    choice: int,
+    siblings: Sequence[int],
+    ends: tuple[Sequence[int], Sequence[int]],
+) -> list[TargetUnit]:
+    """Split a target word into punctuation and core, or around the text of an element that is kept whole.
+
+    `choice`: the source unit whose node it is in, `siblings`: those of the same word. `ends`: the units of the first
+    and of the last word that it is linked to.
+    """
+    source, word = sentence.units[choice], whole.text
+    lead, core, trail = split_word(word)
+    if not core:
+        lead, core, trail = "", word, ""
+    is_whole = sentence.nodes[source.node].is_whole
+    if is_whole and (source.text == core or (len(source.text) > 1 and source.text in word)):
+        lead, core, trail = (*word.partition(source.text),)
+
+    def part(text: str, position: Position) -> TargetUnit:
+        at_ends = (_find_unit(sentence, ends[0], position), _find_unit(sentence, ends[1][::-1], position))
+        if position is Position.CORE:
+            return TargetUnit(text, whole.word, True, *at_ends, source.node)
+        same = _find_unit(sentence, siblings, position)
+        return TargetUnit(text, whole.word, False, *at_ends, sentence.units[same].node if same >= 0 else -1)
+
+    parts = ((lead, Position.LEAD), (core, Position.CORE), (trail, Position.TRAIL))
+    return [part(text, position) for text, position in parts if text]
+
+
+def _find_unit(sentence: TaggedSentence, numbers: Sequence[int], position: Position) -> int:
+    return next((number for number in numbers if sentence.units[number].position is position), -1)
+
+
+class _Ranges:
+    """The range of target units of each node, and what is needed to find it."""
+
+    def __init__(self, nodes: Sequence[Node], units: Sequence[TargetUnit]) -> None:
+        self.nodes = nodes
+        self.starts = [0] * len(nodes)
+        self.ends = [0] * len(nodes)
+        self.ends[0] = len(units)
+        self.children: list[list[int]] = [[] for _ in nodes]
+        for index, node in enumerate(nodes[1:], 1):
+            self.children[node.parent].append(index)
+        self._values = [int(unit.is_word) for unit in units]
+        self._counts = [0, *accumulate(int(unit.is_word and unit.node >= 0) for unit in units)]
+        self._owned: list[list[tuple[int, int]]] = [[] for _ in nodes]  # (unit, child that it is in), by node
+        for position, unit in enumerate(units):
+            child = unit.node
+            while child > 0:
+                self._owned[nodes[child].parent].append((position, child))
+                child = nodes[child].parent
+
+    def is_empty(self, index: int) -> bool:
+        """Return whether a node has no unit of its own."""
+        return self.starts[index] == self.ends[index]
+
+    def place_elements(self) -> None:
+        """Find the range of each node that owns units, outer nodes first."""
+        for index in range(len(self.nodes)):
+            start, end = self.starts[index], self.ends[index]
+            owned = [(unit, child) for unit, child in self._owned[index] if start <= unit < end]
+            for child, (child_start, child_end) in self._best_runs(owned).items():
+                self.starts[child], self.ends[child] = child_start, child_end
+            for child in self.children[index]:
+                if self.nodes[child].comes_from_before:
+                    self.starts[child], self.ends[child] = start, self._prefix_end(owned, child, start)
+                elif self.nodes[child].goes_on:
+                    self.starts[child], self.ends[child] = self._suffix_start(owned, child, end), end
+
+    def _best_runs(self, owned: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+        """Return for each child the range in which its units most outnumber the others (Kadane's algorithm)."""
+        best = dict[int, tuple[int, int, int, int]]()  # value, length, start, end
+        value = start = last = 0
+        previous = -1
+        for unit, child in owned:
+            cost = self._counts[unit] - self._counts[last + 1] if child == previous else 0
+            limit = 0 if self.nodes[child].is_whole else value
+            if child == previous and cost <= limit:
+                value += self._values[unit] - cost
+            else:
+                value, start = self._values[unit], unit
+            last, previous = unit, child
+            best[child] = max(best.get(child, (-1, 0, 0, 0)), (value, last + 1 - start, -start, last + 1))
+        return {child: (-start, end) for child, (_, _, start, end) in best.items()}
+
+    def _prefix_end(self, owned: Sequence[tuple[int, int]], child: int, start: int) -> int:
+        """Return the end of the best range that begins at `start`: that of an element open before the sentence."""
+        value = best = 0
+        end = last = start
+        for unit, owner in owned:
+            if owner != child:
+                break
+            value += self._values[unit] - (self._counts[unit] - self._counts[last])
+            last = unit + 1
+            if value >= best:
+                best, end = value, last
+        return end
+
+    def _suffix_start(self, owned: Sequence[tuple[int, int]], child: int, end: int) -> int:
+        """Return the start of the best range that goes to `end`: that of an element still open after the sentence."""
+        value = best = 0
+        start = last = end
+        for unit, owner in reversed(owned):
+            if owner != child:
+                break
+            value += self._values[unit] - (self._counts[last] - self._counts[unit + 1])
+            last = unit
+            if value >= best:
+                best, start = value, unit
+        return start
+
+    def place_points(self, positions: Sequence[int]) -> None:
+        """Give the nodes without units their positions, in their parents and beside their siblings."""
+        for index, children in enumerate(self.children):
+            taken = sorted((self.starts[child], self.ends[child]) for child in children if not self.is_empty(child))
+            for child in children:
+                node = self.nodes[child]
+                if self.is_empty(child) and not (node.comes_from_before or node.goes_on):
+                    position = min(max(positions[child], self.starts[index]), self.ends[index])
+                    number = bisect_right(taken, (position, len(self.nodes))) - 1
+                    if number >= 0 and position < taken[number][1]:
+                        start, end = taken[number]
+                        position = start if position - start < end - position else end
+                    self.starts[child] = self.ends[child] = position
+            children.sort(key=lambda child: (self.starts[child], self.ends[child], child))
+
+
+class _Positions:
+    """Positions of nodes without units: next to the translation of the words that they stand at."""
+
+    def __init__(self, sentence: TaggedSentence, units: Sequence[TargetUnit], links: WordLinks, words: int) -> None:
+        self._sentence, self._units, self._links = sentence, units, links
+        self._copies = {unit.first: index for index, unit in reversed([*enumerate(units)]) if unit.is_copy}
+        self._word_starts = [len(units)] * (words + 1)
+        self._cores = [-1] * words
+        for index in reversed(range(len(units))):
+            word = units[index].word
+            self._word_starts[word] = index
+            self._cores[word] = index if units[index].is_word or self._cores[word] < 0 else self._cores[word]
+        for word in reversed(range(words)):
+            self._word_starts[word] = min(self._word_starts[word], self._word_starts[word + 1])
+        linked = [bool(targets) for targets in links.targets]
+        self._before = list(accumulate((word if flag else -1 for word, flag in enumerate(linked)), max))
+        after = accumulate((word if linked[word] else len(linked) for word in reversed(range(len(linked)))), min)
+        self._after = list(after)[::-1]
+
+    def of(self, node: Node) -> int:
+        """Return the target position of a node without units."""
+        source = self._sentence.units
+        own = next((unit.word for unit in source[node.start : node.end] if self._links.targets[unit.word]), -1)
+        if own >= 0:
+            return self._word_starts[self._links.targets[own][-1] + 1]
+        left, right = node.start - 1, node.start
+        if left >= 0 and right < len(source) and source[left].word == source[right].word:
+            position = self._inside_word(left, right)
+            if position >= 0:
+                return position
+        before, after = (source[left].word if left >= 0 else -1), (source[right].word if right < len(source) else -1)
+        mark = self._sentence.marks[node.opener] if node.opener >= 0 else None
+        touches_left = mark is not None and left >= 0 and source[left].end == mark.start
+        touches_right = mark is not None and right < len(source) and source[right].start == mark.end
+        return self._between_words(before, after, touches_left and not touches_right)
+
+    def _inside_word(self, left: int, right: int) -> int:
+        """Return the position inside of the translation of a word; -1 if it has none."""
+        if right in self._copies:
+            return self._copies[right]
+        unit = self._sentence.units[left]
+        targets = self._links.targets[unit.word]
+        return self._cores[targets[-1]] + (unit.position is not Position.LEAD) if targets else -1
+
+    def _between_words(self, before: int, after: int, prefers_left: bool) -> int:
+        """Return the position before the translation of the next word or after that of the last, of the nearer one."""
+        linked_before = self._before[before] if before >= 0 else -1
+        linked_after = self._after[after] if after >= 0 else len(self._before)
+        left = before - linked_before if linked_before >= 0 else len(self._before)
+        right = linked_after - after if linked_after < len(self._before) else len(self._before)
+        if left < right or (left == right < len(self._before) and prefers_left):
+            return self._word_starts[self._links.targets[linked_before][-1] + 1]
+        if right < len(self._before):
+            return self._word_starts[self._links.targets[linked_after][0]]
+        return 0
+
+
+def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) -> list[Entry]:
+    """Return units and marks in the order of writing; a node that is kept whole takes the place of its units."""
+    entries, stack, position = list[Entry](), [(0, iter(ranges.children[0]))], 0
+
+    def write_units(end: int) -> None:
+        for index in range(position, end):
+            node = units[index].node
+            if node < 0 or not nodes[node].is_whole:
+                entries.append(Entry("unit", index))
+
+    while stack:
+        index, children = stack[-1]
+        child = next(children, None)
+        write_units(ranges.ends[index] if child is None else ranges.starts[child])
+        if child is None:
+            position = ranges.ends[index]
+            if nodes[index].closer >= 0:
+                entries.append(Entry("mark", nodes[index].closer))
+            stack.pop()
+            continue
+        position = ranges.starts[child]
+        if nodes[child].is_whole:
+            position = ranges.ends[child]
+            inside = units[ranges.starts[child] : position]
+            entries.append(
+                Entry("whole", child, (inside[0].word, inside[-1].word)) if inside else Entry("whole", child)
+            )
+        else:
+            if nodes[child].opener >= 0:
+                entries.append(Entry("mark", nodes[child].opener))
+            stack.append((child, iter(ranges.children[child])))
+    return entries
+
+
+def _spread(sentence: TaggedSentence, count: int) -> list[Entry]:
+    """Put marks in proportion, in their order."""
+    entries, position = list[Entry](), 0
+    wholes = [(node.start, 0, index) for index, node in enumerate(sentence.nodes) if node.is_whole]
+    marks = [(gap, 1, index) for gap, indices in sentence.gaps.items() for index in indices]
+    order = sorted(wholes + marks) if wholes else marks
+    for gap, is_mark, index in order:
+        end = gap * count // max(1, len(sentence.units))
+        entries += [Entry("unit", number) for number in range(position, end)]
+        position = max(position, end)
+        entries.append(Entry("mark" if is_mark else "whole", index))
+    return [*entries, *(Entry("unit", number) for number in range(position, count))]

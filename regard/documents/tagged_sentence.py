@@ -1,0 +1,203 @@
+"""A sentence of marked-up text as a tree: units of text, in the elements around them, and the tags between them.
+
+A unit is a word, or a part of one if a tag stands in the word or punctuation at its ends: `(<b>Bread</b>,` has the
+units `(`, `Bread` and `,`. Word indices count what stands between spaces in the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from regard.documents.elements import Role
+
+_PUNCTUATION = ".,;:!?…\"'“”‘’«»‹›()[]{}<>¿¡。、，．！？：；・「」『』（）【】《》〈〉„‚–—-"
+
+
+class Piece(NamedTuple):
+    """A part of a word: `offset` in the plain paragraph, `whole`: token of the element that is kept whole around it."""
+
+    start: int
+    end: int
+    text: str
+    word: int
+    offset: int
+    whole: int = -1
+
+
+class Mark(NamedTuple):
+    """A tag, comment or entity between pieces. `token` and `partner`: indices of its token and of the other tag."""
+
+    start: int
+    end: int
+    role: Role
+    token: int
+    partner: int
+
+
+class Position(Enum):
+    """Position of a unit in its word."""
+
+    LEAD = "punctuation before the word"
+    CORE = "the word, or a part of it"
+    TRAIL = "punctuation after the word"
+
+
+class Unit(NamedTuple):
+    """Text between two offsets of the source, in a word and directly in a node of the tree."""
+
+    start: int
+    end: int
+    text: str
+    word: int
+    position: Position
+    node: int
+
+
+@dataclass
+class Node:
+    """An element, an element that is kept whole, or a mark by itself; node 0 is the sentence.
+
+    `opener` and `closer`: its marks, -1 if they stand outside the sentence. `start` and `end`: its units.
+    `token`: that of the start tag.
+    """
+
+    parent: int
+    depth: int
+    opener: int = -1
+    closer: int = -1
+    start: int = 0
+    end: int = 0
+    token: int = -1
+    is_point: bool = False
+    is_whole: bool = False
+
+    @property
+    def comes_from_before(self) -> bool:
+        """Whether the element begins before the sentence."""
+        return self.closer >= 0 and self.opener < 0 and not self.is_point
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the element ends after the sentence."""
+        return self.opener >= 0 and self.closer < 0 and not self.is_point
+
+
+@dataclass
+class TaggedSentence:
+    """A sentence between two offsets of the source. `gaps`: the marks before each unit, and after the last.
+
+    `follows`: it stands right after another one, without white space.
+    """
+
+    start: int
+    end: int
+    follows: bool = False
+    words: list[str] = field(default_factory=list)
+    units: list[Unit] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    gaps: dict[int, list[int]] = field(default_factory=dict)
+    nodes: list[Node] = field(default_factory=lambda: [Node(-1, 0)])
+
+    @property
+    def line(self) -> str:
+        """The line to translate."""
+        return " ".join(self.words)
+
+
+def build_sentence(entries: Sequence[Piece | Mark], follows: bool) -> TaggedSentence:
+    """Build the tree of a sentence from its pieces and marks in order."""
+    sentence = TaggedSentence(entries[0].start, entries[-1].end, follows)
+    stack, nodes = _enter_open_elements(sentence, entries), sentence.nodes
+    pieces = [entry for entry in entries if isinstance(entry, Piece)]
+    first_word, index, whole = pieces[0].word, 0, -1
+    for entry in entries:
+        if isinstance(entry, Mark):
+            _add_mark(sentence, entry, stack)
+            continue
+        if entry.whole < 0:
+            node = stack[-1]
+        elif entry.whole == whole:
+            node = len(nodes) - 1
+        else:
+            node = _add_node(sentence, stack[-1], entry.whole)
+            nodes[node].is_whole = True
+        whole = entry.whole
+        is_first = index == 0 or pieces[index - 1].word != entry.word
+        is_last = index + 1 == len(pieces) or pieces[index + 1].word != entry.word
+        _add_units(sentence, entry, entry.word - first_word, node, is_first, is_last)
+        index += 1
+        if nodes[node].is_whole:
+            nodes[node].end = len(sentence.units)
+    for node in stack:
+        nodes[node].end = len(sentence.units)
+    return sentence
+
+
+def _enter_open_elements(sentence: TaggedSentence, entries: Sequence[Piece | Mark]) -> list[int]:
+    """Return the stack of the elements that are open before the sentence and closed in it, below them the sentence."""
+    opened = {entry.token for entry in entries if isinstance(entry, Mark) and entry.role is Role.OPEN}
+    closed = [entry for entry in entries if isinstance(entry, Mark) and entry.role is Role.CLOSE]
+    stack = [0]
+    for entry in reversed(closed):
+        if entry.partner not in opened:
+            stack.append(_add_node(sentence, stack[-1], entry.partner))
+    return stack
+
+
+def _add_node(sentence: TaggedSentence, parent: int, token: int) -> int:
+    start = len(sentence.units)
+    sentence.nodes.append(Node(parent, sentence.nodes[parent].depth + 1, start=start, end=start, token=token))
+    return len(sentence.nodes) - 1
+
+
+def _add_mark(sentence: TaggedSentence, mark: Mark, stack: list[int]) -> None:
+    index = len(sentence.marks)
+    sentence.marks.append(mark)
+    sentence.gaps.setdefault(len(sentence.units), []).append(index)
+    if mark.role is Role.CLOSE:
+        node = sentence.nodes[stack.pop()]
+        assert node.token == mark.partner, "elements are nested"
+        node.closer, node.end = index, len(sentence.units)
+        return
+    number = _add_node(sentence, stack[-1], mark.token)
+    sentence.nodes[number].opener = index
+    if mark.role is Role.OPEN:
+        stack.append(number)
+    else:
+        sentence.nodes[number].is_point = True
+
+
+def _add_units(sentence: TaggedSentence, piece: Piece, word: int, node: int, is_first: bool, is_last: bool) -> None:
+    """Add the units of a piece: punctuation at the ends of a word by itself, unless it is an entity."""
+    if is_first:
+        sentence.words.append(piece.text)
+    else:
+        sentence.words[-1] += piece.text
+    is_plain = len(piece.text) == piece.end - piece.start and piece.whole < 0
+    lead, core, _ = split_word(piece.text)
+    lead_end, core_end = (len(lead) if is_first else 0), (len(lead) + len(core) if is_last else len(piece.text))
+    if piece.whole >= 0 or (not core and is_first and is_last):
+        lead_end, core_end = 0, len(piece.text)
+    elif not core:
+        lead_end, core_end = (len(piece.text), len(piece.text)) if is_first else (0, 0 if is_last else len(piece.text))
+    elif not is_plain:
+        lead_end, core_end = 0, len(piece.text)
+    cuts = (
+        (0, lead_end, Position.LEAD),
+        (lead_end, core_end, Position.CORE),
+        (core_end, len(piece.text), Position.TRAIL),
+    )
+    for start, end, position in cuts:
+        if start < end:
+            span = (piece.start + start, piece.start + end) if is_plain else (piece.start, piece.end)
+            sentence.units.append(Unit(*span, piece.text[start:end], word, position, node))
+
+
+def split_word(word: str) -> tuple[str, str, str]:
+    """Split a word into punctuation before it, the word, and punctuation after it; punctuation only is all before."""
+    rest = word.lstrip(_PUNCTUATION)
+    core = rest.rstrip(_PUNCTUATION)
+    return word[: len(word) - len(rest)], core, rest[len(core) :]

@@ -1,0 +1,123 @@
+"""Writing of a translated sentence with its marks: white space between words, entities, and escapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from regard.documents.elements import Role
+from regard.documents.projection import Entry, TargetUnit
+from regard.documents.tagged_sentence import TaggedSentence
+from regard.documents.tags import Kind
+
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A marked-up text. `has_nbsp`: it writes no-break spaces as `&nbsp;`."""
+
+    text: str
+    kind: Kind
+    has_nbsp: bool
+
+    def escape(self, text: str) -> str:
+        """Escape & < > and, if the source does so, the no-break space; XML gets no character that it forbids."""
+        text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        if self.kind == "xml":
+            return _NOT_XML.sub("\ufffd", text)
+        return text.replace("\u00a0", "&nbsp;") if self.has_nbsp else text
+
+
+def write_sentence(
+    source: Source, sentence: TaggedSentence, units: Sequence[TargetUnit], entries: Sequence[Entry]
+) -> str:
+    """Return the translation of a sentence in markup.
+
+    Between units that stand side by side in the source too, with the same marks, all is written as the source has it;
+    so are words that came back unchanged.
+    """
+    writer = _Writer(source, sentence)
+    for entry in entries:
+        if entry.kind == "mark":
+            writer.marks.append(entry.number)
+        elif entry.kind == "unit":
+            unit = units[entry.number]
+            raw = sentence.units[unit.first]
+            text = source.text[raw.start : raw.end] if unit.is_copy else source.escape(unit.text)
+            writer.add(text, (unit.first, unit.last), (unit.word, unit.word))
+        else:
+            node = sentence.nodes[entry.number]
+            raw = sentence.units[node.start]
+            writer.add(source.text[raw.start : raw.end], (node.start, node.end - 1), entry.words)
+    return writer.finish()
+
+
+class _Writer:
+    """What is written so far; `marks` wait for the text after them."""
+
+    def __init__(self, source: Source, sentence: TaggedSentence) -> None:
+        self._source, self._sentence = source, sentence
+        self._parts = list[str]()
+        self._last_unit = self._last_word = -1
+        self.marks = list[int]()
+
+    def add(self, text: str, units: tuple[int, int], words: tuple[int, int]) -> None:
+        """Write text, after the marks before it. `units`: the first and last source unit, `words`: target words."""
+        all_units = self._sentence.units
+        if not self._parts:
+            start, end = self._sentence.start, all_units[0].start
+            gap = self._gap(0, start, end) or self._white_space(0, start, end) + self._arrange(False, True, False)
+        else:
+            is_spaced, gap = self._last_word != words[0], ""
+            if units[0] > 0 and self._last_unit + 1 == units[0]:
+                before, after = all_units[units[0] - 1], all_units[units[0]]
+                if is_spaced == (before.word != after.word):
+                    gap = self._gap(units[0], before.end, after.start)
+            gap = gap or self._arrange(True, True, is_spaced)
+        self._parts += [gap, text]
+        self._last_unit, self._last_word = units[1], words[1]
+        self.marks = []
+
+    def finish(self) -> str:
+        """Write the marks that are left, and return all."""
+        units = self._sentence.units
+        head = "" if self._parts else self._white_space(0, self._sentence.start, units[0].start)
+        start, end = units[-1].end, self._sentence.end
+        tail = self._gap(len(units), start, end) if self._parts else ""
+        if not tail:
+            tail = self._arrange(bool(self._parts), False, False) + self._white_space(len(units), start, end)
+        return "".join([head, *self._parts, tail])
+
+    def _gap(self, index: int, start: int, end: int) -> str:
+        """Return a gap of the source as it is if the marks that wait are those in it, else nothing."""
+        is_same = sorted(self.marks) == self._sentence.gaps.get(index, [])
+        return self._source.text[start:end] if is_same else ""
+
+    def _white_space(self, index: int, start: int, end: int) -> str:
+        """Return a gap of the source without its marks."""
+        parts = list[str]()
+        for number in self._sentence.gaps.get(index, []):
+            mark = self._sentence.marks[number]
+            parts.append(self._source.text[start : mark.start])
+            start = mark.end
+        return "".join([*parts, self._source.text[start:end]])
+
+    def _arrange(self, has_left: bool, has_right: bool, is_spaced: bool) -> str:
+        """Return the marks that wait, with a space if words have to be parted, and those that they had themselves."""
+        parts, text = list[str](), self._source.text
+        may_begin, may_end = has_left and (is_spaced or not has_right), has_right and (is_spaced or not has_left)
+        for number in self.marks:
+            mark = self._sentence.marks[number]
+            is_point = mark.role not in (Role.OPEN, Role.CLOSE)
+            follows_space = is_point and may_begin and text[mark.start - 1 : mark.start].isspace()
+            is_first_opened = mark.role is Role.OPEN and is_spaced and " " not in parts
+            if (follows_space and parts[-1:] != [" "]) or is_first_opened:
+                parts.append(" ")
+            parts.append(text[mark.start : mark.end])
+            if is_point and may_end and text[mark.end : mark.end + 1].isspace():
+                parts.append(" ")
+        if is_spaced and " " not in parts:
+            parts.append(" ")
+        return "".join(parts)

@@ -1,0 +1,311 @@
+/* Continuous batching of calls that arrive at any time; see regard.h. */
+
+#include "result.h"
+#include "threads.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(__wasm__)
+
+#include <time.h>
+
+typedef struct Job { /* one call: its lines are searched among those of others */
+  uint64_t ticket;
+  RegardQueue *queue;
+  RegardResult *result; /* NULL: there was no memory */
+  Request *requests;
+  int64_t count, next, open; /* requests; those that were begun; those that are not done */
+  int is_cancelled, is_finishing;
+  struct Job *after;
+} Job;
+
+typedef struct { Job *first, *last; } JobList;
+
+struct RegardQueue {
+  RegardModel *model;
+  Lock lock;
+  pthread_cond_t has_work, has_results;
+  JobList waiting;  /* with requests that no thread has begun; the next one takes its turn first */
+  JobList finished;
+  Job **jobs;       /* all that are open */
+  size_t job_count, job_capacity;
+  pthread_t threads[MOST_THREADS];
+  int count, busy, is_closed;
+  int64_t pending; /* requests that no thread has begun */
+};
+
+static void append_job(JobList *list, Job *job) {
+  job->after = NULL;
+  if (list->last) list->last->after = job;
+  else list->first = job;
+  list->last = job;
+}
+
+static Job *take_job(JobList *list) {
+  Job *job = list->first;
+  if (job && !(list->first = job->after)) list->last = NULL;
+  return job;
+}
+
+/* Takes a job out of the queue; with the lock held. */
+static void forget_job(RegardQueue *q, Job *job) {
+  size_t i = 0;
+  while (q->jobs[i] != job) i++;
+  q->jobs[i] = q->jobs[--q->job_count];
+}
+
+static void free_job(Job *job) {
+  regard_free(job->result);
+  free(job);
+}
+
+/* Gives a job up: requests that are not begun never are, and it is freed once no search refers to it. With the lock held. */
+static void cancel_job(RegardQueue *q, Job *job) {
+  Job *last = NULL;
+  for (Job **at = &q->waiting.first; *at;) {
+    if (*at == job) *at = job->after;
+    else last = *at, at = &last->after;
+  }
+  q->waiting.last = last;
+  q->pending -= job->count - job->next, job->open -= job->count - job->next, job->next = job->count;
+  job->is_cancelled = 1;
+  if (job->open || job->is_finishing) return;
+  forget_job(q, job);
+  free_job(job);
+}
+
+/* --- threads ---------------------------------------------------------------------------------------------------- */
+
+/* Takes requests that fit beside the open sentences of a thread: one of each job in turn, so that a long job does not
+   keep others waiting. With the lock held. */
+static int64_t take_turns(RegardQueue *q, const Search *search, Request **taken) {
+  Room room = room_of(search);
+  int is_busy = search->decoder != NULL; /* and counted as such */
+  int64_t share = fair_share(q->pending, q->count - q->busy + is_busy);
+  Job *job;
+  while ((job = q->waiting.first) && room.joining < share && room_takes(&room, job->requests + job->next)) {
+    taken[room.joining - 1] = job->requests + job->next++;
+    q->pending--;
+    take_job(&q->waiting);
+    if (job->next < job->count) append_job(&q->waiting, job);
+  }
+  return room.joining;
+}
+
+/* Lets a job go whose requests are done: lines are put together without the lock. */
+static void finish_job(RegardQueue *q, Job *job) {
+  if (result_finish(job->result)) {
+    regard_free(job->result);
+    job->result = NULL;
+  }
+  lock(&q->lock);
+  forget_job(q, job);
+  if (job->is_cancelled) {
+    unlock(&q->lock);
+    free_job(job);
+    return;
+  }
+  append_job(&q->finished, job);
+  pthread_cond_signal(&q->has_results);
+  unlock(&q->lock);
+}
+
+static void count_down(Request *request) {
+  Job *job = request->owner;
+  lock(&job->queue->lock);
+  int is_last = !--job->open && !job->is_cancelled;
+  job->is_finishing = is_last;
+  unlock(&job->queue->lock);
+  if (is_last) finish_job(job->queue, job);
+}
+
+static int is_cancelled(const Request *request) { return ((const Job *)request->owner)->is_cancelled; }
+
+/* Drops the sentences of cancelled jobs from a search, and frees jobs that no search refers to. With the lock held. */
+static void drop_cancelled(RegardQueue *q, Search *search) {
+  for (int64_t i = 0; i < search->count; i++) {
+    Job *job = search->sentences[i].request->owner;
+    if (job->is_cancelled) job->open--;
+  }
+  search_drop(search, is_cancelled);
+  for (size_t i = q->job_count; i-- > 0;) {
+    Job *job = q->jobs[i];
+    if (!job->is_cancelled || job->open || job->is_finishing) continue;
+    forget_job(q, job);
+    free_job(job);
+  }
+}
+
+/* Gives the job of a request up because there is no memory for it, and says so. */
+static void fail_job(RegardQueue *q, Job *job) {
+  if (job->is_cancelled) return;
+  Job *failed = calloc(1, sizeof *failed);
+  if (failed) {
+    *failed = (Job){.ticket = job->ticket, .queue = q};
+    append_job(&q->finished, failed);
+    pthread_cond_signal(&q->has_results);
+  }
+  job->open++; /* so that it is not freed yet: others of its requests may be looked at next */
+  cancel_job(q, job);
+  job->open--;
+}
+
+/* Fails all jobs that a search has sentences of, or was about to begin. */
+static void fail_search(RegardQueue *q, Search *search, Request **taken, int64_t count) {
+  lock(&q->lock);
+  for (int64_t i = 0; i < count; i++) {
+    Job *job = taken[i]->owner;
+    int is_begun = 0;
+    for (int64_t j = 0; j < search->count; j++) is_begun |= search->sentences[j].request == taken[i];
+    fail_job(q, job);
+    if (!is_begun) job->open--;
+  }
+  for (int64_t j = 0; j < search->count; j++) fail_job(q, search->sentences[j].request->owner);
+  drop_cancelled(q, search);
+  unlock(&q->lock);
+}
+
+/* Decodes until there is nothing left to do. The lock is held when it begins and when it ends. */
+static void decode_jobs(RegardQueue *q, Search *search, Request **taken, int64_t count) {
+  while (!q->is_closed && (search->count || count)) {
+    unlock(&q->lock);
+    int failed_to_begin = count && search_begin(search, taken, count);
+    if (failed_to_begin) fail_search(q, search, taken, count);
+    else if (search_step(search)) fail_search(q, search, taken, 0);
+    lock(&q->lock);
+    drop_cancelled(q, search);
+    count = take_turns(q, search, taken);
+  }
+}
+
+/* A sentence that is alone gets all threads for its steps. */
+static int threads_for(const RegardQueue *q, int64_t taken) {
+  return taken == 1 && !q->busy && !q->pending ? team_size(q->model, q->count) : 1;
+}
+
+static void *work(void *argument) {
+  RegardQueue *q = argument;
+  Request *taken[MOST_JOINING];
+  lock(&q->lock);
+  while (!q->is_closed) {
+    Search search = {0};
+    int64_t count = take_turns(q, &search, taken);
+    if (!count) {
+      pthread_cond_wait(&q->has_work, &q->lock);
+      continue;
+    }
+    int team = threads_for(q, count);
+    q->busy++;
+    unlock(&q->lock);
+    search.decoder = take_decoder(q->model, team);
+    if (!search.decoder) fail_search(q, &search, taken, count);
+    lock(&q->lock);
+    if (search.decoder) {
+      decode_jobs(q, &search, taken, count);
+      search_free(&search);
+      give_decoder(q->model, search.decoder);
+    }
+    q->busy--;
+  }
+  unlock(&q->lock);
+  return NULL;
+}
+
+/* --- the interface ---------------------------------------------------------------------------------------------- */
+
+REGARD_API void regard_queue_close(RegardQueue *q) {
+  if (!q) return;
+  lock(&q->lock);
+  q->is_closed = 1;
+  pthread_cond_broadcast(&q->has_work);
+  pthread_cond_broadcast(&q->has_results);
+  unlock(&q->lock);
+  for (int i = 0; i < q->count; i++) pthread_join(q->threads[i], NULL);
+  while (q->job_count) free_job(q->jobs[--q->job_count]);
+  for (Job *job; (job = take_job(&q->finished));) free_job(job);
+  pthread_cond_destroy(&q->has_work), pthread_cond_destroy(&q->has_results);
+  lock_close(&q->lock);
+  free(q->jobs), free(q);
+}
+
+REGARD_API RegardQueue *regard_queue_open(RegardModel *model, int32_t threads, char *error, size_t error_size) {
+  RegardQueue *q = calloc(1, sizeof *q);
+  int wanted = threads < 1 ? 1 : threads > MOST_THREADS ? MOST_THREADS : threads;
+  if (q) {
+    q->model = model;
+    lock_open(&q->lock);
+    pthread_cond_init(&q->has_work, NULL), pthread_cond_init(&q->has_results, NULL);
+    lock(&q->lock);
+    while (q->count < wanted && !pthread_create(q->threads + q->count, NULL, work, q)) q->count++;
+    unlock(&q->lock);
+    if (q->count) return q;
+    regard_queue_close(q);
+  }
+  explain(error, error_size, "no thread to translate with could be started; this machine has no memory or no processes left");
+  return NULL;
+}
+
+REGARD_API int regard_queue_submit(RegardQueue *q, uint64_t ticket, const char *const *lines, const size_t *sizes, size_t count, const int32_t *const *prefixes, const size_t *prefix_sizes, const RegardOptions *options, char *error, size_t error_size) {
+  Prefixes given = {prefixes, prefix_sizes};
+  RegardResult *result = result_open(q->model, lines, sizes, count, prefixes ? &given : NULL, options, error, error_size);
+  if (!result) return -1;
+  Job *job = calloc(1, sizeof *job);
+  lock(&q->lock);
+  if (!job || reserve((void **)&q->jobs, &q->job_capacity, q->job_count + 1, sizeof *q->jobs)) {
+    unlock(&q->lock);
+    regard_free(result), free(job);
+    explain(error, error_size, "there is not enough memory to translate %zu lines; give fewer at once", count);
+    return -1;
+  }
+  *job = (Job){.ticket = ticket, .queue = q, .result = result};
+  job->requests = result_requests(result, &job->count);
+  job->open = job->count;
+  for (int64_t i = 0; i < job->count; i++) job->requests[i].done = count_down, job->requests[i].owner = job;
+  q->jobs[q->job_count++] = job;
+  int is_empty = job->is_finishing = !job->count;
+  if (!is_empty) {
+    q->pending += job->count;
+    append_job(&q->waiting, job);
+    pthread_cond_broadcast(&q->has_work);
+  }
+  unlock(&q->lock); /* from here on the job may be done and freed, unless it is empty */
+  if (is_empty) finish_job(q, job);
+  return 0;
+}
+
+REGARD_API void regard_queue_cancel(RegardQueue *q, uint64_t ticket) {
+  lock(&q->lock);
+  for (size_t i = 0; i < q->job_count; i++)
+    if (q->jobs[i]->ticket == ticket && !q->jobs[i]->is_cancelled) {
+      cancel_job(q, q->jobs[i]);
+      break;
+    }
+  unlock(&q->lock);
+}
+
+static struct timespec moment_in(double seconds) {
+  struct timespec moment;
+  clock_gettime(CLOCK_REALTIME, &moment);
+  double whole = floor(seconds);
+  moment.tv_sec += (time_t)whole;
+  moment.tv_nsec += (long)((seconds - whole) * 1e9);
+  if (moment.tv_nsec >= 1000000000) moment.tv_sec++, moment.tv_nsec -= 1000000000;
+  return moment;
+}
+
+REGARD_API int regard_queue_take(RegardQueue *q, double seconds, uint64_t *ticket, RegardResult **result) {
+  struct timespec until = moment_in(seconds);
+  lock(&q->lock);
+  while (!q->finished.first && !q->is_closed)
+    if (pthread_cond_timedwait(&q->has_results, &q->lock, &until)) break;
+  Job *job = take_job(&q->finished);
+  unlock(&q->lock);
+  if (!job) return 0;
+  *ticket = job->ticket, *result = job->result;
+  free(job);
+  return 1;
+}
+
+#endif

@@ -1,0 +1,94 @@
+"""The ASGI application: all endpoints over one service, with the middlewares around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+
+import regard
+from regard.errors import RegardError
+from regard.serving.calls import REQUEST_ID, Server
+from regard.serving.deepl import deepl
+from regard.serving.endpoints import own_endpoints
+from regard.serving.http_errors import HttpError, error_response, json_response
+from regard.serving.keys import KeyFile
+from regard.serving.libretranslate import libretranslate
+from regard.serving.limits import Limits
+from regard.serving.metrics import Metrics
+from regard.serving.security import HostCheck, OriginCheck, RequestLog
+from regard.serving.server_settings import ServerSettings
+from regard.serving.service import Service
+
+DESCRIPTION = """Translation and captions by the models of this server. The endpoints of LibreTranslate and DeepL work
+with their clients; those under /v1 show more: scores, alternatives, alignments, attention, words as they come."""
+_REASONS = {404: "there is nothing at this path; /spec lists what there is", 405: "this path does not take this method"}
+_QUIET: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+
+
+def create_app(
+    service: Service,
+    settings: ServerSettings | None = None,
+    *,
+    queue_depth: Callable[[], float] | None = None,
+    lifespan: Callable[[FastAPI], Any] | None = None,
+) -> FastAPI:
+    """Return the application that serves the models of `service`.
+
+    `queue_depth`: how many lines wait, for the metrics. Limits and counters live in this process: run one of it. Raises
+    ConfigurationError for contradictory settings, DataError if the file of keys is unusable.
+    """
+    settings = settings or ServerSettings()
+    limits = Limits(settings.requests_per_minute, settings.characters_per_minute, settings.character_quota)
+    keys = KeyFile(settings.key_file) if settings.key_file else None
+    metrics = Metrics(queue_depth) if settings.metrics else None
+    server = Server(service, settings, limits, keys, metrics)
+    app = FastAPI(
+        title="Regard",
+        description=DESCRIPTION,
+        version=regard.__version__,
+        openapi_url=None,  # /spec is its address; the pages /docs and /redoc would load scripts from elsewhere
+        redirect_slashes=False,
+        lifespan=lifespan,
+        telemetry=_QUIET,  # texts would be in it
+    )
+    for router in (libretranslate(server), deepl(server), own_endpoints(server)):
+        app.include_router(router)
+    app.get("/spec", include_in_schema=False)(_spec)
+    app.add_exception_handler(RegardError, _answer)
+    app.add_exception_handler(HTTPException, _answer)
+    _add_middlewares(app, settings, metrics)
+    return app
+
+
+def _add_middlewares(app: FastAPI, settings: ServerSettings, metrics: Metrics | None) -> None:
+    """Add the middlewares; the last is the outermost."""
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-Deadline-Ms", "X-Request-Id"],
+            expose_headers=["Retry-After", "X-Request-Id"],
+        )
+    app.add_middleware(OriginCheck, origins=settings.cors_origins)
+    app.add_middleware(HostCheck, hosts=settings.hosts)
+    app.add_middleware(RequestLog, metrics=metrics, log_texts=settings.log_texts)
+
+
+async def _spec(request: Request) -> Response:
+    """Describe all endpoints by OpenAPI."""
+    return json_response(request.app.openapi())
+
+
+async def _answer(request: Request, problem: Exception) -> Response:
+    """Answer an error in the shape of the API that was called."""
+    if isinstance(problem, HTTPException):
+        reason = _REASONS.get(problem.status_code, str(problem.detail))
+        problem = HttpError(problem.status_code, reason, headers=problem.headers)
+    return error_response(problem, request.url.path, request.scope[REQUEST_ID])

@@ -1,0 +1,166 @@
+"""The way of a request through the server: read, identified, limited, translated, and given up if its client goes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import re
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from starlette.requests import Request
+
+from regard.serving.http_errors import ClientGone, HttpError, bad_request
+from regard.serving.keys import KeyFile
+from regard.serving.limits import KEY, Limits, address_group
+from regard.serving.metrics import Metrics
+from regard.serving.pairs import LanguagePairs
+from regard.serving.requests import P, excerpt, parse, read_body, request_values
+from regard.serving.server_settings import ServerSettings
+from regard.serving.service import DeadlineExceeded, SearchRequest, Service
+from regard.serving.texts import PLAIN, TextFormat, TranslatedText, translate_texts
+
+LOG = logging.getLogger("regard.serving")
+REQUEST_ID = "regard.request_id"
+"""Key of a request's id in the scope of ASGI."""
+DEADLINE_HEADER = "x-deadline-ms"
+_AUTHORIZATION = re.compile(r"(?:Bearer|DeepL-Auth-Key) +(?P<key>\S+) *", re.IGNORECASE)
+_MILLISECONDS = re.compile(r"[0-9]{1,9}")
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Server:
+    """The models and settings that all endpoints share."""
+
+    service: Service
+    settings: ServerSettings
+    limits: Limits
+    keys: KeyFile | None = None
+    metrics: Metrics | None = None
+
+    def pairs(self) -> LanguagePairs:
+        """Return the language pairs of the models that are ready."""
+        return LanguagePairs(self.service.models.values())
+
+    async def values(self, request: Request) -> dict[str, Any]:
+        """Read the parameters of a request, wherever they are. Raises HttpError."""
+        settings = self.settings
+        body = await read_body(request, settings.body_limit, settings.deadline)
+        return request_values(request, body, settings.batch_limit)
+
+    def client(self, request: Request, values: Mapping[str, Any]) -> str:
+        """Identify the client: its key, or else its address. Raises HttpError: 403 for a wrong key or a missing one.
+
+        A key comes in the header Authorization (Bearer, or as DeepL's clients send it) or as `api_key` or `apiKey`.
+        Unless keys are required, others than those of the key file are not looked at: some clients always send one.
+        """
+        match = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
+        text = match["key"] if match else values.get("api_key") or values.get("apiKey") or ""
+        key = self.keys.check(text) if self.keys is not None and isinstance(text, str) and text else None
+        if key is not None:
+            return f"{KEY}{key.id}"
+        address = address_group(request.client.host if request.client else "")
+        if self.settings.require_key:
+            self.limits.take_request(address)  # guessing has its limit too
+            raise HttpError(403, "this API key is not known" if text else "an API key is needed")
+        return address
+
+    async def admit(self, request: Request, kind: type[P]) -> Call[P]:
+        """Take a request that is to be answered by a model. Raises HttpError."""
+        started = time.monotonic()
+        values = await self.values(request)
+        client = self.client(request, values)
+        self.limits.take_request(client)
+        parameters = parse(kind, {name: value for name, value in values.items() if name not in ("api_key", "apiKey")})
+        asked = getattr(parameters, "deadline_ms", None) or _milliseconds(request.headers.get(DEADLINE_HEADER))
+        seconds = min(asked / 1000, self.settings.deadline) if asked else self.settings.deadline
+        return Call(self, request, client, parameters, started, seconds)
+
+
+def _milliseconds(text: str | None) -> int | None:
+    """Parse the header that limits the time. Raises HttpError (400)."""
+    if text is None:
+        return None
+    if not _MILLISECONDS.fullmatch(text) or int(text) == 0:
+        raise bad_request(f"the header X-Deadline-Ms: wanted milliseconds, such as 5000, got {excerpt(text)}")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Call(Generic[P]):
+    """A request that was taken. `started`: on the clock of `time.monotonic`; `seconds`: what it may take in all."""
+
+    server: Server
+    request: Request
+    client: str
+    parameters: P
+    started: float
+    seconds: float
+
+    def remaining(self) -> float:
+        """Return the seconds that are left. Raises DeadlineExceeded if there are none."""
+        left = self.started + self.seconds - time.monotonic()
+        if left <= 0:
+            raise DeadlineExceeded(self.seconds)
+        return left
+
+    def charge(self, texts: Sequence[str]) -> None:
+        """Count texts against all limits. Raises HttpError: 400, 413, 429 or 456."""
+        settings, count = self.server.settings, sum(map(len, texts))
+        if len(texts) > settings.batch_limit:
+            raise HttpError(413, f"{len(texts):,} texts; send at most {settings.batch_limit:,} at once")
+        if settings.char_limit and count > settings.char_limit:
+            raise HttpError(413, f"{count:,} characters; send at most {settings.char_limit:,} at once")
+        self.server.limits.take_characters(self.client, count)
+        if settings.log_texts:
+            LOG.info("%s texts %s", self.request.scope.get(REQUEST_ID, "-"), json.dumps(list(texts)))
+
+    async def attend(self, work: Awaitable[R]) -> R:
+        """Await work of the service, until the deadline, or until the client is gone: then it is cancelled.
+
+        Raises DeadlineExceeded or ClientGone.
+        """
+        task, gone = asyncio.ensure_future(work), asyncio.ensure_future(self._disconnected())
+        try:
+            left = self.remaining()
+            await asyncio.wait({task, gone}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise ClientGone if gone.done() else DeadlineExceeded(self.seconds)
+        finally:
+            for unfinished in [future for future in (task, gone) if not future.done()]:
+                unfinished.cancel()
+                with contextlib.suppress(asyncio.CancelledError, Exception):
+                    await unfinished
+
+    async def _disconnected(self) -> None:
+        while (await self.request.receive())["type"] != "http.disconnect":
+            pass
+
+    async def translate(
+        self,
+        texts: Sequence[str],
+        languages: tuple[str, str],
+        search: SearchRequest,
+        layout: TextFormat = PLAIN,
+        pairs: LanguagePairs | None = None,
+    ) -> list[TranslatedText]:
+        """Translate texts within the limits and the deadline of the request; `languages`: codes of source and target.
+
+        Raises HttpError, DeadlineExceeded, ClientGone, and the service's errors.
+        """
+        self.charge(texts)
+        server = self.server
+        work = translate_texts(
+            server.service, texts, pairs or server.pairs(), languages, layout, search, self.remaining()
+        )
+        results = await self.attend(work)
+        if server.metrics is not None:
+            server.metrics.count_texts(texts, results)
+        return results

@@ -1,0 +1,202 @@
+"""The endpoints of DeepL's API that its own clients call, by its documented behaviour."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import pydantic
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from regard.serving.calls import Server
+from regard.serving.http_errors import HttpError, bad_request, json_response
+from regard.serving.language_names import language_name
+from regard.serving.openapi import body, errors, example
+from regard.serving.pairs import AUTO
+from regard.serving.requests import Parameters, Texts, excerpt, listed, parse
+from regard.serving.service import SearchRequest
+from regard.serving.texts import TextFormat, TranslatedText
+
+UNLIMITED = 1_000_000_000_000
+"""The limit of characters that DeepL reports for accounts without one."""
+VARIANTS = {"en": ("EN-GB", "EN-US"), "pt": ("PT-BR", "PT-PT")}
+"""Targets that DeepL's clients take only with a region; one model serves both."""
+_REFUSED = ("style_id", "translation_memory_id", "custom_instructions")
+
+
+class DeeplError(pydantic.BaseModel):
+    """An error."""
+
+    message: str
+
+
+def _tags(value: Any) -> Any:
+    """Split tags that come as one text with commas, as several of them, or as a list."""
+    tags = [value] if isinstance(value, str) else value
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise ValueError(f"wanted names of tags, with commas or as a list, got {excerpt(value)}")
+    return [tag.strip() for text in tags for tag in text.split(",") if tag.strip()]
+
+
+def _written(value: Any) -> Any:
+    """Take the numbers 0 and 1 for the texts."""
+    return str(int(value)) if isinstance(value, (bool, int)) else value
+
+
+Tags = Annotated[list[str], pydantic.BeforeValidator(_tags)]
+
+
+class TranslateParameters(Parameters):
+    """Parameters of /v2/translate; `text` is repeated in a form, and a list in JSON."""
+
+    model_config = example(text=["나는 빵을 먹는다."], source_lang="KO", target_lang="EN-GB")
+    text: Texts
+    target_lang: str
+    source_lang: str = ""
+    context: str = ""
+    show_billed_characters: bool = False
+    split_sentences: Annotated[Literal["0", "1", "nonewlines"], pydantic.BeforeValidator(_written)] = "1"
+    preserve_formatting: bool = False
+    formality: Literal["default", "prefer_more", "prefer_less", "more", "less"] = "default"
+    model_type: Literal["quality_optimized", "latency_optimized", "prefer_quality_optimized"] = "latency_optimized"
+    glossary_id: str = ""
+    glossary_ids: Tags = pydantic.Field(default_factory=list)
+    tag_handling: Literal["", "html", "xml"] = ""
+    outline_detection: bool = True
+    ignore_tags: Tags = pydantic.Field(default_factory=list)
+    splitting_tags: Tags = pydantic.Field(default_factory=list)
+    non_splitting_tags: Tags = pydantic.Field(default_factory=list)
+    style_id: Any = None
+    translation_memory_id: Any = None
+    custom_instructions: Any = None
+
+
+class LanguagesParameters(Parameters):
+    """Parameters of /v2/languages."""
+
+    type: Literal["source", "target"] = "source"
+
+
+class Translation(pydantic.BaseModel):
+    """A translation of one text."""
+
+    detected_source_language: str
+    text: str
+    billed_characters: int | None = None
+
+
+class TranslateAnswer(pydantic.BaseModel):
+    """The translations, in order."""
+
+    translations: list[Translation]
+
+
+class Language(pydantic.BaseModel):
+    """A language."""
+
+    language: str
+    name: str
+    supports_formality: bool | None = None
+
+
+class Usage(pydantic.BaseModel):
+    """Characters that this client has had translated since the server was started, and may have translated."""
+
+    character_count: int
+    character_limit: int
+
+
+def deepl(server: Server) -> APIRouter:
+    """Return the endpoints of DeepL's API."""
+    router = APIRouter(prefix="/v2", tags=["DeepL"])
+
+    @router.post(
+        "/translate",
+        response_model=TranslateAnswer,
+        responses=errors(DeeplError, 400, 403, 404, 408, 413, 415, 429, 456, 503),
+        openapi_extra=body(TranslateParameters),
+    )
+    async def translate(request: Request) -> Response:
+        """Translate texts, plain, HTML or XML. Wants the header `Authorization: DeepL-Auth-Key …` if keys are used."""
+        call = await server.admit(request, TranslateParameters)
+        asked = call.parameters
+        _refuse(asked)
+        languages = (asked.source_lang or AUTO, asked.target_lang)
+        texts = listed(asked.text)
+        results = await call.translate(texts, languages, SearchRequest(), _layout(asked))
+        answers = [_translation(text, result, asked) for text, result in zip(texts, results, strict=True)]
+        return json_response({"translations": answers})
+
+    known = errors(DeeplError, 400, 403, 408, 413, 415)
+
+    @router.get("/languages", response_model=list[Language], responses=known, operation_id="deepl_languages")
+    @router.post("/languages", response_model=list[Language], responses=known, operation_id="deepl_languages_by_post")
+    async def languages(request: Request) -> Response:
+        """List the languages; of type source or target."""
+        values = await server.values(request)
+        server.client(request, values)
+        return json_response(_languages(server, parse(LanguagesParameters, values).type))
+
+    @router.get("/usage", response_model=Usage, responses=known)
+    async def usage(request: Request) -> Response:
+        """Report the characters that this client has had translated since the server was started."""
+        client = server.client(request, {})
+        limit = server.settings.character_quota or UNLIMITED
+        return json_response({"character_count": server.limits.used(client), "character_limit": limit})
+
+    @router.get("/glossary-language-pairs", include_in_schema=False)
+    async def glossary_language_pairs() -> Response:
+        return json_response({"supported_languages": []})
+
+    @router.get("/glossaries", include_in_schema=False)
+    async def glossaries() -> Response:
+        return json_response({"glossaries": []})
+
+    return router
+
+
+def _refuse(asked: TranslateParameters) -> None:
+    """Raise HttpError for wishes that no model here can fulfil; those that only prefer something are passed over."""
+    if asked.formality in ("more", "less"):
+        raise bad_request(
+            f"`formality`: no model of this server can be {asked.formality} formal; send prefer_{asked.formality} to "
+            "take it as it comes"
+        )
+    if asked.glossary_id or asked.glossary_ids:
+        number = asked.glossary_id or asked.glossary_ids[0]
+        raise HttpError(404, f"there is no glossary {excerpt(number)}; this server has none yet")
+    refused = [name for name in _REFUSED if getattr(asked, name) is not None]
+    if refused:
+        raise bad_request(*(f"`{name}` is not offered by this server; leave it out" for name in refused))
+
+
+def _layout(asked: TranslateParameters) -> TextFormat:
+    return TextFormat(
+        asked.tag_handling or "text",
+        asked.split_sentences,
+        tuple(asked.ignore_tags),
+        tuple(asked.splitting_tags),
+        tuple(asked.non_splitting_tags),
+        asked.outline_detection,
+    )
+
+
+def _translation(text: str, result: TranslatedText, asked: TranslateParameters) -> dict[str, Any]:
+    billed = {"billed_characters": len(text)} if asked.show_billed_characters else {}
+    return {"detected_source_language": result.choice.source.upper(), "text": result.text, **billed}
+
+
+def _languages(server: Server, side: str) -> list[dict[str, Any]]:
+    pairs = server.pairs()
+    if side == "source":
+        return [{"language": code.upper(), "name": language_name(code)} for code in sorted(pairs.sources)]
+    codes = [(variant, code) for code in sorted(pairs.targets) for variant in VARIANTS.get(code, (code.upper(),))]
+    return [
+        {"language": variant, "name": _variant_name(variant, code), "supports_formality": False}
+        for variant, code in codes
+    ]
+
+
+def _variant_name(variant: str, code: str) -> str:
+    return language_name(f"{code}{variant[len(code) :]}")

@@ -1,0 +1,94 @@
+"""Engine process: one model, run apart from the server, which sends it calls and gets results by their numbers.
+
+It ends when its standard input does, so it never outlives the server; signals of the terminal are the server's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import warnings
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from regard.errors import RegardError
+from regard.runtime.model import is_runtime_file
+from regard.serving.frames import Message, error_message, read_frame
+from regard.serving.replies import Replies
+
+
+class EngineModel(Protocol):
+    """A model that takes calls at any time and answers each by its number."""
+
+    def about(self) -> Message:
+        """Return what the server is to know of the model."""
+        ...
+
+    def submit(self, number: int, call: Message) -> None:
+        """Begin a call. Raises RegardError if it cannot be done."""
+        ...
+
+    def cancel(self, number: int) -> None:
+        """Give up a call that is not done."""
+        ...
+
+
+def serve_calls(model: EngineModel, calls: BinaryIO, reply: Replies) -> None:
+    """Take calls until there are no more."""
+    while (message := read_frame(calls)) is not None:
+        number = message["number"]
+        if message["call"] == "cancel":
+            model.cancel(number)
+            continue
+        try:
+            model.submit(number, message)
+        except (RegardError, MemoryError) as problem:
+            reply.fail(number, problem)
+
+
+def open_model(path: Path, precision: str, threads: int, reply: Replies) -> EngineModel:
+    """Open a runtime file, which needs no PyTorch, or a model folder, which does."""
+    if is_runtime_file(path):
+        from regard.serving.runtime_engine import RuntimeEngine
+
+        return RuntimeEngine(path, threads, reply)
+    from regard.serving.pytorch_engine import PyTorchEngine
+
+    return PyTorchEngine(path, precision, threads, reply)
+
+
+def main() -> None:
+    """Open the model that the arguments name, say that it is ready, or why not, and take calls."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--precision", default="int8")
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    calls, reply = _standard_streams()
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = open_model(given.path, given.precision, given.threads, reply)
+        reply({"ready": model.about(), "warnings": [str(warning.message) for warning in caught]})
+    except Exception as problem:  # whatever it is, the server has to know why there is no model
+        reply({"error": error_message(problem)})
+        sys.exit(1)
+    warnings.simplefilter("ignore")
+    serve_calls(model, calls, reply)
+    os._exit(0)  # threads may be in the middle of a sentence that nobody waits for
+
+
+def _standard_streams() -> tuple[BinaryIO, Replies]:
+    """Return input and output; whatever else is printed goes to standard error and cannot get between messages."""
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return sys.stdin.buffer, Replies(output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""Engine pool: the processes of one model, room for calls, deadlines, and calls made again after a death."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from pathlib import Path
+
+from regard.errors import ModelFolderError, RegardError
+from regard.serving.engine_process import EngineDied, EngineProcess
+from regard.serving.frames import Message
+from regard.serving.service import DeadlineExceeded, Overloaded
+
+ATTEMPTS = 3
+"""Processes that a call may be made in, before it is believed to be what kills them."""
+_END = 15.0
+"""Seconds that processes have to end in."""
+_MOST_DEATHS, _HEALTHY = 5, 30.0
+"""Deaths in a row after which a model is given up; a process that lived so many seconds ends the row."""
+
+
+class Backlog:
+    """Characters that are waiting for one model, and the speed at which such are translated.
+
+    The speed is measured only while there is enough to do, since a few sentences cannot share steps: until then every
+    call is let in that there is room for.
+    """
+
+    BUSY = 16
+    """Lines from which on the engine is believed to be busy."""
+
+    def __init__(self, most_lines: int) -> None:
+        self.most_lines, self.lines, self.characters, self.speed = most_lines, 0, 0, 0.0
+        self._done, self._busy_since = 0, 0.0
+
+    def admit(self, lines: int, characters: int, deadline: float) -> None:
+        """Raise Overloaded if a call has no room, or would not be done before its deadline."""
+        wait = (self.characters + characters) / self.speed if self.speed else 0.0
+        if self.lines and (self.lines + lines > self.most_lines or wait > deadline):
+            raise Overloaded(max(1, math.ceil(min(self.characters / self.speed if self.speed else 1.0, 60.0))))
+
+    @contextlib.contextmanager
+    def holding(self, lines: int, characters: int) -> Iterator[None]:
+        """Count a call while it is open."""
+        self.lines, self.characters = self.lines + lines, self.characters + characters
+        try:
+            yield
+            self._note(characters)
+        finally:
+            self.lines, self.characters = self.lines - lines, self.characters - characters
+
+    def _note(self, characters: int) -> None:
+        """Measure the speed over a second or more of being busy, and follow its changes slowly."""
+        now = time.monotonic()
+        if self.lines < self.BUSY or not self._busy_since:
+            self._done, self._busy_since = 0, now if self.lines >= self.BUSY else 0.0
+            return
+        self._done += characters
+        if now - self._busy_since > 2:
+            speed = self._done / (now - self._busy_since)
+            self.speed = 0.7 * self.speed + 0.3 * speed if self.speed else speed
+            self._done, self._busy_since = 0, now
+
+
+class EnginePool:
+    """The processes of one model; each call goes to the one with the fewest open."""
+
+    def __init__(self, path: Path, precision: str, threads: int, processes: int, most_lines: int) -> None:
+        self.path, self.precision, self.threads, self.processes = path, precision, threads, processes
+        self.backlog = Backlog(most_lines)
+        self.deaths = 0
+        self._engines: list[EngineProcess] = []
+        self._deaths_in_a_row, self._last_start, self._is_closed = 0, 0.0, False
+        self._changed = asyncio.Condition()
+        self._tasks = set[asyncio.Task[None]]()
+
+    async def start(self) -> Message:
+        """Start all processes; return what the model says of itself. Raises RegardError if it cannot be opened."""
+        engines = await self._start_engines(self.path)
+        self._engines = engines
+        return engines[0].about
+
+    async def replace(self, path: Path) -> Message:
+        """Start processes of another file; once they are ready, calls go to them, and the old ones end after theirs."""
+        engines = await self._start_engines(path)
+        old, self._engines, self.path = self._engines, engines, path
+        self._deaths_in_a_row = 0
+        for engine in old:
+            self._keep(engine.retire())
+        return engines[0].about
+
+    async def close(self) -> None:
+        """End all processes."""
+        self._is_closed = True
+        for engine in self._engines:
+            engine.is_retired = True
+        await asyncio.gather(*(engine.stop() for engine in self._engines))
+        tasks = list(self._tasks)
+        if tasks:
+            await asyncio.wait(tasks, timeout=_END)
+        for task in tasks:
+            task.cancel()
+
+    @property
+    def is_ready(self) -> bool:
+        """True if calls are done, if need be by a process that is about to be started in the place of one that died."""
+        return not self._is_closed and self._deaths_in_a_row < _MOST_DEATHS
+
+    @property
+    def pids(self) -> list[int]:
+        """Numbers of the processes that live."""
+        return [engine.pid for engine in self._engines if engine.is_alive and engine.pid is not None]
+
+    async def call(self, message: Message, lines: int, characters: int, deadline: float) -> Message:
+        """Make a call; again in another process if one dies. Raises Overloaded, DeadlineExceeded, RegardError."""
+        self.backlog.admit(lines, characters, deadline)
+        with self.backlog.holding(lines, characters):
+            try:
+                return await asyncio.wait_for(self._call(message), deadline)
+            except asyncio.TimeoutError:
+                raise DeadlineExceeded(deadline) from None
+
+    async def stream(self, message: Message, characters: int, deadline: float) -> AsyncGenerator[Message, None]:
+        """Make a call and yield its replies. One whose process dies after its first reply is not made again."""
+        self.backlog.admit(1, characters, deadline)
+        ends, has_begun = time.monotonic() + deadline, False
+        with self.backlog.holding(1, characters):
+            for attempt in range(ATTEMPTS):
+                engine = await self._choose()
+                async with contextlib.aclosing(engine.replies(message)) as replies:
+                    try:
+                        while True:
+                            reply = await asyncio.wait_for(anext(replies), ends - time.monotonic())
+                            has_begun = True
+                            yield reply
+                    except StopAsyncIteration:
+                        return
+                    except asyncio.TimeoutError:
+                        raise DeadlineExceeded(deadline) from None
+                    except EngineDied:
+                        if has_begun or attempt == ATTEMPTS - 1:
+                            raise _died(attempt + 1) from None
+
+    async def _call(self, message: Message) -> Message:
+        for _ in range(ATTEMPTS):
+            engine = await self._choose()
+            with contextlib.suppress(EngineDied):
+                return await engine.call(message)
+        raise _died(ATTEMPTS)
+
+    async def _choose(self) -> EngineProcess:
+        """Return the process with the fewest open calls, as soon as there is one. Raises RegardError if none comes."""
+        async with self._changed:
+            while not any(engine.is_alive for engine in self._engines):
+                if not self.is_ready:
+                    raise RegardError(f"{self.path.name}: its processes end as soon as they start; the log says why")
+                await self._changed.wait()
+        return min((engine for engine in self._engines if engine.is_alive), key=lambda engine: engine.open_calls)
+
+    async def _start_engines(self, path: Path) -> list[EngineProcess]:
+        engines = [self._new(path) for _ in range(self.processes)]
+        self._last_start = time.monotonic()
+        outcomes = await asyncio.gather(*(engine.start() for engine in engines), return_exceptions=True)
+        if problems := [outcome for outcome in outcomes if isinstance(outcome, BaseException)]:
+            for engine in engines:
+                engine.is_retired = True
+                await engine.stop()
+            raise problems[0]
+        return engines
+
+    def _new(self, path: Path) -> EngineProcess:
+        return EngineProcess(path, self.precision, self.threads, self._note_death)
+
+    def _note_death(self, engine: EngineProcess) -> None:
+        if self._is_closed or engine not in self._engines:
+            return
+        self.deaths += 1
+        lived = time.monotonic() - self._last_start
+        self._deaths_in_a_row = 1 if lived > _HEALTHY else self._deaths_in_a_row + 1
+        self._engines.remove(engine)
+        self._keep(engine.stop())
+        self._keep(self._restart())
+
+    async def _restart(self) -> None:
+        """Start a process in the place of one that died, unless they die one after the other."""
+        while self.is_ready:
+            engine = self._new(self.path)
+            self._last_start = time.monotonic()
+            try:
+                await engine.start()
+            except (RegardError, OSError):
+                self._deaths_in_a_row += 1
+                continue
+            if self._is_closed:
+                await engine.stop()
+            else:
+                self._engines.append(engine)
+            break
+        async with self._changed:
+            self._changed.notify_all()
+
+    def _keep(self, work: Coroutine[None, None, None]) -> None:
+        """Run something beside, and keep it from being collected."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _died(attempts: int) -> RegardError:
+    return ModelFolderError(f"the process that translated this ended {attempts} times while it did; send less text")

@@ -1,0 +1,103 @@
+"""Errors as the clients of each API understand them: a status, a sentence, and the shape that the API wraps it in."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import Response
+
+from regard.errors import RegardError, UsageError
+from regard.serving.service import DeadlineExceeded, Overloaded
+
+DEEPL = "/v2"
+OWN = "/v1"
+QUOTA_EXCEEDED = 456  # DeepL's own status
+CLIENT_GONE = 499  # in the log alone: nobody is there to read it
+
+
+class HttpError(RegardError):
+    """A request that is answered with an error: `status`, the causes as sentences, and further headers."""
+
+    def __init__(self, status: int, *causes: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(*causes)
+        self.status = status
+        self.headers = dict(headers or {})
+
+
+class ClientGone(RegardError):
+    """The client has closed its connection before the answer."""
+
+    def __init__(self) -> None:
+        super().__init__("the client has closed the connection")
+
+
+def bad_request(*causes: str) -> HttpError:
+    return HttpError(400, *causes)
+
+
+def http_error(problem: Exception) -> HttpError:
+    """Return the status and sentences of an exception; of an unexpected one, nothing but that it happened."""
+    if isinstance(problem, HttpError):
+        return problem
+    if isinstance(problem, Overloaded):
+        return HttpError(503, *problem.causes, headers={"Retry-After": str(problem.retry_after)})
+    if isinstance(problem, DeadlineExceeded):
+        return HttpError(504, *problem.causes)
+    if isinstance(problem, UsageError):
+        return HttpError(400, *problem.causes)
+    if isinstance(problem, ClientGone):
+        return HttpError(CLIENT_GONE, *problem.causes)
+    if isinstance(problem, RegardError):  # a model that is gone, for instance
+        return HttpError(503, *problem.causes, headers={"Retry-After": "5"})
+    return HttpError(500, "an error of the server, which its log describes; name the request id to whoever runs it")
+
+
+def error_response(problem: Exception, path: str, request_id: str) -> Response:
+    """Return an exception in the shape of the API that the path belongs to.
+
+    DeepL's clients take 429 for overload, and of the statuses from 500 they know 503 alone.
+    """
+    error = http_error(problem)
+    status, message = error.status, "; ".join(error.causes)
+    if path == DEEPL or path.startswith(f"{DEEPL}/"):
+        status = 429 if isinstance(problem, Overloaded) else 503 if status == 504 else status
+        return json_response({"message": message}, status, error.headers)
+    if path == OWN or path.startswith(f"{OWN}/"):
+        content = problem_details(error, request_id)
+        return json_response(content, status, error.headers, "application/problem+json")
+    return json_response({"error": message}, status, error.headers)
+
+
+def problem_details(error: HttpError, request_id: str) -> dict[str, Any]:
+    """Return an error as problem details (RFC 9457)."""
+    title = HTTPStatus(error.status).phrase if error.status in set(HTTPStatus) else "Error"
+    return {"title": title, "status": error.status, "detail": "; ".join(error.causes), "request_id": request_id}
+
+
+def json_response(
+    content: Any, status: int = 200, headers: Mapping[str, str] | None = None, media_type: str = "application/json"
+) -> Response:
+    """Return JSON in UTF-8. Numbers that JSON lacks become null, and halves of characters question marks."""
+    return Response(to_json(content).encode("utf-8", "replace"), status, headers, media_type)
+
+
+def to_json(content: Any) -> str:
+    """Write JSON without escapes for letters; NaN and infinities become null."""
+    try:
+        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(_finite(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, float):
+        return content if math.isfinite(content) else None
+    if isinstance(content, Mapping):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_finite(value) for value in content]
+    return content

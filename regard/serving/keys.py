@@ -1,0 +1,161 @@
+"""API keys: a file with a salted hash of each, so that whoever reads the file has no key.
+
+A key is `regard_ID_SECRET`. The secret has 256 random bits, so one round of SHA-256 suffices: slow hashes such as
+scrypt protect passwords, which can be guessed; nobody guesses 256 bits, and each request would pay for the slowness.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pydantic
+
+from regard.atomic import atomic_file
+from regard.errors import DataError, UsageError
+from regard.reading import file_bytes, parse_json
+
+VERSION = 1
+_LOG = logging.getLogger("regard.serving")
+_NAME = re.compile(r"[\w.@ -]{1,64}")
+_KEY = re.compile(r"regard_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
+_HEX = r"^[0-9a-f]+$"
+
+
+@dataclass(frozen=True)
+class ApiKey:
+    """A key as the file keeps it: its name, public id, salt, hash of salt and secret, and the day it was made."""
+
+    name: str
+    id: str
+    salt: str
+    hash: str
+    created: str
+
+    def fits(self, secret: str) -> bool:
+        """Return whether the secret is this key's, in a time that does not depend on it."""
+        return hmac.compare_digest(self.hash, _hash(self.salt, secret))
+
+
+class _Entry(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True)
+    name: str = pydantic.Field(pattern=rf"^{_NAME.pattern}$")
+    id: str = pydantic.Field(pattern=_HEX, min_length=12, max_length=12)
+    salt: str = pydantic.Field(pattern=_HEX, min_length=32, max_length=32)
+    hash: str = pydantic.Field(pattern=_HEX, min_length=64, max_length=64)
+    created: str = pydantic.Field(pattern=r"^\d{4}-\d\d-\d\d$")
+
+
+class _File(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True)
+    version: int
+    keys: list[_Entry]
+
+
+def add_key(path: str | Path, name: str) -> str:
+    """Make a key, add its hash to the file (which is made if missing), and return the key, which is kept nowhere else.
+
+    Raises UsageError for a name that is unusable or taken, DataError for a damaged file or one that cannot be written.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"the name {name[:80]!r}: wanted up to 64 letters, digits, spaces and . @ _ -")
+    keys = list_keys(path) if Path(path).exists() else ()
+    if any(key.name == name for key in keys):
+        raise UsageError(f"{path}: there is a key named {name!r}; revoke it first, or choose another name")
+    number, secret, salt = secrets.token_hex(6), secrets.token_urlsafe(32), secrets.token_hex(16)
+    today = datetime.now(timezone.utc).date().isoformat()
+    _write(path, [*keys, ApiKey(name, number, salt, _hash(salt, secret), today)])
+    return f"regard_{number}_{secret}"
+
+
+def revoke_key(path: str | Path, name: str) -> None:
+    """Remove a key from the file; a running server refuses it from then on. Raises UsageError if there is none."""
+    keys = list_keys(path)
+    if not any(key.name == name for key in keys):
+        known = ", ".join(key.name for key in keys) or "none"
+        raise UsageError(f"{path}: there is no key named {name[:80]!r}; there are: {known}")
+    _write(path, [key for key in keys if key.name != name])
+
+
+def list_keys(path: str | Path) -> tuple[ApiKey, ...]:
+    """Read a file of keys. Raises DataError if it is missing or damaged."""
+    remedy = "make it with `regard serve keys add`"
+    try:
+        content = _File.model_validate(parse_json(file_bytes(Path(path))))
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be read ({problem.strerror}); {remedy}") from None
+    except pydantic.ValidationError as problem:
+        where = ".".join(str(part) for part in problem.errors()[0]["loc"])
+        raise DataError(f"{path}: damaged, or not a file of keys (at {where or 'the top'}); {remedy}") from None
+    except ValueError as problem:
+        raise DataError(f"{path}: damaged, or not a file of keys ({problem}); {remedy}") from None
+    if content.version != VERSION:
+        raise DataError(f"{path}: of version {content.version}; this Regard reads version {VERSION}")
+    return tuple(ApiKey(**entry.model_dump()) for entry in content.keys)
+
+
+class KeyFile:
+    """The keys of a file that may change while the server runs. Raises DataError if it is unusable at first."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.problem = ""
+        self._state = self._changed()
+        self._keys = {key.id: key for key in list_keys(self.path)}
+
+    def check(self, text: str) -> ApiKey | None:
+        """Return the key that a request has sent, None if there is none such.
+
+        The file is read again if it has changed; while it is missing or damaged, the keys before are kept and `problem`
+        says why.
+        """
+        self._reload()
+        match = _KEY.fullmatch(text)
+        key = self._keys.get(match["id"], _NOBODY) if match else _NOBODY
+        return key if key.fits(match["secret"] if match else "") else None
+
+    def _changed(self) -> tuple[int, int, int]:
+        try:
+            state = os.stat(self.path)
+        except OSError:
+            return (0, 0, 0)
+        return state.st_mtime_ns, state.st_size, state.st_ino
+
+    def _reload(self) -> None:
+        state = self._changed()
+        if state == self._state:
+            return
+        self._state = state
+        try:
+            self._keys = {key.id: key for key in list_keys(self.path)}
+            self.problem = ""
+        except DataError as problem:
+            self.problem = str(problem)
+            _LOG.warning("the keys before it was changed are still used: %s", self.problem)
+
+
+def _hash(salt: str, secret: str) -> str:
+    return hashlib.sha256(f"{salt}:{secret}".encode()).hexdigest()
+
+
+_NOBODY = ApiKey("", "", "00" * 16, "00" * 32, "")  # its hash is of no secret; comparing takes as long as with others
+
+
+def _write(path: str | Path, keys: Sequence[ApiKey]) -> None:
+    text = json.dumps({"version": VERSION, "keys": [asdict(key) for key in keys]}, indent=1, ensure_ascii=False)
+    try:
+        with atomic_file(path, durable=True) as temporary:
+            temporary.touch(mode=0o600)
+            temporary.chmod(0o600)  # a file that was left there may have had other permissions
+            temporary.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as problem:
+        raise DataError(f"{path}: cannot be written ({problem.strerror}); choose another path") from None

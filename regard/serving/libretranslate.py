@@ -1,0 +1,192 @@
+"""The endpoints of LibreTranslate, by its documented behaviour: its clients work with this server as they are."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any, Literal
+
+import pydantic
+from fastapi import APIRouter
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import Response
+
+from regard.serving.calls import Server
+from regard.serving.http_errors import HttpError, json_response
+from regard.serving.language_names import language_name
+from regard.serving.openapi import body, errors, example
+from regard.serving.pairs import AUTO, LanguagePairs
+from regard.serving.requests import Parameters, Texts, listed
+from regard.serving.service import SearchRequest
+from regard.serving.texts import TextFormat, TranslatedText
+
+MOST_ALTERNATIVES = 20
+
+
+class LibreError(pydantic.BaseModel):
+    """An error."""
+
+    error: str
+
+
+class TranslateParameters(Parameters):
+    """Parameters of /translate; `q` may be one text or a list."""
+
+    model_config = example(q="나는 빵을 먹는다.", source="ko", target="en")
+    q: Texts
+    source: str = AUTO
+    target: str
+    format: Literal["text", "html"] = "text"
+    alternatives: int = pydantic.Field(0, ge=0, le=MOST_ALTERNATIVES)
+    api_key: str = ""
+
+
+class DetectParameters(Parameters):
+    """Parameters of /detect."""
+
+    model_config = example(q="나는 빵을 먹는다.")
+    q: str
+    api_key: str = ""
+
+
+class Detection(pydantic.BaseModel):
+    """A language, and its probability as a percentage."""
+
+    confidence: float
+    language: str
+
+
+class TranslateAnswer(pydantic.BaseModel):
+    """A translation, or a list of them if a list was sent."""
+
+    translatedText: str | list[str]  # noqa: N815 (LibreTranslate's names)
+    detectedLanguage: Detection | list[Detection] | None = None  # noqa: N815
+    alternatives: list[str] | list[list[str]] | None = None
+
+
+class Language(pydantic.BaseModel):
+    """A language, and those it can be translated to."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+def libretranslate(server: Server) -> APIRouter:
+    """Return the endpoints of LibreTranslate."""
+    router = APIRouter(tags=["LibreTranslate"])
+
+    async def translate(request: Request) -> Response:
+        """Translate a text or a list of texts, plain or HTML. Parameters may also come in the query."""
+        call = await server.admit(request, TranslateParameters)
+        asked = call.parameters
+        search = SearchRequest(nbest=1 + (asked.alternatives if asked.format == "text" else 0))
+        results = await call.translate(listed(asked.q), (asked.source, asked.target), search, TextFormat(asked.format))
+        return json_response(_answer(asked, results))
+
+    async def detect(request: Request) -> Response:
+        """Detect the language of a text."""
+        call = await server.admit(request, DetectParameters)
+        call.charge([call.parameters.q])
+        detected = server.service.detect(call.parameters.q) or [(next(iter(server.pairs().languages), ""), 0.0)]
+        return json_response([_detection(code, share) for code, share in detected])
+
+    async def languages() -> Response:
+        """List the languages, each with those it can be translated to."""
+        return json_response(
+            [
+                {"code": code, "name": language_name(code), "targets": targets}
+                for code, targets in server.pairs().languages.items()
+            ]
+        )
+
+    async def not_offered(request: Request) -> Response:
+        """Refuse a function that is not offered: translation of files, and suggestions of better translations."""
+        function = "translation of files" if request.url.path == "/translate_file" else "suggesting translations"
+        raise HttpError(403, f"{function} is not offered by this server")
+
+    known = errors(LibreError)
+    router.post("/translate", response_model=TranslateAnswer, responses=known, openapi_extra=body(TranslateParameters))(
+        translate
+    )
+    router.post("/detect", response_model=list[Detection], responses=known, openapi_extra=body(DetectParameters))(
+        detect
+    )
+    router.get("/languages", response_model=list[Language], operation_id="languages")(languages)
+    router.post("/languages", response_model=list[Language], operation_id="languages_by_post")(languages)
+    for path in ("/translate_file", "/suggest"):
+        router.post(path, responses=errors(LibreError, 403))(not_offered)
+    _add_states(router, server)
+    return router
+
+
+def _add_states(router: APIRouter, server: Server) -> None:
+    """Add the endpoints that tell of the server itself."""
+
+    @router.get("/frontend/settings", response_model=dict[str, Any])
+    async def frontend_settings() -> Response:
+        """Describe the server to pages and apps."""
+        return json_response(_frontend_settings(server))
+
+    @router.get("/health", response_model=dict[str, str])
+    async def health() -> Response:
+        """Say that the server is alive."""
+        return json_response({"status": "ok"})
+
+    @router.get("/ready", response_model=dict[str, str], responses={503: {"description": "Not ready"}})
+    async def ready() -> Response:
+        """Say that all models are loaded, with status 503 until then, and again once the server stops."""
+        is_ready = server.service.is_ready
+        return json_response({"status": "ok" if is_ready else "not ready"}, 200 if is_ready else 503)
+
+    metrics, token = server.metrics, server.settings.metrics_token
+    if metrics is None:
+        return
+
+    @router.get("/metrics", include_in_schema=False)
+    async def exposition(request: Request) -> Response:
+        """Write measurements in Prometheus' text format."""
+        sent = request.headers.get("authorization", "")
+        if token and not hmac.compare_digest(sent.encode(), f"Bearer {token}".encode()):
+            raise HttpError(
+                401, "/metrics needs the token, as Authorization: Bearer …", headers={"WWW-Authenticate": "Bearer"}
+            )
+        return Response(metrics.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _answer(asked: TranslateParameters, results: list[TranslatedText]) -> dict[str, Any]:
+    """Return LibreTranslate's answer: lists if a list was sent, and only those fields that were asked for."""
+    is_list = isinstance(asked.q, list)
+    columns: dict[str, list[Any]] = {"translatedText": [result.text for result in results]}
+    if asked.source == AUTO:
+        columns["detectedLanguage"] = [_detection(r.choice.source, r.choice.confidence or 0.0) for r in results]
+    if asked.alternatives:
+        columns["alternatives"] = [list(result.alternatives) for result in results]
+    return {name: column if is_list else column[0] for name, column in columns.items()}
+
+
+def _detection(code: str, share: float) -> dict[str, Any]:
+    return {"confidence": round(100 * share, 1), "language": code}
+
+
+def _frontend_settings(server: Server) -> dict[str, Any]:
+    settings = server.settings
+    codes = default_languages(server.pairs())
+    return {
+        "charLimit": settings.char_limit or -1,
+        "frontendTimeout": 500,
+        "apiKeys": bool(settings.key_file),
+        "keyRequired": settings.require_key,
+        "suggestions": False,
+        "filesTranslation": False,
+        "supportedFilesFormat": [],
+        "language": {
+            side: {"code": code, "name": "Detect language" if code == AUTO else language_name(code)}
+            for side, code in zip(("source", "target"), codes, strict=True)
+        },
+    }
+
+
+def default_languages(pairs: LanguagePairs) -> tuple[str, str]:
+    """Return the source and target that a page shows first."""
+    return AUTO, next(iter(pairs.targets), "")

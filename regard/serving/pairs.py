@@ -1,0 +1,137 @@
+"""The choice of a model for a pair of languages, with `auto` for an unknown source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from regard.serving.http_errors import HttpError, bad_request
+from regard.serving.requests import excerpt
+from regard.serving.service import ServedModel, Service
+
+AUTO = "auto"
+UNKNOWN_SOURCE, UNKNOWN_TARGET = "src", "tgt"
+"""Codes for the languages of a model that does not name them."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The model and languages of one text; without a model, source and target are the same language.
+
+    `confidence`: the probability that the text is of this source, if it was not given.
+    """
+
+    source: str
+    target: str
+    model: ServedModel | None
+    confidence: float | None = None
+
+    @property
+    def prefix(self) -> str:
+        """The words that a line has to begin with for this target; most models need none."""
+        return self.model.codes.get(self.target, "") if self.model else ""
+
+
+class LanguagePairs:
+    """The pairs of languages of some models; if several models have a pair, it is the first one's."""
+
+    def __init__(self, models: Iterable[ServedModel]) -> None:
+        self._models: dict[tuple[str, str], ServedModel] = {}
+        for model in models:
+            for source, target in model.pairs if model.kind == "translation" else ():
+                self._models.setdefault((source or UNKNOWN_SOURCE, target or UNKNOWN_TARGET), model)
+        codes = sorted({code for pair in self._models for code in pair})
+        self.languages = {
+            code: sorted({code, *(target for source, target in self._models if source == code)}) for code in codes
+        }
+        """All languages, each with those that it can be translated to, itself included."""
+
+    @property
+    def sources(self) -> list[str]:
+        """The languages that can be translated from."""
+        return list(dict.fromkeys(source for source, _ in self._models))
+
+    @property
+    def targets(self) -> list[str]:
+        """The languages that can be translated to."""
+        return list(dict.fromkeys(target for _, target in self._models))
+
+    def choose(self, service: Service, text: str, source: str, target: str) -> Choice:
+        """Choose the model for a text. `source`: a code or "auto"; `target`: a code, or empty if there is but one.
+
+        Raises HttpError: 400 for languages that no model has, 503 if there is no model.
+        """
+        if not self._models:
+            raise HttpError(503, "there is no model that translates", headers={"Retry-After": "5"})
+        target = self._target(target)
+        if source in (AUTO, ""):
+            return self._detected(service, text, target)
+        known = self.languages
+        code = match_language(source, known)
+        if code is None:
+            raise bad_request(f"the source language {excerpt(source)} is not served; there are: {', '.join(known)}")
+        if code == target:
+            return Choice(code, target, None)
+        model = self._models.get((code, target))
+        if model is None:
+            sources = ", ".join(self._sources_of(target)) or "none"
+            raise bad_request(
+                f"no model translates from {code} to {target}; there are models to {target} from: {sources}"
+            )
+        return Choice(code, target, model)
+
+    def _target(self, target: str) -> str:
+        known = self.languages
+        if not target and len(self.targets) == 1:
+            return self.targets[0]
+        if not target:
+            raise bad_request(f"the target language is missing; there are: {', '.join(self.targets)}")
+        code = match_language(target, known)
+        if code is None:
+            raise bad_request(
+                f"the target language {excerpt(target)} is not served; there are: {', '.join(self.targets)}"
+            )
+        return code
+
+    def _sources_of(self, target: str) -> list[str]:
+        return [source for source, other in self._models if other == target]
+
+    def _detected(self, service: Service, text: str, target: str) -> Choice:
+        """Choose the likeliest of the languages that this target has models from; or the target itself."""
+        sources = self._sources_of(target)
+        if not sources:
+            raise bad_request(f"no model translates to {target}; there are models to: {', '.join(self.targets)}")
+        likely = [(code, share) for code, share in service.detect(text) if code in sources or code == target]
+        code, share = max(likely, key=lambda item: item[1], default=("", 0.0))
+        if share <= 0:
+            code = sources[0]
+        return Choice(code, target, self._models.get((code, target)) if code != target else None, share)
+
+
+def match_language(code: str, known: Iterable[str]) -> str | None:
+    """Return the known code that a code means: the same in other capitals, without its region, or of one region alone.
+
+    EN-US means en, and zh means zh-Hans if there is no other Chinese.
+    """
+    languages = list(known)
+    for language in languages:
+        if language.lower() == code.lower().replace("_", "-"):
+            return language
+    base, _, region = code.lower().replace("_", "-").partition("-")
+    for language in languages:
+        if region and language.lower() == base:
+            return language
+    regional = [language for language in languages if language.lower().startswith(f"{base}-")]
+    return regional[0] if len(regional) == 1 and not region else None
+
+
+def select_models(models: Mapping[str, ServedModel], name: str, kind: str) -> list[ServedModel]:
+    """Return the models of a kind, or the one that is named. Raises HttpError (400) for an unknown name."""
+    of_kind = [model for model in models.values() if model.kind == kind]
+    if not name:
+        return of_kind
+    chosen = [model for model in of_kind if model.name == name]
+    if not chosen:
+        names = ", ".join(model.name for model in of_kind) or "none"
+        raise bad_request(f"there is no model of {kind} named {excerpt(name)}; there are: {names}")
+    return chosen

@@ -1,0 +1,66 @@
+"""Prepare a model for the server, in a process of its own: a run folder becomes a runtime file, if it can.
+
+The file lies in the folder, under `exports/`, and is written again when the weights have changed. The process that
+serves it then needs no PyTorch.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from regard.errors import ExportError, ModelFolderError, RegardError
+from regard.serving.frames import error_message
+
+
+def prepare(folder: Path, precision: Any) -> Path:
+    """Return what an engine opens: the folder's runtime file, or the folder itself if only PyTorch can run it.
+
+    Raises ModelFolderError if the folder is damaged.
+    """
+    from regard.interchange.runtime import export, obstacles
+    from regard.model_folder import load_folder, model_fingerprint
+
+    path, fingerprint = folder / "exports" / f"runtime-{precision}.regard", model_fingerprint(folder)
+    if _fingerprint_of(path) == fingerprint:
+        return path
+    if obstacles(load_folder(folder)):
+        return folder
+    try:
+        path.parent.mkdir(exist_ok=True)
+        export(folder, path, precision)
+    except OSError:  # such as a folder that only others may write
+        path = Path(tempfile.gettempdir()) / f"regard-{fingerprint[:32]}-{precision}.regard"
+        if _fingerprint_of(path) != fingerprint:
+            export(folder, path, precision)
+    except ExportError:
+        return folder
+    return path
+
+
+def _fingerprint_of(path: Path) -> str:
+    """Return the fingerprint of the model that a runtime file was made from; empty if it cannot be used."""
+    from regard.runtime.model import RuntimeModel
+
+    if not path.is_file():
+        return ""
+    try:
+        return str(RuntimeModel(path).card["fingerprint"])
+    except (ModelFolderError, KeyError):
+        return ""
+
+
+def main() -> None:
+    """Prepare the folder that the arguments name, and print what an engine opens, or what is wrong, as JSON."""
+    try:
+        answer: dict[str, Any] = {"path": str(prepare(Path(sys.argv[1]), sys.argv[2]))}
+    except (RegardError, OSError, ModuleNotFoundError) as problem:
+        answer = {"error": error_message(problem)}
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,306 @@
+"""The service itself: models in engine processes, started, watched, replaced when their files change, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from regard.data.language_id import LanguageId
+from regard.data.languages import named_code
+from regard.errors import ModelFolderError, RegardError, UsageError
+from regard.runtime.model import is_runtime_file
+from regard.serving.engine_pool import EnginePool
+from regard.serving.engine_process import merge_errors
+from regard.serving.frames import Message, error_of
+from regard.serving.service import Overloaded, Pair, SearchRequest, ServedHypothesis, ServedLine, ServedModel
+
+WATCHED = ("config.json", "model.safetensors", "alignment.json")
+"""Files of a model folder; the model is loaded again when one of them changes."""
+_CAPTION_CHARACTERS = 200
+"""Characters of text that an image counts as, in the backlog."""
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """Settings of the processes: `threads` of each, `processes` of each model, `most_lines` that wait for a model."""
+
+    precision: str = "int8"
+    threads: int = 1
+    processes: int = 1
+    most_lines: int = 4096
+    reload_seconds: float = 2.0
+
+
+@dataclass
+class _Host:
+    """One model: the file or folder it was named by, its processes, and what is known of it."""
+
+    path: Path
+    languages: Pair | None
+    pool: EnginePool
+    state: tuple[Any, ...]  # of its files, as it was loaded
+    model: ServedModel
+    language_id: LanguageId
+
+
+class ProcessService:
+    """Models in processes of their own, which take calls together (continuous batching)."""
+
+    def __init__(self, settings: ServiceSettings, log: Log = print) -> None:
+        self._settings, self._log = settings, log
+        self._hosts: dict[str, _Host] = {}
+        self._watcher: asyncio.Task[None] | None = None
+        self._is_draining = False
+        self._language_id = LanguageId({})
+
+    async def start(self, paths: Sequence[Path], languages: Sequence[Pair] = ()) -> None:
+        """Open all models. Raises RegardError, with all causes, if one cannot be; nothing is left running then."""
+        named = [*languages, *[None] * len(paths)]
+        names = _names(paths)
+        try:
+            outcomes = await asyncio.gather(
+                *(self._open(name, path, named[i]) for i, (name, path) in enumerate(zip(names, paths, strict=True))),
+                return_exceptions=True,
+            )
+            for outcome in outcomes:
+                if isinstance(outcome, _Host):
+                    self._hosts[outcome.model.name] = outcome
+            problems = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+            self._merge_languages()
+            if other := [problem for problem in problems if not isinstance(problem, RegardError)]:
+                raise other[0]
+            if problems:
+                raise ModelFolderError(*(str(cause) for problem in problems for cause in problem.args[0].split("\n")))
+        except BaseException:
+            await self.close()
+            raise
+        if self._settings.reload_seconds:
+            self._watcher = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        """End all processes."""
+        if self._watcher:
+            self._watcher.cancel()
+        await asyncio.gather(*(host.pool.close() for host in self._hosts.values()))
+
+    def drain(self) -> None:
+        """Tell readiness checks that the server is about to end; open calls go on."""
+        self._is_draining = True
+
+    @property
+    def models(self) -> Mapping[str, ServedModel]:
+        """The models, by name."""
+        return {name: host.model for name, host in self._hosts.items()}
+
+    @property
+    def is_ready(self) -> bool:
+        """True if every model takes calls, and the server is not about to end."""
+        return not self._is_draining and all(host.pool.is_ready for host in self._hosts.values())
+
+    @property
+    def backlog(self) -> Mapping[str, tuple[int, int]]:
+        """Lines and characters that are not done, by model."""
+        return {name: (host.pool.backlog.lines, host.pool.backlog.characters) for name, host in self._hosts.items()}
+
+    @property
+    def deaths(self) -> int:
+        """Engine processes that died."""
+        return sum(host.pool.deaths for host in self._hosts.values())
+
+    @property
+    def pids(self) -> list[int]:
+        """Numbers of the engine processes."""
+        return [pid for host in self._hosts.values() for pid in host.pool.pids]
+
+    async def translate(
+        self, model: str, lines: Sequence[str], search: SearchRequest, deadline: float
+    ) -> list[ServedLine]:
+        """Translate lines."""
+        if not lines:
+            return []
+        message = {"call": "translate", "lines": list(lines), "search": asdict(search)}
+        reply = await self._pool(model).call(message, len(lines), sum(map(len, lines)), deadline)
+        return [_served_line(line) for line in reply["lines"]]
+
+    async def stream(self, model: str, line: str, deadline: float) -> AsyncIterator[str]:
+        """Yield the translation of a line as it is decoded: what it grows by."""
+        replies = self._pool(model).stream({"call": "stream", "lines": [line]}, len(line), deadline)
+        async with contextlib.aclosing(replies):
+            async for reply in replies:
+                if "words" in reply:
+                    yield reply["words"]
+                elif reply["lines"]:  # of a model that does not stream
+                    yield reply["lines"][0]["hypotheses"][0]["text"]
+
+    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
+        """Describe an image."""
+        message = {"call": "caption", "image": base64.b64encode(image).decode("ascii"), "search": asdict(search)}
+        reply = await self._pool(model).call(message, 1, _CAPTION_CHARACTERS, deadline)
+        return _served_line(reply["lines"][0])
+
+    async def explain(self, model: str, text: str, deadline: float) -> Mapping[str, Any]:
+        """Return a translation with attention of every layer and alignments, as the page reads it."""
+        message = {"call": "explain", "lines": [text]}
+        reply = await self._pool(model).call(message, 1, len(text), deadline)
+        explanation: Message = reply["explanation"]
+        return explanation
+
+    async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:
+        """Return a caption with the cells that each word attends to, as the page reads it."""
+        message = {"call": "explain_image", "image": base64.b64encode(image).decode("ascii")}
+        reply = await self._pool(model).call(message, 1, _CAPTION_CHARACTERS, deadline)
+        explanation: Message = reply["explanation"]
+        return explanation
+
+    def detect(self, text: str) -> list[tuple[str, float]]:
+        """Return the languages that a text may be of, likeliest first."""
+        return self._language_id.detect(text)
+
+    async def reload(self) -> None:
+        """Load again the models whose files have changed; one that cannot be opened stays as it was."""
+        for name, host in list(self._hosts.items()):
+            if (state := _state_of(host.path)) == host.state or not all(state):
+                continue
+            await asyncio.sleep(min(1.0, self._settings.reload_seconds))
+            if _state_of(host.path) != state:
+                continue  # is still being written
+            host.state = state
+            try:
+                about = await host.pool.replace(await _prepared(host.path, self._settings.precision))
+                host.model, host.language_id = (
+                    _served_model(name, about, host.languages),
+                    _language_id(about, host.languages),
+                )
+                self._merge_languages()
+                self._log(f"{name}: loaded again, its files have changed")
+            except (RegardError, OSError) as problem:
+                self._log(
+                    f"{name}: its files have changed, but cannot be used, so the model stays as it was: {problem}"
+                )
+
+    def _merge_languages(self) -> None:
+        self._language_id = LanguageId.merge(host.language_id for host in self._hosts.values())
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.reload_seconds)
+            await self.reload()
+
+    def _pool(self, model: str) -> EnginePool:
+        if model not in self._hosts:
+            raise UsageError(f"model {model!r}: there is none of this name; there are {', '.join(self._hosts)}")
+        if self._is_draining and not self._hosts[model].pool.is_ready:
+            raise Overloaded(5)
+        return self._hosts[model].pool
+
+    async def _open(self, name: str, path: Path, languages: Pair | None) -> _Host:
+        settings, state = self._settings, _state_of(path)
+        try:
+            if not path.exists():
+                raise ModelFolderError("there is no such file or folder")
+            opened = await _prepared(path, settings.precision)
+            pool = EnginePool(opened, settings.precision, settings.threads, settings.processes, settings.most_lines)
+            about = await pool.start()
+        except RegardError as problem:
+            raise merge_errors(problem, path) from None
+        model = _served_model(name, about, languages)
+        return _Host(path, languages, pool, state, model, _language_id(about, languages))
+
+
+async def _prepared(path: Path, precision: str) -> Path:
+    """Return what an engine opens; see `prepare`. Raises RegardError if the folder is damaged."""
+    if is_runtime_file(path) or path.is_file():
+        return path
+    pipe = asyncio.subprocess.PIPE
+    command = [sys.executable, "-m", "regard.serving.prepare", str(path), precision]
+    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stdin=asyncio.subprocess.DEVNULL)
+    try:
+        output, _ = await process.communicate()
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    if process.returncode or not output.strip():
+        raise ModelFolderError(f"its preparation ended with status {process.returncode}")
+    answer = json.loads(output.splitlines()[-1])
+    if "error" in answer:
+        raise error_of(answer["error"])
+    return Path(answer["path"])
+
+
+def _state_of(path: Path) -> tuple[Any, ...]:
+    """Return what changes when the files of a model do: inode, size and time of each."""
+    files = [path] if path.is_file() else [path / name for name in WATCHED]
+    states: list[tuple[int, ...]] = []
+    for file in files:
+        try:
+            status = os.stat(file)
+            states.append((status.st_ino, status.st_size, status.st_mtime_ns))
+        except OSError:
+            states.append((0, 0, 0) if file.name == WATCHED[-1] else ())
+    return tuple(states)
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Return a name for each model: that of its file or folder; a number tells equal ones apart."""
+    names: list[str] = []
+    for path in paths:
+        stem = re.sub(r"[^\w.-]", "-", path.resolve().stem if path.is_file() else path.resolve().name) or "model"
+        name, number = stem, 2
+        while name in names:
+            name, number = f"{stem}-{number}", number + 1
+        names.append(name)
+    return names
+
+
+def _served_model(name: str, about: Message, languages: Pair | None) -> ServedModel:
+    card, codes = about["card"], dict[str, str]()
+    source, target = languages or _languages(card)
+    for code in card.get("language_codes", ()) if languages is None else ():
+        codes[named_code(code.strip("<>")) or code.strip("<>")] = code
+    pairs = tuple((source, code) for code in codes) or ((source, target),)
+    facts = {"engine": about["engine"], "precision": card["precision"], "parameters": f"{card['parameters']:,}"}
+    facts |= {key: card[key] for key in ("fingerprint", "regard") if key in card}
+    has_attention = any(role == "cross" for _, role, _ in about["layers"]) or about["engine"] == "pytorch"
+    model = ServedModel(name, about["kind"], pairs, has_attention, codes, facts, card["readme"])
+    return replace(model, pairs=(("", target),)) if about["kind"] == "captions" else model
+
+
+def _languages(card: Message) -> Pair:
+    source, target = card.get("languages") or ("", "")
+    return source, target
+
+
+def _language_id(about: Message, languages: Pair | None) -> LanguageId:
+    """Return how the languages of a model are told apart, by the names that it is served under."""
+    try:
+        language_id = LanguageId.parse(about["language_id"].encode()) if about["language_id"] else LanguageId({})
+    except ValueError:
+        return LanguageId({})
+    return (
+        language_id.renamed(dict(zip(_languages(about["card"]), languages, strict=True))) if languages else language_id
+    )
+
+
+def _served_line(line: Message) -> ServedLine:
+    hypotheses = tuple(
+        ServedHypothesis(
+            item["text"],
+            item["score"],
+            tuple(item["tokens"]),
+            None if item["alignments"] is None else tuple((s, t) for s, t in item["alignments"]),
+            item["attention"] or None,
+        )
+        for item in line["hypotheses"]
+    )
+    return ServedLine(hypotheses, tuple(line["source_tokens"]), tuple(line["warnings"]))

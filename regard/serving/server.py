@@ -1,0 +1,126 @@
+"""Run the server: open the models, listen, answer until a signal comes, finish what was begun, and end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from regard.errors import UsageError
+from regard.serving.application import create_app
+from regard.serving.process_service import ProcessService, ServiceSettings
+from regard.serving.protocol import TimedProtocol
+from regard.serving.server_settings import ServerSettings
+from regard.serving.service import Pair
+
+HEADER_BYTES = 1 << 18
+"""Most bytes of a request's head: some clients send the text in the address."""
+CONNECTIONS = 2048
+Say = Callable[[str], None]
+
+
+class _Server(uvicorn.Server):
+    """Tells the service that the end is near as soon as a signal comes."""
+
+    def __init__(self, config: uvicorn.Config, service: ProcessService) -> None:
+        super().__init__(config)
+        self._service = service
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Stop listening, and let what was begun be finished."""
+        self._service.drain()
+        super().handle_exit(sig, frame)
+
+
+def serve(
+    paths: Sequence[Path],
+    host: str,
+    port: int,
+    service_settings: ServiceSettings,
+    server_settings: ServerSettings,
+    languages: Sequence[Pair] = (),
+    say: Say = print,
+) -> None:
+    """Serve models until SIGINT or SIGTERM. Raises RegardError for models, UsageError for the address."""
+    with contextlib.closing(_listen(host, port)) as listener:
+        asyncio.run(_serve(listener, paths, service_settings, server_settings, languages, say))
+
+
+async def _serve(
+    listener: socket.socket,
+    paths: Sequence[Path],
+    service_settings: ServiceSettings,
+    server_settings: ServerSettings,
+    languages: Sequence[Pair],
+    say: Say,
+) -> None:
+    service = ProcessService(service_settings, say)
+    app = create_app(service, server_settings, queue_depth=lambda: sum(lines for lines, _ in service.backlog.values()))
+    await service.start(paths, languages)
+    try:
+        for model in service.models.values():
+            pairs = ", ".join(" → ".join(filter(None, pair)) for pair in model.pairs if any(pair))
+            facts = ", ".join([pairs or "languages unknown", *list(model.facts.values())[:2]])
+            say(f"{model.name}: {model.kind} ({facts})")
+        address, number = listener.getsockname()[:2]
+        say(f"listening at http://{f'[{address}]' if ':' in address else address}:{number} (stop with Ctrl-C)")
+        with _reloading(service):
+            await _Server(_config(app), service).serve([listener])
+    finally:
+        await service.close()
+
+
+def _config(app: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=TimedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        limit_concurrency=CONNECTIONS,
+        h11_max_incomplete_event_size=HEADER_BYTES,
+    )
+
+
+@contextlib.contextmanager
+def _reloading(service: ProcessService) -> Any:
+    """Let SIGHUP load changed models again, on systems that have it."""
+    number, loop, tasks = getattr(signal, "SIGHUP", None), asyncio.get_running_loop(), set[asyncio.Task[None]]()
+    if number is not None:
+        loop.add_signal_handler(number, lambda: tasks.add(loop.create_task(service.reload())))
+    try:
+        yield
+    finally:
+        if number is not None:
+            loop.remove_signal_handler(number)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Bind and listen. Raises UsageError if that is not possible."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as problem:
+        raise UsageError(f"--host {host}: not an address of this machine ({problem.strerror or problem})") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(CONNECTIONS)
+    except OSError as problem:
+        listener.close()
+        raise UsageError(
+            f"{host}:{port}: cannot listen there ({problem.strerror or problem}); choose another --port"
+        ) from None
+    listener.setblocking(False)
+    return listener

@@ -1,0 +1,48 @@
+"""Settings of the server: limits, keys, and what browsers may do."""
+
+from __future__ import annotations
+
+from pydantic import Field, model_validator
+
+from regard.settings import COUNT, Settings
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class ServerSettings(Settings):
+    """Limits and permissions of the HTTP server; 0 means no limit, unless a field says otherwise."""
+
+    char_limit: int = Field(100_000, ge=0, le=COUNT)
+    """Characters of all texts of a request together."""
+    batch_limit: int = Field(1_000, ge=1, le=1_000_000)
+    """Texts of a request."""
+    body_limit: int = Field(10_000_000, ge=1_000, le=COUNT)
+    """Bytes of a request's body. No more than this is read."""
+    deadline: float = Field(20.0, gt=0, le=86_400)
+    """Seconds that a request may take, its body included; a request may ask for less (`deadline_ms`), not for more."""
+    require_key: bool = False
+    """Refuse requests without a key of the key file, which then must be given."""
+    key_file: str = ""
+    """File of hashed API keys; it is read again when it changes. Empty: there are no keys."""
+    requests_per_minute: int = Field(0, ge=0, le=COUNT)
+    """Requests that each key, or each address without a key, may make in a minute."""
+    characters_per_minute: int = Field(0, ge=0, le=COUNT)
+    """Characters that each key, or each address without a key, may have translated in a minute."""
+    character_quota: int = Field(0, ge=0, le=1_000_000_000_000)
+    """Characters that each key, or each address without a key, may have translated until the server is started anew."""
+    cors_origins: tuple[str, ...] = Field((), strict=False)
+    """Origins, such as https://example.org, whose pages may call the server; "*": all. By default only its own."""
+    hosts: tuple[str, ...] = Field(LOOPBACK, strict=False)
+    """Host names by which the server may be called; "*": any. IP addresses are always allowed."""
+    metrics: bool = False
+    """Offer /metrics."""
+    metrics_token: str = ""
+    """Bearer token that /metrics wants; empty: none."""
+    log_texts: bool = False
+    """Write the texts of requests to the log."""
+
+    @model_validator(mode="after")
+    def _need_key_file(self) -> ServerSettings:
+        if self.require_key and not self.key_file:
+            raise ValueError("require_key without key_file: nobody would have a key; name the file of keys")
+        return self

@@ -1,0 +1,118 @@
+"""Translations as server-sent events: words as they are decoded, then the whole, or an error."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Any
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from regard.errors import RegardError
+from regard.serving.calls import LOG, REQUEST_ID, Call
+from regard.serving.http_errors import bad_request, http_error, problem_details, to_json
+from regard.serving.pairs import LanguagePairs
+from regard.serving.schemas import TranslateRequest, translation_data
+from regard.serving.service import DeadlineExceeded, SearchRequest, ServedHypothesis, ServedLine
+from regard.serving.texts import TranslatedText, lay_out, with_prefix
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events; when the client is gone, whatever makes them is closed."""
+
+    def __init__(self, events: AsyncGenerator[str, None]) -> None:
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(events, headers=headers, media_type="text/event-stream; charset=utf-8")
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._events.aclose()
+
+
+def event(name: str, data: Any) -> str:
+    """Return one event. JSON without line breaks keeps it in one field."""
+    return f"event: {name}\ndata: {to_json(data)}\n\n"
+
+
+async def stream_translations(call: Call[TranslateRequest], texts: Sequence[str], pairs: LanguagePairs) -> EventStream:
+    """Return the stream of a request whose first words are there; whatever is wrong before them has a status.
+
+    Raises HttpError, DeadlineExceeded, ClientGone, and the service's errors.
+    """
+    asked = call.parameters
+    if asked.format != "text" or asked.search != SearchRequest() or asked.scores:
+        raise bad_request(
+            "`stream` translates plain text greedily; leave out format, beam, nbest, scores, alignments, attention and "
+            "the other options of a search"
+        )
+    call.charge(texts)
+    events = _events(call, texts, pairs)
+    try:
+        first = await call.attend(anext(events))
+    except BaseException:
+        await events.aclose()
+        raise
+    return EventStream(_chained(first, events, call))
+
+
+async def _chained(
+    first: str, events: AsyncGenerator[str, None], call: Call[TranslateRequest]
+) -> AsyncGenerator[str, None]:
+    """Yield events; an error becomes the last one."""
+    request_id = call.request.scope.get(REQUEST_ID, "-")
+    async with contextlib.aclosing(events):
+        yield first
+        try:
+            with contextlib.suppress(StopAsyncIteration):
+                while True:
+                    yield await asyncio.wait_for(anext(events), call.remaining())
+        except Exception as problem:
+            if isinstance(problem, asyncio.TimeoutError):
+                problem = DeadlineExceeded(call.seconds)
+            if not isinstance(problem, RegardError):
+                LOG.log(logging.ERROR, "%s stream: %s", request_id, type(problem).__name__)
+            yield event("error", problem_details(http_error(problem), request_id))
+
+
+async def _events(
+    call: Call[TranslateRequest], texts: Sequence[str], pairs: LanguagePairs
+) -> AsyncGenerator[str, None]:
+    """Yield a `delta` for whatever a line grows by, and the whole as `result`."""
+    asked, service = call.parameters, call.server.service
+    results = []
+    for number, text in enumerate(texts):
+        layout = lay_out(text)
+        choice = pairs.choose(service, " ".join(layout.lines)[:10_000], asked.source, asked.target)
+        if choice.model is None or not layout.lines:
+            results.append(TranslatedText(text, choice))
+            continue
+        hypotheses = []
+        for index, line in enumerate(layout.lines):
+            words = list[str]()
+            increments = service.stream(choice.model.name, with_prefix(choice, line), call.remaining())
+            async with _closing(increments):
+                async for increment in increments:
+                    words.append(increment)
+                    yield event("delta", {"text": number, "line": index, "delta": increment})
+            hypotheses.append(ServedHypothesis("".join(words), 0.0, ()))
+        lines = tuple(ServedLine((hypothesis,)) for hypothesis in hypotheses)
+        results.append(TranslatedText(layout.put(hypotheses), choice, sources=tuple(layout.lines), lines=lines))
+    if call.server.metrics is not None:
+        call.server.metrics.count_texts(texts, results)
+    yield event("result", {"translations": [translation_data(result, asked) for result in results]})
+
+
+@contextlib.asynccontextmanager
+async def _closing(iterator: AsyncIterator[str]) -> AsyncIterator[None]:
+    """Close an iterator at the end, if it is one that can be closed."""
+    try:
+        yield
+    finally:
+        if isinstance(iterator, AsyncGenerator):
+            await iterator.aclose()

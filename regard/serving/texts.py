@@ -1,0 +1,191 @@
+"""Texts and markup, taken apart into lines, translated, and put together again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, TypeVar
+
+from regard.documents.elements import MarkupOptions
+from regard.documents.markup import AlignedLine, parse_markup
+from regard.documents.sentences import split_text
+from regard.errors import LineError
+from regard.serving.http_errors import bad_request
+from regard.serving.pairs import Choice, LanguagePairs
+from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine, Service
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """The kind of texts, and how they are divided. `split`: "0" at line breaks alone, "nonewlines" not at them."""
+
+    kind: Literal["text", "html", "xml"] = "text"
+    split: Literal["0", "1", "nonewlines"] = "1"
+    ignore_tags: tuple[str, ...] = ()
+    splitting_tags: tuple[str, ...] = ()
+    non_splitting_tags: tuple[str, ...] = ()
+    outline: bool = True
+
+
+PLAIN = TextFormat()
+
+
+class Layout(Protocol):
+    """A text that was taken apart: its lines, and what is around them."""
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """The lines that are to be translated."""
+        ...
+
+    def put(self, hypotheses: Sequence[ServedHypothesis]) -> str:
+        """Return the text with a translation in place of each line."""
+        ...
+
+
+class _PlainLayout:
+    def __init__(self, text: str, split: str) -> None:
+        self._layout = split_text(text, sentences=split != "0", newlines=split != "nonewlines")
+        self.lines: Sequence[str] = self._layout.lines
+
+    def put(self, hypotheses: Sequence[ServedHypothesis]) -> str:
+        return self._layout.join([hypothesis.text for hypothesis in hypotheses])
+
+
+class _MarkupLayout:
+    def __init__(self, text: str, layout: TextFormat) -> None:
+        self._document = parse_markup(
+            text,
+            "xml" if layout.kind == "xml" else "html",
+            MarkupOptions(
+                ignore_tags=frozenset(layout.ignore_tags),
+                splitting_tags=frozenset(layout.splitting_tags),
+                non_splitting_tags=frozenset(layout.non_splitting_tags),
+                outline=layout.outline,
+                sentences=layout.split != "0",
+            ),
+        )
+        self.lines: Sequence[str] = self._document.lines
+
+    def put(self, hypotheses: Sequence[ServedHypothesis]) -> str:
+        return self._document.render([AlignedLine(h.text, h.alignments) for h in hypotheses])
+
+
+def lay_out(text: str, layout: TextFormat = PLAIN) -> Layout:
+    """Take a text apart into the lines that are to be translated."""
+    return _PlainLayout(text, layout.split) if layout.kind == "text" else _MarkupLayout(text, layout)
+
+
+@dataclass(frozen=True)
+class TranslatedText:
+    """A translated text. `sources` and `lines`: its lines and their translations; none if it was left as it is."""
+
+    text: str
+    choice: Choice
+    alternatives: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    lines: tuple[ServedLine, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A text before translation."""
+
+    text: str
+    layout: Layout
+    choice: Choice
+
+
+async def translate_texts(
+    service: Service,
+    texts: Sequence[str],
+    pairs: LanguagePairs,
+    languages: tuple[str, str],
+    layout: TextFormat,
+    search: SearchRequest,
+    deadline: float,
+) -> list[TranslatedText]:
+    """Translate texts, all lines for a model in one call; those of different models run at the same time.
+
+    `languages`: codes of source ("auto": detected for each text) and target. Raises HttpError for unknown languages and
+    lines that a model refuses, and the service's own errors.
+    """
+    parts = []
+    for text in texts:
+        await asyncio.sleep(0)  # others may go on: many texts take a while
+        taken_apart = lay_out(text, layout)
+        choice = pairs.choose(service, " ".join(taken_apart.lines)[:10_000], *languages)
+        parts.append(_Part(text, taken_apart, choice))
+    if layout.kind != "text":
+        search = replace(search, alignments=True)
+    groups: dict[str, list[int]] = {}
+    for number, part in enumerate(parts):
+        if part.choice.model is not None and part.layout.lines:
+            groups.setdefault(part.choice.model.name, []).append(number)
+    calls = [_translate_group(service, name, parts, group, search, deadline) for name, group in groups.items()]
+    lines: dict[int, list[ServedLine]] = {}
+    for group_lines in await gather(*calls):
+        lines.update(group_lines)
+    return [_put_together(part, lines.get(number, []), search.nbest) for number, part in enumerate(parts)]
+
+
+async def _translate_group(
+    service: Service, model: str, parts: Sequence[_Part], group: Sequence[int], search: SearchRequest, deadline: float
+) -> dict[int, list[ServedLine]]:
+    """Translate the lines of those texts that go to one model; return them by the number of their text."""
+    owners = [(number, line) for number in group for line in range(len(parts[number].layout.lines))]
+    sent = [with_prefix(parts[number].choice, parts[number].layout.lines[line]) for number, line in owners]
+    try:
+        translated = await service.translate(model, sent, search, deadline)
+    except LineError as problem:
+        places = [(*owners[index], sentence) for index, sentence in problem.problems[:20]]
+        raise bad_request(*(f"text {text + 1}, sentence {line + 1} {why}" for text, line, why in places)) from None
+    lines: dict[int, list[ServedLine]] = {number: [] for number in group}
+    for (number, _), line in zip(owners, translated, strict=True):
+        words = len(parts[number].choice.prefix.split())
+        lines[number].append(_without_prefix(line, words) if words else line)
+    return lines
+
+
+def with_prefix(choice: Choice, line: str) -> str:
+    """Return a line with the code of its target language, if the model wants one."""
+    return f"{choice.prefix} {line}" if choice.prefix else line
+
+
+def _without_prefix(line: ServedLine, words: int) -> ServedLine:
+    """Count the source words of alignments without the first ones, which the text does not have."""
+    return replace(
+        line,
+        hypotheses=tuple(
+            replace(
+                hypothesis,
+                alignments=tuple(
+                    (source - words, target) for source, target in hypothesis.alignments if source >= words
+                ),
+            )
+            if hypothesis.alignments is not None
+            else hypothesis
+            for hypothesis in line.hypotheses
+        ),
+    )
+
+
+def _put_together(part: _Part, lines: Sequence[ServedLine], nbest: int) -> TranslatedText:
+    if not lines:  # nothing to translate: other languages or white space alone
+        return TranslatedText(part.text, part.choice)
+    rank = [[line.hypotheses[min(number, len(line.hypotheses) - 1)] for line in lines] for number in range(nbest)]
+    texts = list(dict.fromkeys(part.layout.put(hypotheses) for hypotheses in rank))
+    return TranslatedText(texts[0], part.choice, tuple(texts[1:]), tuple(part.layout.lines), tuple(lines))
+
+
+async def gather(*calls: Awaitable[R]) -> list[R]:
+    """Await several calls at once; if one fails, the others are cancelled."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,97 @@
+"""Language codes, and what the names of files and the settings of a corpus tell of languages."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.data.corpus import CorpusSettings, MixSettings
+from regard.data.images import ImageSettings
+from regard.data.languages import Languages, canonical_code, language_of_name, languages_of_name, parse_languages
+from regard.errors import ConfigurationError, UsageError
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [("", ""), ("ko", "ko"), ("deu", "de"), ("ger", "de"), ("cmn-Hant", "zh-Hant"), ("nds", "nds"), ("pt-BR", "pt-BR")],
+)
+def test_codes_are_shortened(code: str, expected: str) -> None:
+    assert canonical_code(code) == expected
+    assert canonical_code(expected) == expected
+
+
+@pytest.mark.parametrize(
+    "code", ["EN", "e", "english", "en_US", "en-", "en-x", " en", "en\n", "ko-" + "a1b2-" * 8 + "aa"]
+)
+def test_other_texts_are_refused(code: str) -> None:
+    with pytest.raises(ValueError, match="wanted a language code such as ko, en or zh-Hans"):
+        canonical_code(code)
+    with pytest.raises(ConfigurationError, match="target: wanted a language code"):
+        Languages.parse({"target": code}, "test")
+    with pytest.raises(ConfigurationError, match=r"source_language: wanted a language code .* got"):
+        CorpusSettings.parse({"source": "a", "target": "b", "source_language": code}, "test")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("x/train.ko", "ko"),
+        ("train.ko.gz", "ko"),
+        ("news.2016.tok.de.txt", "de"),
+        ("train.zh-hans", "zh-Hans"),
+        ("train.pt_BR", "pt-BR"),
+        ("train.kor", "ko"),
+        *((name, "") for name in ("train.txt", "train.src", "train.tgt", "ko", "ko.txt", "train.xx", "", ".", "a.KO")),
+    ],
+)
+def test_names_of_files_tell_a_language(name: str, expected: str) -> None:
+    assert language_of_name(name) == expected
+
+
+def test_names_of_files_of_pairs_tell_both() -> None:
+    assert languages_of_name("news.ko-en.tsv").pair == ("ko", "en")
+    assert languages_of_name("a.deu-eng.jsonl.gz").pair == ("de", "en")
+    assert languages_of_name("a.xx-en.tsv") == languages_of_name("pairs.tsv") == Languages()
+
+
+def test_codes_of_an_option() -> None:
+    assert parse_languages("ko, en", "--languages").pair == ("ko", "en")
+    assert parse_languages("en", "--languages", captions=True).pair == ("", "en")
+    assert parse_languages(",en", "--languages").pair == ("", "en")
+    for text, captions, message in (
+        ("ko", False, "wanted codes of source and target"),
+        ("ko,en,de", False, "wanted codes of source and target"),
+        ("ko,en", True, "wanted one code"),
+        ("ko,English", False, "got 'English'"),
+    ):
+        with pytest.raises(UsageError, match=f"--languages: .*{message}"):
+            parse_languages(text, "--languages", captions)
+
+
+def test_auto_languages_of_a_corpus_are_those_of_its_files() -> None:
+    named = CorpusSettings(source="train.ko", target="train.txt")
+    assert named.languages.pair == ("ko", "")
+    assert named.with_languages(Languages(source="fr", target="en")).languages.pair == ("ko", "en")
+    assert named.with_values(source_language="de", target_language="en").languages.pair == ("de", "en")
+    unknown = named.with_values(source_language="")
+    assert unknown.with_languages(Languages(source="fr", target="en")).languages.pair == ("", "en")
+    settled = named.with_languages(Languages())
+    assert (settled.source_language, settled.target_language) == ("ko", "")
+    assert settled.with_languages(Languages(target="en")) == settled
+    assert CorpusSettings(pairs="web.ko-en.tsv").languages.pair == ("ko", "en")
+
+
+def test_corpora_of_a_mix_have_to_agree() -> None:
+    both = CorpusSettings(
+        source="a.ko", target="a.en", mix=(MixSettings(pairs="b.ko-en.tsv"), MixSettings(pairs="c.tsv"))
+    )
+    assert both.languages.pair == ("ko", "en")
+    other = CorpusSettings(source="a.ko", target="a.en", mix=(MixSettings(source="b.de", target="b.en"),))
+    assert other.languages.pair == ("", "en")
+
+
+def test_captions_have_one_language() -> None:
+    images = ImageSettings(folder="images", captions="train.ko.tsv")
+    assert CorpusSettings(images=images).languages.pair == ("", "ko")
+    assert CorpusSettings(images=images, target_language="en").languages.pair == ("", "en")
+    with pytest.raises(ConfigurationError, match=r"images have no source_language \(ko\)"):
+        CorpusSettings.parse({"images": images.model_dump(), "source_language": "ko"}, "test")

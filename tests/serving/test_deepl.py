@@ -1,0 +1,104 @@
+"""DeepL's endpoints: what its clients send beyond the plain call, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conftest import Ask
+from fake import FakeService
+
+HELLO = {"text": ["hello"], "target_lang": "KO"}
+
+
+def test_texts_come_as_list_or_repeated(ask: Ask) -> None:
+    texts = ["hello", "", "안녕"]
+    wanted = [("HELLO", "EN"), ("", "KO"), ("안녕", "KO")]
+    for request in ({"json": {**HELLO, "text": texts}}, {"data": {**HELLO, "text": texts}}):
+        answers = ask("/v2/translate", **request).json()["translations"]
+        assert [answer["text"] for answer in answers] == [text for text, _ in wanted]
+        assert answers[0] == {"text": "HELLO", "detected_source_language": "EN"}
+    assert ask("/v2/translate", json={**HELLO, "text": "one"}).json()["translations"][0]["text"] == "ONE"
+
+
+@pytest.mark.parametrize("target", ["EN-US", "en-gb", "EN", "en_US"])
+def test_regions_of_a_target_are_its_language(ask: Ask, target: str) -> None:
+    answer = ask("/v2/translate", json={"text": ["안녕 a"], "target_lang": target, "source_lang": "ko"})
+    assert answer.json()["translations"] == [{"text": "안녕 A", "detected_source_language": "KO"}]
+
+
+def test_sentences_are_split_as_asked(ask: Ask, service: FakeService) -> None:
+    text = "One. Two\nthree"
+    for split, lines in (
+        ("1", ["One.", "Two", "three"]),
+        ("0", ["One. Two", "three"]),
+        ("nonewlines", ["One.", "Two three"]),
+    ):
+        ask("/v2/translate", data={**HELLO, "text": text, "source_lang": "EN", "split_sentences": split})
+        assert service.calls[-1][1] == lines
+    assert ask("/v2/translate", json={**HELLO, "split_sentences": 0}).status_code == 200
+    assert ask("/v2/translate", json={**HELLO, "split_sentences": "2"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"formality": "prefer_more"},
+        {"formality": "default", "context": "a shop", "preserve_formatting": True},
+        {"model_type": "prefer_quality_optimized", "tag_handling_version": "v2"},
+        {"tag_handling": "xml", "ignore_tags": ["a,b", "c"], "splitting_tags": "p", "outline_detection": "0"},
+        {"glossary_id": "", "unheard_of": [1, {}]},
+    ],
+)
+def test_options_that_are_taken(ask: Ask, options: dict[str, Any]) -> None:
+    answer = ask("/v2/translate", json={**HELLO, **options, "show_billed_characters": "1"})
+    assert answer.json()["translations"][0] == {
+        "text": "HELLO", "detected_source_language": "EN", "billed_characters": 5
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        ({"formality": "more"}, 400, "prefer_more"),
+        ({"formality": "polite"}, 400, "formality"),
+        ({"glossary_id": "1"}, 404, "glossary"),
+        ({"glossary_ids": ["1"]}, 404, "glossary"),
+        ({"tag_handling": "rtf"}, 400, "tag_handling"),
+        ({"ignore_tags": [1]}, 400, "ignore_tags"),
+        ({"custom_instructions": ["short"]}, 400, "custom_instructions"),
+        ({"target_lang": "XX"}, 400, '"XX" is not served; there are: en, ko, fr, pt, tgt'),
+        ({"source_lang": "FR", "target_lang": "KO"}, 400, "no model translates from fr to ko"),
+        ({"target_lang": "DE"}, 400, "no model translates to de"),
+        ({"text": [5]}, 400, "`text`: wanted a text or a list of texts, got a list of 1"),
+    ],
+)
+def test_options_that_are_refused(ask: Ask, options: dict[str, Any], status: int, message: str) -> None:
+    answer = ask("/v2/translate", json={**HELLO, **options})
+    assert answer.status_code == status
+    assert message in answer.json()["message"]
+
+
+def test_missing_parameters_are_all_named(ask: Ask) -> None:
+    answer = ask("/v2/translate", json={})
+    assert (answer.status_code, answer.json()) == (400, {"message": "`text` is missing; `target_lang` is missing"})
+
+
+def test_languages(ask: Ask) -> None:
+    sources = ask("/v2/languages", "GET").json()
+    assert sources[:2] == [{"language": "DE", "name": "German"}, {"language": "EN", "name": "English"}]
+    by_query = ask("/v2/languages?type=target", "GET").json()
+    assert {"language": "EN-US", "name": "English (American)", "supports_formality": False} in by_query
+    assert ask("/v2/languages", "GET", data={"type": "target"}).json() == by_query  # as the Python client sends it
+    assert ask("/v2/languages?type=both", "GET").status_code == 400
+
+
+def test_usage_counts_characters(ask: Ask) -> None:
+    assert ask("/v2/usage", "GET").json() == {"character_count": 0, "character_limit": 1_000_000_000_000}
+    ask("/v2/translate", json={**HELLO, "text": ["hello", "안녕"]})
+    assert ask("/v2/usage", "GET").json()["character_count"] == 7
+
+
+def test_unknown_paths_have_the_shape_of_the_api(ask: Ask) -> None:
+    assert ask("/v2/document", data={}).status_code == 404
+    assert "message" in ask("/v2/document", data={}).json()

@@ -1,0 +1,109 @@
+"""LibreTranslate's endpoints: parameters from query, form and JSON, lists, alternatives, HTML, detection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from conftest import Ask
+from fake import FakeService
+
+HELLO = {"q": "hello", "source": "en", "target": "ko"}
+KINDS: dict[str, Any] = {
+    "query": {"params": HELLO},
+    "form": {"data": HELLO},
+    "multipart": {"files": {name: (None, value) for name, value in HELLO.items()}},
+    "json": {"json": HELLO},
+    "json of another name": {
+        "content": b'{"q":"hello","source":"en","target":"ko"}',
+        "headers": {"content-type": "application/vnd.api+json; charset=utf-8"},
+    },
+    "all three": {"params": {"q": "x", "source": "en"}, "json": {"q": "hello", "target": "ko"}},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_parameters_come_from_query_form_or_json(ask: Ask, kind: str) -> None:
+    answer = ask("/translate", **KINDS[kind])
+    assert (answer.status_code, answer.json()) == (200, {"translatedText": "HELLO"})
+
+
+def test_a_list_keeps_its_order_and_its_empty_texts(ask: Ask) -> None:
+    texts = ["one", "", "  ", "Two. Three\n\n four\r\n", "\n"]
+    answer = ask("/translate", json={"q": texts, "source": "en", "target": "ko"})
+    assert answer.json() == {"translatedText": [text.upper() for text in texts]}
+    assert ask("/translate", data={"q": ["a", "b"], "source": "en", "target": "ko"}).json()["translatedText"] == [
+        "A",
+        "B",
+    ]
+    assert ask("/translate", json={"q": [], "source": "en", "target": "ko"}).json() == {"translatedText": []}
+    assert ask("/translate", json={"q": "", "source": "en", "target": "ko"}).json() == {"translatedText": ""}
+
+
+def test_every_paragraph_is_translated_and_line_breaks_are_kept(ask: Ask, service: FakeService) -> None:
+    text = "First one. Second one.\n\nthird one\n  Fourth one?  \n"
+    assert ask("/translate", json={"q": text, "source": "en", "target": "ko"}).json()["translatedText"] == text.upper()
+    assert service.calls[0][1] == ["First one.", "Second one.", "third one", "Fourth one?"]
+
+
+def test_auto_tells_the_language(ask: Ask) -> None:
+    answer = ask("/translate", json={"q": "안녕 하세요", "target": "en"}).json()
+    assert answer == {"translatedText": "안녕 하세요", "detectedLanguage": {"confidence": 98.0, "language": "ko"}}
+    answer = ask("/translate", json={"q": ["hello", "안녕"], "source": "auto", "target": "ko"}).json()
+    assert [item["language"] for item in answer["detectedLanguage"]] == ["en", "ko"]
+    assert answer["translatedText"] == ["HELLO", "안녕"]
+
+
+def test_alternatives_are_whole_texts(ask: Ask) -> None:
+    asked = {"q": ["One. Two", "three"], "source": "en", "target": "ko", "alternatives": 2}
+    answer = ask("/translate", json=asked).json()
+    assert answer["translatedText"] == ["ONE. TWO", "THREE"]
+    assert answer["alternatives"] == [["ONE.1 TWO1", "ONE.2 TWO2"], ["THREE1", "THREE2"]]
+    assert ask("/translate", data={**HELLO, "alternatives": "1"}).json()["alternatives"] == ["HELLO1"]
+    html = ask("/translate", json={**HELLO, "q": "<p>hello</p>", "format": "html", "alternatives": 2}).json()
+    assert html == {"translatedText": "<p>HELLO</p>", "alternatives": []}
+
+
+def test_html_keeps_tags_and_asks_for_alignments(ask: Ask, service: FakeService) -> None:
+    page = '<p class="a">hello</p>\n<!-- no --><p>fish &amp; chips</p>'
+    answer = ask("/translate", json={**HELLO, "q": page, "format": "html"}).json()
+    assert answer["translatedText"] == page.replace("hello", "HELLO").replace("fish", "FISH").replace("chips", "CHIPS")
+    assert service.calls[0][2].alignments
+
+
+def test_languages_and_settings(ask: Ask) -> None:
+    languages = {item["code"]: item for item in ask("/languages", "GET").json()}
+    assert languages["en"] == {"code": "en", "name": "English", "targets": ["en", "fr", "ko", "pt"]}
+    assert languages["src"]["targets"] == ["src", "tgt"]
+    assert ask("/languages", data={"api_key": "x"}).json() == list(languages.values())
+    settings = ask("/frontend/settings", "GET").json()
+    assert settings["charLimit"] == 100_000
+    assert settings["keyRequired"] is False
+    assert settings["language"]["source"]["code"] == "auto"
+
+
+def test_detect(ask: Ask, service: FakeService) -> None:
+    assert ask("/detect", data={"q": "hello"}).json()[0] == {"confidence": 98.0, "language": "en"}
+    assert ask("/detect", params={"q": ""}).json()[0]["confidence"] == 0
+    assert ask("/detect", json={}).status_code == 400
+
+
+def test_states(ask: Ask, service: FakeService) -> None:
+    assert ask("/health", "GET").json() == {"status": "ok"}
+    assert ask("/ready", "GET").status_code == 200
+    service.is_ready = False
+    assert ask("/ready", "GET").status_code == 503
+    assert ask("/translate", json=HELLO).status_code == 200, "who is connected already is answered to the end"
+
+
+def test_the_specification_lists_all_endpoints(ask: Ask) -> None:
+    paths = ask("/spec", "GET").json()["paths"]
+    assert {"/translate", "/detect", "/languages", "/v2/translate", "/v1/translate", "/v1/caption"} <= paths.keys()
+    assert [ask(path, "GET").status_code for path in ("/docs", "/redoc", "/openapi.json")] == [404] * 3
+
+
+@pytest.mark.parametrize("path", ["/translate_file", "/suggest"])
+def test_functions_that_are_not_offered_say_so(ask: Ask, path: str) -> None:
+    answer = ask(path, data={"q": "x"})
+    assert answer.status_code == 403
+    assert "not offered" in answer.json()["error"]

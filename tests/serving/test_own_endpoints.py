@@ -1,0 +1,238 @@
+"""The endpoints under /v1: hypotheses, alignments, attention, streams, captions, explanations, models."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import tempfile
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import httpx
+import pytest
+from conftest import Ask
+from fake import FakeService
+from starlette.types import Message
+
+from regard.serving.streaming import EventStream, event
+
+PNG = b"\x89PNG\r\n\x1a\n and so on"
+
+
+def translate(ask: Ask, **asked: Any) -> Any:
+    answer = ask("/v1/translate", json={"text": "hello", "source": "en", "target": "ko", **asked})
+    return answer.json()["translations"] if answer.status_code == 200 else answer.json()["detail"]
+
+
+def events(answer: httpx.Response) -> list[tuple[str, Any]]:
+    """Parse server-sent events."""
+    blocks = [block.split("\n") for block in answer.text.strip().split("\n\n")]
+    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]
+
+
+def test_a_plain_translation_is_short(ask: Ask) -> None:
+    assert translate(ask) == [{"text": "HELLO", "source": "en", "target": "ko", "model": "en-ko"}]
+    assert [item["text"] for item in translate(ask, text=["a", "", "B. C"])] == ["A", "", "B. C"]
+    assert translate(ask, text="x again again")[0]["warnings"] == ["repeated"]
+    assert translate(ask, source="auto", target="en") == [
+        {"text": "hello", "source": "en", "target": "en", "model": None, "confidence": 0.98}
+    ]
+
+
+def test_lines_show_what_was_asked_for(ask: Ask, service: FakeService) -> None:
+    (result,) = translate(ask, text="One two. Three", nbest=2, alignments=True, attention="cross", beam=4, max_length=9)
+    assert result["alternatives"] == ["ONE TWO.1 THREE1"]
+    assert [line["source"] for line in result["lines"]] == ["One two.", "Three"]
+    best = result["lines"][0]["hypotheses"][0]
+    assert best == {
+        "text": "ONE TWO.", "score": -0.5, "tokens": ["One", "two."], "alignments": [[0, 0], [1, 1]],
+        "attention": {"cross": [[[1.0]]]},
+    }  # fmt: skip
+    search = service.calls[0][2]
+    assert (search.beam, search.nbest, search.max_length, search.attention) == (4, 2, 9, "cross")
+    scored = translate(ask, scores=True)[0]["lines"][0]["hypotheses"][0]
+    assert scored.keys() == {"text", "score", "tokens"}
+
+
+def test_codes_of_target_languages_are_put_before_lines_and_not_counted(ask: Ask, service: FakeService) -> None:
+    (result,) = translate(ask, text="One two. Three", target="fr", alignments=True)
+    assert result["text"] == "ONE TWO. THREE"
+    assert service.calls[0][1] == [">>fra<< One two.", ">>fra<< Three"]
+    assert result["lines"][0]["source"] == "One two."
+    assert result["lines"][0]["hypotheses"][0]["alignments"] == [[0, 0], [1, 1]]
+
+
+def test_models_are_chosen_by_name_or_pair(ask: Ask) -> None:
+    assert translate(ask, source="ko", target="en")[0]["model"] == "ko-en"
+    assert translate(ask, source="ko", target="en", model="second")[0]["model"] == "second"
+    assert translate(ask, source="auto", target="", model="unnamed")[0]["source"] == "src"
+    assert translate(ask, source="src", target="tgt")[0]["model"] == "unnamed"
+    assert translate(ask, source="auto", target="", model="en-ko")[0]["target"] == "ko"
+    assert "there are: ko-en, en-ko" in translate(ask, model="../../etc/passwd")
+    assert "no model of translation named" in translate(ask, model="captions")
+    assert translate(ask, target="") == "the target language is missing; there are: en, ko, fr, pt, tgt"
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"beams": 4}, 'unknown parameter "beams"; did you mean `beam`?'),
+        ({"beam": "4"}, '`beam`: input should be a valid integer, got "4"'),
+        ({"beam": 0}, "`beam`: input should be greater than or equal to 1, got 0"),
+        ({"text": 5}, "`text`: wanted a text or a list of texts, got 5"),
+        ({"text": None}, "`text`: wanted a text or a list of texts, got None"),
+        ({"format": "pdf"}, "`format`: input should be 'text', 'html' or 'xml', got \"pdf\""),
+        ({"deadline_ms": -1}, "`deadline_ms`"),
+        ({"nbest": 1000}, "`nbest`: input should be less than or equal to 100"),
+        ({"text": "Short. Long", "target": "ko"}, "text 1, sentence 2 is too long; shorten it"),
+    ],
+)
+def test_wrong_parameters_are_named(ask: Ask, asked: dict[str, Any], sentence: str) -> None:
+    assert sentence in translate(ask, **asked)
+
+
+def test_a_stream_ends_with_the_whole(ask: Ask, service: FakeService) -> None:
+    answer = ask("/v1/translate", json={"text": ["One two. Three", ""], "source": "en", "target": "ko", "stream": True})
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    *deltas, (last, result) = events(answer)
+    assert [(name, data["line"], data["delta"]) for name, data in deltas] == [
+        ("delta", 0, "ONE"), ("delta", 0, " TWO."), ("delta", 1, "THREE")
+    ]  # fmt: skip
+    assert last == "result"
+    assert result["translations"] == translate(ask, text=["One two. Three", ""])
+    assert events(ask("/v1/translate", json={"text": " ", "source": "en", "target": "ko", "stream": True})) == [
+        ("result", {"translations": translate(ask, text=" ")})
+    ]
+
+
+def test_errors_of_a_stream(ask: Ask) -> None:
+    asked = {"source": "en", "target": "ko", "stream": True}
+    early = ask("/v1/translate", json={**asked, "text": "overload"})
+    assert (early.status_code, early.headers["retry-after"]) == (503, "7")
+    late = events(ask("/v1/translate", json={**asked, "text": "fine overload"}))
+    assert [name for name, _ in late] == ["delta", "error"]
+    assert late[1][1]["status"] == 503
+    hidden = ask("/v1/translate", json={**asked, "text": "fine bug"})
+    assert events(hidden)[1][1]["status"] == 500
+    assert "secret" not in hidden.text
+    slow = events(ask("/v1/translate", json={**asked, "text": "fine slow", "deadline_ms": 100}))
+    assert (slow[1][0], slow[1][1]["status"]) == ("error", 504)
+    for option in ({"beam": 4}, {"format": "html"}, {"scores": True}, {"alignments": True}):
+        assert "greedily" in ask("/v1/translate", json={**asked, "text": "x", **option}).json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"files": {"image": ("../../x.png", PNG, "image/png")}, "data": {"nbest": "2"}},
+        {"json": {"image": base64.b64encode(PNG).decode(), "nbest": 2}},
+        {"json": {"image": "data:image/png;base64," + base64.b64encode(PNG).decode(), "nbest": 2, "model": "captions"}},
+    ],
+    ids=["form", "json", "address"],
+)
+def test_captions(ask: Ask, request_: dict[str, Any]) -> None:
+    answer = ask("/v1/caption", **request_).json()
+    assert (answer["caption"], answer["model"], len(answer["hypotheses"])) == ("A DOG RUNS", "captions", 2)
+
+
+@pytest.mark.parametrize(
+    ("request_", "sentence"),
+    [
+        ({"files": {"image": b"GIF"}}, "the image is none"),
+        ({"json": {"image": "a!"}}, "not Base64"),
+        ({"json": {"image": "é" * 8}}, "not Base64"),
+        ({"json": {}}, "`image` is missing"),
+        ({"json": {"image": 5}}, "`image`"),
+        ({"json": {"image": "", "model": "ko-en"}}, "there is no model of captions named"),
+    ],
+)
+def test_images_that_are_refused(ask: Ask, request_: dict[str, Any], sentence: str) -> None:
+    answer = ask("/v1/caption", **request_)
+    assert answer.status_code == 400
+    assert sentence in answer.json()["detail"]
+
+
+def test_images_stay_in_memory(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a file was made")
+
+    for name in ("NamedTemporaryFile", "TemporaryFile", "mkstemp", "SpooledTemporaryFile"):
+        monkeypatch.setattr(tempfile, name, refuse)
+    assert ask("/v1/caption", files={"image": PNG + bytes(5_000_000)}).status_code == 200
+
+
+def test_captions_need_a_model(ask: Ask, service: FakeService) -> None:
+    service.models = {"ko-en": service.models["ko-en"]}
+    assert "no model for captions" in ask("/v1/caption", files={"image": PNG}).json()["detail"]
+
+
+def test_explanations(ask: Ask) -> None:
+    answer = ask("/v1/explain", json={"text": "hello", "target": "ko"}).json()
+    assert answer == {"source": "en", "target": "ko", "model": "en-ko", "explanation": {"text": "HELLO", "score": None}}
+    assert "no attention" in ask("/v1/explain", json={"text": "a", "model": "unnamed"}).json()["detail"]
+    assert "nothing to explain" in ask("/v1/explain", json={"text": "a", "target": "en"}).json()["detail"]
+
+
+def test_models(ask: Ask, service: FakeService) -> None:
+    models = ask("/v1/models", "GET").json()["models"]
+    assert [model["name"] for model in models] == list(service.models)
+    assert models[0]["pairs"] == [{"source": "ko", "target": "en"}]
+    assert ask("/v1/models/ko-en", "GET").json() == {**models[0], "readme": "# ko-en\n"}
+    for name in ("none", "..%2F..%2Fetc%2Fpasswd", "%00"):
+        assert ask(f"/v1/models/{name}", "GET").status_code == 404
+
+
+def test_deadlines_are_those_asked_for_up_to_the_servers(make_ask: Callable[..., Ask], service: FakeService) -> None:
+    ask = make_ask(deadline=5.0)
+    for headers, milliseconds, wanted in (
+        ({}, None, 5),
+        ({}, 2000, 2),
+        ({"X-Deadline-Ms": "1000"}, None, 1),
+        ({}, 60_000, 5),
+    ):
+        asked = {"text": "hello", "source": "en", "target": "ko"} | (
+            {"deadline_ms": milliseconds} if milliseconds else {}
+        )
+        assert ask("/v1/translate", json=asked, headers=headers).status_code == 200
+        assert wanted - 1 < service.calls[-1][3] <= wanted
+    for header in ("0", "x", "-1", "9" * 30):
+        assert ask("/v1/translate", json={"text": "a"}, headers={"X-Deadline-Ms": header}).status_code == 400
+
+
+@pytest.mark.parametrize(("path", "status"), [("/v1/translate", 504), ("/translate", 504), ("/v2/translate", 503)])
+def test_a_service_that_is_late_is_cancelled(ask: Ask, service: FakeService, path: str, status: int) -> None:
+    names = ("text", "source_lang", "target_lang") if path == "/v2/translate" else ("text", "source", "target")
+    asked = dict(zip(names, ("slow", "en", "ko"), strict=True)) | ({"q": "slow"} if path == "/translate" else {})
+    assert ask(path, json=asked, headers={"X-Deadline-Ms": "50"}).status_code == status
+    assert service.cancelled == ["slow"]
+
+
+def test_a_stream_that_nobody_reads_is_closed() -> None:
+    """Its client is gone while it waits for a place in the buffer of the connection."""
+    closed: list[bool] = []
+
+    async def endless() -> AsyncGenerator[str, None]:
+        try:
+            while True:
+                yield event("delta", {})
+        finally:
+            closed.append(True)
+
+    async def run() -> list[bool]:
+        sending = asyncio.Event()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                sending.set()
+                await asyncio.Event().wait()
+
+        async def receive() -> Message:
+            await sending.wait()
+            return {"type": "http.disconnect"}
+
+        events = endless()
+        await EventStream(events)({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, send)
+        return list(closed)
+
+    assert asyncio.run(run()) == [True]

@@ -1,0 +1,309 @@
+"""Engine processes: calls together, deaths, deadlines, changed files, and what is wrong with models."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import warnings
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small import SENTENCES, captioner_folder, folder
+
+from regard.engine import pack_model
+from regard.errors import LineError, ModelFolderError, RegardError, UsageError
+from regard.interchange.runtime_file import runtime_file
+from regard.model_folder import load_folder
+from regard.pipeline import RuntimeTranslator, load_captioner
+from regard.runtime import native
+from regard.serving.engine_pool import Backlog
+from regard.serving.process_service import ProcessService, ServiceSettings
+from regard.serving.service import DeadlineExceeded, Overloaded, SearchRequest
+
+if (problem := native.why_unavailable()) is not None:
+    pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
+
+pytestmark = pytest.mark.system
+SEARCH, DEADLINE = SearchRequest(), 30.0
+Use = Callable[[ProcessService], Awaitable[Any]]
+
+
+def write_file(path: Path, encoder: str = "transformer") -> Path:
+    model = load_folder(folder(path.with_suffix(".run"), encoder, encoder, end=0.5))
+    values = {
+        "precision": "float32",
+        "search": json.loads(model.settings.search.model_dump_json()),
+        "parameters": 1,
+        "readme": "A card.",
+    }
+    path.write_bytes(runtime_file(model, pack_model(model.model, "float32"), None, values))
+    return path
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_file(tmp_path_factory.mktemp("model") / "ko-en.regard")
+
+
+def served(paths: list[Path], use: Use, **settings: Any) -> Any:
+    """Run a service with models, use it, and end it."""
+
+    async def run() -> Any:
+        messages: list[str] = []
+        service = ProcessService(ServiceSettings(**{"threads": 2, "reload_seconds": 0, **settings}), messages.append)
+        await service.start(paths, [("ko", "en")])
+        pids = service.pids
+        try:
+            return await use(service), messages
+        finally:
+            await service.close()
+            assert not [pid for pid in {*pids, *service.pids} if Path(f"/proc/{pid}").exists()], "processes are left"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return asyncio.run(run())
+
+
+def test_calls_at_the_same_time_get_what_they_would_get_alone(file: Path) -> None:
+    translator = RuntimeTranslator(file)
+    searches = [
+        SearchRequest(beam=1),
+        SearchRequest(beam=4, nbest=2),
+        SearchRequest(beam=2, alignments=True, attention="cross"),
+    ]
+
+    async def use(service: ProcessService) -> Any:
+        return await asyncio.gather(
+            *(service.translate("ko-en", SENTENCES, search, DEADLINE) for search in searches * 3)
+        )
+
+    results, _ = served([file], use)
+    for search, lines in zip(searches * 3, results, strict=True):
+        options = {"beam": search.beam, "nbest": search.nbest, "alignments": search.alignments}
+        expected = translator.translate(SENTENCES, **options)
+        assert [line.hypotheses[0].text for line in lines] == [translation.text for translation in expected]
+        assert [line.hypotheses[0].score for line in lines] == pytest.approx(
+            [translation.score for translation in expected], abs=1e-5
+        )
+        assert [line.hypotheses[0].alignments for line in lines] == [translation.alignments for translation in expected]
+        assert all(len(line.hypotheses) == search.nbest for line in lines)
+        assert all(bool(line.hypotheses[0].attention) == (search.attention == "cross") for line in lines)
+
+
+def test_words_arrive_as_they_are_decoded(file: Path) -> None:
+    async def use(service: ProcessService) -> list[str]:
+        return [words async for words in service.stream("ko-en", SENTENCES[0], DEADLINE)]
+
+    words, _ = served([file], use)
+    assert "".join(words) == RuntimeTranslator(file).translate(SENTENCES[0], beam=1)[0].text
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_killed_process_loses_no_call(file: Path, processes: int) -> None:
+    expected = [translation.text for translation in RuntimeTranslator(file).translate(SENTENCES, beam=5)]
+
+    async def use(service: ProcessService) -> Any:
+        calls = [
+            asyncio.create_task(service.translate("ko-en", SENTENCES * 20, SearchRequest(beam=5), DEADLINE))
+            for _ in range(20)
+        ]
+        await asyncio.sleep(0.05)
+        victim = service.pids[0]
+        os.kill(victim, signal.SIGKILL)
+        results = await asyncio.gather(*calls)
+        return results, service.deaths, victim in service.pids
+
+    (results, deaths, is_back), _ = served([file], use, processes=processes)
+    assert [[line.hypotheses[0].text for line in lines] for lines in results] == [expected * 20] * 20
+    assert (deaths, is_back) == (1, False)
+
+
+def test_a_call_that_kills_is_given_up(file: Path) -> None:
+    async def use(service: ProcessService) -> Any:
+        async def kill() -> None:
+            while True:
+                for pid in service.pids:
+                    os.kill(pid, signal.SIGKILL)
+                await asyncio.sleep(0.01)
+
+        killer = asyncio.create_task(kill())
+        try:
+            await service.translate("ko-en", SENTENCES * 500, SearchRequest(beam=20), 60)
+        except RegardError as problem:
+            return str(problem), service.is_ready
+        finally:
+            killer.cancel()
+
+    (message, _), _ = served([file], use)
+    assert "ended 3 times" in message or "as soon as they start" in message
+
+
+def test_a_deadline_frees_the_place_of_a_call(file: Path) -> None:
+    async def use(service: ProcessService) -> Any:
+        with pytest.raises(DeadlineExceeded, match=r"0\.01 seconds"):
+            await service.translate("ko-en", SENTENCES * 2000, SearchRequest(beam=20), 0.01)
+        assert service.backlog == {"ko-en": (0, 0)}
+        return await service.translate("ko-en", SENTENCES[:1], SEARCH, 5)
+
+    lines, _ = served([file], use)
+    assert len(lines) == 1
+
+
+def test_a_call_that_is_left_is_cancelled(file: Path) -> None:
+    async def use(service: ProcessService) -> Any:
+        call = asyncio.create_task(service.translate("ko-en", SENTENCES * 2000, SearchRequest(beam=20), 60))
+        await asyncio.sleep(0.05)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        async for _ in service.stream("ko-en", SENTENCES[0], DEADLINE):
+            break
+        return await service.translate("ko-en", SENTENCES[:1], SEARCH, 5)
+
+    assert served([file], use)[0]
+
+
+def test_what_has_no_room_is_refused(file: Path) -> None:
+    async def use(service: ProcessService) -> Any:
+        first = asyncio.create_task(service.translate("ko-en", SENTENCES * 3, SEARCH, DEADLINE))
+        await asyncio.sleep(0)
+        with pytest.raises(Overloaded) as caught:
+            await service.translate("ko-en", SENTENCES, SEARCH, DEADLINE)
+        return await first, caught.value.retry_after
+
+    (lines, retry_after), _ = served([file], use, most_lines=3)
+    assert len(lines) == 3 * len(SENTENCES), "a call that comes alone is let in, however long"
+    assert 1 <= retry_after <= 60
+
+
+def test_a_call_that_could_not_be_done_in_time_is_refused() -> None:
+    backlog = Backlog(most_lines=1000)
+    backlog.speed = 100.0
+    with backlog.holding(20, 1500):
+        backlog.admit(1, 100, deadline=20)
+        with pytest.raises(Overloaded) as caught:
+            backlog.admit(1, 600, deadline=20)
+    assert caught.value.retry_after == 15
+    backlog.admit(1, 10**6, deadline=20)  # alone: the deadline will tell
+
+
+def test_options_and_lines_that_are_refused(file: Path) -> None:
+    async def use(service: ProcessService) -> None:
+        with pytest.raises(UsageError, match="beam: wanted 1 to 250"):
+            await service.translate("ko-en", SENTENCES, SearchRequest(beam=1000), DEADLINE)
+        with pytest.raises(UsageError, match="nbest"):
+            await service.translate("ko-en", SENTENCES, SearchRequest(beam=2, nbest=3), DEADLINE)
+        with pytest.raises(LineError) as caught:
+            await service.translate("ko-en", ["x", "y" * 200_000], SEARCH, DEADLINE)
+        assert caught.value.problems[0][0] == 1
+        with pytest.raises(UsageError, match="'other': there is none of this name; there are ko-en"):
+            await service.translate("other", SENTENCES, SEARCH, DEADLINE)
+        with pytest.raises(UsageError, match="ask a model of images"):
+            await service.caption("ko-en", b"", SEARCH, DEADLINE)
+
+    served([file], use)
+
+
+def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
+    async def use(service: ProcessService) -> Any:
+        return await service.explain("ko-en", SENTENCES[0], DEADLINE)
+
+    explanation, _ = served([file], use)
+    readings = RuntimeTranslator(file).translate(SENTENCES[0], readings=True)[0].readings
+    assert readings is not None
+    assert explanation["sourceTokens"] == list(readings.source)
+    assert [*explanation["tokens"], "</s>"] == list(readings.target)
+    for layer in explanation["attention"]:
+        assert layer["weights"] == pytest.approx(readings.weights[layer["name"]].ravel().tolist(), abs=1e-5)
+
+
+def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:
+    path = write_file(tmp_path / "model.regard")
+    other = write_file(tmp_path / "other.regard", "recurrent")
+    old, new = ([t.text for t in RuntimeTranslator(item).translate(SENTENCES, beam=3)] for item in (path, other))
+    assert old != new
+
+    async def use(service: ProcessService) -> Any:
+        async def texts() -> list[str]:
+            return [
+                line.hypotheses[0].text
+                for line in await service.translate("model", SENTENCES, SearchRequest(beam=3), DEADLINE)
+            ]
+
+        before = await texts()
+        long = asyncio.create_task(service.translate("model", SENTENCES * 300, SearchRequest(beam=3), DEADLINE))
+        await asyncio.sleep(0.02)
+        shutil.copy(other, tmp_path / "beside")
+        os.replace(tmp_path / "beside", path)
+        await service.reload()
+        after = await texts()
+        path.with_suffix(".part").write_bytes(b"REGARD\r\ndamaged")
+        os.replace(path.with_suffix(".part"), path)
+        await service.reload()
+        return before, after, await texts(), [line.hypotheses[0].text for line in await long]
+
+    (before, after, still, long), messages = served([path], use, reload_seconds=0)
+    assert (before, after, still) == (old, new, new)
+    assert long == old * 300, "what was begun is finished by the model that it was begun with"
+    assert "loaded again" in messages[0]
+    assert "cannot be used, so the model stays as it was" in messages[1]
+
+
+def test_folders_are_exported_once_and_captioners_run_on_pytorch(tmp_path: Path) -> None:
+    run, images = (
+        folder(tmp_path / "first", "transformer", "transformer", end=0.5),
+        captioner_folder(tmp_path / "images"),
+    )
+    picture = next(iter(Path(__file__).parents[1].rglob("nothing.png")), None)
+    assert picture is None
+
+    async def use(service: ProcessService) -> Any:
+        lines = await service.translate("first", SENTENCES[:2], SEARCH, DEADLINE)
+        with pytest.raises(UsageError, match="ask a model of text"):
+            await service.translate("images", SENTENCES[:1], SEARCH, DEADLINE)
+        with pytest.raises(RegardError, match="image"):
+            await service.caption("images", b"no image", SEARCH, DEADLINE)
+        content = image_bytes()
+        caption = await service.caption("images", content, SearchRequest(attention="all"), DEADLINE)
+        explained = await service.explain_image("images", content, DEADLINE)
+        return lines, caption, explained, {name: model.kind for name, model in service.models.items()}
+
+    (lines, caption, explained, kinds), _ = served([run, images], use, precision="float32")
+    assert kinds == {"first": "translation", "images": "captions"}
+    exported = run / "exports" / "runtime-float32.regard"
+    assert [line.hypotheses[0].text for line in lines] == [
+        t.text for t in RuntimeTranslator(exported).translate(SENTENCES[:2])
+    ]
+    expected = load_captioner(images).caption(image_bytes(), readings=True)[0]
+    assert caption.hypotheses[0].text == expected.text
+    assert caption.hypotheses[0].attention
+    assert explained["image"]["url"].startswith("data:image/")
+
+
+def image_bytes() -> bytes:
+    import io
+
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.effect_mandelbrot((60, 40), (-2, -1, 1, 1), 20).convert("RGB").save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", b"REGARD\r\n"])
+def test_models_that_cannot_be_opened(tmp_path: Path, file: Path, content: bytes) -> None:
+    damaged, missing = tmp_path / "damaged.regard", tmp_path / "missing"
+    damaged.write_bytes(content)
+
+    async def use(service: ProcessService) -> None:
+        raise AssertionError("it has started")
+
+    with pytest.raises(ModelFolderError) as caught:
+        served([file, damaged, missing], use)
+    assert len(caught.value.causes) == 2
+    assert all(str(path) in str(caught.value) for path in (damaged, missing))

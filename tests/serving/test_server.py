@@ -1,0 +1,246 @@
+"""The server as it is run: started by the command line, called over a socket, disturbed, and ended by signals."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small import SENTENCES
+
+from regard.pipeline import RuntimeTranslator
+from tests.serving.test_processes import write_file
+
+pytest.importorskip("uvicorn", reason="needs the extra serve")
+pytestmark = pytest.mark.system
+LINES = SENTENCES * 5
+
+
+class Running:
+    """A server that was started as a command, and what it has said."""
+
+    def __init__(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "regard", "serve", *arguments, "--port", "0"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.said: list[str] = []
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line)
+            if match := re.search(r"listening at http://127\.0\.0\.1:(\d+)", line):
+                self.port = int(match[1])
+                break
+        else:
+            raise AssertionError("".join(self.said))
+        self.reader = threading.Thread(target=lambda: self.said.extend(self.process.stderr or ()))
+        self.reader.start()
+
+    def ask(self, path: str, values: Any = None, **headers: str) -> tuple[int, Any, http.client.HTTPMessage]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            body = None if values is None else json.dumps(values)
+            connection.request(
+                "GET" if values is None else "POST", path, body, {"Content-Type": "application/json", **headers}
+            )
+            response = connection.getresponse()
+            return response.status, json.loads(response.read()), response.headers
+
+    def children(self) -> list[int]:
+        pid = self.process.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        status = self.process.wait(60)
+        self.reader.join(10)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        return status
+
+
+@contextlib.contextmanager
+def running(*arguments: str) -> Iterator[Running]:
+    server = Running(*arguments)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.end()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_file(tmp_path_factory.mktemp("model") / "ko-en.regard")
+
+
+@pytest.fixture(scope="module")
+def server(file: Path) -> Iterator[Running]:
+    with running(str(file), "--languages", "ko,en", "--deadline", "20", "--metrics") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def expected(file: Path) -> list[str]:
+    return [translation.text for translation in RuntimeTranslator(file).translate(LINES)]
+
+
+def translated(server: Running) -> Any:
+    status, answer, _ = server.ask("/translate", {"q": LINES, "source": "ko", "target": "en"})
+    assert status == 200, answer
+    return answer["translatedText"]
+
+
+def test_requests_at_the_same_time_are_not_mixed_up(server: Running, file: Path) -> None:
+    expected = dict(zip(SENTENCES, (t.text for t in RuntimeTranslator(file).translate(SENTENCES)), strict=True))
+
+    def ask(number: int) -> bool:
+        lines = [SENTENCES[(number + i) % len(SENTENCES)] for i in range(1 + number % 7)]
+        answer = server.ask("/translate", {"q": lines, "source": "ko", "target": "en"})[1]["translatedText"]
+        return bool(answer == [expected[line] for line in lines])
+
+    with concurrent.futures.ThreadPoolExecutor(24) as clients:
+        assert all(clients.map(ask, range(120)))
+
+
+def test_pytorch_is_not_loaded(server: Running) -> None:
+    for pid in [server.process.pid, *server.children()]:
+        assert "libtorch" not in Path(f"/proc/{pid}/maps").read_text()
+
+
+def test_a_killed_engine_loses_no_request(server: Running, expected: list[str]) -> None:
+    with concurrent.futures.ThreadPoolExecutor(8) as clients:
+        answers = [clients.submit(translated, server) for _ in range(40)]
+        time.sleep(0.05)
+        os.kill(server.children()[0], signal.SIGKILL)
+        assert all(answer.result() == expected for answer in answers)
+    assert server.ask("/health")[0] == 200
+
+
+def test_a_client_that_leaves_amid_a_stream_disturbs_nobody(server: Running, expected: list[str]) -> None:
+    for _ in range(10):
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            body = json.dumps({"text": " ".join(LINES), "source": "ko", "target": "en", "stream": True}).encode()
+            head = f"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + body)
+            assert connection.recv(100).startswith(b"HTTP/1.1 200")
+    assert translated(server) == expected
+
+
+def test_a_huge_body_is_refused_before_it_is_read(server: Running) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n"
+        connection.sendall(head.encode())
+        assert b" 413 " in connection.recv(1000).split(b"\r\n")[0]
+    chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(
+            b"POST /translate HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\n"
+        )
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            while sent < 1 << 30:
+                connection.sendall(chunk)
+                sent += 65536
+        assert sent < 200_000_000
+
+
+def test_slow_connections_are_closed_and_keep_nobody_waiting(
+    server: Running, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in range(50)]
+    for connection in slow:
+        connection.sendall(b"POST /translate HTTP/1.1\r\nHost: loc")
+    assert translated(server) == expected
+    started = time.monotonic()
+    for connection in slow:
+        connection.settimeout(30)
+        with contextlib.suppress(ConnectionError):
+            assert connection.recv(1000) == b""
+        connection.close()
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_open_requests_be_finished(file: Path, expected: list[str], number: signal.Signals) -> None:
+    with running(str(file), "--languages", "ko,en") as server:
+        children = server.children()
+        values = {"q": LINES * 15, "source": "ko", "target": "en"}
+        with concurrent.futures.ThreadPoolExecutor(8) as clients:
+            answers = [clients.submit(server.ask, "/translate", values) for _ in range(8)]
+            time.sleep(0.2)
+            status = server.end(number)
+            for answer in answers:
+                code, content, _ = answer.result()
+                assert code == 200
+                assert content["translatedText"] == expected * 15
+        assert status == 128 + number
+        assert not [child for child in children if Path(f"/proc/{child}").exists()]
+        assert "Traceback" not in "".join(server.said)
+
+
+def test_engines_end_when_the_server_is_killed(file: Path) -> None:
+    with running(str(file)) as server:
+        children = server.children()
+        assert children
+        server.end(signal.SIGKILL)
+        ends = time.monotonic() + 20
+        while [child for child in children if Path(f"/proc/{child}").exists()]:
+            assert time.monotonic() < ends
+            time.sleep(0.05)
+
+
+def test_a_changed_file_is_served_after_sighup(tmp_path: Path, file: Path) -> None:
+    path = shutil.copy(file, tmp_path / "model.regard")
+    other = write_file(tmp_path / "other.regard", "recurrent")
+    with running(str(path), "--languages", "ko,en", "--reload-seconds", "0") as server:
+        before = translated(server)
+        shutil.copy(other, tmp_path / "beside")
+        os.replace(tmp_path / "beside", path)
+        server.process.send_signal(signal.SIGHUP)
+        ends = time.monotonic() + 30
+        while (after := translated(server)) == before:
+            assert time.monotonic() < ends
+            time.sleep(0.05)
+    assert after == [translation.text for translation in RuntimeTranslator(other).translate(LINES)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["missing.regard"], 1, "missing.regard: there is no such file or folder"),
+        (["{file}", "--languages", "Korean"], 2, "--languages Korean: wanted a language code such as ko"),
+        (["{file}", "--languages", "ko,en", "--languages", "en,ko"], 2, "--languages: given 2 times, for 1 models"),
+        (["{file}", "--host", "203.0.113.7"], 2, "cannot listen there"),
+        (["{file}", "--require-key"], 2, "key"),
+        (["{file}", "--keys", "missing.json"], 1, "missing.json"),
+        (["{file}", "--deadline", "0"], 2, "deadline"),
+        ([], 2, "missing argument"),
+    ],
+)
+def test_what_cannot_be_served_ends_in_a_sentence(file: Path, arguments: list[str], status: int, message: str) -> None:
+    command = [sys.executable, "-m", "regard", "serve", *(item.format(file=file) for item in arguments), "--port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
+    assert message in done.stderr
+
+
+def test_a_port_that_is_taken(file: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "regard", "serve", str(file), "--port", port]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert f"127.0.0.1:{port}: cannot listen there (Address already in use); choose another --port" in done.stderr

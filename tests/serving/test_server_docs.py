@@ -1,0 +1,46 @@
+"""The command lines of docs/server.md, as they stand there, against the server; and its tables against the code."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fake import FakeService
+from systems import posix
+
+from regard.serving.application import create_app
+from regard.serving.server_settings import ServerSettings
+
+PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
+LINES = re.findall(r"^    (curl .*)$", PAGE, re.MULTILINE)
+
+
+@posix
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_command_lines(serve: Callable[..., str], tmp_path: Path) -> None:
+    address = serve()
+    (tmp_path / "dog.png").write_bytes(b"\x89PNG")
+    assert len(LINES) > 6
+    for line in LINES:
+        command = line.replace("http://localhost:5000", address).replace("curl ", "curl -sS --fail-with-body ", 1)
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+        )
+        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+        assert done.stdout[0] in "{[e"
+
+
+def test_defaults() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", PAGE, re.MULTILINE))
+    assert len(rows) == 4
+    assert all(getattr(ServerSettings(), name) == int(value.replace(",", "")) for name, value in rows.items())
+    assert all(f"`{name}`" in PAGE for name in ServerSettings.model_fields if name != "key_file")
+
+
+def test_every_endpoint_is_described() -> None:
+    for path in create_app(FakeService(), ServerSettings()).openapi()["paths"]:
+        assert path.replace("{name}", "NAME") in PAGE, path

@@ -1,0 +1,156 @@
+"""API keys: the file holds no key, changes take effect while the server runs, damage is reported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Ask
+from systems import posix
+
+from regard.errors import ConfigurationError, DataError, UsageError
+from regard.serving.keys import KeyFile, add_key, list_keys, revoke_key
+from regard.serving.server_settings import ServerSettings
+
+HELLO = {"q": "hello", "source": "en", "target": "ko"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "keys.json"
+
+
+def test_a_key_fits_and_no_other(file: Path) -> None:
+    one, two = add_key(file, "one"), add_key(file, "two")
+    keys = KeyFile(file)
+    assert [key.name for key in list_keys(file)] == ["one", "two"]
+    assert [keys.check(text) and keys.check(text).name for text in (one, two)] == ["one", "two"]  # type: ignore[union-attr]
+    swapped = one[:20] + two[20:]
+    for wrong in (
+        "",
+        "any",
+        one[:-1],
+        one + "x",
+        one.upper(),
+        swapped,
+        "regard_" + "0" * 12 + "_" + "A" * 43,
+        "키",
+        one + "\n",
+    ):
+        assert keys.check(wrong) is None
+
+
+def test_the_file_has_hashes_alone(file: Path) -> None:
+    key = add_key(file, "one")
+    content = file.read_text()
+    assert key.split("_", 2)[2] not in content
+    assert {entry["salt"] for entry in json.loads(content)["keys"]} != {""}
+    add_key(file, "two")
+    first, second = list_keys(file)
+    assert first.salt != second.salt
+    assert not list(file.parent.glob("*.partial"))
+
+
+@posix
+def test_only_its_owner_may_read_the_file(file: Path) -> None:
+    add_key(file, "one")
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.chmod(0o644)
+    add_key(file, "two")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_revoked_key_is_refused_at_once(file: Path) -> None:
+    one = add_key(file, "one")
+    keys = KeyFile(file)
+    two = add_key(file, "two")
+    assert keys.check(two) is not None
+    revoke_key(file, "one")
+    assert keys.check(one) is None
+    assert [key.name for key in list_keys(file)] == ["two"]
+
+
+def test_a_damaged_file_keeps_the_keys_before_and_says_so(file: Path) -> None:
+    one = add_key(file, "one")
+    keys, whole = KeyFile(file), file.read_bytes()
+    for damage in (b"", b"{", b'{"version": 2, "keys": []}'):
+        file.write_bytes(damage)
+        assert keys.check(one) is not None
+        assert str(file) in keys.problem
+    file.unlink()
+    assert keys.check(one) is not None
+    file.write_bytes(whole)
+    assert keys.check(one) is not None
+    assert keys.problem == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("[]", "damaged, or not a file of keys"),
+        ('{"version": 1, "keys": [{"name": "x"}]}', r"damaged.*keys\.0\.id"),
+        ('{"version": 1, "keys": [], "more": 1}', "damaged.*more"),
+        ('{"version": 7, "keys": []}', "of version 7"),
+        ("\xff", "damaged"),
+        ("[" * 100_000, "nested"),
+    ],
+)
+def test_damage_is_one_sentence(file: Path, content: str, sentence: str) -> None:
+    file.write_bytes(content.encode("latin-1"))
+    with pytest.raises(DataError, match=sentence):
+        list_keys(file)
+
+
+def test_names_and_missing_files(file: Path) -> None:
+    add_key(file, "one")
+    with pytest.raises(UsageError, match="there is a key named 'one'"):
+        add_key(file, "one")
+    for name in ("", "a\nb", "x" * 65, "a/b"):
+        with pytest.raises(UsageError, match="wanted up to 64 letters"):
+            add_key(file, name)
+    with pytest.raises(UsageError, match="there are: one"):
+        revoke_key(file, "two")
+    with pytest.raises(DataError, match="cannot be read"):
+        KeyFile(file.with_name("none"))
+    with pytest.raises(DataError, match="cannot be written"):
+        add_key(file.parent / "none" / "keys", "one")
+    with pytest.raises(ConfigurationError, match="nobody would have a key"):
+        ServerSettings.parse({"require_key": True}, "serve.toml")
+    assert ServerSettings.parse({"hosts": ["a"], "cors_origins": []}, "serve.toml").hosts == ("a",)
+
+
+def test_keys_come_in_headers_and_parameters(make_ask: Callable[..., Ask], file: Path) -> None:
+    key = add_key(file, "one")
+    ask = make_ask(key_file=str(file), require_key=True)
+    for where in (
+        {"json": {**HELLO, "api_key": key}},
+        {"data": {**HELLO, "apiKey": key}},
+        {"json": HELLO, "params": {"api_key": key}},
+        {"json": HELLO, "headers": {"Authorization": f"Bearer {key}"}},
+        {"json": HELLO, "headers": {"Authorization": f"DeepL-Auth-Key {key}"}},
+    ):
+        assert ask("/translate", **where).status_code == 200
+    for wrong in (None, "", "x", 5, [key], {"a": key}):
+        answer = ask("/translate", json={**HELLO, "api_key": wrong})
+        assert (answer.status_code, list(answer.json())) == (403, ["error"])
+    assert ask("/v1/models", "GET").json()["status"] == 403
+    assert ask("/v1/models", "GET", headers={"Authorization": f"Bearer {key}"}).status_code == 200
+    assert "message" in ask("/v2/languages", "GET").json()
+    assert ask("/languages", "GET").status_code == 200
+
+
+def test_without_require_key_other_keys_are_passed_over(make_ask: Callable[..., Ask], file: Path) -> None:
+    key = add_key(file, "one")
+    ask = make_ask(key_file=str(file), requests_per_minute=1)
+    assert ask("/translate", json={**HELLO, "api_key": "any"}).status_code == 200
+    assert ask("/translate", json={**HELLO, "api_key": "other"}).status_code == 429  # both are of this address
+    assert ask("/translate", json={**HELLO, "api_key": key}).status_code == 200
+
+
+def test_guessing_keys_has_a_limit(make_ask: Callable[..., Ask], file: Path) -> None:
+    add_key(file, "one")
+    ask = make_ask(key_file=str(file), require_key=True, requests_per_minute=3)
+    statuses = [ask("/translate", json={**HELLO, "api_key": f"x{number}"}).status_code for number in range(5)]
+    assert statuses == [403, 403, 403, 429, 429]

@@ -1,0 +1,78 @@
+"""Metrics: off unless asked for, behind a token if there is one, and without a label that tells of people or texts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+import pytest
+from conftest import Ask
+from fake import FakeService
+from prometheus_client.parser import text_string_to_metric_families
+
+from regard.serving.application import create_app
+from regard.serving.server_settings import ServerSettings
+
+SECRET = "very-secret-text"
+
+
+def samples(text: str) -> dict[str, dict[tuple[str, ...], float]]:
+    """Return the values of each series by its labels' values, in the order of their names."""
+    table: dict[str, dict[tuple[str, ...], float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = tuple(sample.labels[name] for name in sorted(sample.labels))
+            table.setdefault(sample.name, {})[labels] = sample.value
+    return table
+
+
+def test_metrics_are_off_unless_asked_for(ask: Ask) -> None:
+    assert ask("/metrics", "GET").status_code == 404
+
+
+def test_the_token_is_wanted(make_ask: Callable[..., Ask]) -> None:
+    ask = make_ask(metrics=True, metrics_token="tökén")
+    for header in ("", "Bearer", "Bearer x", "tökén"):
+        answer = ask("/metrics", "GET", headers={"Authorization": header.encode()})
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+    assert ask("/metrics", "GET", headers={"Authorization": "Bearer tökén".encode()}).status_code == 401
+    assert make_ask(metrics=True, metrics_token="t")(
+        "/metrics", "GET", headers={"Authorization": "Bearer t"}
+    ).is_success
+
+
+def test_counts(make_ask: Callable[..., Ask]) -> None:
+    ask = make_ask(metrics=True, metrics_token="token")
+    ask("/translate", json={"q": [f"{SECRET} two. Three", "안녕"], "source": "auto", "target": "ko", "api_key": SECRET})
+    ask(f"/translate?{SECRET}", json={"q": SECRET, "source": SECRET, "target": "ko"})
+    ask("/v1/translate", json={"text": "one two", "source": "en", "target": "ko", "stream": True})
+    ask(f"/{SECRET}", "GET")
+    ask(f"/v1/models/{SECRET}", "GET")
+    ask("/health", "BREW")
+    answer = ask("/metrics", "GET", headers={"Authorization": "Bearer token"})
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    assert SECRET not in answer.text
+    assert "127.0.0.1" not in answer.text
+    assert "_created" not in answer.text
+    table = samples(answer.text)
+    requests = table["regard_requests_total"]
+    assert requests["POST", "/translate", "200"] == requests["POST", "/translate", "400"] == 1
+    assert requests["GET", "unmatched", "404"] == requests["GET", "/v1/models/{name}", "404"] == 1
+    assert requests["other", "/health", "405"] == 1
+    assert table["regard_texts_total"] == {("en", "ko"): 2}  # the Korean text was left as it is
+    assert table["regard_characters_total"]["en", "ko"] == len(f"{SECRET} two. Three") + len("one two")
+    assert table["regard_tokens_total"]["en", "ko"] == 3
+    assert table["regard_request_duration_seconds_count"]["POST", "/translate"] == 2
+    assert table["regard_requests_in_flight"] == {(): 1}  # the request for the metrics
+
+
+@pytest.mark.parametrize("depth", [0.0, 12.0])
+def test_the_depth_of_the_queue_is_the_services(depth: float) -> None:
+    app = create_app(FakeService(), ServerSettings(metrics=True), queue_depth=lambda: depth)
+
+    async def get() -> str:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            return (await client.get("/metrics")).text
+
+    assert samples(asyncio.run(get()))["regard_queue_depth"] == {(): depth}

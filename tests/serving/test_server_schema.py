@@ -1,0 +1,65 @@
+"""Requests that are made from the OpenAPI document, valid and not: answers are of a documented status, kind and form."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import schemathesis
+from fake import FakeService
+from hypothesis import HealthCheck, Phase, seed, settings
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from regard.serving.application import create_app
+from regard.serving.server_settings import ServerSettings
+
+pytestmark = pytest.mark.system
+APP = create_app(FakeService(), ServerSettings(hosts=("*",), deadline=2.0))
+SCHEMA = schemathesis.openapi.from_asgi("/spec", APP)
+# Of the statuses from 500 on, 503 and 504 are described, no other one is.
+CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@SCHEMA.parametrize()
+@seed(26)
+@settings(
+    max_examples=25,
+    deadline=None,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_answers_are_as_described(case: Any) -> None:
+    case.call_and_validate(checks=CHECKS)
+
+
+def test_the_document_is_complete() -> None:
+    """Every operation describes itself; every one that takes a body describes it, and its errors."""
+    document = copy.deepcopy(APP.openapi())
+    operations = [
+        (path, method, item) for path, methods in document["paths"].items() for method, item in methods.items()
+    ]
+    assert len(operations) > 15
+    assert len({item["operationId"] for _, _, item in operations}) == len(operations)
+    for path, method, item in operations:
+        assert item.get("description"), path
+        if "requestBody" in item:
+            assert {"400", "413", "429", "503"} <= item["responses"].keys(), path
+            schemas = [content["schema"] for content in item["requestBody"]["content"].values()]
+            assert all(schema["properties"] for schema in schemas)
+        assert not {"422", "500", "502"} & item["responses"].keys(), f"{method} {path}"
+
+
+@pytest.mark.parametrize("path", ["/v1/translate", "/translate", "/v2/translate"])
+def test_errors_have_their_shape(path: str) -> None:
+    content = APP.openapi()["paths"][path]["post"]["responses"]["400"]["content"]
+    ((media, description),) = content.items()
+    wanted = {"/v1/translate": ("application/problem+json", "detail"), "/translate": ("application/json", "error")}
+    kind, name = wanted.get(path, ("application/json", "message"))
+    assert media == kind
+    assert name in description["schema"]["properties"]

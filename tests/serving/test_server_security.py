@@ -1,0 +1,165 @@
+"""Host names, origins, headers, ids and the log, which has neither texts nor keys."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+from conftest import Ask
+from fake import FakeService
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from regard.serving.application import create_app
+from regard.serving.security import RequestLog
+from regard.serving.server_settings import ServerSettings
+
+HELLO = {"q": "hello", "source": "en", "target": "ko"}
+
+
+@pytest.fixture
+def log() -> Iterator[list[str]]:
+    """Return the lines that the server writes to its log."""
+    lines: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
+
+    logger, handler = logging.getLogger("regard.serving"), Keep()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield lines
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *((host, 200) for host in ("localhost", "LOCALHOST:5000", "127.0.0.1:80", "[::1]:5000", "192.168.0.7", "localhost.")),
+        *((host, 421) for host in ("evil.example", "localhost.evil.example", "localhost@evil", "", "a b", "[x]", "127.0.0.1.nip.io", "localhost:x")),
+    ],
+)  # fmt: skip
+def test_hosts(ask: Ask, host: str, status: int) -> None:
+    assert ask("/health", "GET", headers={"Host": host}).status_code == status
+
+
+def test_hosts_that_settings_name(make_ask: Callable[..., Ask]) -> None:
+    ask = make_ask(hosts=("translate.example",))
+    assert ask("/health", "GET", headers={"Host": "translate.example:8443"}).status_code == 200
+    refused = ask("/v2/usage", "GET", headers={"Host": "localhost"})
+    assert (refused.status_code, list(refused.json())) == (421, ["message"])
+    assert make_ask(hosts=("*",))("/health", "GET", headers={"Host": "any.example"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost", 200),
+        ("moz-extension://abc", 200),
+        ("https://localhost", 200),
+        ("http://localhost:1", 403),
+        ("https://evil.example", 403),
+        ("http://[", 403),
+        ("null", 403),
+        ("", 403),
+    ],
+)
+def test_pages_of_other_origins_are_refused(ask: Ask, origin: str, status: int) -> None:
+    answer = ask("/translate", data=HELLO, headers={"Origin": origin})
+    assert answer.status_code == status
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_cors_if_asked_for(make_ask: Callable[..., Ask]) -> None:
+    ask = make_ask(cors_origins=("https://a.example",))
+    origin = {"Origin": "https://a.example"}
+    assert ask("/translate", json=HELLO, headers=origin).headers["access-control-allow-origin"] == "https://a.example"
+    asked = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+    assert ask("/translate", "OPTIONS", headers=asked).status_code == 200
+    assert ask("/translate", json=HELLO, headers={"Origin": "https://b.example"}).status_code == 403
+    assert make_ask(cors_origins=("*",))("/translate", json=HELLO, headers={"Origin": "null"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/health", "/nothing", "/translate", "/v1/models"])
+def test_every_answer_has_the_headers(ask: Ask, path: str) -> None:
+    headers = ask(path, "GET").headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert "server" not in headers
+
+
+def test_a_page_keeps_its_own_policy() -> None:
+    app = create_app(FakeService(), ServerSettings())
+    policy = {"Content-Security-Policy": "default-src 'self'"}
+    app.get("/")(lambda: Response("<p>", headers=policy, media_type="text/html"))
+
+    async def get() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            return await client.get("/")
+
+    headers = asyncio.run(get()).headers
+    assert headers.get_list("content-security-policy") == ["default-src 'self'"]
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_request_ids(ask: Ask, log: list[str]) -> None:
+    assert ask("/health", "GET", headers={"X-Request-Id": "my-id.7"}).headers["x-request-id"] == "my-id.7"
+    for wrong in ("", "a b", "x" * 65, "a\x7f", "ä".encode("latin-1")):
+        made = ask("/v1/nothing", "GET", headers={"X-Request-Id": wrong})
+        assert made.headers["x-request-id"] == made.json()["request_id"]
+        assert len(made.headers["x-request-id"]) == 16
+        assert log[-1].endswith(made.json()["request_id"])
+
+
+def test_the_log_has_neither_texts_nor_keys(ask: Ask, log: list[str]) -> None:
+    ask("/translate", json={**HELLO, "q": "a hidden text", "api_key": "hidden-key"})
+    ask("/translate?q=hidden&api_key=hidden-key", json={"source": "hidden"})
+    ask("/hidden/path", "GET")
+    ask("/v1/models/hidden", "GET")
+    ask("/translate", json={**HELLO, "q": "bug"})
+    assert "hidden" not in "".join(log)
+    assert "secret words" not in "".join(log)  # the message of the exception
+    assert [line.split()[:3] for line in log if "failed" not in line] == [
+        ["POST", "/translate", "200"],
+        ["POST", "/translate", "400"],
+        ["GET", "unmatched", "404"],
+        ["GET", "/v1/models/{name}", "404"],
+        ["POST", "/translate", "500"],
+    ]
+    (failure,) = [line for line in log if "failed" in line]
+    assert "ZeroDivisionError" in failure
+    assert "fake.py" in failure
+    assert failure.split()[0] == log[-1].split()[-1]
+
+
+def test_texts_are_in_the_log_if_asked_for(make_ask: Callable[..., Ask], log: list[str]) -> None:
+    make_ask(log_texts=True)("/translate", json={**HELLO, "q": "a text\nand more"})
+    assert any(line.endswith(r'texts ["a text\nand more"]') for line in log)
+
+
+def test_nothing_follows_an_answer_that_breaks_off(log: list[str]) -> None:
+    """The server closes such a connection; a second head would be garbage in the first body."""
+    messages: list[Message] = []
+
+    async def breaking(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise ZeroDivisionError
+
+    async def keep(message: Message) -> None:
+        messages.append(message)
+
+    async def nothing() -> Message:
+        return {"type": "http.disconnect"}
+
+    scope: Scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    asyncio.run(RequestLog(breaking)(scope, nothing, keep))
+    assert [message["type"] for message in messages] == ["http.response.start"]
+    assert "ZeroDivisionError" in log[0]
+    assert log[1].startswith("GET unmatched 200")

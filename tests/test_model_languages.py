@@ -1,0 +1,253 @@
+"""The languages of a model: from recipe and file names into folder, card and exports, and what recognises them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from albums import folder as write_album
+from small import SENTENCES, folder
+
+import regard
+from regard.cli import main
+from regard.data.language_id import LanguageId
+from regard.data.languages import Languages
+from regard.errors import ConfigurationError, ModelFolderError, UsageError
+from regard.interchange import marian
+from regard.interchange.runtime import export
+from regard.model_folder import (
+    CONFIG,
+    LANGUAGES,
+    check_folder,
+    fingerprints,
+    folder_languages,
+    load_language_id,
+    model_fingerprint,
+    save_language_id,
+    seal_folder,
+)
+from regard.pipeline import RuntimeTranslator
+from regard.training.recipe import read_run_recipe
+
+SETTINGS: dict[str, Any] = {
+    "model.encoder.layers": 1,
+    "model.decoder.layers": 1,
+    "training.updates": 2,
+    "training.validate_every": 2,
+    "training.validate_with": 2,
+}
+KOREAN = [line for line in SENTENCES if not line.isascii()]
+ENGLISH = [line for line in SENTENCES if line.isascii()]
+
+
+def _write(path: Path, lines: list[str], times: int = 15) -> Path:
+    path.write_text("".join(f"{line} {n}\n" for n in range(times) for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> dict[str, Path]:
+    return {"source": _write(tmp_path / "train.ko", KOREAN), "target": _write(tmp_path / "train.en", ENGLISH)}
+
+
+def _train(out: Path, **arguments: Any) -> regard.Run:
+    settings = {**SETTINGS, **arguments.pop("settings", {})}
+    return regard.train(out=out, settings=settings, threads=1, **arguments)
+
+
+def test_a_run_knows_the_languages_of_its_files(data: dict[str, Path], tmp_path: Path) -> None:
+    messages: list[str] = []
+    run = _train(tmp_path / "run", **data, report=lambda _, values: messages.append(str(values.get("text"))))
+    assert folder_languages(run.folder).pair == ("ko", "en")
+    assert [message for message in messages if message.startswith("languages: ko → en")]
+    recipe = read_run_recipe(run.folder / "train.toml")["data"]
+    assert (recipe["source_language"], recipe["target_language"]) == ("ko", "en")
+    assert "- Languages: ko → en." in (run.folder / "README.md").read_text("utf-8")
+    language_id = load_language_id(run.folder)
+    assert language_id is not None
+    assert sorted(language_id.profiles) == ["en", "ko"]
+    assert (language_id.detect("나는 집에 간다")[0][0], language_id.detect("I go home")[0][0]) == ("ko", "en")
+    assert set(check_folder(run.folder).values()) == {""}
+    assert LANGUAGES in check_folder(run.folder)
+    assert LANGUAGES not in fingerprints(run.folder), "it changes no translation"
+
+
+def test_given_languages_hold_and_stay(data: dict[str, Path], tmp_path: Path) -> None:
+    run = _train(tmp_path / "run", **data, languages="kor,en-GB")
+    assert folder_languages(run.folder).pair == ("ko", "en-GB")
+    before = (run.folder / LANGUAGES).read_bytes(), (run.folder / CONFIG).read_bytes()
+    messages: list[str] = []
+    longer, listen = {"training.updates": 3}, lambda _, values: messages.append(str(values.get("text")))
+    regard.train(out=run.folder, resume=True, settings=longer, threads=1, report=listen)
+    assert not [message for message in messages if "_language was" in message]
+    regard.train(out=run.folder, resume=True, languages="de,en-GB", threads=1, report=listen)
+    assert [message for message in messages if "data.source_language was 'ko' and is 'de' now: 'ko' holds" in message]
+    assert ((run.folder / LANGUAGES).read_bytes(), (run.folder / CONFIG).read_bytes()) == before
+    child = _train(tmp_path / "child", parent=run.folder, pairs=_pairs(tmp_path))
+    assert folder_languages(child.folder).pair == ("ko", "en-GB"), "those of the parent, for want of better names"
+
+
+def _pairs(folder: Path) -> Path:
+    path = folder / "pairs.tsv"
+    rows = [f"{a} {n}\t{b} {n}" for n in range(15) for a, b in zip(KOREAN, ENGLISH, strict=True)]
+    path.write_text("\n".join(rows), encoding="utf-8")
+    return path
+
+
+def test_unknown_languages_are_not_learnt(tmp_path: Path) -> None:
+    run = _train(tmp_path / "run", pairs=_pairs(tmp_path))
+    assert folder_languages(run.folder) == Languages()
+    assert "- Languages: unknown → unknown." in (run.folder / "README.md").read_text("utf-8")
+    assert load_language_id(run.folder) is None
+    assert not (run.folder / LANGUAGES).exists()
+
+
+def test_the_text_of_shards_is_learnt_from(data: dict[str, Path], tmp_path: Path) -> None:
+    in_memory = _train(tmp_path / "memory", **data)
+    on_disk = _train(tmp_path / "disk", **data, settings={"data.shards": True})
+    both = [load_language_id(run.folder) for run in (in_memory, on_disk)]
+    assert both[0] == both[1] is not None
+
+
+def test_captions_have_one_language(tmp_path: Path) -> None:
+    album = write_album(tmp_path / "album")
+    captioner = {
+        "model.encoder": {"kind": "resnet", "depths": [1, 1], "width": 4, "size": 16},
+        "model.decoder": {"kind": "recurrent", "size": 16, "embedding": 16},
+        "data.images.height": 16,
+        "data.images.width": 16,
+    }
+    settings = {key: value for key, value in SETTINGS.items() if not key.endswith(".layers")}
+    run = regard.train(
+        out=tmp_path / "run",
+        images=album / "images",
+        captions=album / "captions.tsv",
+        valid_captions=album / "valid.tsv",
+        languages="en",
+        settings={**settings, **captioner},
+        threads=1,
+    )
+    assert folder_languages(run.folder).pair == ("", "en")
+    assert "- Language of the captions: en." in (run.folder / "README.md").read_text("utf-8")
+    assert [*(load_language_id(run.folder) or LanguageId({})).profiles] == ["en"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"languages": "ko"}, UsageError, "`languages=`: wanted codes of source and target"),
+        ({"languages": "ko,English"}, UsageError, "wanted a language code .* got 'English'"),
+        (
+            {"settings": {"data.target_language": "E"}},
+            ConfigurationError,
+            "data.target_language: wanted a language code",
+        ),
+    ],
+)
+def test_other_codes_are_refused(
+    data: dict[str, Path], tmp_path: Path, arguments: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        _train(tmp_path / "run", **data, **arguments)
+    assert not (tmp_path / "run").exists()
+
+
+# --- folders
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Path:
+    run = folder(tmp_path / "known", end=0.5, languages=("ko", "en"))
+    save_language_id(run, LanguageId.learn({"ko": KOREAN * 20, "en": ENGLISH * 20}))
+    return run
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(path.read_bytes().replace(b"nats", b"nots")),
+        lambda path: path.write_bytes(b" " * 9_000_000),
+        lambda path: path.write_text(LanguageId({}).to_json("another model")),
+    ],
+)
+def test_a_damaged_file_is_reported_and_ignored(known: Path, damage: Any) -> None:
+    damage(known / LANGUAGES)
+    with pytest.warns(UserWarning, match=r"languages.json: damaged \(.*\) and not used"):
+        assert load_language_id(known) is None
+    assert [name for name, problem in check_folder(known).items() if problem] == [LANGUAGES]
+    assert regard.load(known).translate("I go home")
+
+
+def test_a_link_that_leads_out_is_refused(known: Path, tmp_path: Path) -> None:
+    (known / LANGUAGES).rename(tmp_path / "elsewhere.json")
+    (known / LANGUAGES).symlink_to(tmp_path / "elsewhere.json")
+    for use in (load_language_id, check_folder, regard.load):
+        with pytest.raises(ModelFolderError, match="a link that leads out of the folder"):
+            use(known)
+
+
+def test_languages_are_no_part_of_what_a_model_computes(known: Path) -> None:
+    before, values = model_fingerprint(known), json.loads((known / CONFIG).read_text("utf-8"))
+    (known / CONFIG).write_text(json.dumps({**values, "languages": {"source": "ko", "target": "fr"}}))
+    seal_folder(known)
+    assert folder_languages(known).pair == ("ko", "fr")
+    assert model_fingerprint(known) == before
+
+
+# --- exports
+
+
+def test_a_runtime_file_carries_them(known: Path, tmp_path: Path) -> None:
+    export(known, tmp_path / "model.regard")
+    translator = RuntimeTranslator(tmp_path / "model.regard")
+    assert translator.languages.pair == ("ko", "en")
+    assert translator.model.card["languages"] == ["ko", "en"]
+    assert translator.language_id == load_language_id(known)
+    assert translator.tokenizer.language_codes == ()
+    assert translator.translate("I go home")
+
+
+def test_a_runtime_file_without_them(tmp_path: Path) -> None:
+    export(folder(tmp_path / "run", end=0.5), tmp_path / "model.regard")
+    translator = RuntimeTranslator(tmp_path / "model.regard")
+    assert (translator.languages, translator.language_id) == (Languages(), None)
+
+
+def test_the_command_line_gives_them(known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "model.regard"
+    with pytest.raises(SystemExit) as ended:
+        main(["export", str(known), str(out), "--languages", "ja,fr", "--threads", "1"])
+    assert ended.value.code == 0
+    translator = RuntimeTranslator(out)
+    assert translator.languages.pair == ("ja", "fr")
+    assert translator.language_id is not None
+    assert sorted(translator.language_id.profiles) == ["fr", "ja"]
+    for arguments, message in (
+        (["--languages", "ja"], "--languages: wanted codes of source and target, such as ko,en; got 'ja'"),
+        (["--languages", "ja,x"], "wanted a language code"),
+        (["--languages", "ja,fr", "--to", "huggingface"], "only a runtime file and a page hold languages"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["export", str(known), str(tmp_path / "other"), *arguments])
+        assert ended.value.code == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+
+
+def test_damage_in_a_runtime_file_is_reported(known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LanguageId, "to_json", lambda *_: "{}")
+    export(known, tmp_path / "model.regard")
+    monkeypatch.undo()
+    translator = RuntimeTranslator(tmp_path / "model.regard")
+    with pytest.warns(UserWarning, match="its languages are damaged"):
+        assert translator.language_id is None
+
+
+def test_languages_of_marian_models() -> None:
+    assert marian.languages({"source_lang": "eng", "target_lang": "fr"}).pair == ("en", "fr")
+    assert marian.languages({"source_lang": "en", "target_lang": "ROMANCE"}).pair == ("en", "")
+    assert marian.languages({"source_lang": None, "target_lang": ["fr"]}) == Languages()
+    assert json.loads(Languages(source="ko").model_dump_json()) == {"source": "ko", "target": ""}

@@ -5,7 +5,8 @@ address, and lets clients (64) send requests of ten sentences, each as soon as t
 answer is compared with offline output; lines of several sentences, which a server divides, are left out.
 Printed: sentences per second and per second of processor time of the server's processes, offline and with CTranslate2
 one request after another, as LibreTranslate does it (`--ctranslate2 FOLDER --vocabulary FILE`); times of the requests;
-refused requests; memory at the end of each minute; processor time of the clients.
+refused requests; memory at the end of each minute; processor time of the clients. A model that is hardly trained has
+to be given targets of a natural length by the search settings in its file (and by `--steps`).
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ def _options() -> Any:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--queue", type=int, default=4096)
     parser.add_argument("--offline-seconds", type=float, default=20)
+    parser.add_argument("--steps", type=int, help="tokens of every target, as the model file has it, for CTranslate2")
     parser.add_argument("--ctranslate2", type=Path, help="folder of the same model")
     parser.add_argument("--vocabulary", type=Path, help="its SentencePiece model")
     return parser.parse_args()
@@ -218,6 +220,7 @@ def _one_after_another(options: Any, lines: list[str]) -> dict[str, float]:
 
     translator = ctranslate2.Translator(str(options.ctranslate2), compute_type="int8", intra_threads=options.threads)
     processor = sentencepiece.SentencePieceProcessor(str(options.vocabulary))
+    lengths = {"min_decoding_length": options.steps, "max_decoding_length": options.steps} if options.steps else {}
     generator, done, speeds = random.Random(0), 0, []
     for _ in range(3):
         done, started, used = 0, time.perf_counter(), time.process_time()
@@ -225,7 +228,7 @@ def _one_after_another(options: Any, lines: list[str]) -> dict[str, float]:
             batch = [
                 [*processor.encode(line, out_type=str), "</s>"] for line in generator.sample(lines, options.sentences)
             ]
-            results = translator.translate_batch(batch, beam_size=1)
+            results = translator.translate_batch(batch, beam_size=1, **lengths)
             done += len([processor.decode(result.hypotheses[0]) for result in results])
         wall, processor_time = time.perf_counter() - started, time.process_time() - used
         speeds.append((done / wall, done / processor_time))

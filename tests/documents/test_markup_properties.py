@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from regard.documents import projection
 from regard.documents.markup import AlignedLine, MarkupDocument, MarkupOptions, parse_markup
 from regard.documents.projection import project
 from regard.documents.tags import Kind, tokenize
@@ -169,6 +170,14 @@ def test_each_tag_is_written_once_and_elements_stay_nested(translate: Translate)
         assert Counter(map(parents, pairs(before))) == Counter(map(parents, pairs(after)))
 
 
+def test_elements_that_are_too_deep_to_project_stay_nested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "_DEEPEST", 0)
+    monkeypatch.setattr(projection, "_SHALLOW", -1)
+    for draw, document in DOCUMENTS:
+        before, after = tree(document.source.text), tree(render(document, draw, reversed_words))
+        assert Counter(map(parents, pairs(before))) == Counter(map(parents, pairs(after)))
+
+
 def pairs(root: ElementTree.Element) -> list[tuple[ElementTree.Element, ElementTree.Element]]:
     return [(parent, child) for parent in root.iter() for child in parent]
 
@@ -219,7 +228,7 @@ def test_hostile_markup_takes_linear_time_and_is_kept(name: str, kind: Kind) -> 
     text, start = HOSTILE[name], time.process_time()
     document = parse_markup(text, kind)
     assert document.render([AlignedLine(line) for line in document.lines]) == text
-    for links in (None, [(0, 1), (1, 0), (5, 3)]):
-        result = document.render([AlignedLine(f"neu {line} neu", links) for line in document.lines])
+    for form, links in (("neu {} neu", None), ("neu {} neu", [(0, 1), (1, 0), (5, 3)]), ("", None), ("neu", [])):
+        result = document.render([AlignedLine(form.format(line), links) for line in document.lines])
         assert marks(result, kind) == marks(text, kind)
     assert time.process_time() - start < 10

@@ -55,7 +55,7 @@ def write_sentence(
 
 
 class _Writer:
-    """What is written so far; `marks` wait for the text after them."""
+    """Writer of one sentence; `marks` wait for the text after them."""
 
     def __init__(self, source: Source, sentence: TaggedSentence) -> None:
         self._source, self._sentence = source, sentence

@@ -232,3 +232,65 @@ def test_hostile_markup_takes_linear_time_and_is_kept(name: str, kind: Kind) -> 
         result = document.render([AlignedLine(form.format(line), links) for line in document.lines])
         assert marks(result, kind) == marks(text, kind)
     assert time.process_time() - start < 10
+
+
+DAMAGE = (
+    *(
+        "<b>",
+        "</b>",
+        "<i>",
+        "</i>",
+        "<p>",
+        "</p>",
+        "<li>",
+        "<br>",
+        "<code>",
+        "</code>",
+        "<svg>",
+        "</svg>",
+        "<pre>",
+        "</pre>",
+    ),
+    *(
+        "<a href='",
+        '<a title="x>',
+        "<title>",
+        "</title>",
+        "<script>",
+        "</script>",
+        "<p translate=no>",
+        "<b translate=yes>",
+    ),
+    *(
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<!DOCTYPE [",
+        "<?",
+        "</",
+        "<",
+        ">",
+        "&",
+        "&lt",
+        "&#0;",
+        "&#xD800;",
+        "&foo;",
+        "&nbsp;",
+    ),
+    *(" ", " ", "\n", "\0", "\u2028", "word", "Two.", "나는", "你好。", "1", "=", '"', "'", "/>", "\ud800"),
+)
+
+
+def test_damaged_markup_is_kept_too() -> None:
+    for seed in range(3000):
+        draw = random.Random(seed)
+        text, kind = "".join(draw.choices(DAMAGE, k=draw.randint(1, 40))), draw.choice(("html", "xml"))
+        document = parse_markup(text, kind, options(draw))
+        assert render(document, draw, identity) == text
+        for translate in (reversed_words, random_links, no_links, nothing):
+            result = render(document, draw, translate)
+            assert "<a" in text or marks(result, kind) == marks(text, kind)  # a quote may come to stand after the other
+        for sentence in document.sentences:
+            result = write_sentence(document.source, sentence, *project(sentence, sentence.line.split(" "), None))
+            assert "<" in sentence.line or result == text[sentence.start : sentence.end]

@@ -18,6 +18,7 @@ import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -46,6 +47,7 @@ class Outcome:
 def main() -> None:
     """Measure, print a table, and end with one line of JSON."""
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server is to end, too
     lines = [line for line in options.source.read_text("utf-8").split("\n") if len(split_text(line).lines) == 1]
     lines = lines[: options.lines]
     expected, offline = _offline(options.model, lines, options.offline_seconds)

@@ -21,7 +21,7 @@ from regard.documents.tags import Kind, tokenize
 from regard.documents.writing import Source, write_sentence
 from regard.errors import UsageError
 
-_ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w]))+|&(?:#[0-9A-Za-z]*|\w+);?")
+_ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w]))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
 _XML_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
 _MOST_WORDS, _LONGEST = 8, 60
 """Words and characters of an element kept whole up to which they stand in the line that is translated."""
@@ -101,7 +101,7 @@ class _Paragraph:
         """Add text with entities; those that cannot be decoded are marks."""
         for match in _ATOM.finditer(self.text, start, end):
             raw = match[0]
-            decoded = _decode(raw, self.kind) if raw[0] == "&" else raw
+            decoded = _decode(raw, self.kind) if match["entity"] else raw
             if decoded.isspace():
                 self.after_space = True
             elif decoded:
@@ -148,7 +148,7 @@ class _Paragraph:
 
 
 def _decode(entity: str, kind: Kind) -> str:
-    """Decode an entity; empty if it stands for no text that is known. What looks like one only comes back as it is."""
+    """Decode an entity: empty if it stands for no known text, unchanged if it is none."""
     if kind == "xml" and entity[1] != "#":
         return _XML_ENTITIES.get(entity, "" if entity[-1] == ";" else entity)
     decoded = html.unescape(entity)

@@ -64,7 +64,7 @@ def project(
         return units, [Entry("unit", index) for index in range(len(units))]
     depth = sum(sentence.nodes[unit.node].depth + 1 for unit in units if unit.node >= 0)
     if depth > _DEEPEST * (len(units) + len(sentence.units)) + _SHALLOW:
-        return units, _spread(sentence, len(units))
+        return units, _spread(sentence, units)
     ranges = _Ranges(sentence.nodes, units)
     ranges.place_elements()
     positions = _Positions(sentence, units, links, len(words))
@@ -295,8 +295,8 @@ class _Positions:
     def of(self, node: Node) -> int:
         """Return the target position of a node without units."""
         source = self._sentence.units
-        own = next((unit.word for unit in source[node.start : node.end] if self._links.targets[unit.word]), -1)
-        if own >= 0:
+        own = self._after[source[node.start].word] if node.start < node.end else len(self._after)
+        if own < len(self._after) and own <= source[node.end - 1].word:
             return self._word_starts[self._links.targets[own][-1] + 1]
         left, right = node.start - 1, node.start
         if left >= 0 and right < len(source) and source[left].word == source[right].word:
@@ -333,17 +333,10 @@ class _Positions:
 def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) -> list[Entry]:
     """Return units and marks in the order of writing; a node that is kept whole takes the place of its units."""
     entries, stack, position = list[Entry](), [(0, iter(ranges.children[0]))], 0
-
-    def write_units(end: int) -> None:
-        for index in range(position, end):
-            node = units[index].node
-            if node < 0 or not nodes[node].is_whole:
-                entries.append(Entry("unit", index))
-
     while stack:
         index, children = stack[-1]
         child = next(children, None)
-        write_units(ranges.ends[index] if child is None else ranges.starts[child])
+        entries += _unit_entries(nodes, units, position, ranges.ends[index] if child is None else ranges.starts[child])
         if child is None:
             position = ranges.ends[index]
             if nodes[index].closer >= 0:
@@ -364,15 +357,20 @@ def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) 
     return entries
 
 
-def _spread(sentence: TaggedSentence, count: int) -> list[Entry]:
+def _unit_entries(nodes: Sequence[Node], units: Sequence[TargetUnit], start: int, end: int) -> list[Entry]:
+    """Return the units of a range but for those that elements kept whole take the place of."""
+    kept = [number for number in range(start, end) if units[number].node < 0 or not nodes[units[number].node].is_whole]
+    return [Entry("unit", number) for number in kept]
+
+
+def _spread(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list[Entry]:
     """Put marks in proportion, in their order."""
     entries, position = list[Entry](), 0
-    wholes = [(node.start, 0, index) for index, node in enumerate(sentence.nodes) if node.is_whole]
-    marks = [(gap, 1, index) for gap, indices in sentence.gaps.items() for index in indices]
-    order = sorted(wholes + marks) if wholes else marks
-    for gap, is_mark, index in order:
-        end = gap * count // max(1, len(sentence.units))
-        entries += [Entry("unit", number) for number in range(position, end)]
-        position = max(position, end)
-        entries.append(Entry("mark" if is_mark else "whole", index))
-    return [*entries, *(Entry("unit", number) for number in range(position, count))]
+    wholes = [(node.start, 1, index) for index, node in enumerate(sentence.nodes) if node.is_whole]
+    marks = [(gap, 0, index) for gap, indices in sentence.gaps.items() for index in indices]
+    for gap, is_whole, index in sorted(wholes + marks):
+        end = gap * len(units) // len(sentence.units)
+        entries += _unit_entries(sentence.nodes, units, position, end)
+        position = end
+        entries.append(Entry("whole" if is_whole else "mark", index))
+    return entries + _unit_entries(sentence.nodes, units, position, len(units))

@@ -76,12 +76,12 @@ class Node:
 
     @property
     def comes_from_before(self) -> bool:
-        """Whether the element begins before the sentence."""
+        """True if the element begins before the sentence."""
         return self.closer >= 0 and self.opener < 0 and not self.is_point
 
     @property
     def goes_on(self) -> bool:
-        """Whether the element ends after the sentence."""
+        """True if the element ends after the sentence."""
         return self.opener >= 0 and self.closer < 0 and not self.is_point
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from regard.documents import projection
 from regard.documents.markup import AlignedLine, MarkupDocument, MarkupOptions, parse_markup
 from regard.documents.projection import project
 from regard.documents.tags import Kind, tokenize
@@ -169,6 +170,14 @@ def test_each_tag_is_written_once_and_elements_stay_nested(translate: Translate)
         assert Counter(map(parents, pairs(before))) == Counter(map(parents, pairs(after)))
 
 
+def test_elements_that_are_too_deep_to_project_stay_nested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "_DEEPEST", 0)
+    monkeypatch.setattr(projection, "_SHALLOW", -1)
+    for draw, document in DOCUMENTS:
+        before, after = tree(document.source.text), tree(render(document, draw, reversed_words))
+        assert Counter(map(parents, pairs(before))) == Counter(map(parents, pairs(after)))
+
+
 def pairs(root: ElementTree.Element) -> list[tuple[ElementTree.Element, ElementTree.Element]]:
     return [(parent, child) for parent in root.iter() for child in parent]
 
@@ -219,7 +228,69 @@ def test_hostile_markup_takes_linear_time_and_is_kept(name: str, kind: Kind) -> 
     text, start = HOSTILE[name], time.process_time()
     document = parse_markup(text, kind)
     assert document.render([AlignedLine(line) for line in document.lines]) == text
-    for links in (None, [(0, 1), (1, 0), (5, 3)]):
-        result = document.render([AlignedLine(f"neu {line} neu", links) for line in document.lines])
+    for form, links in (("neu {} neu", None), ("neu {} neu", [(0, 1), (1, 0), (5, 3)]), ("", None), ("neu", [])):
+        result = document.render([AlignedLine(form.format(line), links) for line in document.lines])
         assert marks(result, kind) == marks(text, kind)
     assert time.process_time() - start < 10
+
+
+DAMAGE = (
+    *(
+        "<b>",
+        "</b>",
+        "<i>",
+        "</i>",
+        "<p>",
+        "</p>",
+        "<li>",
+        "<br>",
+        "<code>",
+        "</code>",
+        "<svg>",
+        "</svg>",
+        "<pre>",
+        "</pre>",
+    ),
+    *(
+        "<a href='",
+        '<a title="x>',
+        "<title>",
+        "</title>",
+        "<script>",
+        "</script>",
+        "<p translate=no>",
+        "<b translate=yes>",
+    ),
+    *(
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<!DOCTYPE [",
+        "<?",
+        "</",
+        "<",
+        ">",
+        "&",
+        "&lt",
+        "&#0;",
+        "&#xD800;",
+        "&foo;",
+        "&nbsp;",
+    ),
+    *(" ", " ", "\n", "\0", "\u2028", "word", "Two.", "나는", "你好。", "1", "=", '"', "'", "/>", "\ud800"),
+)
+
+
+def test_damaged_markup_is_kept_too() -> None:
+    for seed in range(3000):
+        draw = random.Random(seed)
+        text, kind = "".join(draw.choices(DAMAGE, k=draw.randint(1, 40))), draw.choice(("html", "xml"))
+        document = parse_markup(text, kind, options(draw))
+        assert render(document, draw, identity) == text
+        for translate in (reversed_words, random_links, no_links, nothing):
+            result = render(document, draw, translate)
+            assert "<a" in text or marks(result, kind) == marks(text, kind)  # a quote may come to stand after the other
+        for sentence in document.sentences:
+            result = write_sentence(document.source, sentence, *project(sentence, sentence.line.split(" "), None))
+            assert "<" in sentence.line or result == text[sentence.start : sentence.end]

@@ -162,15 +162,15 @@ def test_a_wrong_number_of_translations_is_refused() -> None:
     + [".“", "12. Mai ", ". ((((((", "?!", "…", "!? 。", "a\n\n", "한.", "「」", "\u2028 a"],
 )
 def test_any_text_takes_linear_time(unit: str) -> None:
-    """A megabyte takes well under a second on an idle core; quadratic time would be minutes."""
-    text, start = unit * (500_000 // len(unit)), time.process_time()
+    """A tenth of a second on an idle core; quadratic time would be minutes."""
+    text, start = unit * (200_000 // len(unit)), time.process_time()
     for newlines in (True, False):
         split_text(text, newlines=newlines)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 3
 
 
-@pytest.mark.parametrize("text", [". " + "(" * 500_000, "." + " " * 500_000, "\n" + " " * 500_000, "." * 500_000 + "a"])
+@pytest.mark.parametrize("text", [". " + "(" * 200_000, "." + " " * 200_000, "\n" + " " * 200_000, "." * 200_000 + "a"])
 def test_long_runs_take_linear_time(text: str) -> None:
     start = time.process_time()
     assert split_text(text).join(split_text(text).lines) == text
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 3

@@ -51,6 +51,7 @@ def serve(
     allow_host: Annotated[
         list[str] | None, typer.Option(help="Host name by which the server may be called; may be repeated; '*': any.")
     ] = None,
+    page: Annotated[bool, typer.Option("--page/--no-page", help="Send a page that translates, at /.")] = True,
     metrics: Annotated[bool, typer.Option("--metrics", help="Offer metrics for Prometheus at /metrics.")] = False,
     reload_seconds: Annotated[float, typer.Option(min=0, help="Look for changed models so often; 0: never.")] = 2.0,
     log_texts: Annotated[bool, typer.Option("--log-texts", help="Write texts to the log, too.")] = False,
@@ -76,6 +77,7 @@ def serve(
         characters_per_minute=characters_per_minute,
         cors_origins=tuple(cors or ()),
         hosts=tuple(allow_host or _names_of(host)),
+        page=page,
         metrics=metrics,
         log_texts=log_texts,
     )

@@ -16,6 +16,7 @@ from regard.errors import RegardError
 from regard.serving.calls import REQUEST_ID, Server
 from regard.serving.deepl import deepl
 from regard.serving.endpoints import own_endpoints
+from regard.serving.front_page import front_page
 from regard.serving.http_errors import HttpError, error_response, json_response
 from regard.serving.keys import KeyFile
 from regard.serving.libretranslate import libretranslate
@@ -59,6 +60,8 @@ def create_app(
     )
     for router in (libretranslate(server), deepl(server), own_endpoints(server)):
         app.include_router(router)
+    if settings.page:
+        app.include_router(front_page())
     app.get("/spec", include_in_schema=False)(_spec)
     app.add_exception_handler(RegardError, _answer)
     app.add_exception_handler(HTTPException, _answer)

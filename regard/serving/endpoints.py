@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -17,17 +18,24 @@ from regard.serving.requests import JSON, MULTIPART, excerpt, listed
 from regard.serving.schemas import (
     CaptionAnswer,
     CaptionRequest,
+    ContinuationsAnswer,
+    ContinuationsRequest,
     ExplainAnswer,
+    ExplainImageAnswer,
+    ExplainImageRequest,
     ExplainRequest,
     Model,
     ModelsAnswer,
     TranslateAnswer,
     TranslateRequest,
+    continuation_data,
     hypotheses_data,
     model_data,
+    prefix_ids,
     translation_data,
 )
 from regard.serving.streaming import stream_translations
+from regard.serving.texts import with_prefix
 
 _STREAM = {"description": "The translations; with `stream`, events `delta`, then `result` or `error`"}
 _NAME = {"parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]}
@@ -68,6 +76,28 @@ def own_endpoints(server: Server) -> APIRouter:
         call = await server.admit(request, ExplainRequest)
         return json_response(await _explain(call))
 
+    @router.post(
+        "/continuations",
+        response_model=ContinuationsAnswer,
+        responses=known,
+        openapi_extra=body(ContinuationsRequest, JSON),
+    )
+    async def continuations(request: Request) -> Response:
+        """List the tokens that may follow the beginning of a translation, and the translation that each leads to."""
+        call = await server.admit(request, ContinuationsRequest)
+        return json_response(await _continuations(call))
+
+    @router.post(
+        "/explain_image",
+        response_model=ExplainImageAnswer,
+        responses=known,
+        openapi_extra=body(ExplainImageRequest, JSON, MULTIPART),
+    )
+    async def explain_image(request: Request) -> Response:
+        """Describe an image and return what figures show of it: the cells that each word attends to."""
+        call = await server.admit(request, ExplainImageRequest)
+        return json_response(await _explain_image(call))
+
     few = errors(Problem, 403, 408, 413)
 
     @router.get("/models", response_model=ModelsAnswer, responses=few)
@@ -91,19 +121,33 @@ def own_endpoints(server: Server) -> APIRouter:
 
 async def _caption(call: Call[CaptionRequest]) -> dict[str, object]:
     asked, service = call.parameters, call.server.service
-    models = select_models(service.models, asked.model, "captions")
-    if not models:
-        raise bad_request("this server has no model for captions")
+    name = _captioner(call, asked.model)
     image = _image_bytes(asked.image)
     call.charge([])
-    line = await call.attend(service.caption(models[0].name, image, asked.search, call.remaining()))
-    hypotheses = hypotheses_data(line, alignments=False)
+    line = await call.attend(service.caption(name, image, asked.search, call.remaining()))
     return {
         "caption": line.hypotheses[0].text,
-        "model": models[0].name,
-        "hypotheses": hypotheses,
+        "model": name,
+        "hypotheses": hypotheses_data(line, alignments=False),
         "warnings": list(line.warnings),
     }
+
+
+async def _explain_image(call: Call[ExplainImageRequest]) -> dict[str, object]:
+    asked, service = call.parameters, call.server.service
+    name = _captioner(call, asked.model)
+    image = _image_bytes(asked.image)
+    call.charge([])
+    explanation = await call.attend(service.explain_image(name, image, call.remaining()))
+    return {"model": name, "explanation": dict(explanation)}
+
+
+def _captioner(call: Call[Any], model: str) -> str:
+    """Return the name of the first model of captions, or of the one that is wanted. Raises HttpError (400)."""
+    models = select_models(call.server.service.models, model, "captions")
+    if not models:
+        raise bad_request("this server has no model for captions")
+    return models[0].name
 
 
 def _image_bytes(image: str | bytes) -> bytes:
@@ -119,18 +163,27 @@ def _image_bytes(image: str | bytes) -> bytes:
 
 async def _explain(call: Call[ExplainRequest]) -> dict[str, object]:
     asked, service = call.parameters, call.server.service
+    languages, model, line = _line(call)
+    call.charge([asked.text])
+    explanation = await call.attend(service.explain(model, line, asked.options, call.remaining()))
+    return {**languages, "model": model, "explanation": dict(explanation)}
+
+
+async def _continuations(call: Call[ContinuationsRequest]) -> dict[str, object]:
+    asked, service = call.parameters, call.server.service
+    languages, model, line = _line(call)
+    call.charge([asked.text])
+    work = service.continuations(model, line, prefix_ids(asked.prefix), asked.count, call.remaining())
+    options = await call.attend(work)
+    return {**languages, "model": model, "continuations": [continuation_data(option) for option in options]}
+
+
+def _line(call: Call[ExplainRequest] | Call[ContinuationsRequest]) -> tuple[dict[str, str], str, str]:
+    """Return languages, model and the line that it reads of a request about one line. Raises HttpError (400)."""
+    asked, service = call.parameters, call.server.service
     pairs = LanguagePairs(select_models(service.models, asked.model, "translation"))
     choice = pairs.choose(service, asked.text, asked.source, asked.target)
     if choice.model is None:
         raise bad_request(f"source and target are both {choice.target}; there is nothing to explain")
-    if not choice.model.has_attention:
-        raise bad_request(f"the model {choice.model.name} has no attention that could be shown")
-    line = asked.text if not choice.prefix else f"{choice.prefix} {asked.text}"
-    call.charge([asked.text])
-    explanation = await call.attend(service.explain(choice.model.name, line, call.remaining()))
-    return {
-        "source": choice.source,
-        "target": choice.target,
-        "model": choice.model.name,
-        "explanation": dict(explanation),
-    }
+    languages = {"source": choice.source, "target": choice.target}
+    return languages, choice.model.name, with_prefix(choice, asked.text)

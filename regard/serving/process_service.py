@@ -20,7 +20,16 @@ from regard.runtime.model import is_runtime_file
 from regard.serving.engine_pool import EnginePool
 from regard.serving.engine_process import merge_errors, module_command
 from regard.serving.frames import Message, error_of
-from regard.serving.service import Overloaded, Pair, SearchRequest, ServedHypothesis, ServedLine, ServedModel
+from regard.serving.service import (
+    Continuation,
+    ExplanationRequest,
+    Overloaded,
+    Pair,
+    SearchRequest,
+    ServedHypothesis,
+    ServedLine,
+    ServedModel,
+)
 
 WATCHED = ("config.json", "model.safetensors", "alignment.json")
 """Files of a model folder; the model is loaded again when one of them changes."""
@@ -147,12 +156,23 @@ class ProcessService:
         reply = await self._pool(model).call(message, 1, _CAPTION_CHARACTERS, deadline)
         return _served_line(reply["lines"][0])
 
-    async def explain(self, model: str, text: str, deadline: float) -> Mapping[str, Any]:
+    async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> Mapping[str, Any]:
         """Return a translation with attention of every layer and alignments, as the page reads it."""
-        message = {"call": "explain", "lines": [text]}
+        message = {"call": "explain", "lines": [text], "options": asdict(options)}
         reply = await self._pool(model).call(message, 1, len(text), deadline)
         explanation: Message = reply["explanation"]
         return explanation
+
+    async def continuations(
+        self, model: str, text: str, prefix: str | tuple[int, ...], count: int, deadline: float
+    ) -> list[Continuation]:
+        """Return the tokens that may follow a prefix, and the translation that each leads to."""
+        message = {"call": "continuations", "lines": [text], "options": {"prefix": prefix, "count": count}}
+        reply = await self._pool(model).call(message, 1 + count, len(text) * (1 + count), deadline)
+        return [
+            Continuation(tuple(item["prefix"]), item["log_prob"], _served_hypothesis(item["hypothesis"]))
+            for item in reply["continuations"]
+        ]
 
     async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:
         """Return a caption with the cells that each word attends to, as the page reads it."""
@@ -271,7 +291,8 @@ def _served_model(name: str, about: Message, languages: Pair | None) -> ServedMo
     facts = {"engine": about["engine"], "precision": card["precision"], "parameters": f"{card['parameters']:,}"}
     facts |= {key: card[key] for key in ("fingerprint", "regard") if key in card}
     has_attention = any(role == "cross" for _, role, _ in about["layers"]) or about["engine"] == "pytorch"
-    model = ServedModel(name, about["kind"], pairs, has_attention, codes, facts, card["readme"])
+    readme, alignment = card["readme"], card.get("alignment")
+    model = ServedModel(name, about["kind"], pairs, has_attention, codes, facts, readme, alignment)
     return replace(model, pairs=(("", target),)) if about["kind"] == "captions" else model
 
 
@@ -292,14 +313,16 @@ def _language_id(about: Message, languages: Pair | None) -> LanguageId:
 
 
 def _served_line(line: Message) -> ServedLine:
-    hypotheses = tuple(
-        ServedHypothesis(
-            item["text"],
-            item["score"],
-            tuple(item["tokens"]),
-            None if item["alignments"] is None else tuple((s, t) for s, t in item["alignments"]),
-            item["attention"] or None,
-        )
-        for item in line["hypotheses"]
-    )
+    hypotheses = tuple(_served_hypothesis(item) for item in line["hypotheses"])
     return ServedLine(hypotheses, tuple(line["source_tokens"]), tuple(line["warnings"]))
+
+
+def _served_hypothesis(item: Message) -> ServedHypothesis:
+    return ServedHypothesis(
+        item["text"],
+        item["score"],
+        tuple(item["tokens"]),
+        None if item["alignments"] is None else tuple((s, t) for s, t in item["alignments"]),
+        item["attention"] or None,
+        *(tuple(item[name]) if name in item else None for name in ("log_probs", "words")),
+    )

@@ -107,6 +107,7 @@ class PyTorchEngine:
     def _results(self, calls: list[Message], caught: list[Any]) -> list[Message]:
         kind, search = calls[0]["call"], dict(calls[0].get("search", {}))
         wants_attention = search.pop("attention", "none") != "none"
+        search.pop("log_probs", None)  # PyTorch's search keeps sums alone
         options: dict[str, Any] = {name: value for name, value in search.items() if value is not None}
         if "beam" not in options and options.get("nbest", 1) > self._pipeline.settings.search.beam:
             options["beam"] = options["nbest"]

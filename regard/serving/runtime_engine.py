@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from regard.errors import RegardError, UsageError
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
 from regard.serving.frames import Message
 from regard.serving.replies import Replies, start_thread
+from regard.serving.runtime_explanation import MOST_NBEST, Explainer, likely_tokens, next_step_options
 
 ATTENTION = ("none", "cross", "all")
 _WAIT = 3600.0
 """Seconds of one wait for results."""
-_EOS = 3
+_CALLS = ("translate", "stream", "explain", "continuations")
 
 
 class RuntimeEngine:
@@ -45,16 +45,21 @@ class RuntimeEngine:
 
     def submit(self, number: int, call: Message) -> None:
         """Queue the lines of a call, or begin to stream one."""
-        if call["call"] not in ("translate", "stream", "explain"):
+        if call["call"] not in _CALLS:
             raise UsageError("this model translates text; ask a model of images for captions")
-        options = self._options(call.get("search", {}), call["call"] == "explain")
+        options, prefixes = self._options(call.get("search", {})), None
+        if call["call"] in ("explain", "continuations"):
+            prefix = call["options"]["prefix"]
+            call["prefix"] = self._model.encode_target(prefix) if isinstance(prefix, str) else prefix
+            prefixes = [call["prefix"]]
+            options = self._explaining(call, options)
         with self._lock:
             self._calls[number] = call
         if call["call"] == "stream":
             self._streams.submit(self._stream, number, call["lines"][0], options)
             return
         try:
-            self._queue.submit(number, call["lines"], options)
+            self._queue.submit(number, call["lines"], options, prefixes)
         except BaseException:
             self._forget(number)
             raise
@@ -68,18 +73,26 @@ class RuntimeEngine:
         with self._lock:
             return self._calls.pop(number, None)
 
-    def _options(self, search: Message, is_explained: bool) -> Options:
+    def _options(self, search: Message) -> Options:
         options = self._model.options()
         for name, value in search.items():
-            if value is not None:
+            if value is not None and name != "log_probs":
                 setattr(options, name, ATTENTION.index(value) if name == "attention" else value)
         if search.get("beam") is None:
             options.beam = max(options.beam, options.nbest)
         options.alignments, options.threads = int(options.alignments), self._threads
-        if is_explained:
-            options.attention, options.alignments = 2, int(self._has_attention)
-        elif options.alignments and not self._has_attention:
+        if options.alignments and not self._has_attention:
             options.alignments = 0
+        return options
+
+    def _explaining(self, call: Message, options: Options) -> Options:
+        """Change the options of a search to those of an explanation, or of the first search for continuations."""
+        asked = call["options"]
+        if call["call"] == "continuations":
+            return next_step_options(options, call["prefix"])
+        options.nbest = asked["nbest"] or min(MOST_NBEST, options.beam)
+        options.beam = max(options.beam, options.nbest)
+        options.attention, options.alignments, options.trace = 2, int(self._has_attention), int(asked["trace"])
         return options
 
     @property
@@ -93,12 +106,44 @@ class RuntimeEngine:
             number, lines = taken
             if (call := self._forget(number)) is None:
                 continue
-            if lines is None:
-                self._reply.fail(number, RegardError("there is not enough memory for this call; send less text"))
-            elif call["call"] == "explain":
-                self._reply({"number": number, "explanation": self._explanation(lines[0])})
-            else:
-                self._reply({"number": number, "lines": [self._line(line) for line in lines]})
+            try:
+                if lines is None:
+                    raise RegardError("there is not enough memory for this call; send less text")
+                reply = self._result(number, call, lines)
+            except (RegardError, MemoryError) as problem:
+                self._forget(number)
+                self._reply.fail(number, problem)
+                continue
+            if reply is not None:
+                self._reply({"number": number, **reply})
+
+    def _result(self, number: int, call: Message, lines: list[Line]) -> Message | None:
+        """Return the content of a reply. None: another search was begun, whose result is the reply."""
+        if call["call"] == "explain":
+            return {"explanation": Explainer(self._model, call["options"]["packed"]).explanation(lines[0])}
+        if call["call"] == "continuations":
+            return self._continuations(number, call, lines)
+        with_log_probs = bool(call.get("search", {}).get("log_probs"))
+        return {"lines": [self._line(line, with_log_probs) for line in lines]}
+
+    def _continuations(self, number: int, call: Message, lines: list[Line]) -> Message | None:
+        """Begin the search after each of the likely tokens; or, if that is done, return what they lead to."""
+        if "likely" in call:
+            hypotheses = [self._hypothesis(line.hypotheses[0], True) for line in lines]
+            heads = [{"prefix": [*call["prefix"], token], "log_prob": log_prob} for token, log_prob in call["likely"]]
+            pairs = zip(heads, hypotheses, strict=True)
+            return {"continuations": [{**head, "hypothesis": hypothesis} for head, hypothesis in pairs]}
+        likely = likely_tokens(lines[0], call["prefix"], call["options"]["count"])
+        if not likely:
+            return {"continuations": []}
+        options = self._options({})
+        options.nbest, options.attention, options.alignments = 1, 0, 0
+        call["likely"] = [(candidate.token, candidate.log_prob) for candidate in likely]
+        with self._lock:
+            self._calls[number] = call
+        prefixes = [[*call["prefix"], candidate.token] for candidate in likely]
+        self._queue.submit(number, call["lines"] * len(likely), options, prefixes)
+        return None
 
     def _stream(self, number: int, line: str, options: Options) -> None:
         try:
@@ -113,60 +158,24 @@ class RuntimeEngine:
         finally:
             self._forget(number)
 
-    def _line(self, line: Line) -> Message:
-        tokens = self._model.tokens
+    def _line(self, line: Line, with_log_probs: bool) -> Message:
         return {
-            "hypotheses": [
-                {
-                    "text": hypothesis.text,
-                    "score": hypothesis.score,
-                    "tokens": tokens(hypothesis.ids, True),
-                    "alignments": hypothesis.links,
-                    "attention": {name: weights.round(5).tolist() for name, weights in hypothesis.weights.items()},
-                }
-                for hypothesis in line.hypotheses
-            ],
-            "source_tokens": tokens(line.source, False),
+            "hypotheses": [self._hypothesis(hypothesis, with_log_probs) for hypothesis in line.hypotheses],
+            "source_tokens": self._model.tokens(line.source, False),
             "warnings": [*line.notes, *_repetitions(line.hypotheses[0])],
         }
 
-    def _explanation(self, line: Line) -> Message:
-        """Return a line as the JavaScript module returns it, which the page reads."""
-        roles = {layer.name: layer.role for layer in self._model.layers}
-        ranked = [self._explained(hypothesis, roles) for hypothesis in line.hypotheses]
-        best = ranked[0]
-        source = {
-            "sourceTokens": self._model.tokens(line.source, False),
-            "sourceWords": self._words(line.source, False),
-        }
-        return {**best, **source, "nbest": ranked, "parts": line.parts, "notes": list(line.notes)}
-
-    def _explained(self, hypothesis: Hypothesis, roles: dict[str, str]) -> Message:
-        repetition = next(iter(hypothesis.repetitions), None)
+    def _hypothesis(self, hypothesis: Hypothesis, with_log_probs: bool) -> Message:
+        ids = hypothesis.ids
+        more: Message = {"log_probs": hypothesis.log_probs, "words": self._model.word_indices(ids, True) if ids else []}
         return {
             "text": hypothesis.text,
             "score": hypothesis.score,
-            "tokens": self._model.tokens(hypothesis.ids, True),
-            "ids": hypothesis.ids,
-            "targetWords": self._words((*hypothesis.ids, _EOS), True),
+            "tokens": self._model.tokens(ids, True),
             "alignments": hypothesis.links,
-            "attention": [_attention(name, roles[name], weights) for name, weights in hypothesis.weights.items()],
-            "repetition": repetition and {"text": repetition[0], "times": repetition[1]},
+            "attention": {name: weights.round(5).tolist() for name, weights in hypothesis.weights.items()},
+            **(more if with_log_probs else {}),
         }
-
-    def _words(self, ids: tuple[int, ...], is_target: bool) -> Message:
-        indices = self._model.word_indices(ids, is_target) if ids else []
-        words: list[list[int]] = [[] for _ in range(max(indices, default=-1) + 1)]
-        for token, word in zip(ids, indices, strict=True):
-            if word >= 0:
-                words[word].append(token)
-        return {"texts": [self._model.decode(word, is_target) for word in words], "ofTokens": indices}
-
-
-def _attention(name: str, role: str, weights: Any) -> Message:
-    heads, rows, columns = weights.shape
-    values = weights.round(5).ravel().tolist()
-    return {"name": name, "role": role, "heads": heads, "rows": rows, "columns": columns, "weights": values}
 
 
 def _repetitions(hypothesis: Hypothesis) -> list[str]:

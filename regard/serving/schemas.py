@@ -8,15 +8,19 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import Field
 
+from regard.serving import service
 from regard.serving.openapi import example
 from regard.serving.pairs import AUTO
 from regard.serving.requests import Parameters, StrictParameters, Texts
-from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine, ServedModel
+from regard.serving.service import ExplanationRequest, SearchRequest, ServedHypothesis, ServedLine, ServedModel
 from regard.serving.texts import TextFormat, TranslatedText
 from regard.settings import BEAM, FACTOR, LENGTH, TOKENS
 
 MOST_NBEST = 100
+MOST_CONTINUATIONS = 20
 DeadlineMs = Annotated[int | None, Field(ge=1, le=86_400_000)]
+TokenIds = Annotated[list[Annotated[int, Field(ge=0, lt=1 << 31)]], Field(max_length=TOKENS)]
+Prefix = str | TokenIds
 
 
 class TranslateRequest(StrictParameters):
@@ -36,6 +40,8 @@ class TranslateRequest(StrictParameters):
     alignments: bool = False
     scores: bool = False
     attention: Literal["none", "cross", "all"] = "none"
+    log_probs: bool = Field(False, description="of each token, with the word that it belongs to")
+    split: bool = Field(True, description="false: lines of plain text are not divided into sentences")
     stream: bool = False
     deadline_ms: DeadlineMs = None
 
@@ -50,17 +56,19 @@ class TranslateRequest(StrictParameters):
             no_repeat_ngram=self.no_repeat_ngram,
             alignments=self.alignments,
             attention=self.attention,
+            log_probs=self.log_probs,
         )
 
     @property
     def layout(self) -> TextFormat:
         """The kind of the texts."""
-        return TextFormat(self.format)
+        return TextFormat(self.format, "1" if self.split else "0")
 
     @property
     def with_lines(self) -> bool:
         """True if the answer is to show each line with its hypotheses."""
-        return self.nbest > 1 or self.alignments or self.scores or self.attention != "none"
+        wants = self.alignments or self.scores or self.log_probs
+        return wants or self.nbest > 1 or self.attention != "none"
 
 
 class CaptionRequest(Parameters):
@@ -88,7 +96,45 @@ class ExplainRequest(StrictParameters):
     source: str = AUTO
     target: str = ""
     model: str = ""
+    nbest: int | None = Field(None, ge=1, le=MOST_NBEST, description="null: the beam of the model, at most five")
+    prefix: Prefix = Field("", description="text or token ids that the translation begins with")
+    trace: bool = Field(False, description="record the search")
+    packed: bool = Field(
+        False, description="weights as Base64 of 16-bit numbers, little end first, 65,535 being 1; the encoder's once"
+    )
     deadline_ms: DeadlineMs = None
+
+    @property
+    def options(self) -> ExplanationRequest:
+        """The options of the explanation."""
+        return ExplanationRequest(self.nbest, prefix_ids(self.prefix), self.trace, self.packed)
+
+
+class ContinuationsRequest(StrictParameters):
+    """A line, and what its translation begins with; wanted are the tokens that may follow."""
+
+    model_config = example(text="나는 빵을 먹는다.", source="ko", target="en", prefix="I")
+    text: str
+    source: str = AUTO
+    target: str = ""
+    model: str = ""
+    prefix: Prefix = Field("", description="text or token ids; empty: the beginning of the translation")
+    count: int = Field(7, ge=1, le=MOST_CONTINUATIONS)
+    deadline_ms: DeadlineMs = None
+
+
+class ExplainImageRequest(Parameters):
+    """An image whose caption is to be explained: JSON with the image in Base64, or a form with it as a file."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+    image: str | bytes = Field(description="PNG, JPEG or WebP: Base64 in JSON, a file in a form")
+    model: str = ""
+    deadline_ms: DeadlineMs = None
+
+
+def prefix_ids(prefix: str | list[int]) -> str | tuple[int, ...]:
+    """Return a prefix as the service takes it."""
+    return tuple(prefix) if isinstance(prefix, list) else prefix or ()
 
 
 class Hypothesis(pydantic.BaseModel):
@@ -101,6 +147,8 @@ class Hypothesis(pydantic.BaseModel):
     attention: dict[str, Any] | None = Field(
         None, description="by layer: heads × target tokens (end of sentence last) × source tokens"
     )
+    log_probs: list[float] | None = Field(None, description="of each token, after those before it")
+    words: list[int] | None = Field(None, description="the word that each token belongs to, from 0")
 
 
 class Line(pydantic.BaseModel):
@@ -148,7 +196,30 @@ class ExplainAnswer(pydantic.BaseModel):
     source: str
     target: str
     model: str
-    explanation: dict[str, Any]
+    explanation: dict[str, Any] = Field(description="a Translation as js/regard.d.ts describes it")
+
+
+class Continuation(Hypothesis):
+    """A translation that begins with the prefix and one more token. `log_prob`: of that token."""
+
+    prefix: list[int]
+    log_prob: float
+
+
+class ContinuationsAnswer(pydantic.BaseModel):
+    """What may follow a prefix, likeliest first."""
+
+    source: str
+    target: str
+    model: str
+    continuations: list[Continuation]
+
+
+class ExplainImageAnswer(pydantic.BaseModel):
+    """A caption as data for figures."""
+
+    model: str
+    explanation: dict[str, Any] = Field(description="the keys that docs/visualisation.md lists")
 
 
 class LanguagePair(pydantic.BaseModel):
@@ -165,6 +236,7 @@ class Model(pydantic.BaseModel):
     kind: Literal["translation", "captions"]
     pairs: list[LanguagePair]
     has_attention: bool
+    alignment: dict[str, Any] | None = Field(description="layer and head of attention that align words best")
     facts: dict[str, str]
     readme: str | None = Field(None, description="of a single model that is asked for by its name")
 
@@ -211,7 +283,15 @@ def _hypothesis_data(hypothesis: ServedHypothesis, alignments: bool) -> dict[str
         data["alignments"] = [list(link) for link in hypothesis.alignments]
     if hypothesis.attention is not None:
         data["attention"] = dict(hypothesis.attention)
+    if hypothesis.log_probs is not None and hypothesis.words is not None:
+        data |= {"log_probs": list(hypothesis.log_probs), "words": list(hypothesis.words)}
     return data
+
+
+def continuation_data(continuation: service.Continuation) -> dict[str, Any]:
+    """Return what may follow a prefix as `Continuation` describes it."""
+    own = {"prefix": list(continuation.prefix), "log_prob": continuation.log_prob}
+    return own | _hypothesis_data(continuation.hypothesis, alignments=False)
 
 
 def model_data(model: ServedModel, readme: bool = False) -> dict[str, Any]:
@@ -222,6 +302,7 @@ def model_data(model: ServedModel, readme: bool = False) -> dict[str, Any]:
         "kind": model.kind,
         "pairs": pairs,
         "has_attention": model.has_attention,
+        "alignment": dict(model.alignment) if model.alignment else None,
         "facts": dict(model.facts),
     }
     return data | ({"readme": model.readme} if readme else {})

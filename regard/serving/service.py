@@ -33,6 +33,7 @@ class ServedModel:
 
     `name`: of its folder or file. `codes`: what a line has to begin with for each target language, of a model of many
     target languages; empty for others. `facts`: what is to be known of it (parameters, precision, licence, scores).
+    `alignment`: layer and head of attention that align words best, as in the card of the file.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ServedModel:
     codes: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
     readme: str = ""
+    alignment: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,21 @@ class SearchRequest:
     no_repeat_ngram: int | None = None
     alignments: bool = False
     attention: Literal["none", "cross", "all"] = "none"
+    log_probs: bool = False
+
+
+@dataclass(frozen=True)
+class ExplanationRequest:
+    """Options of an explanation. `nbest`: None: as wide as the model's own beam, at most five.
+
+    `prefix`: the text or the token ids that the translation begins with. `trace`: record the search. `packed`: weights
+    of attention as Base64 of 16-bit numbers, and those of the encoder with the first hypothesis alone.
+    """
+
+    nbest: int | None = None
+    prefix: str | tuple[int, ...] = ()
+    trace: bool = False
+    packed: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,7 @@ class ServedHypothesis:
     """One translation of a line. `alignments`: links (source word, target word) from 0, if asked for.
 
     `attention`: by layer name, heads × target tokens (end of sentence last) × source tokens, as nested lists.
+    `log_probs`: of each token after those before it, if asked for; `words`: then, the word that each token belongs to.
     """
 
     text: str
@@ -69,6 +87,20 @@ class ServedHypothesis:
     tokens: tuple[str, ...]
     alignments: tuple[tuple[int, int], ...] | None = None
     attention: Mapping[str, Any] | None = None
+    log_probs: tuple[float, ...] | None = None
+    words: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A token that could come after a prefix, with the translation that begins with both.
+
+    `prefix`: ids of the prefix and the token; `log_prob`: of the token.
+    """
+
+    prefix: tuple[int, ...]
+    log_prob: float
+    hypothesis: ServedHypothesis
 
 
 @dataclass(frozen=True)
@@ -111,8 +143,14 @@ class Service(Protocol):
         """Describe an image: the bytes of a PNG, JPEG or WebP file. Raises UsageError if they are none."""
         ...
 
-    async def explain(self, model: str, text: str, deadline: float) -> Mapping[str, Any]:
-        """Return a translation as data for figures: attention of every layer, alignments, search trace."""
+    async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> Mapping[str, Any]:
+        """Return a translation with attention, alignments, log-probabilities and search, as js/regard.d.ts has it."""
+        ...
+
+    async def continuations(
+        self, model: str, text: str, prefix: str | tuple[int, ...], count: int, deadline: float
+    ) -> list[Continuation]:
+        """Return the tokens that may follow a prefix of the translation, likeliest first, and what each leads to."""
         ...
 
     async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:

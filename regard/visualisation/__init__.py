@@ -5,15 +5,22 @@ Data pass through in this order: plain data (`Alignment`, `Heads`, `Overlay`, `C
 The interactive page (`render_page`) gets its data as JSON (`page_data`). Nothing here knows a model.
 """
 
-from regard.visualisation.charts import Chart, Panel, Series
-from regard.visualisation.explanation_data import ExplanationData, page_data
-from regard.visualisation.figure import Figure
-from regard.visualisation.heads import Heads
-from regard.visualisation.heatmap import Alignment, layout_heatmap
-from regard.visualisation.overlay import Overlay, SourceImage
-from regard.visualisation.page import Meta, render_page
-from regard.visualisation.rendering import draw_png, draw_svg
-from regard.visualisation.saving import save
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from regard.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from regard.visualisation.charts import Chart, Panel, Series
+    from regard.visualisation.explanation_data import ExplanationData, page_data
+    from regard.visualisation.figure import Figure
+    from regard.visualisation.heads import Heads
+    from regard.visualisation.heatmap import Alignment, layout_heatmap
+    from regard.visualisation.overlay import Overlay, SourceImage
+    from regard.visualisation.page import Meta, render_page
+    from regard.visualisation.rendering import draw_png, draw_svg
+    from regard.visualisation.saving import save
 
 __all__ = [
     "Alignment",
@@ -33,3 +40,23 @@ __all__ = [
     "render_page",
     "save",
 ]
+
+_MODULES = {
+    "Alignment": "heatmap",
+    "Chart": "charts",
+    "ExplanationData": "explanation_data",
+    "Figure": "figure",
+    "Heads": "heads",
+    "Meta": "page",
+    "Overlay": "overlay",
+    "Panel": "charts",
+    "Series": "charts",
+    "SourceImage": "overlay",
+    "draw_png": "rendering",
+    "draw_svg": "rendering",
+    "layout_heatmap": "heatmap",
+    "page_data": "explanation_data",
+    "render_page": "page",
+    "save": "saving",
+}
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

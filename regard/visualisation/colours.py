@@ -15,6 +15,7 @@ from typing import Literal
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 LEVELS = 100
+VEIL, OPACITY = (14, 17, 22), 0.78  # colour of the veil over images, and its opacity at a weight of zero
 
 _ROLES: dict[Theme, dict[str, str]] = {
     "light": {

@@ -5,9 +5,43 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from regard.visualisation.colours import LEVELS, ROLES, SERIES, THEMES, Theme, colour
+
+SYSTEM_FONTS = (
+    'Pretendard, "Noto Sans KR", "Noto Sans CJK KR", "Apple SD Gothic Neo", "Malgun Gothic", "Nanum Gothic", sans-serif'
+)
+"""Fonts that machines may have, in which Latin and Korean letters go together."""
+OPEN_PLAYER = '<button id="open-player" type="button" aria-expanded="false" aria-controls="player" hidden></button>\n'
+"""The button that opens the player: a search is recorded only if somebody looks at it."""
+
+
+@cache
+def asset(name: str) -> str:
+    """Return a text file of the pages."""
+    return files("regard.visualisation").joinpath(f"assets/{name}").read_text(encoding="utf-8")
+
+
+def fill_page(parts: Mapping[str, str]) -> str:
+    """Fill in the template that the page of an explanation and those that translate share."""
+    return fill_template(asset("page.html"), {"head": "", "payload": "", "open_player": "", **parts})
+
+
+def own_policy(connect: str = "'none'", scripts: str = "") -> str:
+    """Return the content security policy of a page that comes as a file; `scripts`: what else may run."""
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'{scripts}; font-src data:; "
+        f"img-src data:; connect-src {connect}"
+    )
+
+
+@cache
+def page_style(stack: str) -> str:
+    """Return the CSS of the pages; `stack`: the fonts of texts."""
+    return fill_template(asset("page.css"), {"stack": stack, "roles": colour_variables()})
 
 
 def fill_template(template: str, parts: Mapping[str, str]) -> str:

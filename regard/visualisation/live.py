@@ -14,17 +14,23 @@ from importlib.resources import files
 from math import isfinite
 from typing import Any
 
-from regard.visualisation.fonts import FAMILY, STACK, face
-from regard.visualisation.html import fill_template, palette, script_json
-from regard.visualisation.overlay import OPACITY, VEIL
-from regard.visualisation.page import asset, fill_page, page_style
+from regard.visualisation.colours import OPACITY, VEIL
+from regard.visualisation.fonts import STACK, face
+from regard.visualisation.html import (
+    OPEN_PLAYER,
+    SYSTEM_FONTS,
+    asset,
+    fill_page,
+    fill_template,
+    own_policy,
+    page_style,
+    palette,
+    script_json,
+)
 from regard.visualisation.text import clean
 
 SCRIPTS = " 'wasm-unsafe-eval'; worker-src blob:"
 """Addition to the scripts that the page allows itself: the library, and the worker that runs it."""
-
-OPEN_PLAYER = '<button id="open-player" type="button" aria-expanded="false" aria-controls="player" hidden></button>\n'
-"""The button that opens the player: a search is recorded only if somebody looks at it."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,13 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
     source, target = models[0].languages
     parts = {
         "title": escape(f"{source} → {target}" if source and target else "Regard"),
-        "scripts": SCRIPTS,
-        "policy": "connect-src 'none'",
+        "policy": own_policy(scripts=SCRIPTS),
         "css": _style(),
-        "top": asset("live.html"),
+        "top": asset("offline.html") + asset("live.html"),
         "facts": asset("about.html"),
         "open_player": OPEN_PLAYER,
         "payload": "\n".join(scripts) + "\n",
-        "js": "\n".join(map(asset, ("page.js", "live_data.js", "live.js"))),
+        "js": "\n".join(map(asset, ("page.js", "live_data.js", "live.js", "offline.js"))),
         "data": script_json(values),
     }
     return fill_page(parts)
@@ -80,10 +85,9 @@ def render_live_page(models: Sequence[LiveModel], wasm: bytes) -> str:
 @cache
 def _style() -> str:
     """Return the CSS: the glyphs of names and labels come with the page, other text has the fonts of the machine."""
-    names = ("live.html", "about.html", "page.html", "page.js", "live.js")
+    names = ("offline.html", "live.html", "about.html", "page.html", "page.js", "live.js")
     letters = "".join(sorted({*string.printable, *"".join(map(asset, names))}))
-    system = STACK.removeprefix(f'"{FAMILY}", ')
-    return "\n".join((face(letters), page_style(system), fill_template(asset("live.css"), {"ui": STACK})))
+    return "\n".join((face(letters), page_style(SYSTEM_FONTS), fill_template(asset("live.css"), {"ui": STACK})))
 
 
 def _values(model: LiveModel) -> dict[str, Any]:

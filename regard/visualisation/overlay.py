@@ -16,6 +16,7 @@ from PIL import Image
 
 from regard.attention.alignment import cell_edges
 from regard.errors import UsageError
+from regard.visualisation.colours import OPACITY, VEIL
 from regard.visualisation.figure import (
     ASCENT,
     LINE_HEIGHT,
@@ -33,7 +34,6 @@ from regard.visualisation.figure import (
 from regard.visualisation.fonts import elide, measure
 from regard.visualisation.text import clean, isolated
 
-VEIL, OPACITY = (14, 17, 22), 0.78  # colour of the veil, and its opacity at a weight of zero
 GAP = 14.0
 PANEL = 150.0  # pixels of the longer side of a panel
 LABEL, LEGEND_SIZE = 14.0, 11.0

@@ -9,16 +9,14 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from html import escape
-from importlib.resources import files
 from typing import Any
 
+from regard.visualisation.colours import OPACITY, VEIL
 from regard.visualisation.explanation_data import ExplanationData, page_data
 from regard.visualisation.fonts import STACK, face
 from regard.visualisation.heatmap import Alignment
-from regard.visualisation.html import colour_variables, fill_template, palette, script_json
-from regard.visualisation.overlay import OPACITY, VEIL
+from regard.visualisation.html import asset, fill_page, fill_template, own_policy, page_style, palette, script_json
 from regard.visualisation.text import clean
 
 
@@ -46,25 +44,14 @@ def render_page(explained: ExplanationData | Sequence[Alignment], meta: Meta | N
     sentences = {"source": "" if data.image else escape(" ".join(data.source)), "target": escape(" ".join(data.target))}
     parts = {
         "title": escape(values["title"]),
-        "policy": "connect-src 'self'" if meta.endpoint else "connect-src 'none'",
-        "css": face(_letters(values)) + page_style(),
+        "policy": own_policy(connect="'self'" if meta.endpoint else "'none'"),
+        "css": face(_letters(values)) + page_style(STACK),
         "top": fill_template(asset("show.html"), sentences),
         "facts": facts_list(values["facts"]),
         "js": asset("page.js"),
         "data": script_json(values),
     }
     return fill_page(parts)
-
-
-def fill_page(parts: Mapping[str, str]) -> str:
-    """Fill in the template that the page of an explanation and the live one share."""
-    return fill_template(asset("page.html"), {"scripts": "", "payload": "", "open_player": "", **parts})
-
-
-@cache
-def asset(name: str) -> str:
-    """Return a text file of the pages."""
-    return files("regard.visualisation").joinpath(f"assets/{name}").read_text(encoding="utf-8")
 
 
 def _letters(values: Mapping[str, Any]) -> str:
@@ -76,12 +63,6 @@ def _letters(values: Mapping[str, Any]) -> str:
     texts += [*names, *values["facts"], *values["facts"].values()]
     texts += map(asset, ("page.html", "show.html", "page.js"))
     return "".join(sorted({letter for text in texts for letter in text}))
-
-
-@cache
-def page_style(stack: str = STACK) -> str:
-    """Return the CSS of the pages; `stack`: the fonts of texts."""
-    return fill_template(asset("page.css"), {"stack": stack, "roles": colour_variables()})
 
 
 def facts_list(facts: Mapping[str, str]) -> str:

@@ -1,5 +1,7 @@
 """A service without models: each line comes back in capitals, marked with its model; what tests want goes wrong."""
 
+# ruff: noqa: ARG002
+
 from __future__ import annotations
 
 import asyncio
@@ -9,7 +11,9 @@ from typing import Any
 
 from regard.errors import LineError, RegardError, UsageError
 from regard.serving.service import (
+    Continuation,
     DeadlineExceeded,
+    ExplanationRequest,
     Overloaded,
     SearchRequest,
     ServedHypothesis,
@@ -42,6 +46,7 @@ class FakeService:
     models: Mapping[str, ServedModel] = field(default_factory=lambda: {model.name: model for model in MODELS})
     is_ready: bool = True
     calls: list[tuple[str, list[str], SearchRequest, float]] = field(default_factory=list)
+    explanations: list[tuple[str, str, ExplanationRequest]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     shares: list[tuple[str, float]] = field(default_factory=list)
 
@@ -62,14 +67,43 @@ class FakeService:
             await self._trouble(word.lower())
             yield word if number == 0 else f" {word}"
 
-    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:  # noqa: ARG002
+    async def caption(self, model: str, image: bytes, search: SearchRequest, deadline: float) -> ServedLine:
         if not image.startswith(b"\x89PNG"):
             raise UsageError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
         return self._line("a dog runs", search)
 
-    async def explain(self, model: str, text: str, deadline: float) -> Mapping[str, Any]:  # noqa: ARG002
+    async def explain(self, model: str, text: str, options: ExplanationRequest, deadline: float) -> Mapping[str, Any]:
+        self.explanations.append((model, text, options))
         await self._trouble(text)
-        return {"text": translation(text), "score": float("nan")}
+        words = translation(text).split()
+        hypothesis = {
+            "text": translation(text),
+            "score": float("nan"),
+            "tokens": [f"▁{word}" for word in words],
+            "ids": list(range(10, 10 + len(words))),
+            "logProbs": [-0.1] * len(words),
+            "targetWords": {"texts": words, "ofTokens": [*range(len(words)), -1]},
+            "alignments": None,
+            "attention": [],
+            "repetition": None,
+        }
+        source = {"texts": text.split(), "ofTokens": [*range(len(words)), -1]}
+        rest = {"nbest": [hypothesis], "parts": 1, "notes": [], "steps": []}
+        return {**hypothesis, "sourceTokens": text.split(), "sourceWords": source, **rest}
+
+    async def continuations(
+        self, model: str, text: str, prefix: str | tuple[int, ...], count: int, deadline: float
+    ) -> list[Continuation]:
+        await self._trouble(text)
+        before = prefix if isinstance(prefix, tuple) else (1,)
+        lines = (f"{translation(text)}{number}" for number in range(count))
+        options = (ServedHypothesis(line, -1.0, ("▁a",), log_probs=(-0.1,), words=(0,)) for line in lines)
+        return [Continuation((*before, 10 + number), -0.5 - number, option) for number, option in enumerate(options)]
+
+    async def explain_image(self, model: str, image: bytes, deadline: float) -> Mapping[str, Any]:
+        if not image.startswith(b"\x89PNG"):
+            raise UsageError("the image is none: wanted the bytes of a PNG, JPEG or WebP file")
+        return {"target": ["a", "dog", "runs"]}
 
     def detect(self, text: str) -> list[tuple[str, float]]:
         if self.shares or not text:
@@ -99,6 +133,8 @@ class FakeService:
                     tuple(line.split()),
                     ((0, 0),) * code + tuple((word + code, word) for word in words) if search.alignments else None,
                     {"cross": [[[1.0]]]} if search.attention != "none" else None,
+                    (-0.5,) * len(line.split()) if search.log_probs else None,
+                    tuple(range(len(line.split()))) if search.log_probs else None,
                 )
                 for rank in range(search.nbest)
             ),

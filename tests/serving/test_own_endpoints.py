@@ -15,6 +15,7 @@ from conftest import Ask
 from fake import FakeService
 from starlette.types import Message
 
+from regard.serving.service import ExplanationRequest
 from regard.serving.streaming import EventStream, event
 
 PNG = b"\x89PNG\r\n\x1a\n and so on"
@@ -167,11 +168,63 @@ def test_captions_need_a_model(ask: Ask, service: FakeService) -> None:
     assert "no model for captions" in ask("/v1/caption", files={"image": PNG}).json()["detail"]
 
 
-def test_explanations(ask: Ask) -> None:
+def test_explanations(ask: Ask, service: FakeService) -> None:
     answer = ask("/v1/explain", json={"text": "hello", "target": "ko"}).json()
-    assert answer == {"source": "en", "target": "ko", "model": "en-ko", "explanation": {"text": "HELLO", "score": None}}
-    assert "no attention" in ask("/v1/explain", json={"text": "a", "model": "unnamed"}).json()["detail"]
+    assert {**answer, "explanation": None} == {"source": "en", "target": "ko", "model": "en-ko", "explanation": None}
+    assert answer["explanation"]["text"] == "HELLO"
+    assert answer["explanation"]["score"] is None, "NaN is none of JSON's numbers"
+    assert service.explanations == [("en-ko", "hello", ExplanationRequest())]
+    asked = {"text": "hello", "target": "pt", "model": "many", "prefix": [7, 8], "nbest": 2, "trace": True}
+    assert ask("/v1/explain", json={**asked, "packed": True}).status_code == 200
+    assert service.explanations[1] == (
+        "many",
+        ">>por<< hello",
+        ExplanationRequest(2, (7, 8), trace=True, packed=True),
+    )
+    assert ask("/v1/explain", json={"text": "a", "model": "unnamed"}).status_code == 200, "without attention, too"
     assert "nothing to explain" in ask("/v1/explain", json={"text": "a", "target": "en"}).json()["detail"]
+
+
+def test_continuations(ask: Ask) -> None:
+    asked = {"text": "hello", "target": "ko", "prefix": [5], "count": 2}
+    answer = ask("/v1/continuations", json=asked).json()
+    assert (answer["source"], answer["target"], answer["model"]) == ("en", "ko", "en-ko")
+    assert answer["continuations"][1] == {
+        "prefix": [5, 11],
+        "log_prob": -1.5,
+        "text": "HELLO1",
+        "score": -1.0,
+        "tokens": ["▁a"],
+        "log_probs": [-0.1],
+        "words": [0],
+    }
+    assert len(ask("/v1/continuations", json={"text": "hello", "target": "ko"}).json()["continuations"]) == 7
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"prefix": [-1]}, {"prefix": [1.5]}, {"prefix": [1 << 31]}, {"prefix": 3}, {"prefix": ["a"]}, {"nbest": 0}],
+)
+def test_explanations_that_are_refused(ask: Ask, changes: dict[str, Any]) -> None:
+    answer = ask("/v1/explain", json={"text": "a", "target": "ko", **changes})
+    assert answer.status_code == 400
+    assert f"`{next(iter(changes))}`" in answer.json()["detail"]
+
+
+def test_log_probabilities_and_undivided_lines(ask: Ask) -> None:
+    asked = {"text": "Come. Go", "target": "ko", "source": "en", "log_probs": True}
+    lines = ask("/v1/translate", json={**asked, "split": False}).json()["translations"][0]["lines"]
+    assert [(line["source"], line["hypotheses"][0]["words"]) for line in lines] == [("Come. Go", [0, 1])]
+    assert lines[0]["hypotheses"][0]["log_probs"] == [-0.5, -0.5]
+    assert len(ask("/v1/translate", json=asked).json()["translations"][0]["lines"]) == 2
+
+
+def test_explanations_of_images(ask: Ask) -> None:
+    for request in ({"files": {"image": PNG}}, {"json": {"image": base64.b64encode(PNG).decode()}}):
+        answer = ask("/v1/explain_image", **request).json()
+        assert answer == {"model": "captions", "explanation": {"target": ["a", "dog", "runs"]}}
+    assert "the image is none" in ask("/v1/explain_image", files={"image": b"x"}).json()["detail"]
+    assert "ko-en" in ask("/v1/explain_image", json={"image": "", "model": "ko-en"}).json()["detail"]
 
 
 def test_models(ask: Ask, service: FakeService) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from small import SENTENCES, captioner_folder, folder
 
@@ -23,7 +25,7 @@ from regard.pipeline import RuntimeTranslator, load_captioner
 from regard.runtime import native
 from regard.serving.engine_pool import Backlog
 from regard.serving.process_service import ProcessService, ServiceSettings
-from regard.serving.service import DeadlineExceeded, Overloaded, SearchRequest
+from regard.serving.service import DeadlineExceeded, ExplanationRequest, Overloaded, SearchRequest
 
 if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
@@ -210,16 +212,60 @@ def test_options_and_lines_that_are_refused(file: Path) -> None:
 
 
 def test_an_explanation_is_what_the_page_reads(file: Path) -> None:
-    async def use(service: ProcessService) -> Any:
-        return await service.explain("ko-en", SENTENCES[0], DEADLINE)
+    options = (ExplanationRequest(), ExplanationRequest(packed=True, nbest=2, trace=True))
 
-    explanation, _ = served([file], use)
-    readings = RuntimeTranslator(file).translate(SENTENCES[0], readings=True)[0].readings
+    async def use(service: ProcessService) -> Any:
+        return [await service.explain("ko-en", SENTENCES[0], option, DEADLINE) for option in options]
+
+    (explanation, packed), _ = served([file], use)
+    translator = RuntimeTranslator(file)
+    translation = translator.translate(SENTENCES[0], readings=True, nbest=3)[0]
+    readings = translation.readings
     assert readings is not None
     assert explanation["sourceTokens"] == list(readings.source)
     assert [*explanation["tokens"], "</s>"] == list(readings.target)
+    assert [item["text"] for item in explanation["nbest"]] == [item.text for item in translation.nbest]
     for layer in explanation["attention"]:
         assert layer["weights"] == pytest.approx(readings.weights[layer["name"]].ravel().tolist(), abs=1e-5)
+    for layer in packed["nbest"][0]["attention"]:
+        weights = np.frombuffer(base64.b64decode(layer["weights"]), "<u2") / 65535
+        assert weights.tolist() == pytest.approx(readings.weights[layer["name"]].ravel().tolist(), abs=1e-5)
+    roles = [{layer["role"] for layer in item["attention"]} for item in packed["nbest"]]
+    assert roles == [{"encoder", "cross", "decoder"}, {"cross", "decoder"}]
+    assert (packed["attention"], explanation["steps"], len(packed["nbest"])) == ([], [], 2)
+    (line,) = translator.model.translate(SENTENCES[:1], translator.model.options())
+    assert explanation["logProbs"] == pytest.approx(line.hypotheses[0].log_probs, abs=1e-5)
+    kept = [c["id"] for c in packed["steps"][0]["candidates"] if c["fate"] == "kept"]
+    assert kept == [c.token for c in translator.trace(SENTENCES[0])[1][0].candidates if c.fate == "kept"]
+
+
+@pytest.mark.parametrize("length", [0, 2])
+def test_continuations_are_those_of_the_library(file: Path, length: int) -> None:
+    model = RuntimeTranslator(file).model
+    (line,) = model.translate(SENTENCES[:1], model.options())
+    prefix = line.hypotheses[0].ids[:length]
+
+    async def use(service: ProcessService) -> Any:
+        calls = (service.continuations("ko-en", SENTENCES[0], prefix, 4, DEADLINE) for _ in range(3))
+        explained = service.explain("ko-en", SENTENCES[0], ExplanationRequest(prefix=prefix), DEADLINE)
+        with pytest.raises(UsageError):
+            await service.continuations("ko-en", SENTENCES[0], (1 << 30,), 4, DEADLINE)
+        return await asyncio.gather(*calls, explained)
+
+    (*listed, explanation), _ = served([file], use)
+    assert listed[0] == listed[1] == listed[2]
+    options = model.options()
+    options.trace = options.beam = 1
+    (greedy,) = model.translate(SENTENCES[:1], options, [prefix])
+    likely = sorted((c for c in greedy.steps[length].candidates if c.token != 3), key=lambda c: -c.log_prob)[:4]
+    assert [item.prefix for item in listed[0]] == [(*prefix, c.token) for c in likely]
+    assert [item.log_prob for item in listed[0]] == pytest.approx([c.log_prob for c in likely], abs=1e-4)
+    for item in listed[0]:
+        (other,) = model.translate(SENTENCES[:1], model.options(), [item.prefix])
+        assert item.hypothesis.text == other.hypotheses[0].text
+        assert item.hypothesis.log_probs == pytest.approx(other.hypotheses[0].log_probs, abs=1e-4)
+        assert item.hypothesis.words == tuple(model.word_indices(other.hypotheses[0].ids, True))
+    assert tuple(explanation["ids"][:length]) == prefix
 
 
 def test_a_changed_file_is_loaded_while_calls_go_on(tmp_path: Path) -> None:

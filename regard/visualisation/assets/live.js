@@ -1,5 +1,6 @@
-// The live page: translates as one types, in a worker, sentence by sentence, and shows what the current sentence attends to.
-(() => {
+// The live page: translates as one types, sentence by sentence, and shows what the current sentence attends to.
+// Who translates is a worker (offline.js), or what takes the same messages and asks a server (server_client.js).
+const livePage = (() => {
   const ENGLISH = {
     heading: "Translate", private: "Translates on this device. Nothing is sent, nothing is stored.", placeholder: "Type or paste text here", copy: "Copy",
     copied: "Copied", switch: "Switch the direction", translation: "Translation", about: "About the model", loading: "Opening the model …",
@@ -12,7 +13,7 @@
     wordsOf: "Translation of this sentence, word by word", continuations: (word) => `Other continuations from “${word}”`, current: "as it is",
     undo: "Undo the choice", choose: "Click a sentence, then one of its words, to see what else could stand there.",
     replaced: (text) => `Now: ${text}`, steps: "Step by step: the search", hide: "Close the search",
-    facts: { precision: "weights", parameters: "parameters", size: "size", languages: "languages", fingerprint: "fingerprint", regard: "exported by Regard" },
+    facts: { precision: "weights", parameters: "parameters", size: "size", languages: "languages", fingerprint: "fingerprint", regard: "exported by Regard", engine: "engine" },
   };
   const KOREAN = {
     heading: "번역", private: "이 기기에서 번역합니다. 아무것도 보내거나 저장하지 않습니다.", placeholder: "글을 입력하거나 붙여 넣으세요", copy: "복사",
@@ -26,9 +27,9 @@
     wordsOf: "이 문장의 번역문, 단어별", continuations: (word) => `“${word}”부터 다르게 이어 쓰기`, current: "지금 그대로",
     undo: "선택 되돌리기", choose: "문장을 누른 다음 그 단어를 누르면 그 자리에 올 수 있는 다른 말이 나타납니다.",
     replaced: (text) => `바뀐 번역: ${text}`, steps: "한 단계씩: 탐색 과정", hide: "탐색 과정 닫기",
-    facts: { precision: "가중치", parameters: "매개변수", size: "크기", languages: "언어", fingerprint: "지문", regard: "내보낸 Regard" },
+    facts: { precision: "가중치", parameters: "매개변수", size: "크기", languages: "언어", fingerprint: "지문", regard: "내보낸 Regard", engine: "엔진" },
   };
-  const TYPING = 90, HOVER = 120, QUIET = 900; // milliseconds
+  const HOVER = 120, QUIET = 900; // milliseconds
   const MANY = 30; // sentences, from which on progress is shown
   const LONG = 200; // paragraphs, from which on those out of sight are not laid out
   const SLICE = 30, TOGETHER = 300; // milliseconds of work, and paragraphs, between two looks at the keyboard
@@ -39,15 +40,19 @@
 
   const find = (id) => document.getElementById(id);
   const { element, moveFocus } = explanationPage, words = () => explanationPage.labels();
-  const { models } = JSON.parse(find("data").textContent), input = find("input"), output = find("translation");
+  const { typing: TYPING = 90, ...initial } = JSON.parse(find("data").textContent); // milliseconds
+  let models = initial.models; // of the languages [source, target]
+  const input = find("input"), output = find("translation");
   const kept = new Map(); // translations by direction and sentence
   const spans = new Map(); // where each sentence is shown
   let waiting = new Set(); // sentences that are not translated yet
-  let direction = 0, latest = 0, worker, paragraphs = [], current = null, pinned = false, shownLanguage;
+  let direction = 0, latest = 0, worker, isPaused = false, paragraphs = [], current = null, pinned = false, shownLanguage;
   let pending = { typing: 0, hover: 0, quiet: 0 };
   let wanted = null; // the sentence's element whose words are opened once they are there: {span, hasFocus}
   let opened = null; // the pinned sentence's element, and its words as buttons: {span, sentence, buttons}
   let asked = 0, choices = null; // the list of other continuations: {word, options}
+
+  let on = { settled() {}, turned() {}, traced() {} }; // what the page of the server wants to know
 
   const keyOf = (sentence) => `${direction}\n${sentence}`;
   const later = (name, delay, run) => { clearTimeout(pending[name]); pending[name] = setTimeout(run, delay); };
@@ -89,6 +94,7 @@
   // --- translation
 
   async function update() { // what was translated before is kept; the rest is asked for, the current sentence first
+    if (isPaused || !models.length) return;
     const own = ++latest, built = await build(input.value.split("\n"), own);
     if (!built) return; // something newer is there
     paragraphs = built;
@@ -183,7 +189,8 @@
     progress();
     if (!isDone || id !== latest) return;
     output.setAttribute("aria-busy", "false");
-    if (kept.size > MAX_KEPT) for (const key of [...kept.keys()].slice(0, kept.size - MAX_KEPT)) if (!spans.has(key.slice(2))) kept.delete(key);
+    if (kept.size > MAX_KEPT) for (const key of [...kept.keys()].slice(0, kept.size - MAX_KEPT)) if (!spans.has(key.slice(key.indexOf("\n") + 1))) kept.delete(key);
+    on.settled();
     later("quiet", QUIET, () => { // read out by screen readers once typing pauses
       const result = kept.get(keyOf(current));
       if (result) find("spoken").textContent = (result.choice || result).text || result.error;
@@ -412,7 +419,8 @@
   find("open-player").onclick = () => {
     isTraced = !isTraced;
     showToggle();
-    if (current) askExplanation();
+    if (isPaused) on.traced();
+    else if (current) askExplanation();
   };
 
   function showToggle() {
@@ -423,9 +431,8 @@
   // --- what the reader does
 
   input.addEventListener("input", () => { unpin(); later("typing", TYPING, update); });
-  input.addEventListener("focus", () => input.select(), { once: true }); // so that typing replaces the example
   document.addEventListener("selectionchange", () => {
-    if (document.activeElement !== input || pinned) return;
+    if (document.activeElement !== input || pinned || isPaused) return;
     const sentence = sentenceAtCaret();
     if (sentence !== current && spans.has(sentence)) select(sentence);
   });
@@ -466,14 +473,31 @@
 
   find("switch").onclick = () => { // the translation becomes the text
     const text = translation();
+    choose(opposite());
+    on.turned(direction);
+    put(text);
+  };
+
+  /** The model of the opposite direction; −1: there is none. */
+  function opposite() {
+    const [from, to] = models[direction].languages;
+    if (!models[direction].name) return models.length > 1 ? 1 - direction : -1; // a page of two directions
+    return from && to ? models.findIndex(({ languages }) => languages[0] === to && languages[1] === from) : -1;
+  }
+
+  function choose(index) { // another model: nothing of the old one stays
     unpin();
-    direction = 1 - direction;
+    direction = index;
     paragraphs = [];
     current = null;
-    input.value = text === "" ? "" : text;
+    showNothing();
     showDirection();
+  }
+
+  function put(text) {
+    input.value = text;
     update();
-  };
+  }
 
   find("copy").onclick = async () => {
     try {
@@ -500,7 +524,7 @@
   }
 
   function showDirection() {
-    const { languages, facts, readme } = models[direction], [from, to] = languages;
+    const { languages } = models[direction], [from, to] = languages;
     find("from").textContent = languageName(from, words().source);
     find("to").textContent = languageName(to, words().translation);
     find("title").textContent = from && to ? `${find("from").textContent} → ${find("to").textContent}` : words().heading;
@@ -510,21 +534,26 @@
     output.setAttribute("aria-label", words().translation);
     find("switch").setAttribute("aria-label", words().switch);
     find("switch").title = words().switch;
-    find("switch").hidden = models.length < 2;
-    find("facts").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [element("dt", words().facts[name] || name), element("dd", value)]));
+    find("switch").hidden = opposite() < 0;
     find("undo").setAttribute("aria-label", words().undo);
     find("undo").title = words().undo;
     find("hint-words").textContent = words().choose;
     find("confidence").title = words().unsureHint;
     find("levels").replaceChildren(...words().levels.map((text, i) => element("span", text, { class: `unsure-${i + 1}` })));
     showToggle();
-    find("readme").textContent = readme;
-    find("readme").setAttribute("aria-label", words().about);
-    find("readme").hidden = !readme;
+    showAbout(models[direction]);
     if (!find("failed").hidden) find("failed").textContent = words().broken(failure);
   }
 
+  function showAbout({ facts, readme }) { // at the foot of the page
+    find("facts").replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [element("dt", words().facts[name] || name), element("dd", value)]));
+    find("readme").textContent = readme;
+    find("readme").setAttribute("aria-label", words().about);
+    find("readme").hidden = !readme;
+  }
+
   explanationPage.addLabels(ENGLISH, KOREAN, () => {
+    if (isPaused || !models.length) return;
     if (shownLanguage === document.documentElement.lang) return;
     shownLanguage = document.documentElement.lang;
     showDirection();
@@ -533,7 +562,7 @@
     if (explained && current) showAlternatives();
   });
 
-  // --- the worker
+  // --- who translates
 
   let failure = "";
   function stop(message) {
@@ -542,21 +571,45 @@
     find("failed").textContent = words().broken(message);
   }
 
-  function start() {
-    const url = URL.createObjectURL(new Blob([find("worker").textContent], { type: "text/javascript" }));
-    worker = new Worker(url);
+  /**
+   * Take the messages of a worker, and ask it. `listeners`: `settled` is called whenever the whole text is translated, `turned` with
+   * the new direction at a switch, `traced` if the view of the search is opened or closed during a pause.
+   */
+  function start(translator, listeners = {}) {
+    worker = translator;
+    on = { ...on, ...listeners };
     const actions = {
       ready: () => { document.documentElement.dataset.loaded = "yes"; }, translated: receive, explained: explain, continued: showContinuations, failed: ({ message }) => stop(message),
     };
     worker.onmessage = ({ data }) => actions[data.kind](data);
-    worker.onerror = (event) => stop(event.message || "worker");
-    const files = [...document.querySelectorAll("script.file")];
-    const [wasm, ...packed] = files.map((node) => node.textContent.trim());
-    files.forEach((node) => node.remove()); // the worker has them
-    worker.postMessage({ kind: "start", wasm, models: packed });
-    if (!input.value) input.value = models[0].example;
+    if (input.value || !models[0]?.example) return;
+    input.value = models[0].example;
+    input.addEventListener("focus", () => input.select(), { once: true }); // so that typing replaces the example
+  }
+
+  /** Offer other models, and forget what the old ones have translated. */
+  function setModels(others) {
+    models = others;
+    kept.clear();
+  }
+
+  /** Show nothing and take no part until the next `resume`. */
+  function pause() {
+    unpin();
+    clearTimeout(pending.typing);
+    isPaused = true;
+    showNothing();
+  }
+
+  function resume(index) {
+    isPaused = false;
+    shownLanguage = document.documentElement.lang;
+    choose(index);
     update();
   }
 
-  if (find("unsupported").hidden) start();
+  return {
+    languageName, pause, put, resume, setModels, showAbout, start, stop, update,
+    showToggle, state: () => ({ text: input.value, translation: translation(), isTraced }),
+  };
 })();

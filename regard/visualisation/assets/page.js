@@ -769,7 +769,7 @@ const explanationPage = (() => {
     }));
     find("output").replaceChildren(...data.tokens.slice(0, data.steps.length - 1).map((token, p) => {
       const state = p < t ? "" : p === t ? " current" : " future";
-      return element("span", token.trim() || "␣", { class: `token${state}`, style: token.startsWith(" ") ? "" : "margin-left:-9px" });
+      return element("span", token.trim() || "␣", { class: `token${state}${token.startsWith(" ") ? "" : " joined"}` });
     }));
     drawTree(t);
   }
@@ -1004,7 +1004,7 @@ const explanationPage = (() => {
     for (const node of document.querySelectorAll("[data-text]")) node.textContent = label(node.dataset.text);
     find("language").textContent = labels.other;
     find("language").lang = labels === KOREAN ? "en" : "ko";
-    if (onLanguage) onLanguage();
+    for (const changed of onLanguage) changed();
     if (!data) return;
     for (const name of ["first", "back", "forth", "step"]) find(name).setAttribute("aria-label", labels[name]);
     find("play").textContent = timer === null ? labels.play : labels.pause;
@@ -1053,10 +1053,16 @@ const explanationPage = (() => {
   function addLabels(english, korean, changed) {
     Object.assign(ENGLISH, english);
     Object.assign(KOREAN, korean);
-    onLanguage = changed;
+    onLanguage.push(changed);
   }
-  let onLanguage;
+  const onLanguage = [];
 
   requestAnimationFrame(() => setTimeout(start)); // paint the title before decoding the weights
-  return { addLabels, element, hide, labels: () => labels, moveFocus, show: showData };
+  /** Forget which layer, head and view the reader has chosen: another model has others. */
+  function reset() {
+    isShown = false;
+    selection.view = "heat";
+  }
+
+  return { addLabels, element, hide, labels: () => labels, moveFocus, reset, show: showData, unpack };
 })();

@@ -1,0 +1,96 @@
+"""Explanations of a runtime file as the JavaScript module returns them (js/regard.d.ts), which the pages read."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from regard.runtime.model import Candidate, Hypothesis, Line, Options, RuntimeModel, Step
+from regard.serving.frames import Message
+
+MOST_NBEST = 5
+"""Hypotheses of an explanation if nobody says how many, and the beam has as many."""
+_EOS = 3
+_PACKED = 65_535
+
+
+@dataclass(frozen=True)
+class Explainer:
+    """Converts results of a model. `is_packed`: weights as Base64 of 16-bit numbers, those of the encoder only once."""
+
+    model: RuntimeModel
+    is_packed: bool = False
+
+    def explanation(self, line: Line) -> Message:
+        """Return a line with all its hypotheses."""
+        ranked = [self._hypothesis(hypothesis, rank) for rank, hypothesis in enumerate(line.hypotheses)]
+        source = {
+            "sourceTokens": self.model.tokens(line.source, False),
+            "sourceWords": self._words(line.source, False),
+        }
+        rest = {"nbest": ranked, "parts": line.parts, "notes": line.notes, "steps": [self._step(s) for s in line.steps]}
+        return {**(ranked[0] | {"attention": []} if self.is_packed else ranked[0]), **source, **rest}
+
+    def _hypothesis(self, hypothesis: Hypothesis, rank: int) -> Message:
+        repetition = next(iter(hypothesis.repetitions), None)
+        roles = {layer.name: layer.role for layer in self.model.layers}
+        weights = {
+            name: values
+            for name, values in hypothesis.weights.items()
+            if not (self.is_packed and rank and roles[name] == "encoder")
+        }
+        return {
+            "text": hypothesis.text,
+            "score": hypothesis.score,
+            "tokens": self.model.tokens(hypothesis.ids, True),
+            "ids": hypothesis.ids,
+            "logProbs": hypothesis.log_probs,
+            "targetWords": self._words((*hypothesis.ids, _EOS), True),
+            "alignments": hypothesis.links,
+            "attention": [self._attention(name, roles[name], values) for name, values in weights.items()],
+            "repetition": repetition and {"text": repetition[0], "times": repetition[1]},
+        }
+
+    def _attention(self, name: str, role: str, weights: Any) -> Message:
+        heads, rows, columns = weights.shape
+        if self.is_packed:
+            numbers = (weights * _PACKED).round().clip(0, _PACKED).astype("<u2")
+            values: Any = base64.b64encode(numbers.tobytes()).decode("ascii")
+        else:
+            values = weights.round(5).ravel().tolist()
+        return {"name": name, "role": role, "heads": heads, "rows": rows, "columns": columns, "weights": values}
+
+    def _step(self, step: Step) -> Message:
+        tokens = self.model.tokens([candidate.token for candidate in step.candidates], True)
+        candidates = [
+            {"beam": c.row, "id": c.token, "token": token, "fate": c.fate, "logProb": c.log_prob, "total": c.total}
+            for c, token in zip(step.candidates, tokens, strict=True)
+        ]
+        return {"prefixes": step.prefixes, "candidates": candidates}
+
+    def _words(self, ids: tuple[int, ...], is_target: bool) -> Message:
+        indices = self.model.word_indices(ids, is_target) if ids else []
+        words: list[list[int]] = [[] for _ in range(max(indices, default=-1) + 1)]
+        for token, word in zip(ids, indices, strict=True):
+            if word >= 0:
+                words[word].append(token)
+        return {"texts": [self.model.decode(word, is_target) for word in words], "ofTokens": indices}
+
+
+def next_step_options(options: Options, prefix: Sequence[int]) -> Options:
+    """Change options to those of a greedy search that is recorded, and goes one token beyond a prefix."""
+    options.beam = options.nbest = options.trace = 1
+    options.attention = options.alignments = options.min_length = 0
+    options.max_length = len(prefix) + 1
+    return options
+
+
+def likely_tokens(line: Line, prefix: Sequence[int], count: int) -> list[Candidate]:
+    """Return the likeliest tokens after a prefix, of a search with `next_step_options`; the end of sentence is none."""
+    step = next(iter(line.steps[len(prefix) :]), None)
+    candidates = [candidate for candidate in step.candidates if candidate.token != _EOS] if step else []
+    likely = [candidate for candidate in candidates if math.isfinite(candidate.log_prob)]
+    return sorted(likely, key=lambda candidate: -candidate.log_prob)[:count]

@@ -41,6 +41,7 @@ class Outcome:
     statuses: Counter[int] = field(default_factory=Counter)
     refused_without_retry_after: int = 0
     wrong: int = 0
+    lost: int = 0
     sentences: int = 0
 
 
@@ -63,6 +64,7 @@ def main() -> None:
         "throughput_at_equal_processor_time": served["per_processor_second"] / offline["per_processor_second"],
         "p99": p99,
         "wrong": outcome.wrong,
+        "lost": outcome.lost,
         "refused_without_retry_after": outcome.refused_without_retry_after,
         "memory": memory[-1] / memory[0],
     }
@@ -128,7 +130,7 @@ async def _load(options: Any, lines: list[str], expected: dict[str, str]) -> Any
         port = next(
             int(m[1]) for line in server.stderr if (m := re.search(r"listening at http://127.0.0.1:(\d+)", line))
         )
-        drain = asyncio.get_running_loop().run_in_executor(None, lambda: [None for _ in server.stderr or ()])
+        drain = asyncio.get_running_loop().run_in_executor(None, _keep_log, server.stderr)
         model = options.model.stem
         outcome, stop = Outcome(), asyncio.Event()
         clients = [
@@ -155,6 +157,11 @@ async def _load(options: Any, lines: list[str], expected: dict[str, str]) -> Any
         server.wait()
 
 
+def _keep_log(log: Any) -> None:
+    with Path("serve_load.log").open("w", encoding="utf-8") as kept:
+        kept.writelines(line for line in log if " 200 " not in line)
+
+
 async def _client(
     port: int,
     model: str,
@@ -174,7 +181,13 @@ async def _client(
         head += f"Content-Length: {len(body)}\r\n\r\n"
         started = time.perf_counter()
         writer.write(head.encode() + body)
-        status, headers, answer = await _answer(reader)
+        try:
+            status, headers, answer = await _answer(reader)
+        except (asyncio.IncompleteReadError, ConnectionError) as problem:
+            outcome.lost += 1
+            print(f"connection lost after {time.perf_counter() - started:.3f} s: {problem!r}", flush=True)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            continue
         outcome.seconds.append(time.perf_counter() - started)
         outcome.statuses[status] += 1
         if status == 200:
@@ -184,6 +197,8 @@ async def _client(
         elif status in OVERLOADED:
             outcome.refused_without_retry_after += "retry-after" not in headers
             await asyncio.sleep(float(headers.get("retry-after", 1)))
+        if headers.get("connection") == "close":
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.close()
 
 

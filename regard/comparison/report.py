@@ -41,9 +41,9 @@ from regard.comparison.report_tables import (
     system_table,
 )
 from regard.comparison.result import Breakdown, Comparison, Example
+from regard.visualisation.colours import OPACITY, VEIL
 from regard.visualisation.fonts import STACK
 from regard.visualisation.html import colour_variables, fill_template, paint_rules, palette
-from regard.visualisation.colours import OPACITY, VEIL
 from regard.visualisation.text import clean
 
 IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*")

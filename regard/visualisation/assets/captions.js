@@ -73,7 +73,9 @@ const captionPage = (() => {
       explained = explanation;
       showExplanation();
     } catch (problem) {
-      if (!signal.aborted && state.kind === "pending") say({ kind: "failed", text: describe(problem) });
+      if (signal.aborted) return;
+      if (!(problem instanceof serverClient.Problem)) throw problem;
+      if (state.kind === "pending") say({ kind: "failed", text: describe(problem) });
     }
   }
 

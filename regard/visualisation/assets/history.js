@@ -31,7 +31,8 @@ const historyPage = (() => {
     if (!kept.isOn || !entry.text.trim() || entry.text.length > LONGEST || name === recorded) return;
     recorded = name;
     const isSame = (other) => other.model === entry.model && other.source === entry.source && other.target === entry.target;
-    const [last] = kept.entries, goesOn = last && isSame(last) && (entry.text.startsWith(last.text) || last.text.startsWith(entry.text));
+    const [last] = kept.entries, begins = (one, other) => one.text.startsWith(other.text.replace(/[\s.!?…。！？]+$/u, ""));
+    const goesOn = last && isSame(last) && (begins(entry, last) || begins(last, entry));
     const others = kept.entries.slice(goesOn ? 1 : 0).filter((other) => !(isSame(other) && other.text === entry.text));
     save({ ...kept, entries: [entry, ...others].slice(0, MOST) });
   }

@@ -9,7 +9,7 @@
     many: (seconds) => `These were too many requests. The page tries again in ${seconds} seconds.`, late: "The server was not done in time. The page tries again.",
     tooLate: "The server was not done with this in time.", tooMuch: "This is more than the server takes at once.", answered: (detail) => `The server refuses this: ${detail}`,
     keyName: "API key", useKey: "Use this key", needsKey: "This server wants an API key.", wrongKey: "The server does not know this key.", keyNote: "The page keeps the key in memory, until it is closed.",
-    history: "History", historyNote: "Off, unless you switch it on. The history stays in this browser; the server is not told of it. Others who use this browser can read it.",
+    history: "History", historyNote: "The history is off until you switch it on. It stays in this browser; the server is not told of it. Others who use this browser can read it.",
     historyOn: "Keep the last 50 translations in this browser", historyFailed: "This browser has no room for the history, or does not allow it.", deleteOne: "Delete", deleteAll: "Delete all",
     image: "Image", chooseImage: "Choose an image", dropImage: "or drop or paste one here", captionName: "Caption", captioning: "Looking at the image …",
     noImage: "This is no image that the browser can read.", noCaptioner: "This server has no model for captions of images.", captions: (count) => `Captions, best first (${count})`,
@@ -22,7 +22,7 @@
     many: (seconds) => `요청이 너무 많았습니다. ${seconds}초 뒤에 다시 시도합니다.`, late: "서버가 제시간에 끝내지 못했습니다. 다시 시도합니다.",
     tooLate: "서버가 제시간에 끝내지 못했습니다.", tooMuch: "서버가 한 번에 받는 것보다 많습니다.", answered: (detail) => `서버가 거절했습니다: ${detail}`,
     keyName: "API 키", useKey: "이 키 쓰기", needsKey: "이 서버는 API 키가 필요합니다.", wrongKey: "서버가 모르는 키입니다.", keyNote: "키는 페이지를 닫을 때까지 메모리에만 있습니다.",
-    history: "기록", historyNote: "켜기 전에는 꺼져 있습니다. 기록은 이 브라우저에만 남고 서버로 보내지 않습니다. 이 브라우저를 쓰는 다른 사람은 볼 수 있습니다.",
+    history: "기록", historyNote: "기록은 켜기 전에는 꺼져 있습니다. 이 브라우저에만 남고 서버로 보내지 않습니다. 이 브라우저를 쓰는 다른 사람은 볼 수 있습니다.",
     historyOn: "최근 번역 50개를 이 브라우저에 남기기", historyFailed: "이 브라우저에 기록할 자리가 없거나 허용되지 않습니다.", deleteOne: "삭제", deleteAll: "모두 삭제",
     image: "이미지", chooseImage: "이미지 고르기", dropImage: "또는 여기에 끌어 놓거나 붙여 넣기", captionName: "캡션", captioning: "이미지를 보는 중 …",
     noImage: "브라우저가 읽을 수 있는 이미지가 아닙니다.", noCaptioner: "이 서버에는 이미지 캡션 모델이 없습니다.", captions: (count) => `캡션 후보, 좋은 것부터 (${count})`,
@@ -213,7 +213,10 @@
 
   // --- start
 
+  let shownLanguage;
   explanationPage.addLabels(ENGLISH, KOREAN, () => {
+    if (shownLanguage === document.documentElement.lang) return;
+    shownLanguage = document.documentElement.lang;
     showChoices();
     showNotice();
     historyPage.show();

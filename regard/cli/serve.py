@@ -81,10 +81,14 @@ def serve(
         metrics=metrics,
         log_texts=log_texts,
     )
-    if host not in LOOPBACK and not require_key:
-        warn(f"whoever reaches {host} may use this server; `require_key=True` asks for keys")
+    _warn_of_strangers(host, require_key)
     running = ServiceSettings(precision, threads or max(1, _cores() // processes), processes, queue, reload_seconds)
     serve(models, host, port, running, settings, _pairs(languages or (), models), say)
+
+
+def _warn_of_strangers(host: str, require_key: bool) -> None:
+    if host not in LOOPBACK and not require_key:
+        warn(f"whoever reaches {host} may use this server; `require_key=True` asks for keys")
 
 
 keys_app = typer.Typer(add_completion=False, help="API keys of a server, kept as hashes in a file.")

@@ -70,6 +70,15 @@ def own_endpoints(server: Server) -> APIRouter:
         call = await server.admit(request, CaptionRequest)
         return json_response(await _caption(call))
 
+    _add_figures(router, server)
+    _add_models(router, server)
+    return router
+
+
+def _add_figures(router: APIRouter, server: Server) -> None:
+    """Add the endpoints of explanations, which the page draws."""
+    known = errors(Problem)
+
     @router.post("/explain", response_model=ExplainAnswer, responses=known, openapi_extra=body(ExplainRequest, JSON))
     async def explain(request: Request) -> Response:
         """Translate a line and return what figures show of it: attention of every layer, alignments, search."""
@@ -98,6 +107,9 @@ def own_endpoints(server: Server) -> APIRouter:
         call = await server.admit(request, ExplainImageRequest)
         return json_response(await _explain_image(call))
 
+
+def _add_models(router: APIRouter, server: Server) -> None:
+    """Add the endpoints that tell of the models."""
     few = errors(Problem, 403, 408, 413)
 
     @router.get("/models", response_model=ModelsAnswer, responses=few)
@@ -115,8 +127,6 @@ def own_endpoints(server: Server) -> APIRouter:
             names = ", ".join(server.service.models) or "none"
             raise HttpError(404, f"there is no model named {excerpt(name)}; there are: {names}")
         return json_response(model_data(server.service.models[name], readme=True))
-
-    return router
 
 
 async def _caption(call: Call[CaptionRequest]) -> dict[str, object]:

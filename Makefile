@@ -76,9 +76,9 @@ library: .venv/ready  ## the C library for every system, into regard/runtime/lib
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ziglang
 	$(BIN)/python tools/build_library.py
 
-page: .venv/ready  ## docs/translator.html: the demonstration's models, both directions, as a page that translates; trains them first
+page: .venv/ready  ## docs/translator.html: the Korean-English model of the demonstration as a page that translates; trained first
 	$(BIN)/regard demo
-	$(BIN)/regard export runs/demo/ko-en runs/demo/en-ko --to page docs/translator.html
+	$(BIN)/regard export runs/demo/ko-en --to page docs/translator.html
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Regard needs Python 3.10 or newer")'

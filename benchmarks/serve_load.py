@@ -1,10 +1,12 @@
 """Load a server, and compare it with offline translation and with one request after another.
 
-`python benchmarks/serve_load.py MODEL.regard --source FILE [--minutes 10]` starts `regard serve` on the loopback,
-and lets clients (64) send requests of ten sentences, each as soon as the last was answered, greedily. Every answer is
-compared with offline output. Printed: sentences per second and per second of processor time of the server's processes,
-offline and with CTranslate2 one request after another, as LibreTranslate does it (`--ctranslate2 FOLDER --vocabulary
-FILE`); times of the requests; refused requests; memory at the end of each minute; processor time of the clients.
+`python benchmarks/serve_load.py MODEL.regard --source FILE [--minutes 10]` starts `regard serve` on the loopback
+address, and lets clients (64) send requests of ten sentences, each as soon as the last was answered, greedily. Every
+answer is compared with offline output; lines of several sentences, which a server divides, are left out.
+Printed: sentences per second and per second of processor time of the server's processes, offline and with CTranslate2
+one request after another, as LibreTranslate does it (`--ctranslate2 FOLDER --vocabulary FILE`); times of the requests;
+refused requests; memory at the end of each minute; processor time of the clients. A model that is hardly trained has
+to be given targets of a natural length by the search settings in its file (and by `--steps`).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +26,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from regard.documents.sentences import split_text
 
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 OVERLOADED = (429, 503)
@@ -36,13 +41,16 @@ class Outcome:
     statuses: Counter[int] = field(default_factory=Counter)
     refused_without_retry_after: int = 0
     wrong: int = 0
+    lost: int = 0
     sentences: int = 0
 
 
 def main() -> None:
     """Measure, print a table, and end with one line of JSON."""
     options = _options()
-    lines = [line for line in options.source.read_text("utf-8").split("\n") if line.strip()][: options.lines]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the server is to end, too
+    lines = [line for line in options.source.read_text("utf-8").split("\n") if len(split_text(line).lines) == 1]
+    lines = lines[: options.lines]
     expected, offline = _offline(options.model, lines, options.offline_seconds)
     print(f"offline: {_speed(offline)}", flush=True)
     served, outcome, memory, clients = asyncio.run(_load(options, lines, expected))
@@ -56,6 +64,7 @@ def main() -> None:
         "throughput_at_equal_processor_time": served["per_processor_second"] / offline["per_processor_second"],
         "p99": p99,
         "wrong": outcome.wrong,
+        "lost": outcome.lost,
         "refused_without_retry_after": outcome.refused_without_retry_after,
         "memory": memory[-1] / memory[0],
     }
@@ -78,6 +87,7 @@ def _options() -> Any:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--queue", type=int, default=4096)
     parser.add_argument("--offline-seconds", type=float, default=20)
+    parser.add_argument("--steps", type=int, help="tokens of every target, as the model file has it, for CTranslate2")
     parser.add_argument("--ctranslate2", type=Path, help="folder of the same model")
     parser.add_argument("--vocabulary", type=Path, help="its SentencePiece model")
     return parser.parse_args()
@@ -120,7 +130,7 @@ async def _load(options: Any, lines: list[str], expected: dict[str, str]) -> Any
         port = next(
             int(m[1]) for line in server.stderr if (m := re.search(r"listening at http://127.0.0.1:(\d+)", line))
         )
-        drain = asyncio.get_running_loop().run_in_executor(None, lambda: [None for _ in server.stderr or ()])
+        drain = asyncio.get_running_loop().run_in_executor(None, _keep_log, server.stderr)
         model = options.model.stem
         outcome, stop = Outcome(), asyncio.Event()
         clients = [
@@ -147,6 +157,11 @@ async def _load(options: Any, lines: list[str], expected: dict[str, str]) -> Any
         server.wait()
 
 
+def _keep_log(log: Any) -> None:
+    with Path("serve_load.log").open("w", encoding="utf-8") as kept:
+        kept.writelines(line for line in log if " 200 " not in line)
+
+
 async def _client(
     port: int,
     model: str,
@@ -166,7 +181,13 @@ async def _client(
         head += f"Content-Length: {len(body)}\r\n\r\n"
         started = time.perf_counter()
         writer.write(head.encode() + body)
-        status, headers, answer = await _answer(reader)
+        try:
+            status, headers, answer = await _answer(reader)
+        except (asyncio.IncompleteReadError, ConnectionError) as problem:
+            outcome.lost += 1
+            print(f"connection lost after {time.perf_counter() - started:.3f} s: {problem!r}", flush=True)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            continue
         outcome.seconds.append(time.perf_counter() - started)
         outcome.statuses[status] += 1
         if status == 200:
@@ -176,6 +197,8 @@ async def _client(
         elif status in OVERLOADED:
             outcome.refused_without_retry_after += "retry-after" not in headers
             await asyncio.sleep(float(headers.get("retry-after", 1)))
+        if headers.get("connection") == "close":
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.close()
 
 
@@ -214,6 +237,7 @@ def _one_after_another(options: Any, lines: list[str]) -> dict[str, float]:
 
     translator = ctranslate2.Translator(str(options.ctranslate2), compute_type="int8", intra_threads=options.threads)
     processor = sentencepiece.SentencePieceProcessor(str(options.vocabulary))
+    lengths = {"min_decoding_length": options.steps, "max_decoding_length": options.steps} if options.steps else {}
     generator, done, speeds = random.Random(0), 0, []
     for _ in range(3):
         done, started, used = 0, time.perf_counter(), time.process_time()
@@ -221,7 +245,7 @@ def _one_after_another(options: Any, lines: list[str]) -> dict[str, float]:
             batch = [
                 [*processor.encode(line, out_type=str), "</s>"] for line in generator.sample(lines, options.sentences)
             ]
-            results = translator.translate_batch(batch, beam_size=1)
+            results = translator.translate_batch(batch, beam_size=1, **lengths)
             done += len([processor.decode(result.hypotheses[0]) for result in results])
         wall, processor_time = time.perf_counter() - started, time.process_time() - used
         speeds.append((done / wall, done / processor_time))

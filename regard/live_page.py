@@ -15,7 +15,7 @@ from regard.errors import ExportError, LineWarning, UsageError
 from regard.evaluation.faithfulness import measure_faithfulness
 from regard.interchange import runtime
 from regard.interchange.parity import Parity
-from regard.interchange.probe_sentences import DRAWN, real_sentences
+from regard.interchange.probe_sentences import DRAWN, SAMPLE, SAMPLE_LANGUAGES, real_sentences
 from regard.model_folder import load_folder
 from regard.models import Model
 from regard.pipeline import last_layer, load_translator
@@ -60,9 +60,9 @@ def _model(folder: Path, source: Path | None, languages: Languages | None) -> tu
         file = Path(temporary) / "model.regard"
         parity = runtime.export(folder, file, "int8", source, "packed", languages)
         card, content = RuntimeModel(file).card, file.read_bytes()
-    sentences, origin = real_sentences(folder, load_folder(folder).tokenizer.source, source)
-    example = next((line for line in sentences if len(line) <= MAX_EXAMPLE), "")
     codes = card["languages"]
+    sentences, origin = real_sentences(folder, load_folder(folder).tokenizer.source, source, codes[0])
+    example = next((line for line in sentences if len(line) <= MAX_EXAMPLE), "")
     facts = {
         "languages": " → ".join(filter(None, codes)),
         "parameters": f"{card['parameters']:,}",
@@ -72,7 +72,8 @@ def _model(folder: Path, source: Path | None, languages: Languages | None) -> tu
         "regard": card["regard"],
     }
     shown = {name: value for name, value in facts.items() if value}
-    trust = None if origin == DRAWN else measure_trust(folder, sentences)
+    is_own = origin != DRAWN and (origin != SAMPLE or codes[0] in SAMPLE_LANGUAGES)  # of the model's language
+    trust = measure_trust(folder, sentences) if is_own else None
     return LiveModel(content, (codes[0], codes[1]), card["alignment"], example, card["readme"], shown, trust), parity
 
 

@@ -43,7 +43,8 @@ def test_python_names_of_a_page_exist(page: Path) -> None:
     """`regard.visualisation.page_data(…)` in running text calls what is there."""
     for name in set(
         re.findall(
-            r"`(regard(?:\.(?!json|h\b|dll|wasm|d\.ts|js\b)\w+)+)(?:\([^`]*)?`", page.read_text(encoding="utf-8")
+            r"`(regard(?:\.(?!json|service|h\b|dll|wasm|d\.ts|js\b)\w+)+)(?:\([^`]*)?`",
+            page.read_text(encoding="utf-8"),
         )
     ):
         assert pkgutil.resolve_name(name) is not None, f"{page.name}: {name}"

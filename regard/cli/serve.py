@@ -29,7 +29,8 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0: all of this machine's.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: one that is free.")] = 5000,
     languages: Annotated[
-        list[str] | None, typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order.")
+        list[str] | None,
+        typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order."),
     ] = None,
     precision: Annotated[
         Literal["float32", "bfloat16", "int8"],
@@ -45,7 +46,7 @@ def serve(
     requests_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
     characters_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
     cors: Annotated[
-        list[str] | None, typer.Option(help="Origin whose pages may call; again for more; '*': all.")
+        list[str] | None, typer.Option(help="Origin whose pages may call; may be repeated; '*': all.")
     ] = None,
     allow_host: Annotated[
         list[str] | None, typer.Option(help="Host name by which the server may be called; may be repeated; '*': any.")
@@ -80,10 +81,14 @@ def serve(
         metrics=metrics,
         log_texts=log_texts,
     )
-    if host not in LOOPBACK and not require_key:
-        warn(f"whoever reaches {host} may use this server; `require_key=True` asks for keys")
+    _warn_of_strangers(host, require_key)
     running = ServiceSettings(precision, threads or max(1, _cores() // processes), processes, queue, reload_seconds)
     serve(models, host, port, running, settings, _pairs(languages or (), models), say)
+
+
+def _warn_of_strangers(host: str, require_key: bool) -> None:
+    if host not in LOOPBACK and not require_key:
+        warn(f"whoever reaches {host} may use this server; `require_key=True` asks for keys")
 
 
 keys_app = typer.Typer(add_completion=False, help="API keys of a server, kept as hashes in a file.")

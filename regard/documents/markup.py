@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from regard.documents.elements import Elements, MarkupOptions, Role, find_elements
@@ -20,7 +21,7 @@ from regard.documents.tags import Kind, tokenize
 from regard.documents.writing import Source, write_sentence
 from regard.errors import UsageError
 
-_ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w]))+|&(?:#[0-9A-Za-z]*|\w+);?")
+_ATOM = re.compile(r"\s+|(?:[^\s&]|&(?![#\w]))+|(?P<entity>&(?:#[0-9A-Za-z]*|\w+);?)")
 _XML_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
 _MOST_WORDS, _LONGEST = 8, 60
 """Words and characters of an element kept whole up to which they stand in the line that is translated."""
@@ -100,7 +101,7 @@ class _Paragraph:
         """Add text with entities; those that cannot be decoded are marks."""
         for match in _ATOM.finditer(self.text, start, end):
             raw = match[0]
-            decoded = _decode(raw, self.kind) if raw[0] == "&" else raw
+            decoded = _decode(raw, self.kind) if match["entity"] else raw
             if decoded.isspace():
                 self.after_space = True
             elif decoded:
@@ -128,7 +129,9 @@ class _Paragraph:
         """Yield the sentences that have anything to translate, with the tags that stand in them."""
         if not has_letters(plain := "".join(self.parts)):
             return
-        entries, numbers = _cut(self.entries, list(sentence_ends(plain)) if options.sentences else [])
+        entries, numbers = _cut(
+            self.entries, _outside_whole(sentence_ends(plain) if options.sentences else (), self.entries)
+        )
         bounds = _bounds(numbers)
         tags = {entry.token: index for index, entry in enumerate(entries) if isinstance(entry, Mark)}
         end = -1  # of the sentence before, in the plain paragraph
@@ -140,12 +143,12 @@ class _Paragraph:
                 low = bounds[number - 1][1] + 1 if number else 0
                 high = bounds[number + 1][0] - 1 if number + 1 < len(bounds) else len(entries) - 1
                 start, stop = _with_tags(entries, tags, (low, first, last, high))
-                yield build_sentence(entries[start : stop + 1], follows)
                 end = pieces[-1].offset + len(pieces[-1].text)
+                yield build_sentence(entries[start : stop + 1], plain[pieces[0].offset : end], follows)
 
 
 def _decode(entity: str, kind: Kind) -> str:
-    """Decode an entity; empty if it stands for no text that is known. What looks like one only comes back as it is."""
+    """Decode an entity: empty if it stands for no known text, unchanged if it is none."""
     if kind == "xml" and entity[1] != "#":
         return _XML_ENTITIES.get(entity, "" if entity[-1] == ";" else entity)
     decoded = html.unescape(entity)
@@ -161,7 +164,7 @@ def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragrap
     index, tokens = 0, elements.tokens
     while index < len(tokens):
         token, role, partner = tokens[index], elements.roles[index], elements.partners[index]
-        if role is Role.BREAK:
+        if role in (Role.BREAK, Role.SKIP):
             yield paragraph
             paragraph = _Paragraph(text, kind)
         elif role is Role.TEXT:
@@ -176,7 +179,7 @@ def _paragraphs(text: str, kind: Kind, elements: Elements) -> Iterator[_Paragrap
         elif role in (Role.UNIT, Role.SEALED, Role.FIGURE):
             _add_whole(paragraph, elements, index)
             index = partner
-        elif role is not Role.SKIP:
+        else:
             paragraph.add_mark(Mark(token.start, token.end, role, index, partner))
         index += 1
     yield paragraph
@@ -202,20 +205,16 @@ def _add_whole(paragraph: _Paragraph, elements: Elements, index: int) -> None:
 
 def _cut(entries: Sequence[Piece | Mark], ends: Sequence[int]) -> tuple[list[Piece | Mark], list[int]]:
     """Cut pieces at the ends of sentences; also return the number of each entry's sentence, -1 for marks."""
-    cut, numbers, number, whole = list[Piece | Mark](), list[int](), 0, -1
+    cut, numbers, number = list[Piece | Mark](), list[int](), 0
     for entry in entries:
         if isinstance(entry, Mark):
             cut.append(entry)
             numbers.append(-1)
             continue
-        while number < len(ends) and ends[number] <= entry.offset and (entry.whole < 0 or entry.whole != whole):
+        while number < len(ends) and ends[number] <= entry.offset:
             number += 1
-        whole, rest = entry.whole, entry
-        while (
-            number < len(ends)
-            and ends[number] < rest.offset + len(rest.text)
-            and len(rest.text) == rest.end - rest.start
-        ):
+        rest, is_plain = entry, entry.whole < 0 and len(entry.text) == entry.end - entry.start
+        while number < len(ends) and ends[number] < rest.offset + len(rest.text) and is_plain:
             size = ends[number] - rest.offset
             cut.append(rest._replace(end=rest.start + size, text=rest.text[:size]))
             numbers.append(number)
@@ -224,6 +223,18 @@ def _cut(entries: Sequence[Piece | Mark], ends: Sequence[int]) -> tuple[list[Pie
         cut.append(rest)
         numbers.append(number)
     return cut, numbers
+
+
+def _outside_whole(ends: Iterable[int], entries: Sequence[Piece | Mark]) -> list[int]:
+    """Leave out ends of sentences inside of elements that are kept whole."""
+    spans = dict[int, tuple[int, int]]()
+    for entry in entries:
+        if isinstance(entry, Piece) and entry.whole >= 0:
+            start = spans.get(entry.whole, (entry.offset, 0))[0]
+            spans[entry.whole] = (start, entry.offset + len(entry.text))
+    starts = [start for start, _ in spans.values()]
+    stops = [0, *(stop for _, stop in spans.values())]
+    return [end for end in ends if end >= stops[bisect_left(starts, end)]]
 
 
 def _bounds(numbers: Sequence[int]) -> list[tuple[int, int]]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from regard.documents.tagged_sentence import Node, Position, TaggedSentence, split_word
+from regard.documents.tagged_sentence import Node, Position, TaggedSentence, Unit, split_word
 from regard.documents.word_links import WordLinks
 
 _LATIN = re.compile(r"[!-~]+")
@@ -63,7 +64,7 @@ def project(
         return units, [Entry("unit", index) for index in range(len(units))]
     depth = sum(sentence.nodes[unit.node].depth + 1 for unit in units if unit.node >= 0)
     if depth > _DEEPEST * (len(units) + len(sentence.units)) + _SHALLOW:
-        return units, _spread(sentence, len(units))
+        return units, _spread(sentence, units)
     ranges = _Ranges(sentence.nodes, units)
     ranges.place_elements()
     positions = _Positions(sentence, units, links, len(words))
@@ -79,93 +80,97 @@ def _claim_copies(sentence: TaggedSentence, words: Sequence[str], links: WordLin
     for position, word in reversed([*enumerate(words)]):
         for key in {split_word(word)[1], *_LATIN.findall(word)}:  # in other scripts, endings follow without a space
             copies.setdefault(key, []).append(position)
-    by_text = {text: set(positions) for text, positions in copies.items()}
-    claimed = set[int]()
+    source_words, claimed = sentence.words, set[int]()
     for unit in sentence.units:
         if not sentence.nodes[unit.node].is_whole or len(unit.text) == 1 or unit.text not in copies:
             continue
-        linked = [
-            target for target in links.targets[unit.word] if target in by_text[unit.text] and target not in claimed
-        ]
+        linked = [target for target in links.targets[unit.word] if unit.text in words[target]]
         while not linked and copies[unit.text]:
             target = copies[unit.text].pop()
-            linked = [] if target in claimed else [target]
-        if linked:
+            is_copy_of_other = any(source_words[source] == words[target] for source in links.sources[target])
+            linked = [] if target in claimed or is_copy_of_other else [target]
+        if linked and linked[0] not in claimed:
             claimed.add(linked[0])
             links.claim(unit.word, linked[0])
 
 
+@dataclass
+class _SourceWord:
+    """The units of a source word: all, the one whose element decides, and those at its ends (-1: none)."""
+
+    text: str
+    units: list[int] = field(default_factory=list)
+    rank: tuple[bool, int, int, int] = (False, -1, 0, 0)
+    lead: int = -1
+    first: int = -1
+    last: int = -1
+    trail: int = -1
+
+    @property
+    def deciding(self) -> int:
+        """The unit in the innermost element, of these the longest; no punctuation beside others."""
+        return -self.rank[-1]
+
+    def add(self, number: int, unit: Unit, depth: int) -> None:
+        """Add a unit; they come in order."""
+        self.units.append(number)
+        self.rank = max(self.rank, (unit.position is Position.CORE, depth, len(unit.text), -number))
+        if unit.position is Position.LEAD:
+            self.lead = number
+        elif unit.position is Position.TRAIL:
+            self.trail = number
+        else:
+            self.first = number if self.first < 0 else self.first
+            self.last = number
+
+
 def _target_units(sentence: TaggedSentence, words: Sequence[str], links: WordLinks) -> list[TargetUnit]:
     """Split the words of a translation as those that they are linked to."""
-    by_word: list[list[int]] = [[] for _ in sentence.words]
+    source_words = [_SourceWord(text) for text in sentence.words]
     for number, unit in enumerate(sentence.units):
-        by_word[unit.word].append(number)
-    innermost = [_innermost(sentence, numbers) for numbers in by_word]
+        source_words[unit.word].add(number, unit, sentence.nodes[unit.node].depth)
     units = list[TargetUnit]()
     for index, word in enumerate(words):
-        linked = links.sources[index] if word else []
-        same = next((source for source in linked if sentence.words[source] == word), None)
+        linked = [source_words[source] for source in links.sources[index]]
+        same = next((source for source in linked if source.text == word), None)
         if same is not None:
-            for number in by_word[same]:
+            for number in same.units:
                 unit = sentence.units[number]
                 is_word = unit.position is Position.CORE
                 units.append(TargetUnit(unit.text, index, is_word, number, number, unit.node, True))
         elif linked:
-            choice = max((innermost[source] for source in linked), key=lambda number: _weight(sentence, number))
-            ends = (by_word[linked[0]], by_word[linked[-1]]) if links.is_given else ([], [])
-            units += _split_as(
-                sentence, TargetUnit(word, index, True), choice, by_word[sentence.units[choice].word], ends
-            )
+            units += _split_as(sentence, TargetUnit(word, index, True), linked, links.is_given)
         elif word:
             units.append(TargetUnit(word, index, True))
     return units
 
 
-def _weight(sentence: TaggedSentence, number: int) -> tuple[int, int, int]:
-    """Rank source units: those in inner elements first, then longer ones."""
-    unit = sentence.units[number]
-    return sentence.nodes[unit.node].depth, len(unit.text), -number
-
-
-def _innermost(sentence: TaggedSentence, numbers: Sequence[int]) -> int:
-    """Return the first of a word's units by rank, punctuation last."""
-    cores = [number for number in numbers if sentence.units[number].position is Position.CORE]
-    return max(cores or numbers, key=lambda number: _weight(sentence, number))
-
-
 def _split_as(
-    sentence: TaggedSentence,
-    whole: TargetUnit,
-    choice: int,
-    siblings: Sequence[int],
-    ends: tuple[Sequence[int], Sequence[int]],
+    sentence: TaggedSentence, whole: TargetUnit, linked: Sequence[_SourceWord], is_given: bool
 ) -> list[TargetUnit]:
     """Split a target word into punctuation and core, or around the text of an element that is kept whole.
 
-    `choice`: the source unit whose node it is in, `siblings`: those of the same word. `ends`: the units of the first
-    and of the last word that it is linked to.
+    Its units stand for those of the first and the last word that it is linked to, if the links are given.
     """
-    source, word = sentence.units[choice], whole.text
-    lead, core, trail = split_word(word)
+    deciding = sentence.units[max(linked, key=lambda word: word.rank).deciding]
+    lead, core, trail = split_word(whole.text)
     if not core:
-        lead, core, trail = "", word, ""
-    is_whole = sentence.nodes[source.node].is_whole
-    if is_whole and (source.text == core or (len(source.text) > 1 and source.text in word)):
-        lead, core, trail = (*word.partition(source.text),)
+        lead, core, trail = "", whole.text, ""
+    is_whole = sentence.nodes[deciding.node].is_whole
+    is_part = deciding.text in _LATIN.findall(whole.text) or (len(deciding.text) > 1 and deciding.text in whole.text)
+    if is_whole and (deciding.text == core or is_part):
+        lead, core, trail = whole.text.partition(deciding.text)
+    first, last = (linked[0], linked[-1]) if is_given else (_SourceWord(""), _SourceWord(""))
 
-    def part(text: str, position: Position) -> TargetUnit:
-        at_ends = (_find_unit(sentence, ends[0], position), _find_unit(sentence, ends[1][::-1], position))
-        if position is Position.CORE:
-            return TargetUnit(text, whole.word, True, *at_ends, source.node)
-        same = _find_unit(sentence, siblings, position)
-        return TargetUnit(text, whole.word, False, *at_ends, sentence.units[same].node if same >= 0 else -1)
+    def node_of(numbers: Iterable[int]) -> int:
+        return next((sentence.units[number].node for number in numbers if number >= 0), -1)
 
-    parts = ((lead, Position.LEAD), (core, Position.CORE), (trail, Position.TRAIL))
-    return [part(text, position) for text, position in parts if text]
-
-
-def _find_unit(sentence: TaggedSentence, numbers: Sequence[int], position: Position) -> int:
-    return next((number for number in numbers if sentence.units[number].position is position), -1)
+    parts = (
+        TargetUnit(lead, whole.word, False, first.lead, last.lead, node_of(word.lead for word in linked)),
+        TargetUnit(core, whole.word, True, first.first, last.last, deciding.node),
+        TargetUnit(trail, whole.word, False, first.trail, last.trail, node_of(word.trail for word in reversed(linked))),
+    )
+    return [part for part in parts if part.text]
 
 
 class _Ranges:
@@ -181,6 +186,7 @@ class _Ranges:
             self.children[node.parent].append(index)
         self._values = [int(unit.is_word) for unit in units]
         self._counts = [0, *accumulate(int(unit.is_word and unit.node >= 0) for unit in units)]
+        self._fixed = [0, *accumulate(int(unit.is_word or unit.node >= 0) for unit in units)]
         self._owned: list[list[tuple[int, int]]] = [[] for _ in nodes]  # (unit, child that it is in), by node
         for position, unit in enumerate(units):
             child = unit.node
@@ -211,8 +217,9 @@ class _Ranges:
         value = start = last = 0
         previous = -1
         for unit, child in owned:
-            cost = self._counts[unit] - self._counts[last + 1] if child == previous else 0
-            limit = 0 if self.nodes[child].is_whole else value
+            is_whole = self.nodes[child].is_whole  # takes the place of its units, so there must be no others between
+            counts, limit = (self._fixed, 0) if is_whole else (self._counts, value)
+            cost = counts[unit] - counts[last + 1] if child == previous else 0
             if child == previous and cost <= limit:
                 value += self._values[unit] - cost
             else:
@@ -251,10 +258,13 @@ class _Ranges:
         """Give the nodes without units their positions, in their parents and beside their siblings."""
         for index, children in enumerate(self.children):
             taken = sorted((self.starts[child], self.ends[child]) for child in children if not self.is_empty(child))
+            before = [self.ends[child] for child in children if self.nodes[child].comes_from_before]
+            after = [self.starts[child] for child in children if self.nodes[child].goes_on]
+            low, high = max([self.starts[index], *before]), min([self.ends[index], *after])
             for child in children:
                 node = self.nodes[child]
                 if self.is_empty(child) and not (node.comes_from_before or node.goes_on):
-                    position = min(max(positions[child], self.starts[index]), self.ends[index])
+                    position = min(max(positions[child], low), high)
                     number = bisect_right(taken, (position, len(self.nodes))) - 1
                     if number >= 0 and position < taken[number][1]:
                         start, end = taken[number]
@@ -285,8 +295,8 @@ class _Positions:
     def of(self, node: Node) -> int:
         """Return the target position of a node without units."""
         source = self._sentence.units
-        own = next((unit.word for unit in source[node.start : node.end] if self._links.targets[unit.word]), -1)
-        if own >= 0:
+        own = self._after[source[node.start].word] if node.start < node.end else len(self._after)
+        if own < len(self._after) and own <= source[node.end - 1].word:
             return self._word_starts[self._links.targets[own][-1] + 1]
         left, right = node.start - 1, node.start
         if left >= 0 and right < len(source) and source[left].word == source[right].word:
@@ -323,17 +333,10 @@ class _Positions:
 def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) -> list[Entry]:
     """Return units and marks in the order of writing; a node that is kept whole takes the place of its units."""
     entries, stack, position = list[Entry](), [(0, iter(ranges.children[0]))], 0
-
-    def write_units(end: int) -> None:
-        for index in range(position, end):
-            node = units[index].node
-            if node < 0 or not nodes[node].is_whole:
-                entries.append(Entry("unit", index))
-
     while stack:
         index, children = stack[-1]
         child = next(children, None)
-        write_units(ranges.ends[index] if child is None else ranges.starts[child])
+        entries += _unit_entries(nodes, units, position, ranges.ends[index] if child is None else ranges.starts[child])
         if child is None:
             position = ranges.ends[index]
             if nodes[index].closer >= 0:
@@ -354,15 +357,20 @@ def _order(nodes: Sequence[Node], units: Sequence[TargetUnit], ranges: _Ranges) 
     return entries
 
 
-def _spread(sentence: TaggedSentence, count: int) -> list[Entry]:
+def _unit_entries(nodes: Sequence[Node], units: Sequence[TargetUnit], start: int, end: int) -> list[Entry]:
+    """Return the units of a range but for those that elements kept whole take the place of."""
+    kept = [number for number in range(start, end) if units[number].node < 0 or not nodes[units[number].node].is_whole]
+    return [Entry("unit", number) for number in kept]
+
+
+def _spread(sentence: TaggedSentence, units: Sequence[TargetUnit]) -> list[Entry]:
     """Put marks in proportion, in their order."""
     entries, position = list[Entry](), 0
-    wholes = [(node.start, 0, index) for index, node in enumerate(sentence.nodes) if node.is_whole]
-    marks = [(gap, 1, index) for gap, indices in sentence.gaps.items() for index in indices]
-    order = sorted(wholes + marks) if wholes else marks
-    for gap, is_mark, index in order:
-        end = gap * count // max(1, len(sentence.units))
-        entries += [Entry("unit", number) for number in range(position, end)]
-        position = max(position, end)
-        entries.append(Entry("mark" if is_mark else "whole", index))
-    return [*entries, *(Entry("unit", number) for number in range(position, count))]
+    wholes = [(node.start, 1, index) for index, node in enumerate(sentence.nodes) if node.is_whole]
+    marks = [(gap, 0, index) for gap, indices in sentence.gaps.items() for index in indices]
+    for gap, is_whole, index in sorted(wholes + marks):
+        end = gap * len(units) // len(sentence.units)
+        entries += _unit_entries(sentence.nodes, units, position, end)
+        position = end
+        entries.append(Entry("whole" if is_whole else "mark", index))
+    return entries + _unit_entries(sentence.nodes, units, position, len(units))

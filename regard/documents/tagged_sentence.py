@@ -76,40 +76,41 @@ class Node:
 
     @property
     def comes_from_before(self) -> bool:
-        """Whether the element begins before the sentence."""
+        """True if the element begins before the sentence."""
         return self.closer >= 0 and self.opener < 0 and not self.is_point
 
     @property
     def goes_on(self) -> bool:
-        """Whether the element ends after the sentence."""
+        """True if the element ends after the sentence."""
         return self.opener >= 0 and self.closer < 0 and not self.is_point
 
 
 @dataclass
 class TaggedSentence:
-    """A sentence between two offsets of the source. `gaps`: the marks before each unit, and after the last.
+    """A sentence between two offsets of the source, and its line to translate.
 
-    `follows`: it stands right after another one, without white space.
+    `follows`: it stands right after another one, without white space. `gaps`: the marks before each unit, by its
+    number, and after the last.
     """
 
     start: int
     end: int
+    line: str
     follows: bool = False
-    words: list[str] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     gaps: dict[int, list[int]] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=lambda: [Node(-1, 0)])
 
     @property
-    def line(self) -> str:
-        """The line to translate."""
-        return " ".join(self.words)
+    def words(self) -> list[str]:
+        """The words of the line."""
+        return self.line.split(" ")
 
 
-def build_sentence(entries: Sequence[Piece | Mark], follows: bool) -> TaggedSentence:
+def build_sentence(entries: Sequence[Piece | Mark], line: str, follows: bool) -> TaggedSentence:
     """Build the tree of a sentence from its pieces and marks in order."""
-    sentence = TaggedSentence(entries[0].start, entries[-1].end, follows)
+    sentence = TaggedSentence(entries[0].start, entries[-1].end, line, follows)
     stack, nodes = _enter_open_elements(sentence, entries), sentence.nodes
     pieces = [entry for entry in entries if isinstance(entry, Piece)]
     first_word, index, whole = pieces[0].word, 0, -1
@@ -172,10 +173,6 @@ def _add_mark(sentence: TaggedSentence, mark: Mark, stack: list[int]) -> None:
 
 def _add_units(sentence: TaggedSentence, piece: Piece, word: int, node: int, is_first: bool, is_last: bool) -> None:
     """Add the units of a piece: punctuation at the ends of a word by itself, unless it is an entity."""
-    if is_first:
-        sentence.words.append(piece.text)
-    else:
-        sentence.words[-1] += piece.text
     is_plain = len(piece.text) == piece.end - piece.start and piece.whole < 0
     lead, core, _ = split_word(piece.text)
     lead_end, core_end = (len(lead) if is_first else 0), (len(lead) + len(core) if is_last else len(piece.text))

@@ -44,9 +44,10 @@ def write_sentence(
             writer.marks.append(entry.number)
         elif entry.kind == "unit":
             unit = units[entry.number]
-            raw = sentence.units[unit.first]
-            text = source.text[raw.start : raw.end] if unit.is_copy else source.escape(unit.text)
-            writer.add(text, (unit.first, unit.last), (unit.word, unit.word))
+            copied = sentence.units[unit.first]
+            text = source.text[copied.start : copied.end]
+            is_safe = unit.is_copy and "<" not in text  # which may begin a tag if a > comes to stand after it
+            writer.add(text if is_safe else source.escape(unit.text), (unit.first, unit.last), (unit.word, unit.word))
         else:
             node = sentence.nodes[entry.number]
             raw = sentence.units[node.start]
@@ -55,7 +56,7 @@ def write_sentence(
 
 
 class _Writer:
-    """What is written so far; `marks` wait for the text after them."""
+    """Writer of one sentence; `marks` wait for the text after them."""
 
     def __init__(self, source: Source, sentence: TaggedSentence) -> None:
         self._source, self._sentence = source, sentence

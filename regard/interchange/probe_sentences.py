@@ -17,18 +17,21 @@ from regard.settings import read_toml
 
 MAX_SENTENCES = 64
 """Sentences that an export is compared on, at most."""
+SAMPLE, SAMPLE_LANGUAGES = "the sample", ("ko", "en")
 DRAWN = "tokens drawn from its vocabulary"
 """Where the sentences are from if there are no real ones."""
 MAX_UNKNOWN = 0.2
 """Largest share of characters of the sample that a vocabulary may lack, if an export is to be compared on it."""
 
 
-def real_sentences(folder: Path, vocabulary: Vocabulary, source: Path | None = None) -> tuple[list[str], str]:
+def real_sentences(
+    folder: Path, vocabulary: Vocabulary, source: Path | None = None, language: str = ""
+) -> tuple[list[str], str]:
     """Return at most `MAX_SENTENCES` source sentences, and where they are from.
 
     They are from the file `source`; else from the run's validation or training data, if those lie in its folder; else
-    from the sample that ships with Regard, on the side whose characters the vocabulary knows better; else, if it knows
-    neither, drawn from the vocabulary.
+    from the sample that ships with Regard, on the side of `language`, if it is one of these, else on that whose
+    characters the vocabulary knows better; else, if it knows neither, drawn from the vocabulary.
     """
     if source is not None:
         sentences = _spread(read_lines(source))
@@ -45,11 +48,13 @@ def real_sentences(folder: Path, vocabulary: Vocabulary, source: Path | None = N
     sizes = {"train": MAX_SENTENCES, "valid": 0, "test": 0, "recombination": 0, "length": 0}
     pairs = korean_english(sizes=sizes, short=1.0).splits["train"]
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    if language in SAMPLE_LANGUAGES:
+        return sides[SAMPLE_LANGUAGES.index(language)], SAMPLE
     unknown = [sum(map(vocabulary.unknown_share, side)) / len(side) for side in sides]
     if min(unknown) <= MAX_UNKNOWN:
-        return sides[unknown.index(min(unknown))], "the sample"
+        return sides[unknown.index(min(unknown))], SAMPLE
     drawn = _drawn(vocabulary)
-    return (drawn, DRAWN) if drawn else (sides[0], "the sample")
+    return (drawn, DRAWN) if drawn else (sides[0], SAMPLE)
 
 
 def _drawn(vocabulary: Vocabulary) -> list[str]:

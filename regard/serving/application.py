@@ -16,7 +16,6 @@ from regard.errors import RegardError
 from regard.serving.calls import REQUEST_ID, Server
 from regard.serving.deepl import deepl
 from regard.serving.endpoints import own_endpoints
-from regard.serving.explanations import explanations
 from regard.serving.front_page import front_page
 from regard.serving.http_errors import HttpError, error_response, json_response
 from regard.serving.keys import KeyFile
@@ -59,7 +58,7 @@ def create_app(
         lifespan=lifespan,
         telemetry=_QUIET,  # texts would be in it
     )
-    for router in (libretranslate(server), deepl(server), own_endpoints(server), explanations(server)):
+    for router in (libretranslate(server), deepl(server), own_endpoints(server)):
         app.include_router(router)
     if settings.page:
         app.include_router(front_page())

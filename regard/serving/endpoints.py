@@ -18,15 +18,24 @@ from regard.serving.requests import JSON, MULTIPART, excerpt, listed
 from regard.serving.schemas import (
     CaptionAnswer,
     CaptionRequest,
+    ContinuationsAnswer,
+    ContinuationsRequest,
+    ExplainAnswer,
+    ExplainImageAnswer,
+    ExplainImageRequest,
+    ExplainRequest,
     Model,
     ModelsAnswer,
     TranslateAnswer,
     TranslateRequest,
+    continuation_data,
     hypotheses_data,
     model_data,
+    prefix_ids,
     translation_data,
 )
 from regard.serving.streaming import stream_translations
+from regard.serving.texts import with_prefix
 
 _STREAM = {"description": "The translations; with `stream`, events `delta`, then `result` or `error`"}
 _NAME = {"parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]}
@@ -61,6 +70,46 @@ def own_endpoints(server: Server) -> APIRouter:
         call = await server.admit(request, CaptionRequest)
         return json_response(await _caption(call))
 
+    _add_figures(router, server)
+    _add_models(router, server)
+    return router
+
+
+def _add_figures(router: APIRouter, server: Server) -> None:
+    """Add the endpoints of explanations, which the page draws."""
+    known = errors(Problem)
+
+    @router.post("/explain", response_model=ExplainAnswer, responses=known, openapi_extra=body(ExplainRequest, JSON))
+    async def explain(request: Request) -> Response:
+        """Translate a line and return what figures show of it: attention of every layer, alignments, search."""
+        call = await server.admit(request, ExplainRequest)
+        return json_response(await _explain(call))
+
+    @router.post(
+        "/continuations",
+        response_model=ContinuationsAnswer,
+        responses=known,
+        openapi_extra=body(ContinuationsRequest, JSON),
+    )
+    async def continuations(request: Request) -> Response:
+        """List the tokens that may follow the beginning of a translation, and the translation that each leads to."""
+        call = await server.admit(request, ContinuationsRequest)
+        return json_response(await _continuations(call))
+
+    @router.post(
+        "/explain_image",
+        response_model=ExplainImageAnswer,
+        responses=known,
+        openapi_extra=body(ExplainImageRequest, JSON, MULTIPART),
+    )
+    async def explain_image(request: Request) -> Response:
+        """Describe an image and return what figures show of it: the cells that each word attends to."""
+        call = await server.admit(request, ExplainImageRequest)
+        return json_response(await _explain_image(call))
+
+
+def _add_models(router: APIRouter, server: Server) -> None:
+    """Add the endpoints that tell of the models."""
     few = errors(Problem, 403, 408, 413)
 
     @router.get("/models", response_model=ModelsAnswer, responses=few)
@@ -79,13 +128,11 @@ def own_endpoints(server: Server) -> APIRouter:
             raise HttpError(404, f"there is no model named {excerpt(name)}; there are: {names}")
         return json_response(model_data(server.service.models[name], readme=True))
 
-    return router
-
 
 async def _caption(call: Call[CaptionRequest]) -> dict[str, object]:
     asked, service = call.parameters, call.server.service
-    name = captioner_name(call, asked.model)
-    image = image_bytes(asked.image)
+    name = _captioner(call, asked.model)
+    image = _image_bytes(asked.image)
     call.charge([])
     line = await call.attend(service.caption(name, image, asked.search, call.remaining()))
     return {
@@ -96,7 +143,16 @@ async def _caption(call: Call[CaptionRequest]) -> dict[str, object]:
     }
 
 
-def captioner_name(call: Call[Any], model: str) -> str:
+async def _explain_image(call: Call[ExplainImageRequest]) -> dict[str, object]:
+    asked, service = call.parameters, call.server.service
+    name = _captioner(call, asked.model)
+    image = _image_bytes(asked.image)
+    call.charge([])
+    explanation = await call.attend(service.explain_image(name, image, call.remaining()))
+    return {"model": name, "explanation": dict(explanation)}
+
+
+def _captioner(call: Call[Any], model: str) -> str:
     """Return the name of the first model of captions, or of the one that is wanted. Raises HttpError (400)."""
     models = select_models(call.server.service.models, model, "captions")
     if not models:
@@ -104,7 +160,7 @@ def captioner_name(call: Call[Any], model: str) -> str:
     return models[0].name
 
 
-def image_bytes(image: str | bytes) -> bytes:
+def _image_bytes(image: str | bytes) -> bytes:
     """Return the bytes of an image that came as a file, or as Base64, also as an address `data:`."""
     if isinstance(image, bytes):
         return image
@@ -113,3 +169,31 @@ def image_bytes(image: str | bytes) -> bytes:
         return base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
         raise bad_request("`image` is not Base64; send the bytes of a PNG, JPEG or WebP file so encoded") from None
+
+
+async def _explain(call: Call[ExplainRequest]) -> dict[str, object]:
+    asked, service = call.parameters, call.server.service
+    languages, model, line = _line(call)
+    call.charge([asked.text])
+    explanation = await call.attend(service.explain(model, line, asked.options, call.remaining()))
+    return {**languages, "model": model, "explanation": dict(explanation)}
+
+
+async def _continuations(call: Call[ContinuationsRequest]) -> dict[str, object]:
+    asked, service = call.parameters, call.server.service
+    languages, model, line = _line(call)
+    call.charge([asked.text])
+    work = service.continuations(model, line, prefix_ids(asked.prefix), asked.count, call.remaining())
+    options = await call.attend(work)
+    return {**languages, "model": model, "continuations": [continuation_data(option) for option in options]}
+
+
+def _line(call: Call[ExplainRequest] | Call[ContinuationsRequest]) -> tuple[dict[str, str], str, str]:
+    """Return languages, model and the line that it reads of a request about one line. Raises HttpError (400)."""
+    asked, service = call.parameters, call.server.service
+    pairs = LanguagePairs(select_models(service.models, asked.model, "translation"))
+    choice = pairs.choose(service, asked.text, asked.source, asked.target)
+    if choice.model is None:
+        raise bad_request(f"source and target are both {choice.target}; there is nothing to explain")
+    languages = {"source": choice.source, "target": choice.target}
+    return languages, choice.model.name, with_prefix(choice, asked.text)

@@ -37,10 +37,12 @@ class Backlog:
         self._done, self._busy_since = 0, 0.0
 
     def admit(self, lines: int, characters: int, deadline: float) -> None:
-        """Raise Overloaded if a call has no room, or would not be done before its deadline."""
+        """Raise Overloaded, with the seconds after which there may be room, if a call has none, or would be late."""
         wait = (self.characters + characters) / self.speed if self.speed else 0.0
-        if self.lines and (self.lines + lines > self.most_lines or wait > deadline):
-            raise Overloaded(max(1, math.ceil(min(self.characters / self.speed if self.speed else 1.0, 60.0))))
+        excess = self.lines + lines - self.most_lines
+        if self.lines and (excess > 0 or wait > deadline):
+            until_room = wait * excess / (self.lines + lines) if self.speed else 1.0
+            raise Overloaded(min(60, max(1, math.ceil(max(until_room, wait - deadline)))))
 
     @contextlib.contextmanager
     def holding(self, lines: int, characters: int) -> Iterator[None]:

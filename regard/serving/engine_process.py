@@ -26,7 +26,7 @@ class EngineProcess:
     """One process with one model. Replies are matched with calls by number."""
 
     def __init__(self, path: Path, precision: str, threads: int, on_death: Callable[[EngineProcess], None]) -> None:
-        self.command = [sys.executable, "-m", "regard.serving.engine", str(path)]
+        self.command = [*module_command("regard.serving.engine"), str(path)]
         self.command += ["--precision", precision, "--threads", str(threads)]
         self.about: Message = {}
         self.warnings: list[str] = []
@@ -153,6 +153,12 @@ class EngineProcess:
                 queue.put_nowait(None)
             if not self.is_retired:
                 self._on_death(self)
+
+
+def module_command(module: str) -> list[str]:
+    """Return the command that runs `main` of a module; unlike `python -m`, it imports nothing from this folder."""
+    code = f"import sys; sys.path[:] = filter(None, sys.path); from {module} import main; main()"
+    return [sys.executable, "-c", code]
 
 
 def merge_errors(problem: Exception, path: Path) -> RegardError:

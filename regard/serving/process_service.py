@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import re
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from regard.data.languages import named_code
 from regard.errors import ModelFolderError, RegardError, UsageError
 from regard.runtime.model import is_runtime_file
 from regard.serving.engine_pool import EnginePool
-from regard.serving.engine_process import merge_errors
+from regard.serving.engine_process import merge_errors, module_command
 from regard.serving.frames import Message, error_of
 from regard.serving.service import (
     Continuation,
@@ -242,7 +241,7 @@ async def _prepared(path: Path, precision: str) -> Path:
     if is_runtime_file(path) or path.is_file():
         return path
     pipe = asyncio.subprocess.PIPE
-    command = [sys.executable, "-m", "regard.serving.prepare", str(path), precision]
+    command = [*module_command("regard.serving.prepare"), str(path), precision]
     process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stdin=asyncio.subprocess.DEVNULL)
     try:
         output, _ = await process.communicate()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from regard.errors import RegardError, UsageError
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
@@ -166,15 +167,16 @@ class RuntimeEngine:
         }
 
     def _hypothesis(self, hypothesis: Hypothesis, with_log_probs: bool) -> Message:
-        ids = hypothesis.ids
-        more: Message = {"log_probs": hypothesis.log_probs, "words": self._model.word_indices(ids, True) if ids else []}
+        ids, more = hypothesis.ids, dict[str, Any]()
+        if with_log_probs:
+            more = {"log_probs": hypothesis.log_probs, "words": self._model.word_indices(ids, True) if ids else []}
         return {
             "text": hypothesis.text,
             "score": hypothesis.score,
             "tokens": self._model.tokens(ids, True),
             "alignments": hypothesis.links,
             "attention": {name: weights.round(5).tolist() for name, weights in hypothesis.weights.items()},
-            **(more if with_log_probs else {}),
+            **more,
         }
 
 

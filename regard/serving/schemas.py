@@ -207,7 +207,7 @@ class Continuation(Hypothesis):
 
 
 class ContinuationsAnswer(pydantic.BaseModel):
-    """Continuations of a prefix, likeliest first."""
+    """Tokens that may follow a prefix, likeliest first."""
 
     source: str
     target: str

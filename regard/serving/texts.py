@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, parse_markup
@@ -16,6 +16,8 @@ from regard.serving.pairs import Choice, LanguagePairs
 from regard.serving.service import SearchRequest, ServedHypothesis, ServedLine, Service
 
 R = TypeVar("R")
+LONG = 10_000
+"""Characters from which on a text is taken apart in a thread."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,7 @@ async def translate_texts(
     """
     parts = []
     for text in texts:
-        await asyncio.sleep(0)  # others may go on: many texts take a while
-        taken_apart = lay_out(text, layout)
+        taken_apart = await _aside(len(text), lay_out, text, layout)
         choice = pairs.choose(service, " ".join(taken_apart.lines)[:10_000], *languages)
         parts.append(_Part(text, taken_apart, choice))
     if layout.kind != "text":
@@ -129,7 +130,18 @@ async def translate_texts(
     lines: dict[int, list[ServedLine]] = {}
     for group_lines in await gather(*calls):
         lines.update(group_lines)
-    return [_put_together(part, lines.get(number, []), search.nbest) for number, part in enumerate(parts)]
+    return [
+        await _aside(len(part.text), _put_together, part, lines.get(number, []), search.nbest)
+        for number, part in enumerate(parts)
+    ]
+
+
+async def _aside(characters: int, work: Callable[..., R], *arguments: Any) -> R:
+    """Do something in a thread if the text is long, so that other requests go on; at once if it is not."""
+    if characters > LONG:
+        return await asyncio.to_thread(work, *arguments)
+    await asyncio.sleep(0)  # many short texts take a while, too
+    return work(*arguments)
 
 
 async def _translate_group(

@@ -29,6 +29,7 @@ COMMANDS = [
     "import",
     "lab",
     "sample",
+    "serve",
     "show",
     "train",
     "translate",

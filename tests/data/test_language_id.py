@@ -13,7 +13,7 @@ import pytest
 from regard.data.language_id import MAX_SIZE, NGRAMS, READ, LanguageId, spread
 from regard.seal import SEAL, sealed
 
-CORPORA = Path("/work/shared/data")
+CORPORA = Path(__file__).parents[3] / "shared" / "data"
 ALPHABETS = {"aa": "aeioubdgklmnrst", "bb": "aeiouyzxwvqpjhf", "cc": "абвгдежзиклмно"}
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import shutil
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -109,7 +112,8 @@ JOBS: dict[str, list[str]] = {
 }
 """Every way in which a command reads a folder or a file. It may read its arguments, and nothing beside them."""
 ELSEWHERE = {
-    "demo": "minutes long, and reads nothing: it writes its sample, then trains, translates and draws as above"
+    "demo": "minutes long, and reads nothing: it writes its sample, then trains, translates and draws as above",
+    "serve": "runs until a signal comes: test_a_server_opens_its_models_and_listens",
 }
 
 
@@ -193,6 +197,41 @@ def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
         for name in ("translate", "translate with CTranslate2", "train on images", "import of PyTorch's weights"):
             paths = {what for event, what in events(watched / "watched" / name) if event == "read"}
             assert any(path.endswith((".safetensors", "model.bin", ".pth")) for path in paths), name
+
+
+def test_a_server_opens_its_models_and_listens(watched: Path, tmp_path: Path) -> None:
+    """It binds the loopback address, starts its own processes, and opens nothing but its models."""
+    pytest.importorskip("uvicorn", reason="needs the extra serve")
+    names, texts = (
+        ("translator", "captioner"),
+        [LINE, "<b>나는</b> 집에 간다", "../../etc/passwd", "file:///etc/passwd"],
+    )
+    for name in names:
+        shutil.copytree(watched / "work" / name, tmp_path / name)
+    environ = environment(tmp_path, watched / "cache")
+    code = (
+        "import sys; sys.path.remove(''); from regard.pipe import main; main()"  # the entry point, without this folder
+    )
+    options = ["--languages=ko,en", "--port=0", "--threads=1"]
+    command = [sys.executable, "-c", code, "serve", *names, *options]
+    server = subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True)
+    assert server.stderr is not None
+    address = next(m[1] for line in server.stderr if (m := re.search(r"listening at http://([\d.:]+)", line)))
+    for path, values in (
+        ("/translate", {"q": texts, "source": "ko", "target": "en", "format": "html"}),
+        ("/detect", {"q": LINE}),
+        ("/v1/explain", {"text": LINE, "source": "ko", "target": "en"}),
+        ("/v1/caption", {"image": base64.b64encode((watched / "work/images/images/00.png").read_bytes()).decode()}),
+    ):
+        body = json.dumps(values).encode()
+        request = urllib.request.Request(f"http://{address}{path}", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request) as answer:
+            assert answer.status == 200
+    server.terminate()
+    server.communicate()
+    given = [tmp_path / name for name in names]
+    seen = strange(tmp_path / "watched" / "start", given, [tmp_path / "tmp", watched / "cache"], tmp_path)
+    assert set(seen) == {f"start {sys.executable}", "bind 127.0.0.1", "lookup 127.0.0.1"}
 
 
 def test_what_is_forbidden_is_seen(tmp_path: Path) -> None:

@@ -1,0 +1,234 @@
+"""Markup by hand: what is translated, what is kept, and where tags go."""
+
+from __future__ import annotations
+
+import pytest
+
+from regard.documents.markup import AlignedLine, MarkupOptions, parse_markup
+from regard.documents.tags import Kind, attributes, tokenize
+from regard.documents.word_links import WordLinks
+from regard.errors import UsageError
+
+Links = list[tuple[int, int]]
+
+
+def names(*tags: str) -> frozenset[str]:
+    return frozenset(tags)
+
+
+def lines(text: str, kind: Kind = "html", options: MarkupOptions | None = None) -> tuple[str, ...]:
+    return parse_markup(text, kind, options).lines
+
+
+def translate(
+    text: str, target: str, links: Links | None, kind: Kind = "html", options: MarkupOptions | None = None
+) -> str:
+    return parse_markup(text, kind, options).render([AlignedLine(target, links)])
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "links", "result"),
+    [
+        # a tag moves with its word, and leaves out punctuation that it left out before
+        (
+            "I was eating <b>bread</b>.",
+            "나는 빵을 먹고 있었다.",
+            [(0, 0), (3, 1), (2, 2), (1, 3)],
+            "나는 <b>빵을</b> 먹고 있었다.",
+        ),
+        ("나는 <b>빵</b>을 먹었다.", "I ate bread.", [(0, 0), (2, 1), (1, 2)], "I ate <b>bread</b>."),
+        ('"<b>Yes</b>," she said', '"Ja," sagte sie', [(0, 0), (2, 1), (1, 2)], '"<b>Ja</b>," sagte sie'),
+        ("Now <b>go on.</b>", "Weiter. Jetzt!", [(0, 1), (1, 0), (2, 0)], "<b>Weiter.</b> Jetzt!"),
+        # nested elements
+        (
+            '<a href="/x">the <b>red</b> car</a> is <i>fast</i>',
+            "schnell ist das rote Auto",
+            [(0, 2), (1, 3), (2, 4), (3, 1), (4, 0)],
+            '<i>schnell</i> ist <a href="/x">das <b>rote</b> Auto</a>',
+        ),
+        # words that were together and are apart: the range in which they are in the majority, in a tie the longer
+        ("<b>Stand up</b> early", "Steh früh auf", [(0, 0), (2, 1), (1, 2)], "<b>Steh früh auf</b>"),
+        (
+            "I <b>get up</b> at six every day",
+            "Ich stehe jeden Tag um sechs auf",
+            [(0, 0), (1, 1), (2, 6), (3, 4), (4, 5), (5, 2), (6, 3)],
+            "Ich <b>stehe</b> jeden Tag um sechs auf",
+        ),
+        # two elements whose words mix: each gets words of its own only
+        ("<b>A B</b> <i>C D</i>", "a c b d", [(0, 0), (1, 2), (2, 1), (3, 3)], "<b>a</b> <i>c</i> b d"),
+        # two elements in one word, of which one word is left
+        ("<b>d</b><i>oo</i><a id=1>g</a>", "perro", [(0, 0)], "<i>perro</i><b></b><a id=1></a>"),
+        # a word that nothing is linked to stays with its neighbours
+        ("<b>one two three</b> four", "eins zwei drei vier", [(0, 0), (2, 2), (3, 3)], "<b>eins zwei drei</b> vier"),
+        # what has no text
+        (
+            "Click <img src=a> <b>here</b>.",
+            "여기를 클릭하세요.",
+            [(1, 0), (0, 1)],
+            "<img src=a> <b>여기를</b> 클릭하세요.",
+        ),
+        ("long<wbr>word first", "first longword", [(0, 1), (1, 0)], "first long<wbr>word"),
+        ("one <!-- c --> two", "zwei eins", [(1, 0), (0, 1)], "<!-- c --> zwei eins"),
+        # entities: of words that stay; others are escaped
+        ("10&nbsp;km &copy; &lt;x&gt;", "<y> © 10 km", [(0, 2), (1, 3), (2, 1)], "&lt;y&gt; &copy; 10&nbsp;km"),
+        ("caf&eacute; a&nbsp;b", "& café\u00a0x", [(0, 1)], "&amp; café&nbsp;x"),
+        # what is kept in a sentence: its copy is replaced, with endings kept, else the words that it is linked to
+        (
+            "Run <code>make test</code> now",
+            "지금 make test를 실행",
+            [(0, 3), (3, 0)],
+            "지금 <code>make test</code>를 실행",
+        ),
+        ("Press <kbd>Q</kbd> twice", "Q를 두 번", [(1, 0), (2, 1), (2, 2)], "<kbd>Q</kbd>를 두 번"),
+        (
+            "The <i translate=no>Old Man</i> sleeps",
+            "노인이 잔다",
+            [(1, 0), (2, 0), (3, 1)],
+            "<i translate=no>Old Man</i> 잔다",
+        ),
+        # malformed: stays where it stood
+        ("one </i>two <b>three", "drei zwei eins", [(0, 2), (1, 1), (2, 0)], "<b>drei </i>zwei eins"),
+        ("a < c", "x <y & z", None, "x &lt;y &amp; z"),
+        # without alignments: in proportion, and by words that are the same
+        ("one <b>two</b> three", "eins zwei drei", None, "eins <b>zwei</b> drei"),
+        ("<b>Seoul</b> is far away", "weit weg liegt Seoul", None, "weit weg liegt <b>Seoul</b>"),
+        ("<b>one</b> two", "", [], "<b></b>"),
+    ],
+)
+def test_tags_go_with_their_words(text: str, target: str, links: Links | None, result: str) -> None:
+    assert translate(text, target, links) == result
+    assert translate(f"<p>{text}</p>\n", target, links) == f"<p>{result}</p>\n"
+
+
+def test_examples_of_deepl() -> None:
+    text = "Press <i>Continue</i> to advance to the next page."
+    target = "Drücken Sie Weiter, um zur nächsten Seite zu gelangen."
+    links = [(0, 0), (0, 1), (1, 2), (2, 3), (4, 4), (6, 5), (7, 6), (3, 8)]
+    assert translate(text, target, links, "xml") == ("Drücken Sie <i>Weiter</i>, um zur nächsten Seite zu gelangen.")
+    text = "Please open the page <x>Settings</x> to configure your system."
+    target = "Bitte öffnen Sie die Seite Settings um Ihr System zu konfigurieren."
+    links = [(0, 0), (1, 1), (2, 3), (3, 4), (4, 5), (5, 6), (7, 7), (8, 8), (6, 10)]
+    assert translate(text, target, links, "xml", MarkupOptions(ignore_tags=names("x"))) == (
+        "Bitte öffnen Sie die Seite <x>Settings</x> um Ihr System zu konfigurieren."
+    )
+    text = '<h1>My First Heading</h1>\n<p translate="no">My first paragraph.</p>'
+    assert translate(text, "Meine erste Überschrift", [(0, 0), (1, 1), (2, 2)]) == (
+        '<h1>Meine erste Überschrift</h1>\n<p translate="no">My first paragraph.</p>'
+    )
+    text = "<p>This is a <strong>premium</strong> feature.</p>"
+    links = [(0, 0), (1, 1), (2, 2), (3, 3), (4, 3)]
+    assert translate(text, "Dies ist eine Premium-Funktion.", links) == (
+        "<p>Dies ist eine <strong>Premium-Funktion</strong>.</p>"
+    )
+
+
+DOCUMENT = """<document>
+  <meta><title>A document's title</title></meta>
+  <content>
+    <par>This is the <b>first <i>sen</i>tence</b>. Followed by a second one.</par>
+    <par>This is the third sentence.</par>
+  </content>
+</document>"""
+SENTENCES = (
+    *("A document's title", "This is the first sentence.", "Followed by a second one."),
+    "This is the third sentence.",
+)
+
+
+def test_the_structure_of_xml_is_detected_or_given() -> None:
+    assert lines(DOCUMENT, "xml") == SENTENCES
+    assert lines(DOCUMENT, "xml", MarkupOptions(outline=False, splitting_tags=names("par", "title"))) == SENTENCES
+    text = "<par>The firm said it had been </par><par> conducting an internal investigation.</par>"
+    assert lines(text, "xml") == ("The firm said it had been", "conducting an internal investigation.")
+    options = MarkupOptions(non_splitting_tags=names("par"))
+    assert lines(text, "xml", options) == ("The firm said it had been conducting an internal investigation.",)
+    assert lines("<a>one <b>two</b></a>", "xml", MarkupOptions(splitting_tags=names("b"))) == ("one", "two")
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("<p>One<br>two.<br/>Three <b>four</b></p>five", ("One", "two.", "Three four", "five")),
+        ("<ul><li>One<li>Two</ul><table><tr><td>a<td>b</table>", ("One", "Two", "a", "b")),
+        ("<select><option>Red<option>Blue</select><button>Send it</button>", ("Red", "Blue", "Send it")),
+        ("<title>A &lt;b> <i></title><textarea>x\n y</textarea><pre>One\n  two. Three</pre>",)
+        + (("A <b> <i>", "x", "y", "One", "two.", "Three"),),
+        ("<p>One\n   two.\n  Three</p>", ("One two.", "Three")),
+        ("<b>One.</b> <i>Two three.</i> 4.", ("One.", "Two three.")),
+        ("a<script>if (a<b) x('</p>')</script>b<style>p{}</style>c<template><p>x</p></template>", ("abc",)),
+        ("a <svg><title>x</title><style/><path/></svg> b<math><mi>x</mi></math>c", ("a b c",)),
+        ("<ruby>漢<rt>かん</rt>字</ruby>", ("漢字",)),
+        ("fish&amp;chips &eacute &notit; &#x41;&#66 &unknown; &nbsp;&#32; x", ("fish&chips é ¬it; AB &unknown; x",)),
+        ("<p translate=no>a <b>b</b> <i translate=yes>c</i></p>d", ("c", "d")),
+        ("<p class='x notranslate y'>a</p><code translate=yes>b</code>", ("b",)),
+        ("<p translate=no>a<p>b</p>", ("b",)),
+        ("See <code>x = 1. Y</code> there.", ("See x = 1. Y there.",)),
+        ("Use <code>" + "long " * 9 + "</code> here", ("Use here",)),
+        ("<code>only</code> <p>|</p> 12", ()),
+        ("x <a title='translate=no'>y</a> <a href=/a/>z</a>", ("x y z",)),
+        ("5 < 6 <3 <<< <제목> a>b </> <!x> <?y?>z", ("5 < 6 <3 <<< <제목> a>b z",)),
+        ('<p class="x"">a</p><p title="unclosed>b</p>', ("a", "b")),
+        ("a <!-- b -- c", ("a",)),
+    ],
+)
+def test_lines_of_html(text: str, result: tuple[str, ...]) -> None:
+    assert lines(text) == result
+    document = parse_markup(text)
+    assert document.render([AlignedLine(line) for line in document.lines]) == text
+
+
+def test_lines_of_xml() -> None:
+    text = '<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e "x>y">]><r>a &e; b&#233; <![CDATA[c <d>]]> <E/>e</r>'
+    assert lines(text, "xml") == ("a bé e",)
+    assert translate(text, "x y\x00z e", [(0, 0), (1, 1), (2, 2)], "xml") == (
+        '<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e "x>y">]><r>x &e; y\ufffdz <![CDATA[c <d>]]> <E/>e</r>'
+    )
+    assert lines('<r><p xml:space="preserve">a\nb</p><p>c\nd</p></r>', "xml") == ("a", "b", "c d")
+    assert lines("<r><Title>a</Title><title>b</title></r>", "xml", MarkupOptions(ignore_tags=names("title"))) == ("a",)
+
+
+def test_options_of_sentences() -> None:
+    text = "<p>One. Two\nthree.</p>"
+    assert lines(text) == ("One.", "Two three.")
+    assert lines(text, options=MarkupOptions(sentences=False)) == ("One. Two three.",)
+    assert lines(text, options=MarkupOptions(newlines=True)) == ("One.", "Two", "three.")
+
+
+def test_an_element_may_reach_over_several_sentences() -> None:
+    document = parse_markup("One <b>two three. Four</b> five.")
+    first, second = [(0, 2), (1, 1), (2, 0)], [(0, 1), (1, 0)]
+    result = document.render([AlignedLine("drei zwei eins.", first), AlignedLine("fünf vier.", second)])
+    assert result == "<b>drei zwei eins. fünf vier</b>."
+    document = parse_markup("One <b>two. Four</b> five.")
+    assert document.render([AlignedLine("eins zwei."), AlignedLine("vier fünf.")]) == "eins <b>zwei. vier</b> fünf."
+
+
+def test_sentences_that_touched_are_parted_if_the_language_has_spaces() -> None:
+    document = parse_markup("<p>他说<b>你好。</b>我走了。</p>")
+    assert document.lines == ("他说你好。", "我走了。")
+    assert document.render([AlignedLine("He said hello."), AlignedLine("I left.")]).endswith("</b> I left.</p>")
+    assert "。</b>行" in document.render([AlignedLine("こんにちは。"), AlignedLine("行った。")])
+
+
+def test_bad_calls_are_refused() -> None:
+    with pytest.raises(UsageError, match="the text has 1 lines to translate, but 0 translations came back"):
+        parse_markup("<p>a</p>").render([])
+    with pytest.raises(UsageError, match="markup is of kind html or xml, not 'text'"):
+        parse_markup("a", "text")  # type: ignore[arg-type]
+    assert translate("a <b c", "x <y & z", None) == "x &lt;y &amp; z"
+    assert translate("a <b>b</b>", "x y", [(-1, 0), (9, 9), (1, 1)]) == "x <b>y</b>"
+
+
+def test_attributes_are_read_as_browsers_do() -> None:
+    text = "<A  HREF='a>b' x = \"1\" y=2/3 z href=c/>"
+    (token,) = tokenize(text, "html")
+    assert token.name == "a"
+    assert attributes(text, token) == {"href": "a>b", "x": "1", "y": "2/3", "z": ""}
+
+
+def test_unlinked_words_are_linked_between_the_same_neighbours() -> None:
+    assert WordLinks.complete("abcd", "wxyz", [(0, 0), (3, 3)]).sources == [[0], [1], [2], [3]]
+    assert WordLinks.complete("abcd", "wxyz", [(0, 3), (3, 0)]).sources == [[3], [1], [2], [0]]
+    assert WordLinks.complete("abc", "wx", None).sources == [[0, 1], [2]]
+    assert WordLinks.complete("abc", "wbx", None).sources == [[0], [1], [2]]
+    assert WordLinks.complete("abc", "wx", [(0, 0), (2, 1)]).targets == [[0], [], [1]]

@@ -1,0 +1,296 @@
+"""Markup over random documents: what is kept, and what stays well-formed, whatever the translations are."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from regard.documents import projection
+from regard.documents.markup import AlignedLine, MarkupDocument, MarkupOptions, parse_markup
+from regard.documents.projection import project
+from regard.documents.tags import Kind, tokenize
+from regard.documents.writing import write_sentence
+
+WORDS = (
+    *(
+        "I",
+        "was",
+        "eating",
+        "bread,",
+        "(Regard)",
+        "나는",
+        "빵을",
+        "먹었다.",
+        "你好。",
+        "him:",
+        "U.S.",
+        "x1",
+        "1999",
+        "–",
+    ),
+    *("&amp;", "&lt;b&gt;", "d&#233;j&#xe0;", "well…", "No!", '"Yes."', "AT&amp;T", "]]", "a;b"),
+)
+INLINE = ("b", "i", "a", "span", "x", "code", "em", "code")
+BLOCKS = ("p", "div", "li", "h1", "section")
+SPACES = (" ", " ", " ", "  ", "\n", "\n   ", "", "", "\t")
+ATTRIBUTES = ("", "", ' href="a>b"', " title='x &lt; y'", ' translate="no"', ' translate="yes"', ' id="1" class="k"')
+POINTS = ("<img/>", "<wbr/>", "<!-- a <b> -->", "<?php x ?>", "<br/>", "<i></i>", "<b/>")
+
+
+def inline(draw: random.Random, depth: int) -> str:
+    parts = []
+    for _ in range(draw.randint(0, 5)):
+        choice = draw.random()
+        if choice < 0.55 or depth > 4:
+            parts.append(draw.choice(WORDS))
+        elif choice < 0.9:
+            name = draw.choice(INLINE)
+            parts.append(f"<{name}{draw.choice(ATTRIBUTES)}>{inline(draw, depth + 1)}</{name}>")
+        else:
+            parts.append(draw.choice(POINTS))
+        parts.append(draw.choice(SPACES))
+    return "".join(parts)
+
+
+def block(draw: random.Random, depth: int = 0) -> str:
+    parts = []
+    for _ in range(draw.randint(1, 3)):
+        if draw.random() < 0.4 and depth < 3:
+            name = draw.choice(BLOCKS)
+            parts.append(f"<{name}{draw.choice(ATTRIBUTES)}>{block(draw, depth + 1)}</{name}>")
+        else:
+            parts.append(inline(draw, 0))
+    return "".join(parts)
+
+
+def options(draw: random.Random) -> MarkupOptions:
+    return MarkupOptions(
+        splitting_tags=frozenset(draw.sample(INLINE, draw.choice((0, 0, 1)))),
+        non_splitting_tags=frozenset(draw.sample(BLOCKS[1:], draw.choice((0, 0, 2)))),
+        ignore_tags=frozenset(draw.sample(("x", "code", "p"), draw.choice((0, 1, 2)))),
+        outline=draw.random() < 0.8,
+        sentences=draw.random() < 0.8,
+        newlines=draw.random() < 0.2,
+    )
+
+
+def documents(count: int) -> list[tuple[random.Random, MarkupDocument]]:
+    result = []
+    for seed in range(count):
+        draw = random.Random(seed)
+        kind: Kind = draw.choice(("html", "xml"))
+        result.append((draw, parse_markup(f"<root>{block(draw)}</root>", kind, options(draw))))
+    return result
+
+
+DOCUMENTS = documents(1200)
+
+
+def identity(line: str, draw: random.Random) -> AlignedLine:
+    return AlignedLine(line, [(index, index) for index in range(len(line.split(" ")))])
+
+
+def reversed_words(line: str, draw: random.Random) -> AlignedLine:
+    words = line.split(" ")
+    return AlignedLine(" ".join(reversed(words)), [(len(words) - 1 - index, index) for index in range(len(words))])
+
+
+def random_links(line: str, draw: random.Random) -> AlignedLine:
+    words = draw.choices(["neu", "Wort,", "«x»", "<&>", "Regard는", "]]>", *line.split(" ")], k=draw.randint(1, 9))
+    links = [(draw.randint(0, 9), draw.randint(0, 9)) for _ in range(draw.randint(0, 12))]
+    return AlignedLine(" ".join(words), links)
+
+
+def no_links(line: str, draw: random.Random) -> AlignedLine:
+    words = line.split(" ")
+    return AlignedLine(" ".join(draw.choices([*words, "neu", "\x01"], k=draw.randint(1, 2 * len(words)))), None)
+
+
+def nothing(line: str, draw: random.Random) -> AlignedLine:
+    return AlignedLine("", draw.choice(([], None)))
+
+
+Translate = Callable[[str, random.Random], AlignedLine]
+TRANSLATIONS = [identity, reversed_words, random_links, no_links, nothing]
+
+
+def render(document: MarkupDocument, draw: random.Random, translate: Translate) -> str:
+    return document.render([translate(line, draw) for line in document.lines])
+
+
+def marks(text: str, kind: Kind) -> Counter[str]:
+    """Count tags with their attributes, comments and the rest of the markup."""
+    return Counter(text[token.start : token.end] for token in tokenize(text, kind) if token.kind != "text")
+
+
+def tree(text: str) -> ElementTree.Element:
+    return ElementTree.fromstring(re.sub(r"<\?php.*?\?>|\x01", "", text))  # HTML may have control characters
+
+
+def test_tokens_are_the_text() -> None:
+    for _, document in DOCUMENTS:
+        text, kind = document.source.text, document.source.kind
+        assert "".join(text[token.start : token.end] for token in tokenize(text, kind)) == text
+
+
+def test_lines_are_clean_and_not_empty() -> None:
+    lines = [line for _, document in DOCUMENTS for line in document.lines]
+    assert len(lines) > 3000
+    assert all(line == " ".join(line.split()) and line for line in lines)
+
+
+def test_the_lines_themselves_give_the_text_back() -> None:
+    for draw, document in DOCUMENTS:
+        assert render(document, draw, identity) == document.source.text
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_sentence_projected_on_itself_is_the_sentence(has_links: bool) -> None:
+    """`render` returns an unchanged line as it is; this is what it would be by projection."""
+    for _, document in DOCUMENTS:
+        for sentence in document.sentences:
+            links = [(index, index) for index in range(len(sentence.words))] if has_links else None
+            result = write_sentence(document.source, sentence, *project(sentence, sentence.words, links))
+            assert result == document.source.text[sentence.start : sentence.end]
+
+
+@pytest.mark.parametrize("translate", TRANSLATIONS)
+def test_each_tag_is_written_once_and_elements_stay_nested(translate: Translate) -> None:
+    for draw, document in DOCUMENTS:
+        text, kind = document.source.text, document.source.kind
+        result = render(document, draw, translate)
+        assert marks(result, kind) == marks(text, kind)
+        before, after = tree(text), tree(result)
+        assert Counter(map(parents, pairs(before))) == Counter(map(parents, pairs(after)))
+
+
+def test_elements_that_are_too_deep_to_project_stay_nested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "_DEEPEST", 0)
+    monkeypatch.setattr(projection, "_SHALLOW", -1)
+    for draw, document in DOCUMENTS:
+        before, after = tree(document.source.text), tree(render(document, draw, reversed_words))
+        assert Counter(map(parents, pairs(before))) == Counter(map(parents, pairs(after)))
+
+
+def pairs(root: ElementTree.Element) -> list[tuple[ElementTree.Element, ElementTree.Element]]:
+    return [(parent, child) for parent in root.iter() for child in parent]
+
+
+def parents(pair: tuple[ElementTree.Element, ElementTree.Element]) -> tuple[str, str]:
+    return pair[0].tag, pair[1].tag
+
+
+@pytest.mark.parametrize("translate", [reversed_words])
+def test_all_words_of_a_translation_are_written(translate: Translate) -> None:
+    for draw, document in DOCUMENTS:
+        result = " ".join(tree(render(document, draw, translate)).itertext())
+        assert Counter("".join(result.split())) == Counter(
+            "".join(" ".join(tree(document.source.text).itertext()).split())
+        )
+
+
+HOSTILE = {
+    "open": "<b>" * 3_750 + "x word",
+    "nested": "<b>" * 7_500 + "x word here" + "</b>" * 7_500,
+    "nested deeper at each word": "<b>a " * 7_500 + "</b>" * 7_500,
+    "closed": "x" + "</b>" * 12_500,
+    "crossed": "<b><i>x </b></i>" * 3_750,
+    "less than": "<" * 1_000_000,
+    "ampersands": "&" * 1_000_000,
+    "entities": "&a" * 25_000,
+    "quotes": "<a b='x' " * 5_000,
+    "quote": '<a b="' * 7_500,
+    "tags without end": "<a b " * 10_000,
+    "equals signs": "<a " + "=" * 50_000,
+    "comments": "<!--" * 12_500,
+    "declarations": "<!DOCTYPE [" * 5_000,
+    "titles": "<title>" * 7_500,
+    "one word": "a<b>a</b>" * 5_000,
+    "kept words": "a<code>ab</code>" * 3_000,
+    "images": "a <img> " * 5_000,
+    "not translated": "<b translate=no>" * 3_000 + "x",
+    "on and off": "<b translate=no><b translate=yes>x" * 1_500,
+    "implied ends": "<li>a<p>b" * 5_000,
+    "null": "\0a" * 25_000,
+}
+
+
+@pytest.mark.parametrize("kind", ["html", "xml"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_markup_takes_linear_time_and_is_kept(name: str, kind: Kind) -> None:
+    """Each takes well under a second on an idle core; quadratic time would be minutes."""
+    text, start = HOSTILE[name], time.process_time()
+    document = parse_markup(text, kind)
+    assert document.render([AlignedLine(line) for line in document.lines]) == text
+    for form, links in (("neu {} neu", None), ("neu {} neu", [(0, 1), (1, 0), (5, 3)]), ("", None), ("neu", [])):
+        result = document.render([AlignedLine(form.format(line), links) for line in document.lines])
+        assert marks(result, kind) == marks(text, kind)
+    assert time.process_time() - start < 10
+
+
+DAMAGE = (
+    *(
+        "<b>",
+        "</b>",
+        "<i>",
+        "</i>",
+        "<p>",
+        "</p>",
+        "<li>",
+        "<br>",
+        "<code>",
+        "</code>",
+        "<svg>",
+        "</svg>",
+        "<pre>",
+        "</pre>",
+    ),
+    *(
+        "<a href='",
+        '<a title="x>',
+        "<title>",
+        "</title>",
+        "<script>",
+        "</script>",
+        "<p translate=no>",
+        "<b translate=yes>",
+    ),
+    *(
+        "<!--",
+        "-->",
+        "<![CDATA[",
+        "]]>",
+        "<!DOCTYPE [",
+        "<?",
+        "</",
+        "<",
+        ">",
+        "&",
+        "&lt",
+        "&#0;",
+        "&#xD800;",
+        "&foo;",
+        "&nbsp;",
+    ),
+    *(" ", " ", "\n", "\0", "\u2028", "word", "Two.", "나는", "你好。", "1", "=", '"', "'", "/>", "\ud800"),
+)
+
+
+def test_damaged_markup_is_kept_too() -> None:
+    for seed in range(3000):
+        draw = random.Random(seed)
+        text, kind = "".join(draw.choices(DAMAGE, k=draw.randint(1, 40))), draw.choice(("html", "xml"))
+        document = parse_markup(text, kind, options(draw))
+        assert render(document, draw, identity) == text
+        for translate in (reversed_words, random_links, no_links, nothing):
+            result = render(document, draw, translate)
+            assert "<a" in text or marks(result, kind) == marks(text, kind)  # a quote may come to stand after the other
+        for sentence in document.sentences:
+            result = write_sentence(document.source, sentence, *project(sentence, sentence.line.split(" "), None))
+            assert "<" in sentence.line or result == text[sentence.start : sentence.end]

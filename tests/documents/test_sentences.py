@@ -1,0 +1,176 @@
+"""Sentences: where texts are split, and that everything else is kept."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from regard.documents.sentences import split_text
+from regard.errors import UsageError
+
+ALPHABET = (
+    *(
+        "Mr.",
+        "Hello",
+        "world",
+        "3.14",
+        "e.g.",
+        "z.B.",
+        "a",
+        "I",
+        "나는",
+        "갔다.",
+        "다.",
+        "你好",
+        "。",
+        "！",
+        "「",
+        "」",
+        "ありがとう",
+    ),
+    *(
+        ".",
+        "!",
+        "?",
+        "…",
+        '"',
+        "”",
+        "“",
+        ")",
+        "(",
+        " ",
+        " ",
+        " ",
+        "  ",
+        "\n",
+        "\r\n",
+        "\n\n",
+        "\t",
+        "\u2028",
+        "\u00a0",
+        "\0",
+        "-",
+        "é",
+    ),
+)
+TEXTS = ["".join(random.Random(seed).choices(ALPHABET, k=seed % 40)) for seed in range(3000)]
+
+
+def lines(text: str, **options: bool) -> tuple[str, ...]:
+    return split_text(text, **options).lines
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ("Mr. Smith met Dr. No.", "They spoke, e.g. about St. Peter."),
+        ("It costs 3.14 francs.", "See No. 5 and www.example.com.", "Write to a.b@c.de.", "Thanks!"),
+        ("J. R. R. Tolkien and J.S. Bach.", "Nobody else."),
+        ('"Go!" he said.', '"Yes." They went.'),
+        ("He left (at last.)", "Then it rained."),
+        ("z. B. Hunde, d. h. Tiere am 3. Mai 2020.", "Und Nr. 7."),
+        ("What... is it?", "Well… it is that.", "Really?!", "Yes."),
+        ("1. First of all.", "It was in 1999.", "Nothing since."),
+        ("Это т. е. так.", "Нет!"),
+        ("Was it U.S. property in 2024. 3. 1. or not?", "No."),
+        ("나는 갔다.", "그는 왔어요!", "정말?", "응."),
+        ("यह है।", "वह है।"),
+    ],
+)
+def test_sentences_with_spaces(sentences: tuple[str, ...]) -> None:
+    if '"Yes." They went.' in sentences:
+        sentences = (sentences[0], '"Yes."', "They went.")
+    assert lines(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ("你好。", "“他说。”", "我走了！", "真的吗？"),
+        ("「行く。」と言った。", "本当？", "はい。"),
+        ("すごい!", "本当?", "はい。"),
+        ("갔다.", "그리고 왔어요.", "끝."),
+    ],
+)
+def test_sentences_without_spaces(sentences: tuple[str, ...]) -> None:
+    assert lines("".join(sentences)) == sentences
+
+
+def test_everything_else_is_kept() -> None:
+    for text in TEXTS:
+        for sentences in (True, False):
+            layout = split_text(text, sentences=sentences)
+            assert layout.join(layout.lines) == text
+            assert all(line == line.strip() and line for line in layout.lines)
+            assert not any(len(line.splitlines()) > 1 for line in layout.lines)
+
+
+def test_line_breaks_that_end_no_sentence_become_spaces() -> None:
+    for text in TEXTS:
+        layout = split_text(text, newlines=False)
+        assert "".join(layout.join(layout.lines).split()) == "".join(text.split())
+    assert lines("One\ntwo. Three\n\nFour", newlines=False) == ("One two.", "Three", "Four")
+
+
+def test_gaps_stay_between_other_sentences() -> None:
+    assert split_text("  Ab.\t C d!\r\n\n * E\n").join(["1", "2", "3"]) == "  1\t 2\r\n\n 3\n"
+    assert lines("Ab. Cd.\nE", sentences=False) == ("Ab. Cd.", "E")
+
+
+def test_text_without_letters_is_not_translated() -> None:
+    layout = split_text("--- 42.\n\n* 3.14 *\n😀")
+    assert layout.lines == ()
+    assert layout.join([]) == "--- 42.\n\n* 3.14 *\n😀"
+
+
+def test_sentences_that_touched_are_parted_if_the_language_has_spaces() -> None:
+    layout = split_text("你好。我走了。")
+    assert layout.join(["Hello.", "I left."]) == "Hello. I left."
+    assert layout.join(["안녕.", "나는 갔다."]) == "안녕. 나는 갔다."
+    assert layout.join(["こんにちは。", "行った。"]) == "こんにちは。行った。"
+    assert layout.join(["", "I left."]) == "I left."
+
+
+def test_a_wrong_number_of_translations_is_refused() -> None:
+    with pytest.raises(UsageError, match="the text has 2 lines to translate, but 1 translations came back"):
+        split_text("Ab. Cd.").join(["x"])
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        ".",
+        ". ",
+        "a. ",
+        "A. ",
+        "。",
+        "。」",
+        "? a",
+        "A! ",
+        "\n",
+        " ",
+        "a.\n",
+        "ab",
+        "Ab is so. ",
+        '." ',
+        '.("',
+        "다.가",
+        "\r \n",
+    ]
+    + [".“", "12. Mai ", ". ((((((", "?!", "…", "!? 。", "a\n\n", "한.", "「」", "\u2028 a"],
+)
+def test_any_text_takes_linear_time(unit: str) -> None:
+    """A tenth of a second on an idle core; quadratic time would be minutes."""
+    text, start = unit * (200_000 // len(unit)), time.process_time()
+    for newlines in (True, False):
+        split_text(text, newlines=newlines)
+    assert time.process_time() - start < 3
+
+
+@pytest.mark.parametrize("text", [". " + "(" * 200_000, "." + " " * 200_000, "\n" + " " * 200_000, "." * 200_000 + "a"])
+def test_long_runs_take_linear_time(text: str) -> None:
+    start = time.process_time()
+    assert split_text(text).join(split_text(text).lines) == text
+    assert time.process_time() - start < 3

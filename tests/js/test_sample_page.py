@@ -1,0 +1,25 @@
+"""The page of the sample's model that the documentation begins with: it opens from disk, and translates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.system
+PAGE = Path(__file__).parents[2] / "docs" / "translator.html"
+PAIRS = {"나는 빵을 먹고 있었다": "I was eating bread", "나는 집에 간다": "I go home"}
+
+
+def test_it_translates_the_sentences_of_the_demonstration(browser: Any) -> None:
+    assert PAGE.stat().st_size < 2_500_000
+    requests: list[str] = []
+    page = browser.new_context(offline=True).new_page()
+    page.on("request", lambda request: request.url.startswith(("file:", "blob:")) or requests.append(request.url))
+    page.goto(PAGE.as_uri())
+    page.wait_for_selector("html[data-loaded]")
+    page.fill("#input", "\n".join(PAIRS))
+    for line, expected in enumerate(PAIRS.values(), 1):
+        page.locator(f"#translation p:nth-child({line})", has_text=expected).wait_for()
+    assert requests == []

@@ -123,7 +123,7 @@ def expected(model: Path, *lines: str) -> list[str]:
 
 def until(page: Any, script: str, arg: Any = None) -> None:
     """Wait until a script returns something; playwright's own way to wait needs `eval`, which the page forbids."""
-    wait_for(lambda: page.evaluate(script, arg), 20)
+    wait_for(lambda: page.evaluate(script, arg), 60)
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 10) -> None:

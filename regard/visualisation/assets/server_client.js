@@ -14,7 +14,7 @@ const serverClient = (() => {
     }
   }
 
-  let key = "";
+  let key = "", isAway = false;
   const troubles = new Map(); // of requests that wait: the problem of each
   let wakers = new Set(); // that end the waiting of requests
   let notify = () => {}, returned = () => {};
@@ -42,8 +42,10 @@ const serverClient = (() => {
       answer = await response.json();
     } catch (problem) {
       if (signal?.aborted) throw problem;
+      isAway ||= !response;
       throw new Problem(response && !response.ok ? response.status : 0);
     }
+    if (isAway) { isAway = false; setTimeout(returned); }
     if (!response.ok) throw new Problem(response.status, answer.detail, Number(response.headers.get("Retry-After") ?? NaN));
     return answer;
   }
@@ -51,14 +53,12 @@ const serverClient = (() => {
   /** Ask the server: GET, or POST of JSON or of a form. Waits while the server is away or busy, or wants a key; `late`: times that a deadline may pass. */
   async function request(path, body, signal, late = 1) {
     const own = {};
-    let wasAway = false;
     try {
       for (let attempt = 0; ; attempt++) {
         try {
           return await once(path, body, signal);
         } catch (problem) {
           if (signal?.aborted || !(problem instanceof Problem) || !(PASSING.includes(problem.status) || (problem.status === 504 && late-- > 0))) throw problem;
-          wasAway ||= problem.status === 0;
           const seconds = problem.seconds > 0 ? problem.seconds : WAITS[Math.min(attempt, WAITS.length - 1)];
           troubles.set(own, { status: problem.status, detail: problem.detail, seconds, hasKey: Boolean(key) });
           notify();
@@ -68,7 +68,6 @@ const serverClient = (() => {
       }
     } finally {
       if (troubles.delete(own)) notify();
-      if (wasAway && !signal?.aborted) returned();
     }
   }
 

@@ -20,7 +20,10 @@ if os.environ.get("REGARD_SHAPES", "0") != "0":
 pytest.register_assert_rewrite("laws.models", "laws.learning")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: commands under test need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
-SYSTEM, UNITS = ("cli", "demo", "interchange"), ("test_in_flags.py", "test_option_units.py", "test_progress.py")
+SYSTEM, UNITS = (
+    ("cli", "demo", "interchange", "serving"),
+    ("test_in_flags.py", "test_option_units.py", "test_progress.py"),
+)
 """Folders of system tests, and the files in them that are tests of units."""
 torch.set_num_threads(1)
 os.fsync = lambda _: None  # no test survives a power failure, and each sync of some ten thousand takes milliseconds

@@ -221,6 +221,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.system  # which no check of types slows down
 @pytest.mark.parametrize("kind", ["html", "xml"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_markup_takes_linear_time_and_is_kept(name: str, kind: Kind) -> None:

@@ -85,7 +85,7 @@ def test_calls_with_unlike_options_get_what_they_would_get_alone(model: RuntimeM
     submitters = [threading.Thread(target=submit, args=(first,)) for first in range(2)]
     for thread in submitters:
         thread.start()
-    results = dict(filter(None, (queue.take(30) for _ in calls)))
+    results = dict(filter(None, (queue.take(30.0) for _ in calls)))
     for thread in submitters:
         thread.join()
     assert results.keys() == set(range(len(calls)))
@@ -96,7 +96,7 @@ def test_calls_with_unlike_options_get_what_they_would_get_alone(model: RuntimeM
             assert contents(line) == contents(alone[kind][number])
             expected = [hypothesis.score for hypothesis in alone[kind][number].hypotheses]
             assert [hypothesis.score for hypothesis in line.hypotheses] == pytest.approx(expected, abs=1e-5)
-    assert queue.take(0) is None
+    assert queue.take(0.0) is None
     queue.close()
 
 
@@ -110,7 +110,7 @@ def test_traces_and_prefixes_are_those_of_a_call_alone(model: RuntimeModel) -> N
     queue.submit(0, LINES, options(model, beam=12))
     for ticket, line in enumerate(LINES[:4], 1):
         queue.submit(ticket, [line], chosen, prefix if ticket % 2 else None)
-    results = dict(filter(None, (queue.take(30) for _ in range(5))))
+    results = dict(filter(None, (queue.take(30.0) for _ in range(5))))
     for ticket, line in enumerate(LINES[:4], 1):
         (expected,), lines = model.translate([line], chosen, prefix if ticket % 2 else None), results[ticket]
         assert lines is not None
@@ -135,7 +135,7 @@ def test_a_cancelled_call_has_no_result_and_disturbs_no_other(model: RuntimeMode
     queue.submit(40, LINES, chosen)
     results: dict[int, Any] = {}
     while len(results.keys() & {*range(1, 40, 2), 40}) < 21:
-        taken = queue.take(30)
+        taken = queue.take(30.0)
         assert taken is not None, "a call that was not cancelled is done"
         results[taken[0]] = taken[1]
     assert len(results) < 41, "the last calls were cancelled before they were begun"
@@ -148,7 +148,7 @@ def test_a_long_call_does_not_keep_others_waiting(model: RuntimeModel) -> None:
     queue, chosen = model.queue(1), options(model, beam=1)
     queue.submit(1, LINES * 200, chosen)
     queue.submit(2, LINES[:1], chosen)
-    first = queue.take(60)
+    first = queue.take(60.0)
     assert first is not None
     assert first[0] == 2
     queue.close()
@@ -170,7 +170,7 @@ def test_what_cannot_be_translated_is_refused_at_once(model: RuntimeModel) -> No
         queue.submit(1, ["I", "x" * 100], options(model, max_line=50))
     assert caught.value.causes
     queue.submit(1, ["I"], model.options())
-    taken = queue.take(30)
+    taken = queue.take(30.0)
     assert taken is not None
     assert taken[0] == 1
     queue.close()

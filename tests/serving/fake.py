@@ -32,7 +32,7 @@ MODELS = (
 )
 TROUBLE = {
     "overload": Overloaded(7),
-    "deadline": DeadlineExceeded(3),
+    "deadline": DeadlineExceeded(3.0),
     "usage": UsageError("`beam=9`: this model cannot"),
     "gone": RegardError("the model's process has died"),
     "bug": ZeroDivisionError("secret words"),

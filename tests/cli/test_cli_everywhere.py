@@ -81,7 +81,7 @@ def test_every_command_has_help(regard: Command, command: str) -> None:
     assert done.err == ""
     options = {word for line in done.lines for word in line.split()[:1] if word.startswith("--")}
     assert {"--threads", "--quiet", "--debug"} <= options
-    assert command in ("doctor", "export", "import", "lab", "sample") or {"--device", "--seed"} <= options
+    assert command in ("doctor", "export", "import", "lab", "sample", "serve") or {"--device", "--seed"} <= options
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ MAX_SENTENCES = 64
 """Sentences that an export is compared on, at most."""
 SAMPLE, SAMPLE_LANGUAGES = "the sample", ("ko", "en")
 DRAWN = "tokens drawn from its vocabulary"
-"""Where the sentences are from if there are no real ones."""
+"""Origin of the sentences if there are no real ones."""
 MAX_UNKNOWN = 0.2
 """Largest share of characters of the sample that a vocabulary may lack, if an export is to be compared on it."""
 

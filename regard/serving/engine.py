@@ -13,7 +13,6 @@ import warnings
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from regard.errors import RegardError
 from regard.runtime.model import is_runtime_file
 from regard.serving.frames import Message, error_message, read_frame
 from regard.serving.replies import Replies
@@ -44,7 +43,7 @@ def serve_calls(model: EngineModel, calls: BinaryIO, reply: Replies) -> None:
             continue
         try:
             model.submit(number, message)
-        except (RegardError, MemoryError) as problem:
+        except Exception as problem:  # the others' calls go on
             reply.fail(number, problem)
 
 

@@ -38,7 +38,7 @@ class PyTorchEngine:
             precision,
         )
         self._calls: queue.SimpleQueue[tuple[int, Message]] = queue.SimpleQueue()
-        self._cancelled: set[int] = set()
+        self._waiting: set[int] = set()
         start_thread(self._work)
 
     def about(self) -> Message:
@@ -68,11 +68,12 @@ class PyTorchEngine:
                 if reads_images
                 else "this model translates text; ask a model of images for captions"
             )
+        self._waiting.add(number)
         self._calls.put((number, call))
 
     def cancel(self, number: int) -> None:
         """Leave a call out if its turn has not come."""
-        self._cancelled.add(number)
+        self._waiting.discard(number)
 
     def _work(self) -> None:
         while True:
@@ -81,9 +82,8 @@ class PyTorchEngine:
                 waiting.append(self._calls.get())
             groups = defaultdict[str, list[tuple[int, Message]]](list)
             for number, call in waiting:
-                if number in self._cancelled:
-                    self._cancelled.discard(number)
-                else:
+                if number in self._waiting:
+                    self._waiting.discard(number)
                     groups[f"{call['call']} {sorted(call.get('search', {}).items())}"].append((number, call))
             for group in groups.values():
                 self._run(group)

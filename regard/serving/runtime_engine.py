@@ -111,7 +111,7 @@ class RuntimeEngine:
                 if lines is None:
                     raise RegardError("there is not enough memory for this call; send less text")
                 reply = self._result(number, call, lines)
-            except (RegardError, MemoryError) as problem:
+            except Exception as problem:  # whatever it is, the results of other calls have to be returned
                 self._forget(number)
                 self._reply.fail(number, problem)
                 continue
@@ -154,7 +154,7 @@ class RuntimeEngine:
                         return
                 self._reply({"number": number, "words": words})
             self._reply({"number": number, "lines": []})
-        except (RegardError, MemoryError) as problem:
+        except Exception as problem:
             self._reply.fail(number, problem)
         finally:
             self._forget(number)

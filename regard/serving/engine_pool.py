@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from pathlib import Path
 
 from regard.errors import ModelFolderError, RegardError
@@ -20,6 +20,9 @@ _END = 15.0
 """Seconds that processes have to end in."""
 _MOST_DEATHS, _HEALTHY = 5, 30.0
 """Deaths in a row after which a model is given up; a process that lived so many seconds ends the row."""
+
+
+Log = Callable[[str], None]
 
 
 class Backlog:
@@ -70,9 +73,11 @@ class Backlog:
 class EnginePool:
     """The processes of one model; each call goes to the one with the fewest open."""
 
-    def __init__(self, path: Path, precision: str, threads: int, processes: int, most_lines: int) -> None:
+    def __init__(
+        self, path: Path, precision: str, threads: int, processes: int, most_lines: int, log: Log = print
+    ) -> None:
         self.path, self.precision, self.threads, self.processes = path, precision, threads, processes
-        self.backlog = Backlog(most_lines)
+        self.backlog, self._log = Backlog(most_lines), log
         self.deaths = 0
         self._engines: list[EngineProcess] = []
         self._deaths_in_a_row, self._last_start, self._is_closed = 0, 0.0, False
@@ -183,6 +188,8 @@ class EnginePool:
         lived = time.monotonic() - self._last_start
         self._deaths_in_a_row = 1 if lived > _HEALTHY else self._deaths_in_a_row + 1
         self._engines.remove(engine)
+        follows = "another is started" if self.is_ready else "they end as soon as they start, so the model is given up"
+        self._log(f"{self.path.name}: process {engine.pid} has ended; {follows}")
         self._keep(engine.stop())
         self._keep(self._restart())
 
@@ -193,7 +200,8 @@ class EnginePool:
             self._last_start = time.monotonic()
             try:
                 await engine.start()
-            except (RegardError, OSError):
+            except (RegardError, OSError) as problem:
+                self._log(f"{self.path.name}: cannot be started again: {problem}")
                 self._deaths_in_a_row += 1
                 continue
             if self._is_closed:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from regard.errors import ExportError, ModelFolderError, RegardError
+from regard.runtime.private_cache import cache_folders, private_folders
 from regard.serving.frames import error_message
 
 
@@ -32,8 +32,11 @@ def prepare(folder: Path, precision: Any) -> Path:
     try:
         path.parent.mkdir(exist_ok=True)
         export(folder, path, precision)
-    except OSError:  # such as a folder that only others may write
-        path = Path(tempfile.gettempdir()) / f"regard-{fingerprint[:32]}-{precision}.regard"
+    except OSError:  # such as a folder that only others may write; what is kept elsewhere has to be this user's alone
+        kept = [cache for cache in private_folders() if cache in cache_folders()]
+        if not kept:
+            return folder
+        path = kept[0] / f"runtime-{fingerprint[:32]}-{precision}.regard"
         if _fingerprint_of(path) != fingerprint:
             export(folder, path, precision)
     except ExportError:

@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from regard.data.language_id import LanguageId
 from regard.data.languages import named_code
 from regard.errors import ModelFolderError, RegardError, UsageError
 from regard.runtime.model import is_runtime_file
-from regard.serving.engine_pool import EnginePool
+from regard.serving.engine_pool import EnginePool, Log
 from regard.serving.engine_process import merge_errors, module_command
 from regard.serving.frames import Message, error_of
 from regard.serving.service import (
@@ -35,7 +35,6 @@ WATCHED = ("config.json", "model.safetensors", "alignment.json")
 """Files of a model folder; the model is loaded again when one of them changes."""
 _CAPTION_CHARACTERS = 200
 """Characters of text that an image counts as, in the backlog."""
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -228,7 +227,8 @@ class ProcessService:
             if not path.exists():
                 raise ModelFolderError("there is no such file or folder")
             opened = await _prepared(path, settings.precision)
-            pool = EnginePool(opened, settings.precision, settings.threads, settings.processes, settings.most_lines)
+            sizes = (settings.threads, settings.processes, settings.most_lines)
+            pool = EnginePool(opened, settings.precision, *sizes, self._log)
             about = await pool.start()
         except RegardError as problem:
             raise merge_errors(problem, path) from None

@@ -120,7 +120,8 @@ def test_a_killed_process_loses_no_call(file: Path, processes: int) -> None:
         results = await asyncio.gather(*calls)
         return results, service.deaths, victim in service.pids
 
-    (results, deaths, is_back), _ = served([file], use, processes=processes)
+    (results, deaths, is_back), messages = served([file], use, processes=processes)
+    assert ["has ended; another is started" in message for message in messages] == [True]
     assert [[line.hypotheses[0].text for line in lines] for lines in results] == [expected * 20] * 20
     assert (deaths, is_back) == (1, False)
 

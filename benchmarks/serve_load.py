@@ -5,8 +5,9 @@ address, and lets clients (64) send requests of ten sentences, each as soon as t
 answer is compared with offline output; lines of several sentences, which a server divides, are left out.
 Printed: sentences per second and per second of processor time of the server's processes, offline and with CTranslate2
 one request after another, as LibreTranslate does it (`--ctranslate2 FOLDER --vocabulary FILE`); times of the requests;
-refused requests; memory at the end of each minute; processor time of the clients. A model that is hardly trained has
-to be given targets of a natural length by the search settings in its file (and by `--steps`).
+refused requests; memory at the end of each minute; processor time of the clients. The log of the server is kept in
+.work/. A model that is hardly trained has to be given targets of a natural length by the search settings in its file
+(and by `--steps`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import Any
 
 from regard.documents.sentences import split_text
 
+WORK = Path(__file__).resolve().parent / ".work"
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 OVERLOADED = (429, 503)
 
@@ -158,7 +160,8 @@ async def _load(options: Any, lines: list[str], expected: dict[str, str]) -> Any
 
 
 def _keep_log(log: Any) -> None:
-    with Path("serve_load.log").open("w", encoding="utf-8") as kept:
+    WORK.mkdir(exist_ok=True)
+    with (WORK / "serve_load.log").open("w", encoding="utf-8") as kept:
         kept.writelines(line for line in log if " 200 " not in line)
 
 

@@ -37,7 +37,7 @@ FLOORS: dict[str, int] = {
     "bulk": 6,
     "documents": 6,
     "run": 7,
-    "pipe": 11,
+    "pipe": 12,
     "explanation": 7,
     "live_page": 7,
     "architecture": 7,
@@ -46,7 +46,8 @@ FLOORS: dict[str, int] = {
     "demo": 9,
     "lab": 9,
     "serving": 9,
-    "cli": 10,
+    "scale": 10,
+    "cli": 11,
 }
 # errors is below everything: settings, reading and atomic raise its errors; settings are read; model_folder stores the search settings; and engine
 # runs the same search on the exports of a model folder.

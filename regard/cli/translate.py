@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001 (some options are read from the context)
 """regard translate: translate a file or standard input line by line, streamed, resumed, or by several processes.
 
 Of a runtime file nothing here imports PyTorch.
@@ -26,12 +27,13 @@ from regard.runtime.model import is_runtime_file
 if TYPE_CHECKING:
     from regard.bulk import ChunkTranslator, InProcess, LineParser, Lines, ResumableOutput, StreamedOutput, Workers
     from regard.pipeline import RuntimeTranslator, Translator
+    from regard.scale.cluster_workers import ClusterWorkers
     from regard.search import ConstraintEncoder, Constraints, SearchSettings
 
-NOT_STREAMED = ("nbest", "alignments", "format", "output", "workers", "resume", "input")
+NOT_STREAMED = ("nbest", "alignments", "format", "output", "workers", "resume", "input", "cluster")
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """The options that need the whole of a translation before anything is printed."""
-CONDITIONS = ("prefix", "term", "forbid", "input", "format", "chunk", "precision")
+CONDITIONS = ("prefix", "term", "forbid", "input", "column", "format", "chunk", "precision")
 """The options, beside those of the search, that results depend on: another value cannot be resumed with."""
 
 LIMITS = ("max_line", "max_required", "max_forbidden")
@@ -47,6 +49,10 @@ Chunk = Annotated[
     int, typer.Option(min=1, max=1_000_000, help="Lines that are translated, and written to disk, together.")
 ]
 WorkerCount = Annotated[int, typer.Option("--workers", min=1, max=1024, help="Number of processes.")]
+Cluster = Annotated[
+    str | None, typer.Option(help="Translate on a Ray cluster: its HOST:PORT, or local: one on this machine.")
+]
+Column = Annotated[str | None, typer.Option(help="FILE is a table, or a folder of tables: translate this column.")]
 
 
 @app.command(cls=search_command())
@@ -67,6 +73,8 @@ def translate(
     resume: Resume = False,
     chunk: Chunk = 2000,
     workers: WorkerCount = 1,
+    cluster: Cluster = None,
+    column: Column = None,
     engine: options.Engine = "auto",
     precision: options.Precision = "float32",
     device: options.Device = "auto",
@@ -83,7 +91,6 @@ def translate(
     is_file = is_runtime_file(run)  # it needs no PyTorch
     setup_process(None if is_file else threads, quiet, debug, None if is_file else seed)
     from regard.bulk import ChunkTranslator, OutputFormat
-    from regard.bulk.chunk_translator import unknown_script_only
     from regard.search.line_constraints import Constraints
 
     search, runs = search_options(context, seed), [run, *(with_ or ())]
@@ -91,7 +98,7 @@ def translate(
     model = open_model(context, runs, engine, device, precision)
     conditions = {"engine": model.engine, "device": model.device}
     constraints = Constraints(prefix, tuple(term or ()), tuple(forbid or ()))
-    lines, parser = _input(model, file, input == "jsonl", constraints, search)
+    lines, parser = _input(context, model, constraints, search)
     total = lines.checked(parser)
     if stream:
         _refuse_to_stream(context, search)
@@ -102,18 +109,15 @@ def translate(
     conditions |= arguments | {name: context.params[name] for name in CONDITIONS}
     with (
         _open_output(runs, output, resume, conditions) as sink,
-        _workers(translator, model.make, 1 if lines.typed else workers, threads) as pool,
+        _pool(context, translator, model, lines, runs) as pool,
         LineReporter(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as report,
     ):
         _translate_chunks(pool, lines, sink, 1 if lines.typed else chunk, report)
-        if sink.mark.unknown and not sink.mark.known:
-            sink.discard()
-            raise unknown_script_only(lines.name, run)
-        sink.finish()
+        _finish(sink, lines, run)
 
 
 def _translate_chunks(
-    pool: InProcess | Workers,
+    pool: InProcess | Workers | ClusterWorkers,
     lines: Lines,
     sink: StreamedOutput | ResumableOutput,
     size: int,
@@ -126,6 +130,16 @@ def _translate_chunks(
         report.warn(*result.notes)
         sink.add(result.text, sink.mark.after(chunk.end, chunk.digest, result.known, result.unknown))
         report(chunk.end)
+
+
+def _finish(sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path) -> None:
+    """Finish the output, unless nothing in it can be right: no line was in a script that the model knows."""
+    from regard.bulk.chunk_translator import unknown_script_only
+
+    if sink.mark.unknown and not sink.mark.known:
+        sink.discard()
+        raise unknown_script_only(lines.name, run)
+    sink.finish()
 
 
 @dataclass(frozen=True)
@@ -147,8 +161,9 @@ def _model_folders(
     from regard.model_folder import load_settings
     from regard.pipeline import load_translator
 
-    device = options.select_device(device)
-    engine = _engine(engine, context.params["workers"], device, runs[0])
+    workers, is_cluster = context.params["workers"], context.params["cluster"] is not None
+    device = options.select_device("cpu" if is_cluster and device == "auto" else device)
+    engine = _engine(engine, 2 if is_cluster else workers, device, runs[0])
     make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, engine, precision)
     settings = load_settings(runs[0]).search
     return _Model(make, lambda: settings, settings.max_line, engine, device, runs[0])
@@ -165,7 +180,11 @@ def _runtime_file(
         f"{option}: {runs[0]} is a runtime file, {why}"
         for option, is_given, why in (
             ("--with", len(runs) > 1, "which is no member of an ensemble; give model folders"),
-            ("--workers", given["workers"] > 1, "which threads of one process share; give --threads instead"),
+            (
+                "--workers",
+                given["workers"] > 1 and given["cluster"] is None,
+                "which threads of one process share; give --threads instead",
+            ),
         )
         if is_given
     ]
@@ -186,18 +205,32 @@ def _engine(engine: options.Engine, workers: int, device: str, run: Path) -> opt
 
 
 def _input(
-    model: _Model, file: str, jsonl: bool, constraints: Constraints, search: dict[str, Any]
+    context: typer.Context, model: _Model, constraints: Constraints, search: dict[str, Any]
 ) -> tuple[Lines, LineParser]:
     """Return the lines of a file and what parses them, with the limits of the model or those in `search`."""
+    file, column, jsonl = (context.params[name] for name in ("file", "column", "input"))
+    jsonl = jsonl == "jsonl"
+    if context.params["cluster"] is not None and column is None:
+        _check_cluster_input(file)
     from regard.bulk import LineParser, Lines
     from regard.data.text import JSON_SIZE, MAX_LINE
 
     limits, max_line = None, search.get("max_line", model.max_line)
     if jsonl or model.folder is not None:
         limits = model.settings().with_values(**{name: search[name] for name in LIMITS if name in search})
+    if column is not None:
+        from regard.scale.table_lines import TableLines
+
+        return TableLines(file, column, max_line), LineParser(constraints, jsonl, file, None, limits)
     lines = Lines(file, max(MAX_LINE, JSON_SIZE * max_line) if jsonl else max_line)
     encoder = _constraint_encoder(model.folder, constraints, limits) if limits and jsonl and model.folder else None
     return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
+
+
+def _check_cluster_input(file: str) -> None:
+    """Raise UsageError for lines that could not be read a second time, if a machine is lost."""
+    if file == "-" or not Path(file).is_file():
+        raise UsageError(f"--cluster: {file} can be read only once, or is no file; give the name of a file")
 
 
 def _constraint_encoder(run: Path, constraints: Constraints, limits: SearchSettings) -> ConstraintEncoder:
@@ -253,6 +286,22 @@ def _stream(
         warn(*(f"{lines.name}, line {number}: {warning.message}" for warning in caught))
     if unknown and not known:
         raise unknown_script_only(lines.name, run)
+
+
+def _pool(
+    context: typer.Context, translator: ChunkTranslator, model: _Model, lines: Lines, runs: list[Path]
+) -> InProcess | Workers | ClusterWorkers:
+    """Return what translates chunks: this process, several others, or a cluster."""
+    given = context.params
+    if given["cluster"] is None:
+        return _workers(translator, model.make, 1 if lines.typed else given["workers"], given["threads"])
+    from regard.scale.cluster_workers import ClusterJob, ClusterWorkers
+
+    source = context.get_parameter_source("workers")
+    count = given["workers"] if source is not None and source.name == "COMMANDLINE" else None
+    model_options = {"engine": model.engine, "precision": given["precision"], "threads": given["threads"] or 1}
+    job = ClusterJob(translator, lines, given["chunk"], tuple(runs), count, model_options)
+    return ClusterWorkers(given["cluster"], job)
 
 
 def _workers(

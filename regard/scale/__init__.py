@@ -1,0 +1,5 @@
+"""Work on a cluster by Ray (extra `scale`): files and tables translated by many machines, and replicas of the server.
+
+Ray finds the machines, places workers on them and starts lost ones again; Ray Data moves the chunks, Ray Serve the
+requests. What is computed is what one machine computes.
+"""

@@ -1,0 +1,156 @@
+"""The server on a cluster: replicas of the same application by Ray Serve, which spreads requests over them."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.errors import UsageError, WorkerError
+from regard.scale.cluster import LOCAL, cluster
+from regard.scale.sent_model import SentFiles
+from regard.serving.application import create_app
+from regard.serving.process_service import ProcessService, ServiceSettings
+from regard.serving.server_settings import ServerSettings
+from regard.serving.service import Pair
+
+NAME = "regard"
+"""Name of the application on the cluster; the same command replaces it, one replica after the other."""
+ONGOING = 256
+"""Requests that a replica works at together at most; the engine batches them."""
+TARGET = 32
+"""Requests that a replica should have in hand; with more, another replica is started, up to the most."""
+_DRAIN_SECONDS = 2.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """Numbers of replicas, least and most, and the cores that each takes."""
+
+    least: int = 1
+    most: int = 1
+    cores: int = 1
+
+
+def serve_on_cluster(
+    address: str,
+    paths: Sequence[Path],
+    host: str,
+    port: int,
+    service_settings: ServiceSettings,
+    server_settings: ServerSettings,
+    languages: Sequence[Pair] = (),
+    replicas: Replicas = Replicas(),
+    say: Say = print,
+) -> None:
+    """Serve models on a cluster until SIGINT or SIGTERM, then finish what was begun and remove the application.
+
+    Raises RegardError for models, UsageError for the address of the cluster or of the server.
+    """
+    cores = max(replicas.most * replicas.cores, 1) + 1  # one more: the replicas of Ray itself take none, but some room
+    with _until_signal() as stop, cluster(address, cores if address == LOCAL else None) as ray:
+        from ray import serve
+
+        logging.getLogger("ray.serve").setLevel(logging.ERROR)
+        models = [SentFiles.put(ray, path) for path in paths]
+        deployment = _deployment(serve, models, service_settings, server_settings, languages, replicas)
+        _start(serve, host, port)
+        try:
+            try:
+                serve.run(deployment.bind(), name=NAME, route_prefix="/")
+            except RuntimeError as problem:
+                raise WorkerError(f"the replicas do not start: {_reason(serve, problem)}") from None
+            say(f"{replicas.least} replicas, listening at http://{host}:{port} (stop with Ctrl-C)")
+            stop.wait()
+        finally:
+            serve.shutdown() if address == LOCAL else serve.delete(NAME)
+
+
+def _start(serve: Any, host: str, port: int) -> None:
+    try:
+        serve.start(http_options={"host": host, "port": port})
+    except RuntimeError as problem:
+        reason = " ".join(str(problem).split())[-200:]
+        raise UsageError(f"{host}:{port}: cannot listen there ({reason}); choose another --port") from None
+
+
+def _deployment(
+    serve: Any,
+    models: Sequence[SentFiles],
+    service_settings: ServiceSettings,
+    server_settings: ServerSettings,
+    languages: Sequence[Pair],
+    replicas: Replicas,
+) -> Any:
+    """Return the deployment: what every replica runs, and how many there are."""
+
+    def application() -> Any:
+        return build_application(models, service_settings, server_settings, languages)
+
+    @serve.ingress(application)
+    class Regard:
+        """One replica."""
+
+    options: dict[str, Any] = {"num_replicas": replicas.least}
+    if replicas.most > replicas.least:
+        sizes = {"min_replicas": replicas.least, "max_replicas": replicas.most}
+        options = {"autoscaling_config": {**sizes, "target_ongoing_requests": TARGET}}
+    return serve.deployment(
+        Regard,
+        name="Regard",
+        max_ongoing_requests=ONGOING,
+        ray_actor_options={"num_cpus": replicas.cores},
+        graceful_shutdown_timeout_s=server_settings.deadline + _DRAIN_SECONDS,
+        health_check_period_s=2,
+        health_check_timeout_s=30,
+        **options,
+    )
+
+
+def build_application(
+    models: Sequence[SentFiles],
+    service_settings: ServiceSettings,
+    server_settings: ServerSettings,
+    languages: Sequence[Pair],
+) -> Any:
+    """Return the application of one replica, which opens the models when it starts and closes them when it ends."""
+    service = ProcessService(service_settings)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        with contextlib.ExitStack() as stack:
+            await service.start([stack.enter_context(model.path_here()) for model in models], languages)
+            try:
+                yield
+            finally:
+                service.drain()
+                await service.close()
+
+    return create_app(service, server_settings, lifespan=lifespan)
+
+
+def _reason(serve: Any, problem: Exception) -> str:
+    """Return what Ray Serve says of the application, or else the problem."""
+    with contextlib.suppress(Exception):
+        application = serve.status().applications[NAME]
+        texts = [deployment.message for deployment in application.deployments.values()]
+        return " ".join(" ".join([application.message, *texts]).split())[-500:]
+    return " ".join(str(problem).split())[-300:]
+
+
+@contextlib.contextmanager
+def _until_signal() -> Iterator[threading.Event]:
+    """Set an event at SIGINT and SIGTERM as long as the block runs."""
+    stop = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

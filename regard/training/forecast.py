@@ -1,0 +1,108 @@
+"""Forecast of training with several processes of this machine: time of an update, memory of each process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as torch_distributed
+
+from regard.data.batch_stream import BatchSource
+from regard.errors import UsageError
+from regard.training.budget import Trial, trial
+from regard.training.recipe import Recipe
+
+SHARDED_COPIES = {True: 4.0, "layers": 5.5}
+"""Copies of the weights that sharding divides, of those that a process holds at its peak; measured, see docs/log.md."""
+_SIZE, _TRIALS = 1 << 23, 4  # numbers in a message, messages
+
+
+dist: Any = torch_distributed  # its annotations do not export all that it documents
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Needs of each of `processes`, with `threads` each.
+
+    `seconds`: of an update; `communication`: those of them in which gradients are added up; `mebibytes`: memory of each
+    process, None where the system does not say what this one needs.
+    """
+
+    processes: int
+    threads: int
+    seconds: float
+    communication: float
+    mebibytes: float | None
+
+
+def forecast(
+    recipe: Recipe,
+    batches: BatchSource,
+    vocabularies: tuple[int, int],
+    device: str,
+    processes: int,
+    mebibytes: float | None = None,
+) -> Forecast:
+    """Time the share of one of several processes, with its share of the cores, and add what it waits for the others.
+
+    `mebibytes`: what a single process needs. Gradients pass between the processes in a ring: each sends 2 (N - 1) / N
+    times their size (Patarasuk and Yuan, 2009). On GPUs, each process has one, and that time is not known here. Raises
+    UsageError if an update has fewer micro-batches than there are processes.
+    """
+    if processes > batches.per_update:
+        raise UsageError(
+            f"`processes={processes}`: so many cannot share the {batches.per_update} micro-batches of an update; set "
+            f"batching.micro_batches={processes}"
+        )
+    is_cpu, before = device == "cpu", torch.get_num_threads()
+    threads = max(1, before // processes)
+    torch.set_num_threads(threads)
+    try:
+        share = trial(recipe, batches, vocabularies, device, processes)
+    finally:
+        torch.set_num_threads(before)
+    queueing = max(1.0, processes * threads / before) if is_cpu else 1.0  # more processes than cores take turns
+    communication = 0.0
+    if processes > 1 and is_cpu:
+        sent = 2 * (processes - 1) / processes * 4 * share.weights  # bytes
+        communication = sent * (1.5 if recipe.training.sharded else 1.0) * processes / 2 / loopback_speed()
+    memory = None if mebibytes is None else mebibytes - _divided(recipe, share, processes)
+    return Forecast(processes, threads, share.seconds * queueing + communication, communication, memory)
+
+
+def _divided(recipe: Recipe, share: Trial, processes: int) -> float:
+    """Return the MiB that a process need not hold because the others do."""
+    copies = SHARDED_COPIES[recipe.training.sharded] if recipe.training.sharded else 0.0
+    return copies * (1 - 1 / processes) * 4 * share.weights / 2**20
+
+
+def loopback_speed() -> float:
+    """Return how many bytes a second each of two processes of this machine can send in an all-reduce (gloo)."""
+    store: Any = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    other = multiprocessing.get_context("spawn").Process(target=_take_part, args=(1, store.port), daemon=True)
+    other.start()
+    try:
+        return 4 * _SIZE / statistics.median(_take_part(0, store.port)[1:])
+    finally:
+        other.terminate()
+        other.join()
+
+
+def _take_part(rank: int, port: int) -> list[float]:
+    """Send a few messages, and return the seconds of each."""
+    gloo: Any = dist.ProcessGroupGloo
+    store: Any = dist.TCPStore("127.0.0.1", port, is_master=False)
+    options, seconds = gloo._Options(), []
+    options._devices = [gloo.create_device(hostname="127.0.0.1")]
+    options._timeout = timedelta(seconds=60)
+    group, message = gloo(store, rank, 2, options), torch.ones(_SIZE)
+    for _ in range(_TRIALS):
+        began = time.perf_counter()
+        group.allreduce(message).wait()
+        seconds.append(time.perf_counter() - began)
+    return seconds

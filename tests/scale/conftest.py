@@ -1,0 +1,77 @@
+"""Commands on Ray clusters of this machine, in processes of their own; skipped where Ray is not installed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import small
+
+from regard.interchange.runtime import export
+
+LIMIT = 240  # seconds; a cluster takes 5 to 20 to start
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    small.folder(folder / "run", end=-1.0, languages=("ko", "en"))
+    export(folder / "run", folder / "ko-en.regard")
+    return folder / "ko-en.regard"
+
+
+@pytest.fixture(scope="session")
+def run_folder(model: Path) -> Path:
+    return model.parent / "run"
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Return a function that starts a command of `regard` in a session of its own; what still runs is killed."""
+    running: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: object) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "regard", *map(str, arguments)]
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+        running.append(process)
+        return process
+
+    yield begin
+    for process in running:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def regard(start: Start) -> Callable[..., str]:
+    """Return a function that runs a command, which must succeed, and returns its standard error."""
+
+    def run(*arguments: object) -> str:
+        process = start(*arguments)
+        _, err = process.communicate(timeout=LIMIT)
+        assert process.returncode == 0, err[-3000:]
+        return err
+
+    return run
+
+
+@pytest.fixture
+def refused(start: Start) -> Callable[..., str]:
+    """Return a function that runs a command, which must be refused, and returns its standard error."""
+
+    def run(*arguments: object) -> str:
+        process = start(*arguments)
+        _, err = process.communicate(timeout=LIMIT)
+        assert process.returncode in (1, 2), err[-3000:]
+        assert "Traceback" not in err
+        return err
+
+    return run

@@ -1,0 +1,234 @@
+"""Files translated on a Ray cluster: the same bytes as by one process, whatever is killed meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import small
+from systems import linux
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'regard[scale]'")
+pytestmark = [pytest.mark.system, pytest.mark.slow, linux]
+Run = Callable[..., str]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write sentences of many lengths, with empty lines among them."""
+    file = tmp_path_factory.mktemp("lines") / "lines.ko"
+    words = " ".join(small.SENTENCES).split()
+    texts = [" ".join(words[i % 11 : i % 11 + i % 7]) for i in range(COUNT)]
+    file.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def expected(model: Path, lines: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Translate with one process."""
+    output = tmp_path_factory.mktemp("expected") / "lines.en"
+    command = [sys.executable, "-m", "regard", "translate", model, lines, "--output", output, *SEARCH]
+    subprocess.run(list(map(str, command)), check=True)
+    return output.read_bytes()
+
+
+SEARCH = ("--beam", 8, "--chunk", 100, "--threads", 1)
+COUNT = 12_000  # lines
+
+
+def _children(pid: int) -> list[int]:
+    """Return the processes that a process has started, and those that they have."""
+    try:
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+    return [*children, *(below for child in children for below in _children(child))]
+
+
+def _title(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _busy_worker(pid: int) -> int | None:
+    """Return a process of Ray, below a process, that translates a chunk at this moment."""
+    return next((child for child in _children(pid) if _title(child).startswith("ray::MapBatches")), None)
+
+
+def _lines_done(output: Path) -> int:
+    try:
+        return int(json.loads(Path(f"{output}.part.json").read_text())["mark"]["lines"])
+    except (OSError, ValueError):
+        return 0
+
+
+def _wait_for(process: subprocess.Popen[str], condition: Callable[[], Any], seconds: float = 120) -> Any:
+    limit = time.monotonic() + seconds
+    while not (value := condition()):
+        assert process.poll() is None, process.communicate()[1][-3000:]
+        assert time.monotonic() < limit, "it did not come to pass in time"
+        time.sleep(0.02)
+    return value
+
+
+def _ended(process: subprocess.Popen[str]) -> str:
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err[-3000:]
+    return err
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_local_cluster_translates_as_one_process(
+    regard: Run, model: Path, lines: Path, expected: bytes, tmp_path: Path, workers: int
+) -> None:
+    err = regard(
+        "translate", model, lines, "--output", tmp_path / "out", "--cluster", "local", "--workers", workers, *SEARCH
+    )
+    assert (tmp_path / "out").read_bytes() == expected
+    assert not [path for path in tmp_path.iterdir() if path.name != "out"]
+    assert "ray" not in err.lower(), err
+
+
+def test_a_model_folder_and_json_lines(regard: Run, run_folder: Path, lines: Path, tmp_path: Path) -> None:
+    head = tmp_path / "head.ko"
+    head.write_text("".join(lines.read_text("utf-8").splitlines(True)[:200]), "utf-8")
+    options = ("--format", "jsonl", "--nbest", 2, "--alignments", *SEARCH)
+    regard("translate", run_folder, head, "--output", tmp_path / "one", *options)
+    regard("translate", run_folder, head, "--output", tmp_path / "many", "--cluster", "local", "--workers", 2, *options)
+    assert (tmp_path / "many").read_bytes() == (tmp_path / "one").read_bytes()
+
+
+def test_a_killed_worker_changes_nothing(
+    start: Start, model: Path, lines: Path, expected: bytes, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    process = start("translate", model, lines, "--output", output, "--cluster", "local", "--workers", 2, *SEARCH)
+    for share in (0.2, 0.5):
+        _wait_for(process, lambda share=share: _lines_done(output) > share * COUNT)
+        os.kill(_wait_for(process, lambda: _busy_worker(process.pid)), signal.SIGKILL)
+    _ended(process)
+    assert output.read_bytes() == expected
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_command_that_was_ended_is_gone_on_with(
+    start: Start, regard: Run, model: Path, lines: Path, expected: bytes, tmp_path: Path, number: signal.Signals
+) -> None:
+    output = tmp_path / "out"
+    options = ("translate", model, lines, "--output", output, "--cluster", "local", "--workers", 2, *SEARCH)
+    process = start(*options)
+    _wait_for(process, lambda: _lines_done(output) > 400)
+    below = _children(process.pid)
+    os.kill(process.pid, number)
+    process.communicate(timeout=60)
+    assert process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+    assert not output.exists()
+    assert 400 < _lines_done(output) < COUNT
+    limit = time.monotonic() + 120
+    while (left := [pid for pid in below if _title(pid)]) and time.monotonic() < limit:
+        time.sleep(0.1)
+    assert not left, [_title(pid) for pid in left]
+    assert "continuing after line" in regard(*options, "--resume")
+    assert output.read_bytes() == expected
+
+
+CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+node = cluster.add_node(num_cpus=1)
+cluster.wait_for_nodes()
+print(cluster.address, flush=True)
+for _ in sys.stdin:
+    cluster.remove_node(node, allow_graceful=False)
+cluster.shutdown()
+"""
+
+
+@pytest.fixture
+def two_machines() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Start a cluster of two machines, of one core each; yield its address and a function that kills the second."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", CLUSTER], stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def lose() -> None:
+            print("lose", file=process.stdin, flush=True)
+
+        address = next(line for line in process.stdout if line.startswith("127.0.0.1:") or line[0].isdigit()).strip()
+        yield address, lose
+        process.stdin.close()
+
+
+def test_a_lost_machine_changes_nothing(
+    start: Start,
+    two_machines: tuple[str, Callable[[], None]],
+    model: Path,
+    lines: Path,
+    expected: bytes,
+    tmp_path: Path,
+) -> None:
+    output, (address, lose) = tmp_path / "out", two_machines
+    process = start("translate", model, lines, "--output", output, "--cluster", address, *SEARCH)
+    _wait_for(process, lambda: _lines_done(output) > 1000)
+    lose()
+    _ended(process)
+    assert output.read_bytes() == expected
+
+
+def test_a_bad_line_is_named_and_what_came_before_is_kept(
+    start: Start, model: Path, lines: Path, tmp_path: Path
+) -> None:
+    texts = lines.read_text("utf-8").splitlines()
+    texts[3000] = "x" * 30_000
+    file, output = tmp_path / "lines.ko", tmp_path / "out"
+    file.write_text("\n".join(texts), "utf-8")
+    process = start("translate", model, file, "--output", output, "--cluster", "local", *SEARCH)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert f"{file}: line 3001 has more than 20,000 characters" in err
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_bad_input_is_refused_in_sentences(refused: Run, model: Path, lines: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+
+    def translate(*options: object, file: object = lines) -> str:
+        return refused("translate", model, file, "--output", output, *options)
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert f"--cluster 127.0.0.1:{port}: no cluster answers there" in translate("--cluster", f"127.0.0.1:{port}")
+    assert "wanted local, or HOST:PORT" in translate("--cluster", "here")
+    assert "give the name of a file" in translate("--cluster", "local", file="-")
+    with socket.create_server(("127.0.0.1", 0)) as other:  # which is no cluster
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        assert f"--cluster {address}: no cluster answers there" in translate("--cluster", address)
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_version_on_a_machine_is_refused(
+    two_machines: tuple[str, Callable[[], None]], model: Path, lines: Path, tmp_path: Path
+) -> None:
+    program = "import regard; regard.__version__ = '9.9'; from regard.pipe import main; main()"
+    arguments = ["translate", model, lines, "--output", tmp_path / "out", "--cluster", two_machines[0]]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 2, done.stderr[-2000:]
+    assert "wanted 9.9 as here" in done.stderr
+    assert not list(tmp_path.iterdir())

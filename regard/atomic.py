@@ -127,7 +127,7 @@ def file_sha256(*paths: str | Path) -> str:
     """Return the SHA-256 of a file in hexadecimal; of several files, that of their contents one after another."""
     digest = hashlib.sha256()
     for path in paths:
-        with Path(path).open("rb") as file:
+        with (Path(path) if isinstance(path, str) else path).open("rb") as file:
             while data := file.read(_CHUNK):
                 digest.update(data)
     return digest.hexdigest()

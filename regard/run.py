@@ -191,8 +191,11 @@ def train_request(
             return session.run(recipe)
 
 
-def dry_run(request: TrainRequest, device: str = "auto", report: Report | None = None) -> list[str]:
-    """Lines that describe a run without training it: model, memory, time, other runtimes. Writes nothing."""
+def dry_run(request: TrainRequest, device: str = "auto", report: Report | None = None, processes: int = 1) -> list[str]:
+    """Lines that describe a run without training it: model, memory, time, other runtimes. Writes nothing.
+
+    `processes`: also what so many processes of this machine would need. Raises UsageError if they are too many.
+    """
     request.check(dry_run=True)
     with _rehearsal(request, device, report) as (session, recipe, data):
         choice = session.within_budget(recipe, data)
@@ -200,7 +203,7 @@ def dry_run(request: TrainRequest, device: str = "auto", report: Report | None =
         torch.manual_seed(recipe.training.seed)
         model = _build_model(recipe, data.tokenizer).to(session.device)
         session.say(_describe_batches(data.batches, recipe))
-        return list(report_run(model, recipe, data.batches, session.device, timed))
+        return list(report_run(model, recipe, data.batches, session.device, timed, processes))
 
 
 def plan_training(

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,12 +16,36 @@ import typer
 from regard.cli import options
 from regard.cli.app import app, is_quiet, say, setup_process, warn
 from regard.errors import MissingExtra, UsageError
+from regard.runtime.model import available_cores
 
 if TYPE_CHECKING:
+    from regard.serving.process_service import ServiceSettings
     from regard.serving.server_settings import ServerSettings
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client", "multipart", "python_multipart", "starlette", "h11")
+
+
+ModelLanguages = Annotated[
+    list[str] | None,
+    typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order."),
+]
+FolderPrecision = Annotated[
+    Literal["float32", "bfloat16", "int8"],
+    typer.Option(help="Precision of the weights of folders; a runtime file has its own."),
+]
+CorsOrigins = Annotated[list[str] | None, typer.Option(help="Origin whose pages may call; may be repeated; '*': all.")]
+HostNames = Annotated[
+    list[str] | None, typer.Option(help="Host name by which the server may be called; may be repeated; '*': any.")
+]
+ClusterAddress = Annotated[
+    str | None, typer.Option(help="Serve on a Ray cluster: its HOST:PORT, or local: one on this machine.")
+]
+LeastReplicas = Annotated[int, typer.Option(min=1, max=1024, help="With --cluster: replicas of the server, at least.")]
+MostReplicas = Annotated[
+    int | None, typer.Option(min=1, max=1024, help="With --cluster: most replicas, as requests need them.")
+]
+RequireKey = Annotated[bool, typer.Option("--require-key", help="Refuse requests without a key.")]
+WithPage = Annotated[bool, typer.Option("--page/--no-page", help="Send a page that translates, at /.")]
 
 
 @app.command()
@@ -28,33 +53,26 @@ def serve(
     models: Annotated[list[Path], typer.Argument(help="Runtime files, model folders or run folders.")],
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0: all of this machine's.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: one that is free.")] = 5000,
-    languages: Annotated[
-        list[str] | None,
-        typer.Option(help="Languages of a model, such as ko,en; once for each model, in their order."),
-    ] = None,
-    precision: Annotated[
-        Literal["float32", "bfloat16", "int8"],
-        typer.Option(help="Precision of the weights of folders; a runtime file has its own."),
-    ] = "int8",
+    languages: ModelLanguages = None,
+    precision: FolderPrecision = "int8",
     threads: options.Threads = None,
     processes: Annotated[int, typer.Option(min=1, max=64, help="Processes of each model, which share its file.")] = 1,
     deadline: Annotated[float, typer.Option(help="Seconds that a request may take.")] = 20.0,
     queue: Annotated[int, typer.Option(min=1, max=10**7, help="Lines that may wait for a model.")] = 4096,
     char_limit: Annotated[int, typer.Option(min=0, help="Most characters of a request; 0: any.")] = 100_000,
     keys: Annotated[Path | None, typer.Option(help="File of API keys; see regard keys.")] = None,
-    require_key: Annotated[bool, typer.Option("--require-key", help="Refuse requests without a key.")] = False,
+    require_key: RequireKey = False,
     requests_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
     characters_per_minute: Annotated[int, typer.Option(min=0, help="Of each key, or address; 0: any.")] = 0,
-    cors: Annotated[
-        list[str] | None, typer.Option(help="Origin whose pages may call; may be repeated; '*': all.")
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None, typer.Option(help="Host name by which the server may be called; may be repeated; '*': any.")
-    ] = None,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Send a page that translates, at /.")] = True,
+    cors: CorsOrigins = None,
+    allow_host: HostNames = None,
+    page: WithPage = True,
     metrics: Annotated[bool, typer.Option("--metrics", help="Offer metrics for Prometheus at /metrics.")] = False,
     reload_seconds: Annotated[float, typer.Option(min=0, help="Look for changed models so often; 0: never.")] = 2.0,
     log_texts: Annotated[bool, typer.Option("--log-texts", help="Write texts to the log, too.")] = False,
+    cluster: ClusterAddress = None,
+    replicas: LeastReplicas = 1,
+    max_replicas: MostReplicas = None,
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
@@ -82,11 +100,38 @@ def serve(
         log_texts=log_texts,
     )
     _warn_of_strangers(host, require_key)
-    running = ServiceSettings(precision, threads or max(1, _cores() // processes), processes, queue, reload_seconds)
-    serve(models, host, port, running, settings, _pairs(languages or (), models), say)
+    running = ServiceSettings(precision, threads or 0, processes, queue, reload_seconds)
+    addresses, pairs = (host, port), _pairs(languages or (), models)
+    if cluster is not None:
+        _serve_on_cluster(cluster, models, addresses, (running, settings), pairs, (replicas, max_replicas or replicas))
+        return
+    if replicas > 1 or max_replicas is not None:
+        raise UsageError("--replicas, --max-replicas: only with --cluster; on one machine give --processes")
+    running = replace(running, threads=threads or max(1, available_cores() // processes))
+    serve(models, host, port, running, settings, pairs, say)
+
+
+def _serve_on_cluster(
+    cluster: str,
+    models: Sequence[Path],
+    address: tuple[str, int],
+    settings: tuple[ServiceSettings, ServerSettings],
+    pairs: Sequence[tuple[str, str]],
+    least_and_most: tuple[int, int],
+) -> None:
+    from regard.scale.replicas import Replicas, serve_on_cluster
+
+    least, most = least_and_most
+    if most < least:
+        raise UsageError(f"--max-replicas {most}: wanted at least {least}, the number of --replicas")
+    running = replace(settings[0], threads=settings[0].threads or 1, reload_seconds=0.0)
+    replicas = Replicas(least, most, running.threads * running.processes * len(models))
+    serve_on_cluster(cluster, models, *address, running, settings[1], pairs, replicas, say)
 
 
 def _warn_of_strangers(host: str, require_key: bool) -> None:
+    from regard.serving.server_settings import LOOPBACK
+
     if host not in LOOPBACK and not require_key:
         warn(f"whoever reaches {host} may use this server; `require_key=True` asks for keys")
 
@@ -155,14 +200,11 @@ def _pairs(languages: Sequence[str], models: Sequence[Path]) -> list[tuple[str, 
     return [(item.source, item.target) for item in parsed]
 
 
-def _cores() -> int:
-    affinity: Any = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
 def _names_of(host: str) -> list[str]:
     """Return the names by which a server at an address may be called: also this machine's if it listens at all."""
     import socket
+
+    from regard.serving.server_settings import LOOPBACK
 
     every = [socket.gethostname()] if host in ("0.0.0.0", "::", "") else [host]
     return list(dict.fromkeys([*LOOPBACK, *every]))

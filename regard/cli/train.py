@@ -23,6 +23,11 @@ LanguageCodes = Annotated[
 ]
 
 
+Processes = Annotated[
+    int, typer.Option(min=1, max=1024, help="With --dry-run: what so many processes would need, too.")
+]
+
+
 @app.command()
 def train(
     config: Annotated[Path | None, typer.Argument(help="A TOML file with a whole recipe or part of one.")] = None,
@@ -46,6 +51,7 @@ def train(
     parent: Annotated[Path | None, typer.Option("--from", help="Start from this run's weights and vocabulary.")] = None,
     budget: Annotated[str | None, typer.Option(help="Train for this time, 30m or 2h; chooses the model size.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Describe the model, its memory and speed only.")] = False,
+    processes: Processes = 1,
     device: Device = "auto",
     threads: Threads = None,
     seed: Seed = None,
@@ -65,8 +71,7 @@ def train(
     from regard.settings import parse_assignments
     from regard.training.compose_recipe import TrainRequest, data_table
 
-    if out is None and not dry_run:
-        raise UsageError("--out: say which folder to write, such as --out runs/first")
+    _check_dry_run(out, dry_run, processes)
     text = {"source": source, "target": target, "pairs": pairs, "alignments": alignments}
     valid = {"valid_source": valid_source, "valid_target": valid_target, "valid_pairs": valid_pairs}
     data = data_table(images, languages, captions=captions, valid_captions=valid_captions, **text, **valid)
@@ -74,7 +79,7 @@ def train(
     request = TrainRequest(config, preset, parent, data, settings, seed, budget, resume)
     with TrainReporter() as report:
         if dry_run:
-            for line in run.dry_run(request, device, report):
+            for line in run.dry_run(request, device, report, processes):
                 typer.echo(line)
             return
         assert out is not None, "without --dry-run there is a folder"
@@ -83,3 +88,11 @@ def train(
         options = "" if threads is None else f" --threads {threads}"
         say(f"to resume: regard train --out {shlex.quote(str(out))} --resume{options}")
         sys.exit(128 + outcome.stopped)
+
+
+def _check_dry_run(out: Path | None, dry_run: bool, processes: int) -> None:
+    """Raise UsageError for options that a dry run lacks, or that it alone has."""
+    if out is None and not dry_run:
+        raise UsageError("--out: say which folder to write, such as --out runs/first")
+    if processes > 1 and not dry_run:
+        raise UsageError("--processes: only with --dry-run; torchrun starts processes: see docs/training.md")

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader
+from regard.data.text import CUT, JSON_SIZE, MAX_LINE, LineReader, data_path
 from regard.errors import DataError, UsageError
 from regard.reading import parse_json
 
@@ -96,8 +96,8 @@ class PairFiles:
     def paths(self) -> dict[str, Path]:
         """Each file by its role: "source" and "target", or "pairs"."""
         if self.pairs is not None:
-            return {"pairs": Path(self.pairs)}
-        return {"source": Path(str(self.source)), "target": Path(str(self.target))}
+            return {"pairs": data_path(self.pairs)}
+        return {"source": data_path(str(self.source)), "target": data_path(str(self.target))}
 
     @property
     def is_json(self) -> bool:

@@ -45,7 +45,7 @@ from regard.data.provenance import (
 )
 from regard.data.shards import REMEDY, Shards, write_shards
 from regard.data.streaming import FilteredCorpus, scan
-from regard.data.text import clean
+from regard.data.text import clean, data_path
 from regard.data.tokenizer import Tokenizer, TokenizerSettings, sampling_stride
 from regard.data.word_alignments import WordLinks, read_word_links
 from regard.errors import DataError
@@ -179,7 +179,7 @@ def prepare_data(
 def _check_rereadable(data: CorpusSettings) -> None:
     """Raise DataError for pipes."""
     paths = [path for path in data.paths.values() if path.is_fifo() or path.is_char_device()]
-    paths += [Path(path) for path in data.alignment_files.values() if Path(path).is_fifo()]
+    paths += [path for path in map(data_path, data.alignment_files.values()) if path.is_fifo()]
     remedy = "can be read only once, and training reads its files more often; write it to a file"
     if paths:
         raise DataError(*(f"{path}: {remedy}" for path in paths))

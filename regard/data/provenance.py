@@ -11,6 +11,7 @@ from typing import Any
 
 from regard.atomic import file_sha256, write_text
 from regard.data.corpus import CorpusSettings
+from regard.data.text import data_path
 from regard.reading import file_bytes, parse_json
 
 DATA_FILE = "data.json"  # in a run folder
@@ -22,7 +23,7 @@ Fingerprints = dict[str, dict[str, Any]]
 
 def fingerprint_files(data: CorpusSettings) -> Fingerprints:
     """Return the size and the SHA-256 of each file by corpus and role; files that cannot be read are left out."""
-    files = data.paths | {f"{name}.alignments": Path(path) for name, path in data.alignment_files.items()}
+    files = data.paths | {f"{name}.alignments": data_path(path) for name, path in data.alignment_files.items()}
     fingerprints: Fingerprints = {}
     for role, path in files.items():
         with suppress(OSError):

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from regard.atomic import write_bytes
-from regard.errors import DataError
+from regard.errors import DataError, MissingExtra
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -108,6 +108,25 @@ def read_file(path: str | Path, max_line: int = READ_LINE) -> TextFile:
     return TextFile(str(path), lines, reader.notes)
 
 
+def data_path(path: str | Path) -> Path:
+    """Return a path; of an address such as s3://bucket/train.ko, a stand-in with its methods, by fsspec.
+
+    Raises MissingExtra or DataError if nothing that is installed opens such addresses.
+    """
+    if "://" not in str(path):
+        return Path(path)
+    try:
+        from upath import UPath
+    except ModuleNotFoundError:
+        raise MissingExtra("universal-pathlib", "scale", str(path)) from None
+    try:
+        address: Any = UPath(path)
+        address.fs  # noqa: B018  finds what opens it
+    except (ImportError, ValueError) as problem:
+        raise DataError(f"{path}: addresses of this kind cannot be opened here ({problem})") from None
+    return cast(Path, address)
+
+
 class ByteFile(Protocol):
     """A file, a pipe or a .gz that is read as bytes, line by line."""
 
@@ -124,7 +143,7 @@ class LineReader:
     """
 
     def __init__(self, path: str | Path, max_line: int = READ_LINE, skip_long: bool = False) -> None:
-        self.path, self.max_line, self.skip_long = Path(path), max_line, skip_long
+        self.path, self.max_line, self.skip_long = data_path(path), max_line, skip_long
         self.count = 0
         self.notes: tuple[str, ...] = ()
         self.causes: tuple[str, ...] = ()
@@ -132,7 +151,7 @@ class LineReader:
     def __iter__(self) -> Iterator[str]:
         path = self.path
         try:
-            with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as file:
+            with path.open("rb") as raw, gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file:
                 yield from self._lines(file)
         except FileNotFoundError:
             self.causes = (f"{path}: no such file{did_you_mean(path)}",)
@@ -141,7 +160,9 @@ class LineReader:
         except (gzip.BadGzipFile, EOFError, zlib.error) as problem:
             self.causes = (f"{path}: damaged, or not gzip at all ({problem}); fetch or compress it again",)
         except OSError as problem:
-            self.causes = (f"{path}: cannot be read ({problem.strerror}); check the path and its permissions",)
+            self.causes = (
+                f"{path}: cannot be read ({problem.strerror or problem}); check the path and its permissions",
+            )
 
     def _lines(self, file: ByteFile) -> Iterator[str]:
         start, returns, marked = b"", 0, False

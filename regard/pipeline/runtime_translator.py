@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from regard.errors import LineWarning, UsageError
 from regard.pipeline.translation import SPLIT, Translation
-from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel
+from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class RuntimeTranslator:
 
     def __init__(self, path: str | Path, threads: int | None = None) -> None:
         """Open a runtime file. `threads`: to translate with; one per core if not given."""
-        self.model, self.threads = RuntimeModel(path), threads or _cores()
+        self.model, self.threads = RuntimeModel(path), threads or available_cores()
         self.tokenizer = RuntimeTokenizer(self.model)
         if ablations := self.model.card.get("warnings"):
             warnings.warn(f"{path}: trained for an experiment, not for use: {'; '.join(ablations)}", stacklevel=2)
@@ -257,9 +256,3 @@ def _warn(lines: Sequence[Line]) -> None:
         for text, times in line.hypotheses[0].repetitions:
             message = f"the translation repeats {text!r} {times} times and is probably wrong"
             warnings.warn(LineWarning(index, f"{message}; `no_repeat_ngram=4` prevents that"), stacklevel=4)
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    affinity: Any = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -21,6 +22,12 @@ MAGIC = b"REGARD\r\n"
 ROLES = ("encoder", "cross", "decoder")
 FATES = ("pruned", "kept", "ended")
 _ERROR_SIZE = 1024
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    affinity: Any = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def is_runtime_file(path: str | Path) -> bool:

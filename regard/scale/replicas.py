@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -11,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regard.errors import UsageError, WorkerError
+from regard.errors import ModelFolderError, RegardError, WorkerError
+from regard.runtime.model import RuntimeModel, is_runtime_file
 from regard.scale.cluster import LOCAL, cluster
 from regard.scale.sent_model import SentFiles
 from regard.serving.application import create_app
 from regard.serving.process_service import ProcessService, ServiceSettings
+from regard.serving.server import listen
 from regard.serving.server_settings import ServerSettings
 from regard.serving.service import Pair
 
@@ -53,31 +54,43 @@ def serve_on_cluster(
 
     Raises RegardError for models, UsageError for the address of the cluster or of the server.
     """
-    cores = max(replicas.most * replicas.cores, 1) + 1  # one more: the replicas of Ray itself take none, but some room
-    with _until_signal() as stop, cluster(address, cores if address == LOCAL else None) as ray:
+    _check(paths)
+    with contextlib.closing(listen(host, port)) as listener:  # is this port free? Another process will listen there
+        port = listener.getsockname()[1]
+    cores = replicas.most * replicas.cores if address == LOCAL else None
+    with _until_signal() as stop, cluster(address, cores) as ray:
         from ray import serve
 
-        logging.getLogger("ray.serve").setLevel(logging.ERROR)
         models = [SentFiles.put(ray, path) for path in paths]
         deployment = _deployment(serve, models, service_settings, server_settings, languages, replicas)
-        _start(serve, host, port)
+        serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
         try:
             try:
                 serve.run(deployment.bind(), name=NAME, route_prefix="/")
             except RuntimeError as problem:
                 raise WorkerError(f"the replicas do not start: {_reason(serve, problem)}") from None
-            say(f"{replicas.least} replicas, listening at http://{host}:{port} (stop with Ctrl-C)")
+            count = f"{replicas.least} to {replicas.most}" if replicas.most > replicas.least else f"{replicas.least}"
+            say(f"replicas: {count}; listening at http://{host}:{port} (stop with Ctrl-C)")
             stop.wait()
         finally:
             serve.shutdown() if address == LOCAL else serve.delete(NAME)
 
 
-def _start(serve: Any, host: str, port: int) -> None:
-    try:
-        serve.start(http_options={"host": host, "port": port})
-    except RuntimeError as problem:
-        reason = " ".join(str(problem).split())[-200:]
-        raise UsageError(f"{host}:{port}: cannot listen there ({reason}); choose another --port") from None
+def _check(paths: Sequence[Path]) -> None:
+    """Raise ModelFolderError, with all causes, for models that no replica could open."""
+    causes = list[str]()
+    for path in paths:
+        try:
+            if is_runtime_file(path):
+                RuntimeModel(path)
+            else:
+                from regard.model_folder import load_settings  # late: it needs PyTorch
+
+                load_settings(path)
+        except RegardError as problem:
+            causes += problem.causes
+    if causes:
+        raise ModelFolderError(*causes)
 
 
 def _deployment(
@@ -146,11 +159,18 @@ def _reason(serve: Any, problem: Exception) -> str:
 
 @contextlib.contextmanager
 def _until_signal() -> Iterator[threading.Event]:
-    """Set an event at SIGINT and SIGTERM as long as the block runs."""
-    stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    """Set an event at SIGINT and SIGTERM as long as the block runs; what they do otherwise, they do at its end."""
+    stop, numbers = threading.Event(), list[int]()
+
+    def note(number: int, _: Any) -> None:
+        numbers.append(number)
+        stop.set()
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        if numbers:
+            signal.raise_signal(numbers[0])

@@ -16,7 +16,6 @@ from typing import Any
 from regard.data.language_id import LanguageId
 from regard.data.languages import named_code
 from regard.errors import ModelFolderError, RegardError, UsageError
-from regard.runtime.model import is_runtime_file
 from regard.serving.engine_pool import EnginePool, Log
 from regard.serving.engine_process import merge_errors, module_command
 from regard.serving.frames import Message, error_of
@@ -68,6 +67,7 @@ class ProcessService:
         self._hosts: dict[str, _Host] = {}
         self._watcher: asyncio.Task[None] | None = None
         self._is_draining = False
+        self._reloading = asyncio.Lock()
         self._language_id = LanguageId({})
 
     async def start(self, paths: Sequence[Path], languages: Sequence[Pair] = ()) -> None:
@@ -186,6 +186,10 @@ class ProcessService:
 
     async def reload(self) -> None:
         """Load again the models whose files have changed; one that cannot be opened stays as it was."""
+        async with self._reloading:  # a signal may come while files are looked at anyway
+            await self._reload()
+
+    async def _reload(self) -> None:
         for name, host in list(self._hosts.items()):
             if (state := _state_of(host.path)) == host.state or not all(state):
                 continue
@@ -212,7 +216,10 @@ class ProcessService:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(self._settings.reload_seconds)
-            await self.reload()
+            try:
+                await self.reload()
+            except Exception as problem:  # the next look may succeed
+                self._log(f"models could not be loaded again: {type(problem).__name__}: {problem}")
 
     def _pool(self, model: str) -> EnginePool:
         if model not in self._hosts:
@@ -238,7 +245,7 @@ class ProcessService:
 
 async def _prepared(path: Path, precision: str) -> Path:
     """Return what an engine opens; see `prepare`. Raises RegardError if the folder is damaged."""
-    if is_runtime_file(path) or path.is_file():
+    if path.is_file():
         return path
     pipe = asyncio.subprocess.PIPE
     command = [*module_command("regard.serving.prepare"), str(path), precision]

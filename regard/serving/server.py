@@ -48,7 +48,7 @@ def serve(
     say: Say = print,
 ) -> None:
     """Serve models until SIGINT or SIGTERM. Raises RegardError for models, UsageError for the address."""
-    with contextlib.closing(_listen(host, port)) as listener:
+    with contextlib.closing(listen(host, port)) as listener:
         asyncio.run(_serve(listener, paths, service_settings, server_settings, languages, say))
 
 
@@ -95,8 +95,13 @@ def _config(app: Any) -> uvicorn.Config:
 def _reloading(service: ProcessService) -> Any:
     """Let SIGHUP load changed models again, on systems that have it."""
     number, loop, tasks = getattr(signal, "SIGHUP", None), asyncio.get_running_loop(), set[asyncio.Task[None]]()
+
+    def reload() -> None:
+        tasks.add(task := loop.create_task(service.reload()))
+        task.add_done_callback(tasks.discard)
+
     if number is not None:
-        loop.add_signal_handler(number, lambda: tasks.add(loop.create_task(service.reload())))
+        loop.add_signal_handler(number, reload)
     try:
         yield
     finally:
@@ -104,7 +109,7 @@ def _reloading(service: ProcessService) -> Any:
             loop.remove_signal_handler(number)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Bind and listen. Raises UsageError if that is not possible."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

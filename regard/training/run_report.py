@@ -10,6 +10,7 @@ import torch
 from regard.data.batch_stream import BatchSource
 from regard.models import Model, ModelSettings, count_parameters, ctranslate2_obstacles, huggingface_obstacles
 from regard.training.budget import Trial, trial
+from regard.training.forecast import Forecast, forecast
 from regard.training.recipe import Recipe
 
 COPIES = 5  # weights, gradients, two moments of the optimizer, the moving average
@@ -17,7 +18,12 @@ MEBI = 2**20
 
 
 def report_run(
-    model: Model, recipe: Recipe, batches: BatchSource, device: str, result: Trial | None = None
+    model: Model,
+    recipe: Recipe,
+    batches: BatchSource,
+    device: str,
+    result: Trial | None = None,
+    processes: int = 1,
 ) -> Iterator[str]:
     """Lines of the report, with the speed of `result`; without one, times a few updates of a model of these settings.
 
@@ -26,11 +32,14 @@ def report_run(
     yield from _parts(model, recipe.model)
     memory = 4 * COPIES * count_parameters(model) / MEBI
     source_tokens = 0 if recipe.model.encoder.reads == "images" else model.encoder.embedding.weight.shape[0]
-    result = result or trial(recipe, batches, (source_tokens, model.decoder.output.weight.shape[0]), device)
+    vocabularies = source_tokens, model.decoder.output.weight.shape[0]
+    result = result or trial(recipe, batches, vocabularies, device)
     most = "" if (mib := _peak(device)) is None else f"; at most {mib:,.0f} MiB in all during {result.updates} updates"
     yield f"memory: {memory:,.0f} MiB for weights, gradients, optimizer and moving average{most}"
     yield f"speed: {result.seconds:.2f} s an update, {result.tokens / result.seconds:,.0f} target tokens/s on {device}"
     yield _time(recipe, result.seconds, result.tokens, batches.epoch_stats.tokens[1])
+    if processes > 1:
+        yield _processes(forecast(recipe, batches, vocabularies, device, processes, mib), result)
     yield f"elsewhere: {_runtimes(recipe.model, recipe.tokenizer.joint)}"
 
 
@@ -54,6 +63,14 @@ def _time(recipe: Recipe, seconds: float, tokens: float, epoch_tokens: float) ->
         return f"time: {epoch_tokens / tokens * seconds / 60:.1f} minutes an epoch; {end}"
     minutes, epochs = updates * seconds / 60, updates * tokens / epoch_tokens
     return f"time: {updates:,} updates, about {minutes:.{0 if minutes >= 10 else 1}f} minutes, {epochs:.1f} epochs"
+
+
+def _processes(needs: Forecast, alone: Trial) -> str:
+    memory = "" if needs.mebibytes is None else f"{needs.mebibytes:,.0f} MiB each, "
+    threads = f"{needs.threads} thread{'s' if needs.threads > 1 else ''} each"
+    speed = f"{needs.seconds:.2f} s an update ({needs.communication:.2f} of it to add up gradients)"
+    gain = f"{alone.seconds / needs.seconds:.2f} times as fast as one"
+    return f"{needs.processes} processes on this machine: {memory}{threads}; {speed}, {gain}"
 
 
 def _peak(device: str) -> float | None:

@@ -1,0 +1,134 @@
+"""The server on a Ray cluster of this machine: replicas that are killed while requests come."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from systems import linux
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'regard[scale]'")
+pytestmark = [pytest.mark.system, pytest.mark.slow, linux]
+Start = Callable[..., "subprocess.Popen[str]"]
+LINES = ["나는 집에 간다", "나는 빵을 먹고 있었다", "너는 책을 읽는다", "I go home"]
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _replicas(server: subprocess.Popen[str]) -> list[int]:
+    """Return the processes of the replicas; the server has a session of its own."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"ray::ServeReplica" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return [pid for pid in found if _has_ancestor(pid, server.pid)]
+
+
+def _has_ancestor(pid: int, ancestor: int) -> bool:
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()[1])
+        except OSError:
+            return False
+        if pid == ancestor:
+            return True
+    return False
+
+
+def _wait_until_it_answers(server: subprocess.Popen[str], address: str) -> None:
+    limit = time.monotonic() + 120
+    while time.monotonic() < limit:
+        assert server.poll() is None, server.communicate()[1][-3000:]
+        try:
+            if httpx.get(f"{address}/ready", timeout=5).status_code == 200:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.2)
+    pytest.fail("the server did not answer in time")
+
+
+def _translate(address: str, text: str, tries: int = 5) -> str:
+    """Send a request, again if a server or a connection fails, as clients do."""
+    for number in range(tries):
+        try:
+            answer = httpx.post(f"{address}/translate", json={"q": text, "source": "ko", "target": "en"}, timeout=20)
+            if answer.status_code < 500:
+                assert answer.status_code == 200, answer.text
+                return str(answer.json()["translatedText"])
+        except httpx.TransportError:
+            pass
+        time.sleep(0.2 * 2**number)
+    raise AssertionError(f"{text}: failed {tries} times")
+
+
+def test_a_killed_replica_fails_no_request_that_is_tried_again(start: Start, model: Path) -> None:
+    port = _free_port()
+    server = start("serve", model, "--port", port, "--cluster", "local", "--replicas", 2)
+    address = f"http://127.0.0.1:{port}"
+    _wait_until_it_answers(server, address)
+    wanted = {line: _translate(address, line) for line in LINES}
+    replicas = _replicas(server)
+    assert len(replicas) == 2
+    stop, wrong, done = threading.Event(), list[str](), [0] * 8
+
+    def ask(number: int) -> None:
+        while not stop.is_set():
+            line = LINES[(number + done[number]) % len(LINES)]
+            try:
+                if _translate(address, line) != wanted[line]:
+                    wrong.append(line)
+            except AssertionError as problem:
+                wrong.append(str(problem))
+            done[number] += 1
+
+    clients = [threading.Thread(target=ask, args=(number,)) for number in range(len(done))]
+    for client in clients:
+        client.start()
+    time.sleep(2)
+    os.kill(replicas[0], signal.SIGKILL)
+    limit = time.monotonic() + 60
+    while not (len(now := _replicas(server)) == 2 and replicas[0] not in now) and time.monotonic() < limit:
+        time.sleep(0.2)
+    time.sleep(3)
+    stop.set()
+    for client in clients:
+        client.join()
+    assert len(now) == 2, "the killed replica was replaced"
+    assert wrong == []
+    assert min(done) > 10
+    server.terminate()
+    _, err = server.communicate(timeout=60)
+    assert server.returncode == 143, err[-2000:]
+    assert "replicas: 2; listening at" in err
+
+
+def test_bad_input_is_refused_before_a_cluster_starts(refused: Callable[..., str], model: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.regard"
+    damaged.write_bytes(model.read_bytes()[:-100])
+    text = refused("serve", damaged, tmp_path / "absent", "--cluster", "local")
+    assert "damaged.regard" in text
+    assert "absent" in text
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"127.0.0.1:{port}: cannot listen there" in refused("serve", model, "--port", port, "--cluster", "local")
+    assert "wanted local, or HOST:PORT" in refused("serve", model, "--cluster", "here", "--port", 0)
+    assert "--max-replicas 1: wanted at least 2" in refused(
+        "serve", model, "--cluster", "local", "--replicas", 2, "--max-replicas", 1
+    )
+    assert "only with --cluster" in refused("serve", model, "--replicas", 2)

@@ -19,8 +19,7 @@ from typer.main import get_command
 
 import regard
 from regard.cli.app import app
-from regard.cli.serve import LOOPBACK
-from regard.serving.server_settings import ServerSettings
+from regard.serving.server_settings import LOOPBACK, ServerSettings
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -87,7 +87,7 @@ def test_a_machine_that_was_lost_and_returns_lets_the_run_complete(data: Path, t
         assert [stays.poll(), lost.poll()] == [None, None], "the run ended before a machine could be lost"
         time.sleep(0.05)
     os.killpg(lost.pid, signal.SIGKILL)
-    lost.wait()
+    lost.communicate()  # closes its pipe
     time.sleep(away)
     text = _wait(stays, _agent(port, options))
     assert "resuming from update" in text

@@ -48,7 +48,8 @@ def _agent(port: int, options: list[str]) -> subprocess.Popen[str]:
 def _wait(*agents: subprocess.Popen[str]) -> str:
     """Wait until all agents have ended well, and return what they wrote."""
     try:
-        texts = [agent.communicate(timeout=420)[1]  # an agent waits up to 300 s for others that ended for agent in agents]
+        # An agent waits up to 300 seconds for others that have ended.
+        texts = [agent.communicate(timeout=420)[1] for agent in agents]
     finally:
         for agent in agents:
             if agent.poll() is None:

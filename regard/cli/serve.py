@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -100,14 +99,14 @@ def serve(
         log_texts=log_texts,
     )
     _warn_of_strangers(host, require_key)
-    running = ServiceSettings(precision, threads or 0, processes, queue, reload_seconds)
+    threads = threads or (1 if cluster is not None else max(1, available_cores() // processes))
+    running = ServiceSettings(precision, threads, processes, queue, reload_seconds)
     addresses, pairs = (host, port), _pairs(languages or (), models)
     if cluster is not None:
         _serve_on_cluster(cluster, models, addresses, (running, settings), pairs, (replicas, max_replicas or replicas))
         return
     if replicas > 1 or max_replicas is not None:
         raise UsageError("--replicas, --max-replicas: only with --cluster; on one machine give --processes")
-    running = replace(running, threads=threads or max(1, available_cores() // processes))
     serve(models, host, port, running, settings, pairs, say)
 
 
@@ -124,9 +123,8 @@ def _serve_on_cluster(
     least, most = least_and_most
     if most < least:
         raise UsageError(f"--max-replicas {most}: wanted at least {least}, the number of --replicas")
-    running = replace(settings[0], threads=settings[0].threads or 1, reload_seconds=0.0)
-    replicas = Replicas(least, most, running.threads * running.processes * len(models))
-    serve_on_cluster(cluster, models, *address, running, settings[1], pairs, replicas, say)
+    replicas = Replicas(least, most, settings[0].threads * settings[0].processes * len(models))
+    serve_on_cluster(cluster, models, *address, *settings, pairs, replicas, say)
 
 
 def _warn_of_strangers(host: str, require_key: bool) -> None:

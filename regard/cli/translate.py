@@ -162,8 +162,10 @@ def _model_folders(
     from regard.pipeline import load_translator
 
     workers, is_cluster = context.params["workers"], context.params["cluster"] is not None
-    device = options.select_device("cpu" if is_cluster and device == "auto" else device)
-    engine = _engine(engine, 2 if is_cluster else workers, device, runs[0])
+    if is_cluster and device not in ("auto", "cpu"):
+        raise UsageError(f"--cluster and --device {device}: clusters translate on the CPU only; leave one out")
+    device = options.select_device("cpu" if is_cluster else device)
+    engine = _engine(engine, workers, device, runs[0], is_cluster)
     make = partial(load_translator, runs if len(runs) > 1 else runs[0], device, engine, precision)
     settings = load_settings(runs[0]).search
     return _Model(make, lambda: settings, settings.max_line, engine, device, runs[0])
@@ -197,11 +199,11 @@ def _runtime_file(
     return _Model(lambda: translator, lambda: translator.search, max_line, "native", "cpu", None)
 
 
-def _engine(engine: options.Engine, workers: int, device: str, run: Path) -> options.Engine:
+def _engine(engine: options.Engine, workers: int, device: str, run: Path, is_cluster: bool) -> options.Engine:
     """Return the engine to load: several processes that measured for themselves could choose different ones."""
     if workers > 1 and device != "cpu":
         raise UsageError(f"--workers {workers}: processes share the CPU only; give --device cpu, or one worker")
-    return "native" if engine == "auto" and (workers > 1 or not (run / "exports").is_dir()) else engine
+    return "native" if engine == "auto" and (workers > 1 or is_cluster or not (run / "exports").is_dir()) else engine
 
 
 def _input(
@@ -218,11 +220,13 @@ def _input(
     limits, max_line = None, search.get("max_line", model.max_line)
     if jsonl or model.folder is not None:
         limits = model.settings().with_values(**{name: search[name] for name in LIMITS if name in search})
+    read_line = max(MAX_LINE, JSON_SIZE * max_line) if jsonl else max_line
     if column is not None:
         from regard.scale.table_lines import TableLines
 
-        return TableLines(file, column, max_line), LineParser(constraints, jsonl, file, None, limits)
-    lines = Lines(file, max(MAX_LINE, JSON_SIZE * max_line) if jsonl else max_line)
+        lines: Lines = TableLines(file, column, read_line)
+    else:
+        lines = Lines(file, read_line)
     encoder = _constraint_encoder(model.folder, constraints, limits) if limits and jsonl and model.folder else None
     return lines, LineParser(constraints, jsonl, lines.name, encoder, limits)
 

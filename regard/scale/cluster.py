@@ -42,6 +42,7 @@ def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
             options |= {"num_cpus": cores, "_node_ip_address": "127.0.0.1", "_temp_dir": folder}
             options["include_dashboard"] = False
         stack.callback(_shut_down, ray)
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # Ray tells of lost workers there, amid results
         _connect(ray, address, options)
         _check_versions(ray, address)
         yield ray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import pickle
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,9 +18,6 @@ from regard.scale.sent_model import SentModel
 
 if TYPE_CHECKING:
     from regard.pipeline import RuntimeTranslator, Translator
-
-_OPENED: dict[tuple[Any, ...], Translator | RuntimeTranslator] = {}
-"""The model that this worker process has opened last: Ray gives it many chunks, one after another."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +107,11 @@ class ClusterWorkers:
         )
 
 
+@functools.lru_cache(maxsize=1)  # Ray gives a worker process many chunks, one after another
+def _opened(model: SentModel) -> Translator | RuntimeTranslator:
+    return model.open()
+
+
 def translate_chunk(batch: dict[str, Any], translate: ChunkTranslator, model: SentModel) -> dict[str, Any]:
     """Translate the chunk in a batch of one row, in a worker process; an error is a result too."""
     from regard.scale.chunk_source import value_of
@@ -116,10 +119,7 @@ def translate_chunk(batch: dict[str, Any], translate: ChunkTranslator, model: Se
     value = value_of(batch)
     if isinstance(value, Chunk):
         try:
-            if model.key not in _OPENED:
-                _OPENED.clear()
-                _OPENED[model.key] = model.open()
-            value = value, translate(_OPENED[model.key], value)
+            value = value, translate(_opened(model), value)
         except RegardError as problem:
             value = problem
         except Exception:

@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,7 @@ def build_application(
     languages: Sequence[Pair],
 ) -> Any:
     """Return the application of one replica, which opens the models when it starts and closes them when it ends."""
-    service = ProcessService(service_settings)
+    service = ProcessService(replace(service_settings, reload_seconds=0.0))  # what was sent does not change
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:

@@ -33,11 +33,6 @@ class SentFiles:
         files = ((name, file_sha256(folder / name), ray.put((folder / name).read_bytes())) for name in names)
         return cls(path, is_file, tuple(files))
 
-    @property
-    def digests(self) -> tuple[str, ...]:
-        """The SHA-256 of each file."""
-        return tuple(digest for _, digest, _ in self.files)
-
     @contextlib.contextmanager
     def path_here(self) -> Iterator[Path]:
         """Yield where the model lies on this machine: at its own path, if the same files are there, else in a folder.
@@ -76,12 +71,6 @@ class SentModel:
     def put(cls, ray: Any, paths: Sequence[Path], **options: Any) -> SentModel:
         """Read the files of models into Ray's memory. `options`: the fields of this class."""
         return cls(tuple(SentFiles.put(ray, path) for path in paths), **options)
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal for equal models with equal options."""
-        digests = tuple(member.digests for member in self.members)
-        return digests, self.device, self.engine, self.precision, self.threads
 
     def open(self) -> Translator | RuntimeTranslator:
         """Open the model on this machine.

@@ -122,6 +122,17 @@ def test_a_killed_worker_changes_nothing(
     assert output.read_bytes() == expected
 
 
+def test_nothing_but_results_comes_to_standard_output(start: Start, model: Path, lines: Path, expected: bytes) -> None:
+    process = start("translate", model, lines, "--cluster", "local", "--workers", 2, *SEARCH)
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    os.kill(_wait_for(process, lambda: _busy_worker(process.pid)), signal.SIGKILL)
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err[-3000:]
+    assert (first + out).encode() == expected
+    assert "A worker died" in err
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_command_that_was_ended_is_gone_on_with(
     start: Start, regard: Run, model: Path, lines: Path, expected: bytes, tmp_path: Path, number: signal.Signals

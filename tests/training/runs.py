@@ -15,7 +15,17 @@ from regard.samples import korean_english
 from regard.samples.images import image_sample
 from regard.training.journal import read
 
-__all__ = ["SIDES", "arguments", "command", "corpus", "run_command", "torchrun", "train_losses", "weights_of"]
+__all__ = [
+    "SIDES",
+    "arguments",
+    "command",
+    "corpus",
+    "run_command",
+    "torchrun",
+    "train_losses",
+    "weights_of",
+    "workers",
+]
 
 SIDES: dict[str, dict[str, Any]] = {
     "transformer": {"kind": "transformer", "layers": 1, "size": 16, "heads": 2, "feedforward": 32},
@@ -69,6 +79,12 @@ def torchrun(processes: int, *options: str, restarts: int = 0) -> list[str]:
     """Build the same command line, started by torchrun."""
     launcher = ["--standalone", f"--nproc-per-node={processes}", f"--max-restarts={restarts}"]
     return [sys.executable, "-m", "torch.distributed.run", *launcher, "-m", "regard", *options]
+
+
+def workers(torchrun: int) -> list[int]:
+    """Return the ids of the processes that torchrun started."""
+    process = subprocess.run(["pgrep", "-P", str(torchrun)], capture_output=True, text=True, check=True)
+    return [int(line) for line in process.stdout.split()]
 
 
 def run_command(command_line: Sequence[str]) -> str:

@@ -114,7 +114,7 @@ def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) 
     while not any(line["event"] == "train" for line in read(killed / "journal.jsonl")):
         assert process.poll() is None, "the run ended before a process could be killed"
         time.sleep(0.05)
-    os.kill(_workers(process.pid)[-1], signal.SIGKILL)
+    os.kill(workers(process.pid)[-1], signal.SIGKILL)
     _, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr[-3000:]
     assert "resuming from update" in stderr
@@ -122,12 +122,6 @@ def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) 
     for name in expected:
         for tensor in expected[name]:
             assert torch.equal(actual[name][tensor], expected[name][tensor]), f"{name}: {tensor}"
-
-
-def _workers(torchrun: int) -> list[int]:
-    """Return the ids of the processes that torchrun started."""
-    process = subprocess.run(["pgrep", "-P", str(torchrun)], capture_output=True, text=True, check=True)
-    return [int(line) for line in process.stdout.split()]
 
 
 def test_more_processes_than_batches_are_refused(data: Path, tmp_path: Path) -> None:

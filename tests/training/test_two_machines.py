@@ -16,7 +16,7 @@ import torch
 
 from regard.training.journal import read
 from tests.systems import linux
-from tests.training.runs import arguments, command, corpus, run_command, train_losses, weights_of
+from tests.training.runs import arguments, command, corpus, run_command, train_losses, weights_of, workers
 
 pytestmark = [linux, pytest.mark.slow]
 
@@ -48,12 +48,12 @@ def _agent(port: int, options: list[str]) -> subprocess.Popen[str]:
 def _wait(*agents: subprocess.Popen[str]) -> str:
     """Wait until all agents have ended well, and return what they wrote."""
     try:
-        # An agent waits up to 300 seconds for others that have ended.
-        texts = [agent.communicate(timeout=420)[1] for agent in agents]
+        texts = [agent.communicate(timeout=240)[1] for agent in agents]
     finally:
         for agent in agents:
             if agent.poll() is None:
-                os.killpg(agent.pid, signal.SIGKILL)
+                agent.terminate()  # it ends its processes
+                agent.communicate()
     for agent, text in zip(agents, texts, strict=True):
         assert agent.returncode == 0, text[-3000:]
     return "".join(texts)
@@ -87,8 +87,9 @@ def test_a_machine_that_was_lost_and_returns_lets_the_run_complete(data: Path, t
     while not any(line["event"] == "train" for line in read(disturbed / "journal.jsonl")):
         assert [stays.poll(), lost.poll()] == [None, None], "the run ended before a machine could be lost"
         time.sleep(0.05)
-    os.killpg(lost.pid, signal.SIGKILL)
-    lost.communicate()  # closes its pipe
+    for pid in [*workers(lost.pid), lost.pid]:  # torchrun puts its processes into sessions of their own
+        os.kill(pid, signal.SIGKILL)
+    lost.communicate()
     time.sleep(away)
     text = _wait(stays, _agent(port, options))
     assert "resuming from update" in text

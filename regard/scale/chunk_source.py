@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -12,6 +11,7 @@ from ray.data.block import BlockMetadata
 
 from regard.bulk import Chunk, Lines, chunks
 from regard.errors import RegardError
+from regard.scale.chunk_values import COLUMN, to_text
 
 
 class ChunkSource(Datasource):  # type: ignore[misc]  # Ray's classes have no types here
@@ -35,20 +35,10 @@ class ChunkSource(Datasource):  # type: ignore[misc]  # Ray's classes have no ty
         return [ReadTask(self._blocks, metadata)]
 
     def _blocks(self) -> Iterator[Any]:
+        import pyarrow as pa
+
         for chunk in _until_error(islice(chunks(self._lines, self._size), self._first, None)):
-            yield block_of(chunk)
-
-
-def block_of(value: Any) -> Any:
-    """Return a block of one row that holds a pickled value."""
-    import pyarrow as pa
-
-    return pa.table({"value": pa.array([pickle.dumps(value)], pa.large_binary())})
-
-
-def value_of(batch: dict[str, Any]) -> Any:
-    """Return the value in a batch of one row. Such blocks come from this program's own workers alone."""
-    return pickle.loads(batch["value"][0])
+            yield pa.table({COLUMN: [to_text(chunk)]})
 
 
 def _until_error(stream: Iterator[Chunk]) -> Iterator[Chunk | RegardError]:

@@ -42,6 +42,8 @@ def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
             options |= {"num_cpus": cores, "_node_ip_address": "127.0.0.1", "_temp_dir": folder}
             options["include_dashboard"] = False
         stack.callback(_shut_down, ray)
+        stack.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", module=r"ray\.")  # advice for whoever writes programs for Ray
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # Ray tells of lost workers there, amid results
         _connect(ray, address, options)
         _check_versions(ray, address)

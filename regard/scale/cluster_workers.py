@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import pickle
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.bulk import Chunk, ChunkResult, ChunkTranslator, Lines
 from regard.errors import RegardError, WorkerError
+from regard.scale.chunk_values import COLUMN, Value, from_text, to_text
 from regard.scale.cluster import cluster, cores_of
 from regard.scale.sent_model import SentModel
 
@@ -63,16 +63,15 @@ class ClusterWorkers:
         """
         from ray.exceptions import RayError
 
-        from regard.scale.chunk_source import value_of
-
         first = next(iter(chunks), None)
         if first is None:
             return
         try:
             for batch in self._dataset(first.number).iter_batches(batch_size=1, batch_format="numpy"):
-                value = value_of(batch)
+                value = from_text(batch[COLUMN][0])
                 if isinstance(value, RegardError):
                     raise value
+                assert isinstance(value, tuple), "a chunk comes back with its result"
                 yield value
         except RayError as problem:
             reason = " ".join(str(problem).split())[-300:]
@@ -114,14 +113,16 @@ def _opened(model: SentModel) -> Translator | RuntimeTranslator:
 
 def translate_chunk(batch: dict[str, Any], translate: ChunkTranslator, model: SentModel) -> dict[str, Any]:
     """Translate the chunk in a batch of one row, in a worker process; an error is a result too."""
-    from regard.scale.chunk_source import value_of
-
-    value = value_of(batch)
+    value = from_text(batch[COLUMN][0])
     if isinstance(value, Chunk):
-        try:
-            value = value, translate(_opened(model), value)
-        except RegardError as problem:
-            value = problem
-        except Exception:
-            value = WorkerError(f"lines {value.start:,} to {value.end:,}: {traceback.format_exc()}")
-    return {"value": [pickle.dumps(value)]}
+        value = _result(value, translate, model)
+    return {COLUMN: [to_text(value)]}
+
+
+def _result(chunk: Chunk, translate: ChunkTranslator, model: SentModel) -> Value:
+    try:
+        return chunk, translate(_opened(model), chunk)
+    except RegardError as problem:
+        return problem
+    except Exception:
+        return WorkerError(f"lines {chunk.start:,} to {chunk.end:,}: {traceback.format_exc()}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 from regard.errors import ModelFolderError, RegardError, WorkerError
 from regard.runtime.model import RuntimeModel, is_runtime_file
-from regard.scale.cluster import LOCAL, cluster
+from regard.scale.cluster import LOCAL, cluster, cores_of
 from regard.scale.sent_model import SentFiles
 from regard.serving.application import create_app
 from regard.serving.process_service import ProcessService, ServiceSettings
@@ -27,6 +28,7 @@ ONGOING = 256
 TARGET = 32
 """Requests that a replica should have in hand; with more, another replica is started, up to the most."""
 _DRAIN_SECONDS = 2.0
+_POLL_SECONDS = 0.2
 Say = Callable[[str], None]
 
 
@@ -57,23 +59,37 @@ def serve_on_cluster(
     _check(paths)
     with contextlib.closing(listen(host, port)) as listener:  # is this port free? Another process will listen there
         port = listener.getsockname()[1]
-    cores = replicas.most * replicas.cores if address == LOCAL else None
-    with _until_signal() as stop, cluster(address, cores) as ray:
+    local = replicas.most * replicas.cores if address == LOCAL else None
+    with _until_signal() as stop, cluster(address, local) as ray:
         from ray import serve
 
+        logging.getLogger("ray.serve").setLevel(logging.ERROR)  # its import has set another level
         models = [SentFiles.put(ray, path) for path in paths]
+        if (missing := replicas.least * replicas.cores - cores_of(ray)) > 0:
+            cores = "core" if missing == 1 else "cores"
+            say(f"the replicas wait for {missing} more {cores}: add machines, or ask for fewer replicas")
         deployment = _deployment(serve, models, service_settings, server_settings, languages, replicas)
         serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
         try:
-            try:
-                serve.run(deployment.bind(), name=NAME, route_prefix="/")
-            except RuntimeError as problem:
-                raise WorkerError(f"the replicas do not start: {_reason(serve, problem)}") from None
+            _start(serve, deployment.bind(), stop)
             count = f"{replicas.least} to {replicas.most}" if replicas.most > replicas.least else f"{replicas.least}"
-            say(f"replicas: {count}; listening at http://{host}:{port} (stop with Ctrl-C)")
+            if not stop.is_set():
+                say(f"replicas: {count}; listening at http://{host}:{port} (stop with Ctrl-C)")
             stop.wait()
         finally:
             serve.shutdown() if address == LOCAL else serve.delete(NAME)
+
+
+def _start(serve: Any, application: Any, stop: threading.Event) -> None:
+    """Wait until every replica runs, or for `stop`: replicas that no machine has cores for would wait forever."""
+    target = serve.RunTarget(application, name=NAME, route_prefix="/")
+    serve.run_many([target], wait_for_ingress_deployment_creation=False, wait_for_applications_running=False)
+    while not stop.wait(_POLL_SECONDS):
+        state = serve.status().applications.get(NAME)
+        if state is not None and state.status == "RUNNING":
+            return
+        if state is not None and state.status == "DEPLOY_FAILED":
+            raise WorkerError(f"the replicas do not start: {_reason(state)}")
 
 
 def _check(paths: Sequence[Path]) -> None:
@@ -84,9 +100,9 @@ def _check(paths: Sequence[Path]) -> None:
             if is_runtime_file(path):
                 RuntimeModel(path)
             else:
-                from regard.model_folder import load_settings  # late: it needs PyTorch
+                from regard.model_folder import load_folder  # late: it needs PyTorch
 
-                load_settings(path)
+                load_folder(path)
         except RegardError as problem:
             causes += problem.causes
     if causes:
@@ -148,13 +164,10 @@ def build_application(
     return create_app(service, server_settings, lifespan=lifespan)
 
 
-def _reason(serve: Any, problem: Exception) -> str:
-    """Return what Ray Serve says of the application, or else the problem."""
-    with contextlib.suppress(Exception):
-        application = serve.status().applications[NAME]
-        texts = [deployment.message for deployment in application.deployments.values()]
-        return " ".join(" ".join([application.message, *texts]).split())[-500:]
-    return " ".join(str(problem).split())[-300:]
+def _reason(state: Any) -> str:
+    """Return what Ray Serve says of an application and its deployments."""
+    texts = [deployment.message for deployment in state.deployments.values()]
+    return " ".join(" ".join([state.message, *texts]).split())[-500:]
 
 
 @contextlib.contextmanager

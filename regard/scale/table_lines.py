@@ -38,7 +38,10 @@ class TableLines(Lines):
         number = 0
         for fragment in self._fragments():
             try:
-                for batch in fragment.to_batches(columns=[self.column], batch_size=_ROWS):
+                options: dict[str, Any] = {"columns": [self.column], "batch_size": _ROWS}
+                if _is_json(fragment):  # else pyarrow guesses by the first rows
+                    options["schema"] = _texts(self.column)
+                for batch in fragment.to_batches(**options):
                     for text in batch.column(0).to_pylist():
                         number += 1
                         yield self._line(text or "", number)
@@ -62,15 +65,15 @@ class TableLines(Lines):
             raise MissingExtra("pyarrow", "scale", "`column=`") from None
         try:
             fragments = sorted(self._dataset(dataset).get_fragments(), key=lambda fragment: str(fragment.path))
-            schemas = [(fragment.path, fragment.physical_schema) for fragment in fragments]
+            schemas = [fragment.physical_schema for fragment in fragments]
         except _arrow_errors() as problem:
             raise DataError(f"{self.name}: cannot be read as a table ({_first_line(problem)})") from None
         causes = []
-        for path, schema in schemas:
+        for fragment, schema in zip(fragments, schemas, strict=True):
             if self.column not in schema.names:
-                causes.append(f"{path}: has no column {self.column!r}; there are {', '.join(schema.names)}")
-            elif not _is_text(pa, schema.field(self.column).type):
-                causes.append(f"{path}: column {self.column!r} holds {schema.field(self.column).type}, wanted texts")
+                causes.append(f"{fragment.path}: has no column {self.column!r}; there are {', '.join(schema.names)}")
+            elif not _is_text(pa, kind := schema.field(self.column).type, _is_json(fragment)):
+                causes.append(f"{fragment.path}: column {self.column!r} holds {kind}, wanted texts")
         if causes or not fragments:
             raise DataError(*causes or [f"{self.name}: has no tables; wanted {', '.join(FORMATS)}"])
         return fragments
@@ -85,12 +88,37 @@ class TableLines(Lines):
             raise DataError(
                 f"{self.name}: has tables of several formats, {', '.join(sorted(kinds))}; give one at a time"
             )
-        return dataset.dataset(self.file, format=kinds.pop() if kinds else "parquet", exclude_invalid_files=False)
+        kind: Any = kinds.pop() if kinds else "parquet"
+        kind = _csv_format(self.column) if kind == "csv" else kind
+        return dataset.dataset(self.file, format=kind, exclude_invalid_files=False)
 
 
-def _is_text(pa: Any, kind: Any) -> bool:
+def _is_json(fragment: Any) -> bool:
+    return bool(fragment.format.default_extname == "json")
+
+
+def _csv_format(column: str) -> Any:
+    """Return CSV whose cells may hold line breaks, and a column as texts: else pyarrow guesses by the first rows."""
+    import pyarrow as pa
+    from pyarrow import csv, dataset
+
+    return dataset.CsvFileFormat(
+        parse_options=csv.ParseOptions(newlines_in_values=True),
+        convert_options=csv.ConvertOptions(column_types={column: pa.string()}),
+    )
+
+
+def _texts(column: str) -> Any:
+    import pyarrow as pa
+
+    return pa.schema([(column, pa.string())])
+
+
+def _is_text(pa: Any, kind: Any, is_json: bool) -> bool:
     types = pa.types
     kind = kind.value_type if types.is_dictionary(kind) else kind
+    if is_json and types.is_timestamp(kind):  # JSON has none: these are texts that look like dates
+        return True
     return bool(
         types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind)
     )

@@ -16,6 +16,17 @@ from regard.interchange.runtime import export
 
 LIMIT = 240  # seconds; a cluster takes 5 to 20 to start
 Start = Callable[..., "subprocess.Popen[str]"]
+CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+node = cluster.add_node(num_cpus=1)
+cluster.wait_for_nodes()
+print(cluster.address, flush=True)
+for _ in sys.stdin:
+    cluster.remove_node(node, allow_graceful=False)
+cluster.shutdown()
+"""
 
 
 @pytest.fixture(scope="session")
@@ -75,3 +86,19 @@ def refused(start: Start) -> Callable[..., str]:
         return err
 
     return run
+
+
+@pytest.fixture
+def two_machines() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Start a cluster of two machines, of one core each; yield its address and a function that kills the second."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", CLUSTER], stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def lose() -> None:
+            print("lose", file=process.stdin, flush=True)
+
+        address = next(line for line in process.stdout if line.startswith("127.0.0.1:") or line[0].isdigit()).strip()
+        yield address, lose
+        process.stdin.close()

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -151,35 +151,6 @@ def test_a_command_that_was_ended_is_gone_on_with(
     assert not left, [_title(pid) for pid in left]
     assert "continuing after line" in regard(*options, "--resume")
     assert output.read_bytes() == expected
-
-
-CLUSTER = """
-import sys
-from ray.cluster_utils import Cluster
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-node = cluster.add_node(num_cpus=1)
-cluster.wait_for_nodes()
-print(cluster.address, flush=True)
-for _ in sys.stdin:
-    cluster.remove_node(node, allow_graceful=False)
-cluster.shutdown()
-"""
-
-
-@pytest.fixture
-def two_machines() -> Iterator[tuple[str, Callable[[], None]]]:
-    """Start a cluster of two machines, of one core each; yield its address and a function that kills the second."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", CLUSTER], stdin=pipe, stdout=pipe, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-
-        def lose() -> None:
-            print("lose", file=process.stdin, flush=True)
-
-        address = next(line for line in process.stdout if line.startswith("127.0.0.1:") or line[0].isdigit()).strip()
-        yield address, lose
-        process.stdin.close()
 
 
 def test_a_lost_machine_changes_nothing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -118,11 +119,33 @@ def test_a_killed_replica_fails_no_request_that_is_tried_again(start: Start, mod
     assert "replicas: 2; listening at" in err
 
 
-def test_bad_input_is_refused_before_a_cluster_starts(refused: Callable[..., str], model: Path, tmp_path: Path) -> None:
+def test_replicas_that_lack_cores_are_waited_for_until_a_signal(
+    start: Start, two_machines: tuple[str, Callable[[], None]], model: Path
+) -> None:
+    server = start("serve", model, "--port", _free_port(), "--cluster", two_machines[0], "--replicas", 3)
+    assert server.stderr is not None
+    first = server.stderr.readline()
+    assert "the replicas wait for 1 more core" in first
+    time.sleep(5)
+    assert server.poll() is None
+    server.terminate()
+    _, err = server.communicate(timeout=60)
+    assert server.returncode == 143, err[-2000:]
+    assert "listening" not in err
+    assert "Traceback" not in err
+
+
+def test_bad_input_is_refused_before_a_cluster_starts(
+    refused: Callable[..., str], model: Path, run_folder: Path, tmp_path: Path
+) -> None:
     damaged = tmp_path / "damaged.regard"
     damaged.write_bytes(model.read_bytes()[:-100])
-    text = refused("serve", damaged, tmp_path / "absent", "--cluster", "local")
+    folder = shutil.copytree(run_folder, tmp_path / "folder")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    text = refused("serve", damaged, folder, tmp_path / "absent", "--cluster", "local")
     assert "damaged.regard" in text
+    assert f"{weights}: damaged" in text
     assert "absent" in text
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,13 +17,14 @@ TEXTS = ["나는 집에 간다", "", "two\nlines", "I go\r\nhome", "빵"]
 
 
 def _write(path: Path, texts: list[str | None] = TEXTS, name: str = "text") -> Path:
-    from pyarrow import csv, feather, parquet
+    from pyarrow import csv as arrow_csv
+    from pyarrow import feather, parquet
 
     table = pa.table({"id": pa.array(range(len(texts))), name: pa.array(texts, pa.string())})
     writers: dict[str, Callable[..., object]] = {
         ".parquet": lambda: parquet.write_table(table, path, row_group_size=2),
         ".feather": lambda: feather.write_feather(table, str(path)),
-        ".csv": lambda: csv.write_csv(table, path),
+        ".csv": lambda: arrow_csv.write_csv(table, path),
     }
     writers[path.suffix]()
     return path
@@ -60,6 +63,47 @@ def test_all_files_without_the_column_are_named(tmp_path: Path) -> None:
 def test_a_column_of_numbers_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="column 'id' holds int64, wanted texts"):
         list(TableLines(str(_write(tmp_path / "table.parquet")), "id", 1000))
+
+
+def _write_rows(path: Path, texts: list[str | None]) -> Path:
+    """Write CSV or JSON lines as other programs do, by the standard library."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if path.suffix == ".csv":
+            csv.writer(file).writerows([("text", "id"), *((text, number) for number, text in enumerate(texts))])
+        else:
+            file.writelines(json.dumps({"text": text, "id": number}) + "\n" for number, text in enumerate(texts))
+    return path
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["a\nb" * 100] * 20_000,  # longer than the parts in which a file is read
+        [None] * 200_000 + ["빵"],
+        [""] * 200_000 + ["빵"],
+        ["2020-01-01"] * 200_000 + ["빵"],
+        ["2020-01-01 10:00:01.000", "2020-01-01T10:00:00Z", "NA", "null", "true"],
+    ],
+    ids=["breaks", "none", "empty", "dates", "words"],
+)
+def test_texts_stay_what_they_are_whatever_the_first_rows_look_like(
+    tmp_path: Path, texts: list[str | None], ending: str
+) -> None:
+    lines = list(TableLines(str(_write_rows(tmp_path / f"table{ending}", texts)), "text", 1000))
+    assert lines == [(text or "").replace("\n", " ") for text in texts]
+
+
+def test_numbers_are_texts_in_csv_and_refused_in_json(tmp_path: Path) -> None:
+    assert list(TableLines(str(_write_rows(tmp_path / "table.csv", ["a"] * 3)), "id", 1000)) == ["0", "1", "2"]
+    with pytest.raises(DataError, match="column 'id' holds int64, wanted texts"):
+        list(TableLines(str(_write_rows(tmp_path / "table.jsonl", ["a"])), "id", 1000))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_a_column_that_is_not_there_is_refused(tmp_path: Path, ending: str) -> None:
+    with pytest.raises(DataError, match="has no column 'words'; there are text, id"):
+        list(TableLines(str(_write_rows(tmp_path / f"table{ending}", ["a"])), "words", 1000))
 
 
 def test_damaged_and_missing_tables_are_refused(tmp_path: Path) -> None:

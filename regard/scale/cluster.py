@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import platform
 import shutil
 import signal
 import socket
@@ -17,7 +16,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import regard
 from regard.errors import MissingExtra, UsageError, WorkerError
 
 LOCAL = "local"
@@ -41,9 +39,9 @@ def cluster(address: str, cores: int | None = None) -> Iterator[Any]:
             folder = stack.enter_context(_temporary_folder())
             options |= {"num_cpus": cores, "_node_ip_address": "127.0.0.1", "_temp_dir": folder}
             options["include_dashboard"] = False
-        stack.callback(_shut_down, ray)
         stack.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", module=r"ray\.")  # advice for whoever writes programs for Ray
+        stack.callback(ray.shutdown)
         stack.enter_context(contextlib.redirect_stdout(sys.stderr))  # Ray tells of lost workers there, amid results
         _connect(ray, address, options)
         _check_versions(ray, address)
@@ -77,19 +75,9 @@ for _ in range(60):
 """A program that waits until its parent has ended, then removes a folder, which processes of Ray may still write to."""
 
 
-def _shut_down(ray: Any) -> None:
-    with _quiet():
-        ray.shutdown()
-
-
 def cores_of(ray: Any) -> int:
     """Return the number of cores that the machines of the cluster offer."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that must be the same on every machine, for the same results."""
-    return {"regard": regard.__version__, "python": ".".join(platform.python_version_tuple()[:2])}
 
 
 def _import_ray() -> Any:
@@ -104,7 +92,7 @@ def _import_ray() -> Any:
         if problem.name is None or problem.name.split(".")[0] not in _PACKAGES:
             raise
         raise MissingExtra(problem.name, "scale", "`cluster=`") from None
-    for name in ("ray", "ray.data", "ray.serve"):  # it would tell every step
+    for name in ("ray", "ray.data"):  # it would tell every step
         logging.getLogger(name).setLevel(logging.ERROR)
     logging.getLogger("ray._private.authentication.authentication_token_setup").setLevel(logging.ERROR)
     return ray
@@ -171,17 +159,17 @@ def _check_versions(ray: Any, address: str) -> None:
     if not nodes:
         raise UsageError(f"`cluster={address}`: it has no machine that runs")
 
-    def versions_there() -> dict[str, str]:  # sent as it is: Regard may not be there
+    def versions() -> dict[str, str]:  # sent as it is: Regard may not be there
         import platform
 
-        there = {"python": ".".join(platform.python_version_tuple()[:2])}
+        known = {"python": ".".join(platform.python_version_tuple()[:2])}
         try:
             import regard
         except ImportError:
-            return there
-        return {**there, "regard": regard.__version__}
+            return known
+        return {**known, "regard": regard.__version__}
 
-    ask, causes, asked = ray.remote(num_cpus=0)(versions_there), list[str](), list[tuple[str, Any]]()
+    ask, causes, asked = ray.remote(num_cpus=0)(versions), list[str](), list[tuple[str, Any]]()
     for node in nodes:
         strategy = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         asked.append((node["NodeManagerAddress"], ask.options(scheduling_strategy=strategy).remote()))

@@ -6,12 +6,13 @@ import contextlib
 import logging
 import signal
 import threading
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from regard.errors import ModelFolderError, RegardError, WorkerError
+from regard.errors import ModelFolderError, RegardError, UsageError, WorkerError
 from regard.runtime.model import RuntimeModel, is_runtime_file
 from regard.scale.cluster import LOCAL, cluster, cores_of
 from regard.scale.sent_model import SentFiles
@@ -29,6 +30,7 @@ TARGET = 32
 """Requests that a replica should have in hand; with more, another replica is started, up to the most."""
 _DRAIN_SECONDS = 2.0
 _POLL_SECONDS = 0.2
+_OWNER = b"regard serve"  # of the application: a key in the store of the cluster
 Say = Callable[[str], None]
 
 
@@ -57,39 +59,98 @@ def serve_on_cluster(
     Raises RegardError for models, UsageError for the address of the cluster or of the server.
     """
     _check(paths)
-    with contextlib.closing(listen(host, port)) as listener:  # is this port free? Another process will listen there
-        port = listener.getsockname()[1]
-    local = replicas.most * replicas.cores if address == LOCAL else None
-    with _until_signal() as stop, cluster(address, local) as ray:
+    if address == LOCAL:
+        port = _free_port(host, port)  # a cluster takes seconds to start
+    cores = replicas.most * replicas.cores if address == LOCAL else None
+    with _until_signal() as stop, cluster(address, cores) as ray:
         from ray import serve
 
         logging.getLogger("ray.serve").setLevel(logging.ERROR)  # its import has set another level
-        models = [SentFiles.put(ray, path) for path in paths]
+        port = _start_serve(serve, host, port)
         if (missing := replicas.least * replicas.cores - cores_of(ray)) > 0:
-            cores = "core" if missing == 1 else "cores"
-            say(f"the replicas wait for {missing} more {cores}: add machines, or ask for fewer replicas")
-        deployment = _deployment(serve, models, service_settings, server_settings, languages, replicas)
-        serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
+            units = "core" if missing == 1 else "cores"
+            say(f"the replicas wait for {missing} more {units}: add machines, or ask for fewer replicas")
+        token = uuid.uuid4().bytes
         try:
-            _start(serve, deployment.bind(), stop)
-            count = f"{replicas.least} to {replicas.most}" if replicas.most > replicas.least else f"{replicas.least}"
-            if not stop.is_set():
+            models = [SentFiles.put(ray, path) for path in paths]
+            deployment = _deployment(
+                serve,
+                lambda: build_application(models, service_settings, server_settings, languages),
+                server_settings.deadline + _DRAIN_SECONDS,
+                replicas,
+            )
+            _deploy(serve, deployment.bind(), token)
+            if _runs(serve, stop):
+                count = f"{replicas.least} to {replicas.most}" if replicas.most > replicas.least else replicas.least
                 say(f"replicas: {count}; listening at http://{host}:{port} (stop with Ctrl-C)")
             stop.wait()
         finally:
-            serve.shutdown() if address == LOCAL else serve.delete(NAME)
+            _remove(serve, token)
 
 
-def _start(serve: Any, application: Any, stop: threading.Event) -> None:
-    """Wait until every replica runs, or for `stop`: replicas that no machine has cores for would wait forever."""
+def _free_port(host: str, port: int) -> int:
+    """Return the port, or any free one for 0. Raises UsageError if another process listens there."""
+    with contextlib.closing(listen(host, port)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def _start_serve(serve: Any, host: str, port: int) -> int:
+    """Start Ray Serve, or go on with the one that runs on the cluster. Returns its port.
+
+    Raises UsageError if it listens elsewhere: it has one address for all of its applications.
+    """
+    client = serve.context._get_global_client(raise_if_no_controller_running=False)  # there is no public way
+    if client is None:
+        port = _free_port(host, port)
+        serve.start(proxy_location="EveryNode", http_options={"host": host, "port": port})
+        return port
+    running = client.get_serve_details()["http_options"]
+    if (running["host"], running["port"]) != (host, port or running["port"]):
+        raise UsageError(
+            f"{host}:{port}: Ray Serve of this cluster listens at {running['host']}:{running['port']} already, for all "
+            "of its applications; give this as --host and --port, or end it (`serve shutdown`)"
+        )
+    return int(running["port"])
+
+
+def _deploy(serve: Any, application: Any, token: bytes) -> None:
+    """Begin to start the application, or to replace that of an earlier command. The token says whose it is."""
+    from ray.exceptions import RayError
+    from ray.experimental import internal_kv
+
     target = serve.RunTarget(application, name=NAME, route_prefix="/")
-    serve.run_many([target], wait_for_ingress_deployment_creation=False, wait_for_applications_running=False)
+    try:
+        serve.run_many([target], wait_for_ingress_deployment_creation=False, wait_for_applications_running=False)
+    except RayError as problem:
+        raise WorkerError(f"the replicas do not start: {getattr(problem, 'cause', problem)}") from None
+    internal_kv._internal_kv_put(_OWNER, token)
+
+
+def _runs(serve: Any, stop: threading.Event) -> bool:
+    """Wait until every replica runs, or for `stop`: replicas that no machine has cores for would wait forever."""
     while not stop.wait(_POLL_SECONDS):
-        state = serve.status().applications.get(NAME)
-        if state is not None and state.status == "RUNNING":
-            return
-        if state is not None and state.status == "DEPLOY_FAILED":
-            raise WorkerError(f"the replicas do not start: {_reason(state)}")
+        state = serve.status().applications[NAME]
+        if state.status == "RUNNING":
+            return True
+        if state.status == "DEPLOY_FAILED":
+            texts = [state.message, *(deployment.message for deployment in state.deployments.values())]
+            raise WorkerError(f"the replicas do not start: {' '.join(' '.join(texts).split())[-500:]}")
+    return False
+
+
+def _remove(serve: Any, token: bytes) -> None:
+    """Remove the application, unless a later command has replaced it, and Ray Serve if it has no other."""
+    from ray.exceptions import RayError
+    from ray.experimental import internal_kv
+
+    with contextlib.suppress(RayError):  # the cluster, or Ray Serve on it, may be gone
+        applications = set(serve.status().applications)
+        if NAME in applications:
+            if internal_kv._internal_kv_get(_OWNER) != token:
+                return
+            serve.delete(NAME)  # its requests are finished first
+        if applications <= {NAME}:
+            serve.shutdown()  # else its ports would stay taken
 
 
 def _check(paths: Sequence[Path]) -> None:
@@ -109,18 +170,8 @@ def _check(paths: Sequence[Path]) -> None:
         raise ModelFolderError(*causes)
 
 
-def _deployment(
-    serve: Any,
-    models: Sequence[SentFiles],
-    service_settings: ServiceSettings,
-    server_settings: ServerSettings,
-    languages: Sequence[Pair],
-    replicas: Replicas,
-) -> Any:
-    """Return the deployment: what every replica runs, and how many there are."""
-
-    def application() -> Any:
-        return build_application(models, service_settings, server_settings, languages)
+def _deployment(serve: Any, application: Callable[[], Any], drain_seconds: float, replicas: Replicas) -> Any:
+    """Return the deployment: what every replica runs, how many there are, and how long one may take to end."""
 
     @serve.ingress(application)
     class Regard:
@@ -135,7 +186,7 @@ def _deployment(
         name="Regard",
         max_ongoing_requests=ONGOING,
         ray_actor_options={"num_cpus": replicas.cores},
-        graceful_shutdown_timeout_s=server_settings.deadline + _DRAIN_SECONDS,
+        graceful_shutdown_timeout_s=drain_seconds,
         health_check_period_s=2,
         health_check_timeout_s=30,
         **options,
@@ -162,12 +213,6 @@ def build_application(
                 await service.close()
 
     return create_app(service, server_settings, lifespan=lifespan)
-
-
-def _reason(state: Any) -> str:
-    """Return what Ray Serve says of an application and its deployments."""
-    texts = [deployment.message for deployment in state.deployments.values()]
-    return " ".join(" ".join([state.message, *texts]).split())[-500:]
 
 
 @contextlib.contextmanager

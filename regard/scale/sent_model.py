@@ -27,8 +27,11 @@ class SentFiles:
     @classmethod
     def put(cls, ray: Any, path: Path) -> SentFiles:
         """Read the files into Ray's memory. Raises ModelFolderError if the folder lacks one."""
-        is_file, path = is_runtime_file(path), path.resolve()
-        names = [path.name] if is_file else _names_in(path)
+        is_file, path, names = is_runtime_file(path), path.resolve(), [path.name]
+        if not is_file:
+            from regard.model_folder import LANGUAGES, fingerprints
+
+            names = [*fingerprints(path), *(name for name in (LANGUAGES, "README.md") if (path / name).is_file())]
         folder = path.parent if is_file else path
         files = ((name, file_sha256(folder / name), ray.put((folder / name).read_bytes())) for name in names)
         return cls(path, is_file, tuple(files))
@@ -92,10 +95,3 @@ class SentModel:
             translator = load_translator(paths if len(paths) > 1 else paths[0], *options)
             translator.engine.warm_up()
             return translator
-
-
-def _names_in(folder: Path) -> list[str]:
-    from regard.model_folder import LANGUAGES, fingerprints
-
-    others = [name for name in (LANGUAGES, "README.md") if (folder / name).is_file()]
-    return [*fingerprints(folder), *others]

@@ -32,16 +32,16 @@ class TableLines(Lines):
 
     def __init__(self, file: str, column: str, max_line: int) -> None:
         super().__init__(file, max_line)
-        self.column, self.typed = column, False
+        self.column = column
 
     def _read(self) -> Iterator[str]:
-        number = 0
-        for fragment in self._fragments():
+        number, fragments = 0, self._fragments()
+        import pyarrow as pa
+
+        texts = pa.schema([(self.column, pa.string())])  # else CSV and JSON have the types of their first rows
+        for fragment in fragments:
             try:
-                options: dict[str, Any] = {"columns": [self.column], "batch_size": _ROWS}
-                if _is_json(fragment):  # else pyarrow guesses by the first rows
-                    options["schema"] = _texts(self.column)
-                for batch in fragment.to_batches(**options):
+                for batch in fragment.to_batches(schema=texts, columns=[self.column], batch_size=_ROWS):
                     for text in batch.column(0).to_pylist():
                         number += 1
                         yield self._line(text or "", number)
@@ -72,7 +72,7 @@ class TableLines(Lines):
         for fragment, schema in zip(fragments, schemas, strict=True):
             if self.column not in schema.names:
                 causes.append(f"{fragment.path}: has no column {self.column!r}; there are {', '.join(schema.names)}")
-            elif not _is_text(pa, kind := schema.field(self.column).type, _is_json(fragment)):
+            elif not _is_text(pa, kind := schema.field(self.column).type, fragment.format.default_extname):
                 causes.append(f"{fragment.path}: column {self.column!r} holds {kind}, wanted texts")
         if causes or not fragments:
             raise DataError(*causes or [f"{self.name}: has no tables; wanted {', '.join(FORMATS)}"])
@@ -89,39 +89,20 @@ class TableLines(Lines):
                 f"{self.name}: has tables of several formats, {', '.join(sorted(kinds))}; give one at a time"
             )
         kind: Any = kinds.pop() if kinds else "parquet"
-        kind = _csv_format(self.column) if kind == "csv" else kind
+        if kind == "csv":
+            from pyarrow import csv
+
+            kind = dataset.CsvFileFormat(parse_options=csv.ParseOptions(newlines_in_values=True))
         return dataset.dataset(self.file, format=kind, exclude_invalid_files=False)
 
 
-def _is_json(fragment: Any) -> bool:
-    return bool(fragment.format.default_extname == "json")
-
-
-def _csv_format(column: str) -> Any:
-    """Return CSV whose cells may hold line breaks, and a column as texts: else pyarrow guesses by the first rows."""
-    import pyarrow as pa
-    from pyarrow import csv, dataset
-
-    return dataset.CsvFileFormat(
-        parse_options=csv.ParseOptions(newlines_in_values=True),
-        convert_options=csv.ConvertOptions(column_types={column: pa.string()}),
-    )
-
-
-def _texts(column: str) -> Any:
-    import pyarrow as pa
-
-    return pa.schema([(column, pa.string())])
-
-
-def _is_text(pa: Any, kind: Any, is_json: bool) -> bool:
+def _is_text(pa: Any, kind: Any, file_format: str) -> bool:
+    """Return whether a column may hold texts. CSV has no types, and JSON no times: pyarrow guesses them."""
     types = pa.types
     kind = kind.value_type if types.is_dictionary(kind) else kind
-    if is_json and types.is_timestamp(kind):  # JSON has none: these are texts that look like dates
-        return True
-    return bool(
-        types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind)
-    )
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    guessed = file_format == "csv" or (file_format == "json" and types.is_timestamp(kind))
+    return bool(is_text or types.is_null(kind) or guessed)
 
 
 def _arrow_errors() -> tuple[type[Exception], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -19,8 +20,10 @@ Start = Callable[..., "subprocess.Popen[str]"]
 CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-node = cluster.add_node(num_cpus=1)
+cores, *others = map(int, sys.argv[1:])
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": cores, "include_dashboard": False})
+for cores in others:
+    node = cluster.add_node(num_cpus=cores)
 cluster.wait_for_nodes()
 print(cluster.address, flush=True)
 for _ in sys.stdin:
@@ -88,11 +91,11 @@ def refused(start: Start) -> Callable[..., str]:
     return run
 
 
-@pytest.fixture
-def two_machines() -> Iterator[tuple[str, Callable[[], None]]]:
-    """Start a cluster of two machines, of one core each; yield its address and a function that kills the second."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", CLUSTER], stdin=pipe, stdout=pipe, text=True) as process:
+@contextlib.contextmanager
+def _cluster(*cores: int) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Start a cluster with a machine for each number of cores; yield its address and a function that kills the last."""
+    command, pipe = [sys.executable, "-c", CLUSTER, *map(str, cores)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
 
@@ -102,3 +105,16 @@ def two_machines() -> Iterator[tuple[str, Callable[[], None]]]:
         address = next(line for line in process.stdout if line.startswith("127.0.0.1:") or line[0].isdigit()).strip()
         yield address, lose
         process.stdin.close()
+
+
+@pytest.fixture
+def two_machines() -> Iterator[tuple[str, Callable[[], None]]]:
+    with _cluster(1, 1) as started:
+        yield started
+
+
+@pytest.fixture
+def one_machine() -> Iterator[str]:
+    """Start a cluster of one machine with two cores; yield its address."""
+    with _cluster(2) as (address, _):
+        yield address

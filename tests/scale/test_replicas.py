@@ -119,6 +119,52 @@ def test_a_killed_replica_fails_no_request_that_is_tried_again(start: Start, mod
     assert "replicas: 2; listening at" in err
 
 
+def _wait_until_it_says(server: subprocess.Popen[str], text: str) -> None:
+    assert server.stderr is not None
+    for line in server.stderr:
+        if text in line:
+            return
+    pytest.fail(f"the server ended without saying {text!r}")
+
+
+def test_the_same_command_replaces_the_replicas_and_the_last_to_end_removes_them(
+    start: Start, refused: Callable[..., str], one_machine: str, model: Path
+) -> None:
+    port = _free_port()
+    command = ("serve", model, "--port", port, "--cluster", one_machine)
+    address, texts = f"http://127.0.0.1:{port}", [" ".join(LINES * 5)] * 400  # seconds of work
+    first = start(*command)
+    _wait_until_it_says(first, "listening")
+    wanted = {line: _translate(address, line) for line in LINES}
+    other = refused("serve", model, "--port", _free_port(), "--cluster", one_machine)
+    assert f"Ray Serve of this cluster listens at 127.0.0.1:{port} already" in other
+    second = start(*command)
+    _wait_until_it_says(second, "listening")
+    first.terminate()
+    _, err = first.communicate(timeout=60)
+    assert first.returncode == 143, err[-2000:]
+    assert {line: _translate(address, line, tries=1) for line in LINES} == wanted
+    answers = list[httpx.Response]()
+
+    def ask() -> None:
+        body = {"text": texts, "source": "ko", "target": "en", "beam": 16, "split": False}
+        answers.append(httpx.post(f"{address}/v1/translate", json=body, timeout=40))
+
+    client = threading.Thread(target=ask)
+    client.start()
+    time.sleep(0.5)
+    assert not answers, "the request is not done when the signal comes"
+    second.terminate()
+    _, err = second.communicate(timeout=60)
+    assert second.returncode == 143, err[-2000:]
+    client.join()
+    assert answers[0].status_code == 200, answers[0].text
+    assert len(answers[0].json()["translations"]) == len(texts)
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("127.0.0.1", port))
+
+
 def test_replicas_that_lack_cores_are_waited_for_until_a_signal(
     start: Start, two_machines: tuple[str, Callable[[], None]], model: Path
 ) -> None:

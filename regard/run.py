@@ -187,7 +187,7 @@ def train_request(
         sizes = request.sizes(recipe)
         world = world.split(bool(recipe.training.sharded))
         session = _Session(out, request.resume, sizes, local_device, world, report if world.is_main else None)
-        with _deterministic(local_device):
+        with _deterministic(local_device, recipe.model.encoder.reads == "text"):
             return session.run(recipe)
 
 
@@ -246,17 +246,18 @@ def _threads(count: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def _deterministic(device: str) -> Iterator[None]:
+def _deterministic(device: str, strict: bool) -> Iterator[None]:
     """Make a GPU sum in one order as long as the block runs, so that a resumed run has the weights of an unbroken one.
 
-    The CPU always does. PyTorch warns of operations for which it has no such kernel.
+    The CPU always does. If `strict`, PyTorch raises RuntimeError for an operation that has no such kernel, else it
+    warns, and the gradients of attention depend on the order in which blocks end.
     """
     if not device.startswith("cuda"):
         yield
         return
     before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it when it is first used
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.use_deterministic_algorithms(True, warn_only=not strict)
     try:
         yield
     finally:

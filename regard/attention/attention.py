@@ -6,9 +6,12 @@ Padding masks enter here: `Attention.prepare` takes `keep` (True = may be attend
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from regard.attention import local
 from regard.attention.heads import fold_beams, merge_heads, split_heads, unfold_beams
@@ -18,6 +21,9 @@ from regard.attention.scores import SCORES, build_score
 from regard.attention.unfused import attend_unfused
 from regard.errors import ConfigurationError
 from regard.shapes import Bool, Float, Tensor
+
+# Without cuDNN's, which compiles for each new shape: with batches of all lengths that takes longer than the training.
+GPU_KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 class Attention(nn.Module):
@@ -140,7 +146,11 @@ class Attention(nn.Module):
                 weights = masked_softmax(self.score(q.to(keys.dtype), keys).float(), keep)
                 return torch.matmul(weights.to(values.dtype), values), weights
             query, scale = dot
-            return F.scaled_dot_product_attention(query.to(keys.dtype), keys, values, attn_mask=keep, scale=scale), None
+            with nullcontext() if cpu else sdpa_kernel(GPU_KERNELS):
+                context = F.scaled_dot_product_attention(
+                    query.to(keys.dtype), keys, values, attn_mask=keep, scale=scale
+                )
+            return context, None
 
 
 def _check_heads(size: int, heads: int, project_keys: bool, project_values: bool) -> None:

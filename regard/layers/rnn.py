@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
@@ -10,13 +11,14 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from regard.layers.cells import Cell, CellName
+from regard.layers.cells import Cell, CellName, States
 from regard.layers.deferred_linear import DeferredLinear
 from regard.shapes import Bool, Float, Tensor
 
 RNN_CLASSES: dict[CellName, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "tanh": nn.RNN}
+# Cells keep their weights as linear layers; that cuDNN copies them into one block at each call is cheap.
+warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk", UserWarning)
 _WEIGHTS = ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
-States = tuple[Tensor, ...]
 RNNOutput = tuple[Float[Tensor, "B S D"], States]  # outputs, and the last states (B, D)
 
 
@@ -45,7 +47,7 @@ def continue_rnn(cell: Cell, x: Float[Tensor, "N T Dk"], states: States) -> RNNO
         outputs, states = _unroll(cell, cell.input(x).unbind(1), DeferredLinear.from_layer(cell.hidden), states)
         return torch.stack(outputs, 1), states
     weights = (cell.input.weight, cell.hidden.weight, cell.input.bias, cell.hidden.bias)
-    initial = [state.unsqueeze(0) for state in states]
+    initial = [state.unsqueeze(0).contiguous() for state in states]  # cuDNN takes no strided states
     training = torch.is_grad_enabled()  # cuDNN has a backward pass only then
     with torch.autocast(x.device.type, enabled=False):
         outputs, *last = cell.fused(
@@ -79,14 +81,12 @@ def _step_by_step(network: nn.RNNBase, cell: type[Cell], x: Tensor, keep: Tensor
 
 def _run_direction(network: nn.RNNBase, suffix: str, cell: type[Cell], x: Tensor, keep: Tensor | None) -> RNNOutput:
     weight, bias, hidden_weight, hidden_bias = (getattr(network, name + suffix) for name in _WEIGHTS)
-    backwards = suffix.endswith("reverse")
-    input_projs = F.linear(x, weight, bias).unbind(1)
-    keeps = None if keep is None else keep.unsqueeze(-1).unbind(1)
-    if backwards:
-        input_projs, keeps = input_projs[::-1], keeps and keeps[::-1]
+    order = slice(None, None, -1 if suffix.endswith("reverse") else 1)
+    input_projs = F.linear(x, weight, bias).unbind(1)[order]
+    keeps = None if keep is None else keep.unsqueeze(-1).unbind(1)[order]
     initial = tuple(hidden_weight.new_zeros(len(x), network.hidden_size) for _ in range(cell.states))
     outputs, states = _unroll(cell, input_projs, DeferredLinear(hidden_weight, hidden_bias), initial, keeps)
-    stacked = torch.stack(outputs[::-1] if backwards else outputs, 1)
+    stacked = torch.stack(outputs[order], 1)
     return stacked if keep is None else stacked * keep.unsqueeze(-1), states
 
 

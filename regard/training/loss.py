@@ -21,7 +21,8 @@ from regard.models import Batch, Model
 from regard.shapes import Bool, Float, Int, Tensor
 from regard.training.guided import Guide
 
-SLICE = 256  # positions whose logits are computed at once
+SLICE = 256  # positions whose logits are computed at once on a CPU
+LARGE_SLICE = 2**24  # logits computed at once elsewhere, where each slice costs the launch of some thirty kernels
 
 
 class Loss(NamedTuple):
@@ -164,8 +165,8 @@ class _SlicedCrossEntropy(torch.autograd.Function):
         smoothed, cross_entropy = features.new_zeros(2, dtype=torch.float32).unbind()
         grads = (torch.empty_like(F), torch.zeros_like(weight), torch.zeros_like(bias)) if needed else ()
         with torch.autocast(features.device.type, enabled=False):
-            for start in range(0, len(F), SLICE):
-                rows = slice(start, start + SLICE)
+            for start in range(0, len(F), count := _rows_at_once(F, V)):
+                rows = slice(start, start + count)
                 logits = torch.addmm(b, F[rows], W.t())  # (M', V)
                 probs = logits.softmax(1)
                 at_target = logits.gather(1, targets[rows, None])[:, 0].float()
@@ -205,7 +206,7 @@ class _SlicedRDrop(torch.autograd.Function):
     ) -> Any:
         low = _product_dtype(first)
         V, W, b, columns = weight.shape[0], weight.to(low), bias.to(low), weight.sum(0)
-        count = SLICE // 2
+        count = _rows_at_once(first, V) // 2
         # Slices of both passes alternate, so that one matrix product serves both.
         F, T = _interleave(first.to(low), second.to(low), count), _interleave(targets, targets, count)
         smoothed, cross_entropy = first.new_zeros(2, dtype=torch.float32).unbind()
@@ -248,6 +249,11 @@ class _SlicedRDrop(torch.autograd.Function):
         return *features, weight.mul_(gradient), bias.mul_(gradient), None, None, None
 
 
+def _rows_at_once(features: Tensor, vocabulary: int) -> int:
+    """The even number of rows in a slice."""
+    return SLICE if features.is_cpu else max(SLICE, LARGE_SLICE // vocabulary // 2 * 2)
+
+
 def _interleave(first: Tensor, second: Tensor, count: int) -> Tensor:
     """`count` rows of the first, as many of the second, and so on."""
     pairs = zip(torch.split(first, count), torch.split(second, count), strict=True)
@@ -255,7 +261,9 @@ def _interleave(first: Tensor, second: Tensor, count: int) -> Tensor:
 
 
 def _log_partition(logits: Tensor, at_target: Tensor, prob: Tensor) -> Tensor:
-    """The logarithm of the softmax denominator of each row, from its target's probability if that is not 0."""
+    """The logarithm of the softmax denominator of each row, on a CPU from its target's probability if that is not 0."""
+    if not logits.is_cpu:  # to ask whether one is 0 would wait for the device
+        return logits.float().logsumexp(1)
     total, underflow = at_target - prob.log(), prob < torch.finfo(torch.float32).tiny
     return torch.where(underflow, logits.float().logsumexp(1), total) if bool(underflow.any()) else total
 

@@ -7,11 +7,11 @@ import warnings
 from contextlib import suppress
 
 import torch.distributed as dist
-from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
 from regard.attention import Attention
+from regard.errors import ConfigurationError
 from regard.models import Model, device_of
 from regard.models.interface import ShardUnit
 
@@ -33,14 +33,18 @@ def shard(model: Model, layers: bool = False) -> None:
         return_freed_memory()
     mesh = init_device_mesh(device, (dist.get_world_size(),))
     warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view", UserWarning)  # it is never written to
-    for layer in _layers(model) if layers else ():
+    for layer in [module for module in model.modules() if layers and isinstance(module, ShardUnit)]:
         for module in layer.modules():
             if isinstance(module, Attention) and module.role == "cross":  # prepares keys long before the layer computes
                 fully_shard(module, mesh=mesh)
                 register_fsdp_forward_method(module, "keys_and_values")
         fully_shard(layer, mesh=mesh)
     root = fully_shard(model, mesh=mesh, reshard_after_forward=False)
-    root.set_reduce_scatter_unused_params(True)  # LayerDrop may leave a layer out in one process
+    reduce_unused = getattr(root, "set_reduce_scatter_unused_params", None)
+    if reduce_unused is not None:
+        reduce_unused(True)  # LayerDrop may leave a layer out in one process
+    elif any(getattr(module, "layer_dropout", 0) for module in model.modules()):
+        raise ConfigurationError("training.sharded with layer_dropout needs PyTorch 2.13; set layer_dropout to 0")
     for method in METHODS:  # decoding calls these, not `forward`
         register_fsdp_forward_method(model, method)
 
@@ -69,7 +73,3 @@ def return_freed_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_THRESHOLD, RETURNED)
         libc.mallopt(M_TRIM_THRESHOLD, RETURNED)
-
-
-def _layers(model: nn.Module) -> list[ShardUnit]:
-    return [module for module in model.modules() if isinstance(module, ShardUnit)]

@@ -84,8 +84,7 @@ class Updater:
         """Forget the gradients of a failed pass and return cached memory."""
         self.optimizer.zero_grad(set_to_none=True)
         gc.collect()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        torch.cuda.empty_cache()  # does nothing where CUDA is not in use
 
 
 def _optimizer(model: Model, recipe: Recipe) -> torch.optim.Optimizer:

@@ -47,6 +47,18 @@ def test_the_loss_equals_torch_in_value_and_gradients(count: int, smoothing: flo
         torch.testing.assert_close(gradient, expected_gradient, **CLOSE)
 
 
+def test_the_slices_of_a_gpu_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Off the CPU a slice holds as many rows as a number of logits allows: here 400 and all 700."""
+    losses, parameters = [], inputs(700)
+    for rows in (SLICE, 400, 10_000):
+        monkeypatch.setattr("regard.training.loss._rows_at_once", lambda *_, rows=rows: rows)
+        smoothed, entropy = smoothed_cross_entropy(*parameters, 0.1)
+        losses.append([smoothed, entropy, *torch.autograd.grad(smoothed, parameters[:3])])
+    for other in losses[1:]:
+        for actual, expected in zip(other, losses[0], strict=True):
+            torch.testing.assert_close(actual, expected, **CLOSE)
+
+
 @pytest.mark.parametrize("factor", [1 / 100, -3.0])
 def test_the_gradient_of_a_multiple_is_the_multiple_of_the_gradient(factor: float) -> None:
     features, weight, bias, targets = inputs(300)

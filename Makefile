@@ -3,21 +3,22 @@ BIN := .venv/bin
 # Tests start many processes, and pytest rewrites every test: compiled once, both start in a third of the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo quick test coverage fuzz slow check fix hooks constraints clean bench-train bench-translate bench-runtime \
+.PHONY: demo quick affected test coverage fuzz slow check fix hooks constraints clean bench-train bench-translate bench-runtime \
   bench-million gpu library page
 
 demo: .venv/ready  ## install, then train, score, translate and draw on the built-in sample
 	$(BIN)/regard demo
 
-QUICK := not slow and not system and not broad
-OTHERS := not slow and (system or broad)
+UNITS := not slow and not system and not broad
 
 quick: .venv/ready  ## units, and each law over a few models
-	$(BIN)/pytest -q -n 2 -m "$(QUICK)"
+	$(BIN)/pytest -q -n 2 -m "$(UNITS)"
 
-test: .venv/ready  ## all but the slow tests, in two runs: the quick ones with every shape checked, then the others
-	REGARD_SHAPES=1 $(BIN)/pytest -n 2 -m "$(QUICK)"
-	$(BIN)/pytest -n 2 -m "$(OTHERS)"
+affected: .venv/ready  ## the tests that what is not committed can affect, its own first; OPTIONS='--base main' for a branch
+	$(BIN)/python tests/affected.py -n 2 $(OPTIONS)
+
+test: .venv/ready  ## all but the slow tests
+	$(BIN)/pytest -n 2
 
 coverage: .venv/ready  ## branch coverage of all but the slow tests, by module
 	$(BIN)/pytest -q -n 2 --cov --cov-report=term
@@ -26,8 +27,10 @@ fuzz: .venv/ready  ## ten thousand cases of damage, hostile input and odd option
 	$(BIN)/python tests/fuzz $(OPTIONS)
 	$(if $(OPTIONS),,$(BIN)/python tests/fuzz --kills 250)
 
-slow: .venv/ready  ## the slow tests
+slow: .venv/ready  ## before a release: the slow tests, the laws over every variant, every annotation checked; two hours
 	$(BIN)/pytest -n 2 -m slow -o faulthandler_timeout=7200
+	REGARD_MODELS=all $(BIN)/pytest -n 2 tests/laws -m "not slow"
+	REGARD_SHAPES=all $(BIN)/pytest -n 2 -m "$(UNITS)"
 
 check: .venv/ready  ## format, lint, types, floors
 	$(BIN)/ruff format --check .

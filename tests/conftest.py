@@ -1,4 +1,8 @@
-"""Set-up of all tests; with REGARD_SHAPES=1 every annotated shape and type of `regard` is checked in every call."""
+"""Set-up of all tests.
+
+Every call of attention, layers, models and losses is checked against its annotated shapes and types; REGARD_SHAPES=all
+checks the whole package, which takes three times as long, and REGARD_SHAPES=0 nothing.
+"""
 
 import gc
 import os
@@ -6,17 +10,25 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import laws.checking
 import pytest
 import torch
-from browser import browser  # noqa: F401  a fixture of all folders
+from browser import axe, browser  # noqa: F401  fixtures of all folders
 from cached import FolderCache
 from jaxtyping import install_import_hook
 
 assert "regard" not in sys.modules, "regard was imported before its annotations could be checked"
-if os.environ.get("REGARD_SHAPES", "0") != "0":
-    install_import_hook("regard", f"{laws.checking.__name__}.{laws.checking.checked.__name__}")
+CHECKED = {
+    "0": [],
+    "1": ["regard.attention", "regard.layers", "regard.models", "regard.training.loss", "regard.data.batch"],
+    "all": ["regard"],
+}
+"""The modules whose annotations are checked, by REGARD_SHAPES: by default those in which axes are declared."""
+install_import_hook(
+    CHECKED[os.environ.get("REGARD_SHAPES", "1")], f"{laws.checking.__name__}.{laws.checking.checked.__name__}"
+)
 pytest.register_assert_rewrite("laws.models", "laws.learning")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: commands under test need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -28,6 +40,41 @@ SYSTEM, UNITS = (
 torch.set_num_threads(1)
 os.fsync = lambda _: None  # no test survives a power failure, and each sync of some ten thousand takes milliseconds
 torch.set_warn_always(True)  # a warning fails every test that raises it, not only the first
+
+
+HARDWARE = (
+    "this processor",
+    "VNNI",
+    "a GPU",
+    "Windows",
+    "Linux",
+    "macOS",
+    "this file system",
+    "root",
+    "may not be shipped",
+)
+"""Words in the reasons of tests that are skipped for want of hardware, another system, or data that nobody may ship."""
+
+
+def _lacking(terminal: Any) -> list[str]:
+    """Return the reasons for which tests were skipped, other than hardware."""
+    reports = terminal.stats.get("skipped", ()) if terminal else ()
+    reasons = {report.longrepr[2].removeprefix("Skipped: ") for report in reports if isinstance(report.longrepr, tuple)}
+    return sorted(reason for reason in reasons if not any(word in reason for word in HARDWARE))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say in one line what the run lacked; each reason says how to get it."""
+    if lacking := _lacking(terminalreporter):
+        terminalreporter.line(f"NOT TESTED for want of {len(lacking)} things: {' · '.join(lacking)}", yellow=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run of `.ci/run` in which something that can be installed was missing."""
+    is_worker = hasattr(session.config, "workerinput")
+    if os.environ.get("CI") and not is_worker and _lacking(session.config.pluginmanager.get_plugin("terminalreporter")):
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_finish() -> None:

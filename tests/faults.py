@@ -24,8 +24,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = "not slow and not system and not broad"
-RUNS = {"quick": [QUICK], "test": [QUICK, "not slow and (system or broad)"]}
-"""The marks of the runs of pytest that `make quick` and `make test` consist of."""
+RUNS = {"quick": QUICK, "test": "not slow"}
+"""The marks of what `make quick` and `make test` run."""
 PATIENCE = 1800.0  # seconds; a fault may make a loop endless, which nobody misses
 
 
@@ -104,14 +104,12 @@ def first_failure(fault: Fault | None, tests: str, jobs: int) -> str | None:
         if fault:
             fault.apply(Path(folder))
         room = Path("tests", fault.path.parts[1]) if fault else Path()
-        for i, marks in enumerate(RUNS[tests]):
-            # The first run of `make test` checks shapes.
-            environment = {**os.environ, "PYTHONPATH": folder, "REGARD_SHAPES": str(int(tests == "test" and i == 0))}
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", marks]
-            # The tests of the fault's own room are a part of all: where one of them fails, the others need not run.
-            for part in ([str(room)],) * (fault is not None and (Path(folder) / room).is_dir()) + ([f"-n{jobs}"],):
-                if failure := _failure([*command, *part], folder, environment):
-                    return failure
+        environment = {**os.environ, "PYTHONPATH": folder}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", RUNS[tests]]
+        # The tests of the fault's own room are a part of all: where one of them fails, the others need not run.
+        for part in ([str(room)],) * (fault is not None and (Path(folder) / room).is_dir()) + ([f"-n{jobs}"],):
+            if failure := _failure([*command, *part], folder, environment):
+                return failure
     return None
 
 

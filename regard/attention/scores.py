@@ -147,7 +147,7 @@ class _Additive(torch.autograd.Function):
         ctx.save_for_backward(activated, v)
         ctx.dtype = vector.dtype
         if len(v) == 1:  # one head: one product with a vector
-            return torch.mv(activated.view(-1, activated.shape[-1]), v[0]).view(activated.shape[:-1])
+            return torch.mv(activated.reshape(-1, activated.shape[-1]), v[0]).view(activated.shape[:-1])
         return torch.matmul(activated, v[:, None, :, None]).squeeze(-1)
 
     @staticmethod
@@ -156,7 +156,7 @@ class _Additive(torch.autograd.Function):
         activated, v = ctx.saved_tensors
         gradient_col = gradient.to(activated.dtype).unsqueeze(-1)
         if len(v) == 1:
-            grad_vector = torch.mv(activated.view(-1, activated.shape[-1]).t(), gradient_col.flatten())[None]
+            grad_vector = torch.mv(activated.reshape(-1, activated.shape[-1]).t(), gradient_col.flatten())[None]
         else:
             grad_vector = (activated * gradient_col).sum((0, 2, 3))
         grad_sum = torch.addcmul(v[:, None, None], activated * v[:, None, None], activated, value=-1).mul_(gradient_col)

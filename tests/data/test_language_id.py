@@ -172,7 +172,7 @@ def test_of_another_model(learnt: LanguageId) -> None:
 def _read(name: str, count: int | None = None) -> list[str]:
     path = CORPORA / name
     if not path.is_file():
-        pytest.skip(f"{path} is not there")
+        pytest.skip(f"{path} is not there: it may not be shipped")
     return [line for line in path.read_text(encoding="utf-8").split("\n") if line][:count]
 
 

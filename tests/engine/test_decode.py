@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from broad import broad
-from laws.models import images, make, pairs
+from laws.models import images, kinds, make
 
 from regard.data.vocabulary import EOS
 from regard.engine import BatchLimits, DecodeRequest, decode_requests, pack_model, why_not_packed
@@ -38,7 +38,7 @@ def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]
         assert [h.score for h in result] == pytest.approx([h.score for h in reference], abs=1e-4)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 @pytest.mark.parametrize("beam", broad([3, 1]))
 @pytest.mark.parametrize("limits", broad([BatchLimits(8, 30), BatchLimits(1, 1), BatchLimits()]))
 def test_continuous_batching_equals_decoding_alone(settings: ModelSettings, beam: int, limits: BatchLimits) -> None:
@@ -55,11 +55,11 @@ def test_continuous_batching_equals_decoding_alone(settings: ModelSettings, beam
 
 
 def test_no_requests_give_no_hypotheses() -> None:
-    assert decode_requests([make(pairs(1, reads=["text"])[0].values[0])], [], SearchSettings()) == []
+    assert decode_requests([make(kinds(reads=["text"])[0].values[0])], [], SearchSettings()) == []
 
 
 def test_failure_in_a_thread_is_raised_and_stops_the_other_threads() -> None:
-    model = make(pairs(1, reads=["text"])[0].values[0])
+    model = make(kinds(reads=["text"])[0].values[0])
 
     class Broken:
         steps = 0

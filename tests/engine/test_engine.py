@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from laws.models import images, make, pairs
+from laws.models import images, kinds, make
 from systems import posix
 
 from regard.data.vocabulary import EOS
@@ -36,7 +36,7 @@ def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(autotune, "private_folders", lambda: [tmp_path])
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_native_kernels_equal_pytorch(settings: ModelSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make(settings, ends=0.05)
     native_engine = Engine(model)
@@ -55,7 +55,7 @@ def test_native_kernels_equal_pytorch(settings: ModelSettings, monkeypatch: pyte
 @pytest.mark.skipif(native.why_unavailable() is not None, reason=f"no native kernels: {native.why_unavailable()}")
 class TestNative:
     def test_changed_weights_are_packed_again(self) -> None:
-        model = make(pairs(1, reads=["text"])[0].values[0], ends=0.05)
+        model = make(kinds(reads=["text"])[0].values[0], ends=0.05)
         tested = Engine(model)
         before = ids(tested.decode(REQUESTS, SETTINGS))
         with torch.no_grad():
@@ -65,7 +65,7 @@ class TestNative:
         assert after == ids(Engine(model).decode(REQUESTS, SETTINGS))
 
     def test_concurrent_callers_get_the_hypotheses_of_one_caller(self) -> None:
-        tested = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
+        tested = Engine(make(kinds(reads=["text"])[0].values[0], ends=0.05))
         expected, actual = ids(tested.decode(REQUESTS, SETTINGS)), {}
 
         def call(number: int) -> None:
@@ -81,7 +81,7 @@ class TestNative:
     def test_two_threads_equal_one_for_many_sentences_and_for_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(engine, "SMALL", 0)
         monkeypatch.setattr(engine, "fastest", lambda choices, _: choices[-1])
-        model = make(pairs(1, reads=["text"])[0].values[0], ends=0.05)
+        model = make(kinds(reads=["text"])[0].values[0], ends=0.05)
         expected, before = ids(Engine(model).decode(REQUESTS, SETTINGS)), torch.get_num_threads()
         try:
             torch.set_num_threads(2)
@@ -97,7 +97,7 @@ class TestNative:
     ) -> None:
         monkeypatch.setattr(engine, "SMALL", 0)  # so that the number of threads and rows is tuned
         monkeypatch.setattr(engine, "ROWS", (6, 3, 12))
-        settings = next(p.values[0] for p in pairs(1, reads=["images"]) if p.values[0].encoder.kind == encoder)
+        settings = next(p.values[0] for p in kinds(reads=["images"]) if p.values[0].encoder.kind == encoder)
         model, before = make(settings, ends=0.05), torch.get_num_threads()
         tested = Engine(model)
         expected = ids(tested.decode(IMAGE_REQUESTS, SETTINGS))
@@ -112,7 +112,7 @@ class TestNative:
 
     @posix
     def test_engine_decodes_after_a_fork(self) -> None:
-        tested = Engine(make(pairs(1, reads=["text"])[0].values[0], ends=0.05))
+        tested = Engine(make(kinds(reads=["text"])[0].values[0], ends=0.05))
         expected = ids(tested.decode(REQUESTS, SETTINGS))
         reader, writer = os.pipe()
         if (child := os.fork()) == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import typing
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,59 +14,24 @@ import torch.nn.functional as F
 from broad import broad_beyond_cover
 from torch import Tensor
 
+from laws import covering
+from laws.covering import SMALL
 from regard.data.batch import Example, TrainingBatch, collate, pad, pad_images
 from regard.data.vocabulary import BOS, EOS
-from regard.models import DECODERS, ENCODERS, Batch, Model, ModelSettings, Source, State, build
-from regard.models.timm_encoder import TimmEncoderSettings
-from regard.models.vision import ResNetEncoderSettings, ViTEncoderSettings
+from regard.models import ENCODERS, Batch, Model, ModelSettings, Source, State, build
 from regard.settings import Settings
 
 SOURCE_VOCABULARY, TARGET_VOCABULARY = 23, 17
-SMALL: dict[str, Any] = {
-    "size": 16,
-    "heads": 2,
-    "feedforward": 24,
-    "attention_size": 12,
-    "embedding": 16,
-    "dropout": 0.0,
-    "max_positions": 40,
-    "final_norm": "auto",
-    "freeze_backbone": False,
-    "causal": True,  # without the mask law 3 fails, as a test of it says
-}
-CHOICES: dict[str, Any] = {"layers": (2, 1), "activation": ("gelu", "swiglu"), "window": (None, 2)}
-OF_KIND: dict[type[Settings], dict[str, Any]] = {
-    ResNetEncoderSettings: {"width": (8,), "depths": ((1, 2),), "layers": (0, 1), "group_size": (4,)},
-    ViTEncoderSettings: {"patch_size": (4,)},
-}
 GAIN = 2.0
-ENCODERS_BY_INPUT = {reads: [kind for kind in ENCODERS if kind.reads == reads] for reads in ("text", "images")}
-# timm needs a package, or a stand-in: tests/models/test_timm_encoder.py
-ENCODERS_BY_INPUT["images"].remove(TimmEncoderSettings)
+_WEIGHTS: dict[Any, dict[str, Tensor]] = {}  # made models have them again: most laws look at the same ones
+WHOLE = os.environ.get("REGARD_MODELS") == "all"
+"""Whether laws run over every variant of an encoder with every kind of decoder, and conversely: see `make slow`."""
 
 
-def variants(kind: type[Settings], count: int = 4) -> list[Settings]:
-    """Return small settings of one kind that differ in layers and in every switch, the defaults first.
-
-    Four variants contain each pair of values of two binary switches; a switch of more values adds variants.
-    """
-    small = {name: value for name, value in SMALL.items() if name in kind.model_fields}
-    choices = {**CHOICES, **OF_KIND.get(kind, {})}
-    switches = {name: values for name, values in choices.items() if name in kind.model_fields}
-    for name, field in kind.model_fields.items():
-        values = (True, False) if field.annotation is bool else typing.get_args(field.annotation)
-        is_switch = field.annotation is bool or typing.get_origin(field.annotation) is typing.Literal
-        if is_switch and len(values) > 1 and name not in {**SMALL, **choices}:
-            switches[name] = sorted(values, key=lambda value, default=field.default: value != default)
-    rows = max([count, *map(len, switches.values())]) if count > 2 else count
-    chosen = ({name: _pick(v, i, j) for j, (name, v) in enumerate(switches.items())} for i in range(rows))
-    return list(dict.fromkeys(kind.parse({**small, **choice}, "a law") for choice in chosen))
-
-
-def _pick(values: Sequence[Any], i: int, j: int) -> Any:
-    if len(values) == 2:
-        return values[(i & (1, 2, 3)[j % 3]).bit_count() % 2]
-    return values[(i + j * (i // len(values))) % len(values)]
+def variants(kind: type[Settings]) -> list[Settings]:
+    """Return small settings of one kind, the defaults first, then those of the covering array."""
+    others = [settings for model in covering.read() for settings in model if type(settings) is kind]
+    return list(dict.fromkeys([covering.parse(kind, {}), *others]))
 
 
 def label(settings: Settings) -> str:
@@ -77,28 +42,36 @@ def label(settings: Settings) -> str:
     return ".".join(parts)
 
 
-def pairs(count: int = 4, share: str = "none", reads: Sequence[str] = ("text", "images")) -> list[Any]:
-    """Return every kind of encoder with every kind of decoder, and every variant of both at least once.
+def pairs(share: str = "none", reads: Sequence[str] = ("text", "images")) -> list[Any]:
+    """Return the models of the covering array as parameters of a test; few of them are not `broad`."""
+    return _parameters(_product() if WHOLE else covering.read(), share, reads)
 
-    With image encoders only the encoder varies: text encoders cover the variants of the decoders.
-    """
-    chosen = []
-    kinds = [
-        (kind, modality)
-        for modality in reads
-        for kind in ENCODERS_BY_INPUT[modality]
-        if (modality, share) != ("images", "all")
+
+def kinds(share: str = "none", reads: Sequence[str] = ("text", "images")) -> list[Any]:
+    """Return one model for every encoder with every decoder as parameters of a test."""
+    return _parameters(covering.read()[: len(covering.kinds())], share, reads)
+
+
+def _product() -> list[tuple[Settings, Settings]]:
+    """Return every variant of an encoder with every kind of decoder, and every variant of a decoder conversely."""
+    models = list(covering.read())
+    for encoder, decoder in covering.kinds():
+        models += [(settings, covering.parse(decoder, {})) for settings in variants(encoder)]
+        models += [(covering.parse(encoder, {}), settings) for settings in variants(decoder)]
+    return list(dict.fromkeys(models))
+
+
+def _parameters(models: Iterable[tuple[Settings, Settings]], share: str, reads: Sequence[str]) -> list[Any]:
+    chosen = [
+        ModelSettings(encoder=encoder, decoder=decoder, share=share)
+        for encoder, decoder in itertools.starmap(fitted, models)
+        if encoder.reads in reads and (encoder.reads, share) != ("images", "all")  # type: ignore[attr-defined]
     ]
-    for (i, (encoder, modality)), (j, decoder) in itertools.product(enumerate(kinds), enumerate(DECODERS)):
-        encoders, decoders = variants(encoder, count), variants(decoder, count)
-        for k in range(max(len(encoders), len(decoders)) if modality == "text" else len(encoders)):
-            chosen.append(_fitted(encoders[(k + j) % len(encoders)], decoders[(k + i) % len(decoders)]))
-    settings = [ModelSettings(encoder=encoder, decoder=decoder, share=share) for encoder, decoder in chosen]
-    ids = [f"{label(one.encoder)}+{label(one.decoder)}" for one in settings]
-    return broad_beyond_cover(settings, [_features(one) for one in settings], ids)
+    ids = [f"{label(one.encoder)}+{label(one.decoder)}" for one in chosen]
+    return broad_beyond_cover(chosen, [_features(one) for one in chosen], ids)
 
 
-def _fitted(encoder: Settings, decoder: Settings) -> tuple[Settings, Settings]:
+def fitted(encoder: Settings, decoder: Settings) -> tuple[Settings, Settings]:
     """Give a decoder that compares its states with the source as they are the size of the source."""
     if getattr(decoder, "attention_projection", True):
         return encoder, decoder
@@ -118,12 +91,24 @@ def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, vocabulary: 
 
     End of sentence is the likeliest next token at a share of `ends` of the positions of random targets.
     """
-    torch.manual_seed(seed)
-    joint, gain = settings.share == "all", GAIN
+    joint = settings.share == "all"
+    source_vocabulary = vocabulary if joint else SOURCE_VOCABULARY
+    key = (settings, seed, ends, vocabulary)
+    torch.default_generator.manual_seed(seed)
+    model = build(settings, source_vocabulary, vocabulary, joint).eval()
+    if key not in _WEIGHTS:
+        _draw_weights(model, settings, seed, ends)
+        _WEIGHTS[key] = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    model.load_state_dict(_WEIGHTS[key])
+    torch.default_generator.manual_seed(seed)  # what is drawn next does not depend on who made this model first
+    return model
+
+
+def _draw_weights(model: Model, settings: ModelSettings, seed: int, ends: float) -> None:
+    gain = GAIN
     if {getattr(side, "norm", None) for side in (settings.encoder, settings.decoder)} & {"batch", "none"}:
         gain = GAIN / 2  # nothing else keeps vectors from growing with each layer
-    source_vocabulary = vocabulary if joint else SOURCE_VOCABULARY
-    model = build(settings, source_vocabulary, vocabulary, joint).eval()
+    vocabulary = model.decoder.output.weight.shape[0]
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:
@@ -131,11 +116,11 @@ def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, vocabulary: 
             else:
                 inputs = parameter[0].numel() if parameter.dim() == 4 else parameter.shape[-1]
                 parameter.normal_(std=gain / math.sqrt(inputs))
-        batch = sources(settings, *range(1, 9), seed=seed, vocabulary=source_vocabulary)
+        sizes = {"vocabulary": vocabulary if settings.share == "all" else SOURCE_VOCABULARY}
+        batch = sources(settings, *range(1, 9), seed=seed, **sizes)
         logits = model.project(model(batch, targets(8, 8, seed=seed, vocabulary=vocabulary)))
         best_token = logits.index_fill(-1, torch.tensor([EOS]), -torch.inf).amax(-1)
         model.decoder.output.bias[EOS] += (best_token - logits[..., EOS]).quantile(ends)
-    return model
 
 
 def sentences(*lengths: int, seed: int = 1, vocabulary: int = SOURCE_VOCABULARY) -> Batch:

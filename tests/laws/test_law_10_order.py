@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from laws.covering import parse
 from laws.models import make, sentences, targets, variants
 from regard.models import DECODERS, Batch, ModelSettings
 from regard.models.transformer import TransformerEncoderSettings
@@ -28,7 +29,7 @@ def encoders(positions: bool) -> list[Settings]:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("decoder", [s for kind in DECODERS for s in variants(kind, 1)], ids=lambda s: s.kind)
+@pytest.mark.parametrize("decoder", [parse(kind, {}) for kind in DECODERS], ids=lambda s: s.kind)
 @pytest.mark.parametrize("positions", [False, True])
 def test_reordered_input_gives_the_same_outputs_reordered_unless_there_are_positions(
     positions: bool, decoder: Settings
@@ -50,7 +51,7 @@ def test_reordered_input_gives_the_same_outputs_reordered_unless_there_are_posit
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("decoder", [s for kind in DECODERS for s in variants(kind, 1)], ids=lambda s: s.kind)
+@pytest.mark.parametrize("decoder", [parse(kind, {}) for kind in DECODERS], ids=lambda s: s.kind)
 @pytest.mark.parametrize("positions", ["none", "sinusoidal", "learned"])
 def test_reordered_patches_give_the_same_outputs_reordered_unless_there_are_positions(
     positions: str, decoder: Settings

@@ -3,7 +3,18 @@
 import pytest
 import torch
 
-from laws.models import alone, data_keep, entries, make, pairs, sentences, sources, targets, with_noise_in_padding
+from laws.models import (
+    alone,
+    data_keep,
+    entries,
+    kinds,
+    make,
+    pairs,
+    sentences,
+    sources,
+    targets,
+    with_noise_in_padding,
+)
 from regard.data.vocabulary import PAD
 from regard.models import ModelSettings
 
@@ -19,7 +30,7 @@ def test_values_in_the_padding_change_nothing(settings: ModelSettings) -> None:
     torch.testing.assert_close(model(batch, target), model(noisy, target), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_masked_encoder_outputs_change_nothing_even_if_they_are_nan(settings: ModelSettings) -> None:
     model, batch, target = make(settings), sources(settings, 7, 2, 5, 1), targets(4, 5)
     encoded = model.encoder(batch)
@@ -60,7 +71,7 @@ def test_padding_gets_no_gradient_and_every_image_does(settings: ModelSettings) 
     assert bool((gradient.abs().amax((1, 2, 3)) > 0).all())
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_later_target_tokens_change_no_earlier_output(settings: ModelSettings) -> None:
     model, batch = make(settings), sources(settings, 6, 2, 4)
     first, second = targets(3, 6), targets(3, 6, seed=9)

@@ -5,7 +5,7 @@ import random
 import pytest
 import torch
 
-from laws.models import beam_rows, make, pairs, sources, targets, tensors_of
+from laws.models import beam_rows, kinds, make, pairs, sources, targets, tensors_of
 from regard.models import ModelSettings
 
 T = 8
@@ -57,7 +57,7 @@ def test_a_state_can_be_stepped_again_with_the_same_result(settings: ModelSettin
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("settings", pairs(2))
+@pytest.mark.parametrize("settings", pairs())
 def test_a_state_follows_its_beams(settings: ModelSettings) -> None:
     """Rows that are repeated, reordered and dropped continue as if they had been selected from the start."""
     model, batch, target = make(settings), sources(settings, 5, 1, 7), targets(6, T)
@@ -71,7 +71,7 @@ def test_a_state_follows_its_beams(settings: ModelSettings) -> None:
     torch.testing.assert_close(actual, expected[:, 3:], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_gradients_step_by_step_equal_those_of_all_at_once(settings: ModelSettings) -> None:
     model, batch, target = make(settings), sources(settings, 5, 1, 7), targets(3, T)
     direction = torch.randn(T, model(batch, target).shape[-1])

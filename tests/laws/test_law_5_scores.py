@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from laws.models import alone, make, pairs, repeated, sources
+from laws.models import alone, kinds, make, pairs, repeated, sources
 from laws.searching import beam, greedy
 from regard.data.batch import pad
 from regard.data.vocabulary import BOS, EOS
@@ -76,7 +76,7 @@ def test_the_score_of_greedy_search_equals_teacher_forcing(settings: ModelSettin
     check_models(settings, lambda model, source, penalty: [[h] for h in greedy(model, source, LONGEST, penalty)])
 
 
-@pytest.mark.parametrize("settings", pairs(2))
+@pytest.mark.parametrize("settings", pairs())
 def test_the_scores_of_a_beam_equal_teacher_forcing(settings: ModelSettings) -> None:
     def search(model: Model, source: Source, penalty: LengthPenalty) -> list[list[Hypothesis]]:
         beams = beam(model, source, LONGEST, 4, penalty)
@@ -86,7 +86,7 @@ def test_the_scores_of_a_beam_equal_teacher_forcing(settings: ModelSettings) -> 
     check_models(settings, search)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 @pytest.mark.parametrize("width", [2, 7, 40])
 def test_beams_of_any_width_report_true_scores(settings: ModelSettings, width: int) -> None:
     batch = sources(settings, *LENGTHS)
@@ -96,7 +96,7 @@ def test_beams_of_any_width_report_true_scores(settings: ModelSettings, width: i
         check(model, batch, beams, alpha)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_truncated_hypotheses_include_their_end_of_sentence(settings: ModelSettings) -> None:
     model, batch = make(settings), sources(settings, *LENGTHS)
     with torch.no_grad():
@@ -107,7 +107,7 @@ def test_truncated_hypotheses_include_their_end_of_sentence(settings: ModelSetti
     assert all(hypotheses[0].log_prob < -20 for hypotheses in beams)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_a_longest_of_one_gives_empty_outputs(settings: ModelSettings) -> None:
     model, longest = make(settings), torch.ones(6, dtype=torch.int64)
     source = model.encode(sources(settings, *LENGTHS))

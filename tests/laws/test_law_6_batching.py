@@ -8,7 +8,19 @@ from dataclasses import dataclass, field, replace
 import pytest
 import torch
 
-from laws.models import alone, beam_rows, make, padded, pairs, repeated, select_rows, sources, targets, tensors_of
+from laws.models import (
+    alone,
+    beam_rows,
+    kinds,
+    make,
+    padded,
+    pairs,
+    repeated,
+    select_rows,
+    sources,
+    targets,
+    tensors_of,
+)
 from laws.searching import beam, greedy
 from regard.models import Batch, Model, ModelSettings, Source, State
 from regard.search import Hypothesis, LengthPenalty
@@ -51,7 +63,7 @@ def test_encoder_outputs_alone_equal_those_in_a_batch(settings: ModelSettings) -
         torch.testing.assert_close(encoded.summary[row : row + 1], expected.summary, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("settings", pairs(2))
+@pytest.mark.parametrize("settings", pairs())
 @pytest.mark.parametrize("width", [1, 4])
 def test_search_alone_equals_any_batch_padding_and_order(settings: ModelSettings, width: int) -> None:
     order, penalty, original = [3, 0, 5, 2, 1, 4], LengthPenalty(0.6), sources(settings, *LENGTHS)
@@ -169,7 +181,7 @@ def test_sentences_join_and_leave_a_running_batch(settings: ModelSettings, beams
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("settings", pairs(2))
+@pytest.mark.parametrize("settings", pairs())
 def test_two_running_batches_merge(settings: ModelSettings) -> None:
     initial = RunningBatch.of(settings, 2)
     for sizes in ((1, 5), (5, 1), (3, 3)):
@@ -186,7 +198,7 @@ def test_two_running_batches_merge(settings: ModelSettings) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 @pytest.mark.parametrize("beams", [1, 2])
 def test_sentences_join_and_leave_in_any_order(settings: ModelSettings, beams: int) -> None:
     running, rng = RunningBatch.of(settings, beams), random.Random(3)
@@ -204,7 +216,7 @@ def test_sentences_join_and_leave_in_any_order(settings: ModelSettings, beams: i
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_joining_and_leaving_change_no_existing_tensor(settings: ModelSettings) -> None:
     model, batch, parts = make(settings), sources(settings, *LENGTHS), []
     for row in (0, 3):

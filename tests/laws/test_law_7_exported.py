@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from laws.models import SOURCE_VOCABULARY, TARGET_VOCABULARY, label, make, sentences, targets, variants
+from laws.covering import parse
+from laws.models import SOURCE_VOCABULARY, TARGET_VOCABULARY, label, make, sentences, targets
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from regard.model_folder import FolderSettings, ModelFolder
@@ -32,9 +33,7 @@ SUPPORTED: list[dict[str, Any]] = [  # Transformer settings that CTranslate2 sup
     {"final_norm": "off", "activation": "swiglu"},
 ]
 SIDES = [
-    tuple(
-        variants(kind, 1)[0].with_values(**values) for kind in (TransformerEncoderSettings, TransformerDecoderSettings)
-    )
+    tuple(parse(kind, {}).with_values(**values) for kind in (TransformerEncoderSettings, TransformerDecoderSettings))
     for values in SUPPORTED
 ]
 MODELS = [

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from laws.models import make, pairs, sources, targets
+from laws.models import kinds, make, pairs, sources, targets
 from regard.model_folder import load_tensors, load_weights, named_weights, save_tensors
 from regard.models import ModelSettings
 
-SHARES = [p for share in ("none", "target", "all") for p in pairs(2, share)]
+SHARES = [*pairs(), *kinds("target"), *kinds("all")]
 
 
 @torch.no_grad()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from laws.models import alone, entry_keep, make, pairs, sources
+from laws.models import alone, entry_keep, kinds, make, pairs, sources
 from regard.attention import Attention, watch
 from regard.data.vocabulary import BOS
 from regard.models import Model, ModelSettings
@@ -58,7 +58,7 @@ def test_readings_of_winners_equal_teacher_forcing_each_alone(
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_padding_gets_weights_of_exactly_zero(settings: ModelSettings) -> None:
     model, data = make(settings), sources(settings, 6, 1, 4)
     targets = torch.tensor([[BOS, 5, 6, 7], [BOS, 6, 5, 4], [BOS, 7, 7, 5]])

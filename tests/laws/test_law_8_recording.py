@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from laws.models import alone, entries, entry_keep, make, pairs, sentences, sources, targets
+from laws.models import alone, entries, entry_keep, kinds, make, pairs, sentences, sources, targets
 from laws.searching import beam, greedy
 from regard.attention import Attention, watch
 from regard.data.batch import pad
@@ -46,7 +46,7 @@ def test_watching_changes_no_output_to_the_bit(settings: ModelSettings) -> None:
     assert all(torch.equal(weights, recorded[name]) for name, weights in readings.items()), "recording has ended"
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_watching_changes_no_gradient_to_the_bit(settings: ModelSettings) -> None:
     model, target, batch = make(settings), targets(4, T), sources(settings, *LENGTHS)
 
@@ -112,7 +112,7 @@ def test_readings_step_by_step_equal_those_of_all_at_once(settings: ModelSetting
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_readings_of_a_greedy_search_equal_teacher_forcing_its_output(settings: ModelSettings) -> None:
     model, sentence = make(settings, ends=0.05), alone(sources(settings, *LENGTHS), 3)
     model.decoder.output.bias[EOS] -= 5
@@ -128,7 +128,7 @@ def test_readings_of_a_greedy_search_equal_teacher_forcing_its_output(settings: 
 
 
 def test_another_model_is_not_recorded() -> None:
-    for parameter in pairs(1):
+    for parameter in kinds():
         model, unwatched = make(parameter.values[0], 1), make(parameter.values[0], 2)
         with watch(model) as readings:
             unwatched(sources(parameter.values[0], *LENGTHS), targets(4, T))
@@ -137,7 +137,7 @@ def test_another_model_is_not_recorded() -> None:
 
 @torch.no_grad()
 def test_beams_that_share_a_source_have_readings_of_their_own() -> None:
-    for parameter in pairs(1):
+    for parameter in kinds():
         model, target = make(parameter.values[0]), targets(8, T)
         source = model.encode(sources(parameter.values[0], *LENGTHS))
         rows = torch.arange(4).repeat_interleave(2)

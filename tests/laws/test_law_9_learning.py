@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from laws.covering import ENCODERS_BY_INPUT
 from laws.learning import SYMBOLS, TASKS, Colours, Task, accuracy, best_head, trained
-from laws.models import ENCODERS_BY_INPUT
 from regard.attention import SCORES, Attention
 from regard.models import DECODERS, ENCODERS, ModelSettings, build
 from regard.models.recurrent import NoAttentionDecoderSettings, RecurrentDecoderSettings, RecurrentEncoderSettings

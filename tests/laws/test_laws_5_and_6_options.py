@@ -8,7 +8,7 @@ import pytest
 import torch
 from broad import broad
 
-from laws.models import alone, make, pairs, sources, targets
+from laws.models import alone, kinds, make, sources, targets
 from laws.test_law_5_scores import recomputed
 from regard.models import Batch, Ensemble, Model, ModelSettings
 from regard.search import Hypothesis, SearchSettings, Task, Term, decode
@@ -50,13 +50,13 @@ def check(model: Model, batch: Batch, settings: SearchSettings, requests: list[T
 
 
 @pytest.mark.parametrize("options", broad([*OPTIONS], quick=2))
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_options_give_the_same_alone_and_in_a_batch_with_true_scores(settings: ModelSettings, options: str) -> None:
     batch = sources(settings, *LENGTHS)
     check(make(settings, seed=1, ends=0.1), batch, SearchSettings(length_penalty=0.6, **OPTIONS[options]), tasks(False))
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_constraints_give_the_same_alone_and_in_a_batch_with_true_scores(settings: ModelSettings) -> None:
     beams = check(make(settings, ends=0.1), sources(settings, *LENGTHS), SearchSettings(beam=5), tasks(True))
     assert all(h.ids[:2] == (6, 7) for h in beams[0])
@@ -67,7 +67,7 @@ def test_constraints_give_the_same_alone_and_in_a_batch_with_true_scores(setting
 
 
 def test_an_ensemble_gives_the_same_alone_and_in_a_batch_with_true_scores() -> None:
-    text = [parameter.values[0] for parameter in pairs(1, reads=["text"])]
+    text = [parameter.values[0] for parameter in kinds(reads=["text"])]
     first, last, batch = text[0], text[-1], sources(text[0], *LENGTHS)
     first_model, last_model = make(first, 1, 0.1), make(last, 2, 0.1)
     ensemble: Any = Ensemble([first_model, last_model])

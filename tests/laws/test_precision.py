@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from laws.models import make, pairs, sources, targets, tensors_of
+from laws.models import kinds, make, pairs, sources, targets, tensors_of
 from regard.attention import watch
 from regard.models import ModelSettings
 
@@ -13,7 +13,7 @@ LENGTHS = (6, 1, 4)
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("settings", pairs(2))
+@pytest.mark.parametrize("settings", pairs())
 def test_bfloat16_is_close_and_recurrent_states_stay_float32(settings: ModelSettings) -> None:
     model, target, batch = make(settings), targets(3, 6), sources(settings, *LENGTHS)
     expected = model.project(model(batch, target)).log_softmax(-1)
@@ -27,7 +27,7 @@ def test_bfloat16_is_close_and_recurrent_states_stay_float32(settings: ModelSett
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_watching_changes_nothing_in_bfloat16_either(settings: ModelSettings) -> None:
     model, target, batch = make(settings), targets(3, 6), sources(settings, *LENGTHS)
     with watch(model) as exact:
@@ -42,7 +42,7 @@ def test_watching_changes_nothing_in_bfloat16_either(settings: ModelSettings) ->
         assert float((weights.float() - exact[name]).abs().mean()) < 0.05
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_gradients_in_bfloat16_are_close(settings: ModelSettings) -> None:
     model, target, batch = make(settings), targets(3, 6), sources(settings, *LENGTHS)
     trainable = [p for name, p in model.named_parameters() if p.requires_grad and not name.startswith("decoder.output")]

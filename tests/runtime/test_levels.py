@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from cached import FolderCache
-from laws.models import make, pairs, sentences, targets
+from laws.models import kinds, make, sentences, targets
 
 from regard.data.vocabulary import EOS
 from regard.engine import DecodeRequest, Engine, pack_model
@@ -179,7 +179,7 @@ class TestProducts:
 REQUESTS = [DecodeRequest([4 + (i * k) % 14 for k in range(1 + i % 6)] + [EOS], Task(i, 4 + i % 6)) for i in range(40)]
 
 
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", kinds(reads=["text"]))
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_level_translates_as_the_native_one(

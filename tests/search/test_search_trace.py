@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from laws.models import entries, make, pairs, sentences
+from laws.models import entries, kinds, make, sentences
 
 from regard.data.vocabulary import EOS
 from regard.models import ModelSettings
@@ -16,7 +16,7 @@ from regard.search.search_trace import trace_search
 
 @torch.no_grad()
 @pytest.mark.parametrize("width", [1, 4])
-@pytest.mark.parametrize("settings", pairs(1, reads=["text"]))
+@pytest.mark.parametrize("settings", kinds(reads=["text"]))
 def test_a_traced_search_is_unchanged_and_its_trace_is_complete(settings: ModelSettings, width: int) -> None:
     model, data = make(settings), sentences(6)
     source, task = model.encode(data), Task(0, entries(data)[0] + 4)

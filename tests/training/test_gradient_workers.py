@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from laws.models import batched, make, pairs
+from laws.models import batched, kinds, make
 from torch import Tensor, nn
 
 from regard.data.batch import Example, TrainingBatch, collate
@@ -29,7 +29,7 @@ PAIRS = [
 EXAMPLES = [[Example([*source, EOS], [*target, EOS]) for source, target in sentences] for sentences in PAIRS]
 BATCHES = [(collate(examples), f"1/1/{number}") for number, examples in enumerate(EXAMPLES)]
 TOKENS = sum(batch.tokens for batch, _ in BATCHES)
-ALL_PAIRS = pairs(1, "target")
+ALL_PAIRS = kinds("target")
 DIAGONAL = [
     ALL_PAIRS[i % (len(ALL_PAIRS) // len(DECODERS)) * len(DECODERS) + i % len(DECODERS)]
     for i in range(max(len(ALL_PAIRS) // len(DECODERS), len(DECODERS)))
@@ -51,7 +51,7 @@ def batches_for(settings: ModelSettings) -> list[tuple[TrainingBatch, str]]:
 
 def one_pair() -> ModelSettings:
     """Return the settings of one model with dropout, for tests that any model will do for."""
-    settings: ModelSettings = pairs(1, "target")[0].values[0]
+    settings: ModelSettings = kinds("target")[0].values[0]
     return with_dropout(settings)
 
 
@@ -92,7 +92,7 @@ def sorted_losses(losses: Sequence[Loss]) -> list[tuple[float, float, int]]:
 # --- equal gradients for any number of threads
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_gradients_equal_those_of_one_backward_pass_over_all_sentences(settings: ModelSettings) -> None:
     objective = Objective(make(settings), 0.1)
     whole: Loss = objective(batched(settings, [example for examples in EXAMPLES for example in examples]))
@@ -106,7 +106,7 @@ def test_gradients_equal_those_of_one_backward_pass_over_all_sentences(settings:
         assert float(sum(loss.cross_entropy for loss in losses)) == pytest.approx(whole.cross_entropy.item(), rel=1e-4)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 @pytest.mark.parametrize("rdrop", [0.0, 5.0])
 def test_dropout_masks_depend_on_the_keys_and_not_on_the_thread(settings: ModelSettings, rdrop: float) -> None:
     objective, batches = (
@@ -168,7 +168,7 @@ def test_bfloat16_gradients_are_close_for_any_number_of_threads(settings: ModelS
 
 @pytest.mark.parametrize("share", ["all", "target"])
 def test_shared_weights_get_the_gradients_of_all_their_uses(share: str) -> None:
-    objective = Objective(make(pairs(1, share)[0].values[0]), 0.1)
+    objective = Objective(make(kinds(share)[0].values[0]), 0.1)
     (expected, _), (gradients, _) = (compute_gradients(objective, threads) for threads in (1, 3))
     assert_gradients_close(gradients, expected)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from laws.learning import SYMBOLS, string
-from laws.models import make, pairs
+from laws.models import kinds, make
 from torch import Tensor
 
 from regard.attention import Attention, attention, watch
@@ -43,7 +43,7 @@ EXAMPLES = [
 ]
 GUIDED = [
     parameter
-    for parameter in pairs(1, reads=["text"])
+    for parameter in kinds(reads=["text"])
     if any(isinstance(m, Attention) and m.role == "cross" for m in make(parameter.values[0]).modules())
 ]
 

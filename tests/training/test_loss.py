@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from laws.models import batched, entry_keep, make, pairs
+from laws.models import batched, entry_keep, kinds, make
 from torch import Tensor
 
 from regard.attention import Attention, watch
@@ -149,7 +149,7 @@ PAIRS = [([5, 6, 7], [8, 9]), ([4], [10, 11, 12, 13, 5]), ([9, 9, 4, 8], []), ([
 EXAMPLES = [Example([*source, EOS], [*target, EOS]) for source, target in PAIRS]
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_objective_is_the_cross_entropy_of_all_tokens_but_padding(
     settings: ModelSettings, smoothing: float
@@ -172,7 +172,7 @@ def test_the_objective_is_the_cross_entropy_of_all_tokens_but_padding(
         torch.testing.assert_close(gradient, expected_gradient, **CLOSE)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_the_loss_of_a_batch_is_the_sum_of_the_losses_of_its_sentences(settings: ModelSettings) -> None:
     objective = Objective(make(settings), 0.1)
     whole = objective(batched(settings, EXAMPLES))
@@ -182,7 +182,7 @@ def test_the_loss_of_a_batch_is_the_sum_of_the_losses_of_its_sentences(settings:
     assert whole.tokens == sum(part.tokens for part in parts)
 
 
-@pytest.mark.parametrize("settings", pairs(1, "target"))
+@pytest.mark.parametrize("settings", kinds("target"))
 def test_a_step_against_the_gradient_makes_the_loss_smaller(settings: ModelSettings) -> None:
     objective, batch = Objective(make(settings), 0.1), batched(settings, EXAMPLES)
     rate = 1e-5 if settings.decoder.kind == "convolutional" else 1e-4  # unscaled dot products: a steeper loss
@@ -324,7 +324,7 @@ def test_a_second_backward_pass_is_an_error_and_not_a_wrong_number(paired_loss: 
         torch.autograd.grad(loss, parameters)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_rdrop_without_dropout_equals_the_plain_objective(settings: ModelSettings) -> None:
     model, batch = make(settings), batched(settings, EXAMPLES)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -344,7 +344,7 @@ def with_dropout(settings: ModelSettings) -> ModelSettings:
     return ModelSettings(encoder=encoder, decoder=decoder, share=settings.share)
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_the_objective_with_rdrop_equals_its_formula_over_two_passes(settings: ModelSettings) -> None:
     model, batch = make(with_dropout(settings)).train(), batched(settings, EXAMPLES)
     keep = batch.target_out.flatten() != PAD
@@ -387,7 +387,7 @@ def doubly_stochastic_penalty(model: Model, batch: TrainingBatch) -> float:
     return sum(penalties) / max(1, len(penalties))
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_the_doubly_stochastic_penalty_is_the_published_sum(settings: ModelSettings) -> None:
     model, batch = make(settings), batched(settings, EXAMPLES)
     plain, penalised = Objective(model, 0.1)(batch), Objective(model, 0.1, doubly_stochastic=0.7)(batch)
@@ -399,7 +399,7 @@ def test_the_doubly_stochastic_penalty_is_the_published_sum(settings: ModelSetti
     torch.testing.assert_close(with_rdrop, penalised.smoothed, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize("settings", [p for p in pairs(1) if p.values[0].decoder.kind != "no_attention"])
+@pytest.mark.parametrize("settings", [p for p in kinds() if p.values[0].decoder.kind != "no_attention"])
 def test_training_with_the_penalty_makes_attention_more_even(settings: ModelSettings) -> None:
     model, batch = make(settings), batched(settings, EXAMPLES)
     before = doubly_stochastic_penalty(model, batch)
@@ -415,7 +415,7 @@ def test_training_with_the_penalty_makes_attention_more_even(settings: ModelSett
 # --- several captions of one image
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_captions_of_one_image_count_like_separate_examples(settings: ModelSettings) -> None:
     model, batch = make(settings), batched(settings, EXAMPLES)
     second = batched(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from laws.models import batched, make, pairs
+from laws.models import batched, kinds, make
 
 from regard.data.batch import Example, collate
 from regard.data.vocabulary import BOS, EOS
@@ -26,7 +26,7 @@ def certain(model: Model) -> Model:
     return model
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_probability_one_replaces_all_inputs(settings: ModelSettings) -> None:
     model, batch = certain(make(settings)), batched(settings, EXAMPLES)
     mixed = sample_target_inputs(model, batch, 1.0, generator())
@@ -38,14 +38,14 @@ def test_probability_one_replaces_all_inputs(settings: ModelSettings) -> None:
     assert not mixed.target_in.requires_grad
 
 
-@pytest.mark.parametrize("settings", pairs(1))
+@pytest.mark.parametrize("settings", kinds())
 def test_probability_zero_replaces_nothing(settings: ModelSettings) -> None:
     batch = batched(settings, EXAMPLES)
     assert torch.equal(sample_target_inputs(make(settings), batch, 0.0, generator()).target_in, batch.target_in)
 
 
 def test_samples_follow_the_predicted_probabilities() -> None:
-    settings = pairs(1, reads=["text"])[0]
+    settings = kinds(reads=["text"])[0]
     settings = getattr(settings, "values", [settings])[0]
     model = make(settings).eval()
     batch = collate([Example([5, 6, EOS], [8, EOS])] * 4000)
@@ -58,7 +58,7 @@ def test_samples_follow_the_predicted_probabilities() -> None:
 
 
 def test_samples_depend_on_the_generator() -> None:
-    settings = pairs(1, reads=["text"])[0]
+    settings = kinds(reads=["text"])[0]
     model, batch = make(getattr(settings, "values", [settings])[0]), collate(EXAMPLES)
     repeated = [sample_target_inputs(model, batch, 0.5, generator(7)).target_in for _ in range(2)]
     assert torch.equal(*repeated)

@@ -6,6 +6,7 @@ linear time takes an input so large that linear time is a second and quadratic t
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 import time
@@ -60,6 +61,17 @@ def wait_until(condition: Callable[[], T], what: str, seconds: float = LEAST) ->
         if time.monotonic() > limit:
             pytest.fail(f"not within {seconds} seconds: {what}")
         time.sleep(0.01)
+    return value
+
+
+async def wait_until_async(condition: Callable[[], T], what: str, seconds: float = LEAST) -> T:
+    """Wait as `wait_until` does, while other tasks go on."""
+    _check(seconds)
+    limit = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > limit:
+            pytest.fail(f"not within {seconds} seconds: {what}")
+        await asyncio.sleep(0.01)
     return value
 
 

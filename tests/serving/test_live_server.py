@@ -142,7 +142,7 @@ def test_words_are_sent_as_they_come(address: str, service: FakeService) -> None
         assert next(lines) == "event: delta"
         assert not service.released.is_set()
         service.released.set()
-        assert "event: done" in list(lines)
+        assert "event: result" in list(lines)
 
 
 def test_no_answers_are_mixed_up(address: str) -> None:

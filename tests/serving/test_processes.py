@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
 import shutil
@@ -133,7 +134,8 @@ def test_a_call_that_kills_is_given_up(file: Path) -> None:
         async def kill() -> None:
             while True:
                 for pid in service.pids:
-                    os.kill(pid, signal.SIGKILL)
+                    with contextlib.suppress(ProcessLookupError):  # it has ended, which the service is yet to notice
+                        os.kill(pid, signal.SIGKILL)
                 await asyncio.sleep(0.01)
 
         killer = asyncio.create_task(kill())

@@ -75,9 +75,13 @@ async def wait_until_async(condition: Callable[[], T], what: str, seconds: float
     return value
 
 
-def first_seed(holds: Callable[[int], T], what: str, most: int = 20) -> T:
-    """Return what the first seed for which it is true gives, as a law whose premise fails for a draw takes the next."""
+def seeds(holds: Callable[[], bool], what: str, least: int = 1, most: int = 20) -> Iterator[int]:
+    """Yield one seed after the other, `least` of them or more, until a premise holds of what was drawn with them.
+
+    A law whose premise fails for a draw takes the next seed; it fails, and names their number, if none is enough.
+    """
     for seed in range(most):
-        if value := holds(seed):
-            return value
-    pytest.fail(f"no seed of {most}: {what}")
+        yield seed
+        if seed + 1 >= least and holds():
+            return
+    pytest.fail(f"{most} seeds are not enough: {what}")

@@ -76,11 +76,11 @@ class _Block(nn.Module):
     def _add_downsample(self, inputs: int, channels: int, stride: int, norm: Norm) -> None:
         outputs, self.stride = channels * self.expansion, stride
         same = stride == 1 and inputs == outputs
-        self.downsample = None if same else nn.ModuleList([_conv(inputs, outputs, 1, stride), norm(outputs)])
+        self.downsample = None if same else nn.ModuleList([_conv(inputs, outputs, 1), norm(outputs)])
 
     def _add_shortcut(self, x: Tensor, branch: Tensor, keep: KeepMask) -> tuple[Tensor, KeepMask]:
-        if self.downsample is not None:
-            x = self.downsample[1](self.downsample[0](x), keep)
+        if self.downsample is not None:  # itself without a stride, whose gradient breaks memory in oneDNN (issue 6035)
+            x = self.downsample[1](self.downsample[0](x[:, :, :: self.stride, :: self.stride]), keep)
         return _masked_relu(x + branch, keep), keep
 
 

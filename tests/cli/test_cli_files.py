@@ -11,12 +11,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from command import Command
+from limits import wait_until
 from small import SENTENCES, folder
 from systems import linux, posix
 
@@ -25,6 +25,21 @@ from regard.bulk import OutputMark
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(package.__file__).parent.parent)}
 CHUNK = 5
+PAUSING = """
+import os, signal, sys
+from regard.bulk.output import ResumableOutput
+from regard.cli import main
+write, at, stage = ResumableOutput._write_journal, int(sys.argv[1]), sys.argv[2]
+def pause(self, mark, previous):
+    if stage == "before" and mark.chunks == at:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    write(self, mark, previous)
+    if stage == "after" and mark.chunks == at:
+        os.kill(os.getpid(), signal.SIGSTOP)
+ResumableOutput._write_journal = pause
+main(sys.argv[3:])
+"""
+"""The command, which stops itself before or after it notes that a chunk is written."""
 
 
 @pytest.fixture(scope="session")
@@ -60,8 +75,10 @@ def _arguments(run: Path, file: object, output: object, *more: object) -> list[s
     return list(map(str, arguments))
 
 
-def _start_process(*arguments: str, before: Callable[[], None] | None = None) -> subprocess.Popen[str]:
-    line = [sys.executable, "-m", "regard", *arguments]
+def _start_process(
+    *arguments: str, before: Callable[[], None] | None = None, start: tuple[str, ...] = ("-m", "regard")
+) -> subprocess.Popen[str]:
+    line = [sys.executable, *start, *arguments]
     return subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, preexec_fn=before)
 
 
@@ -80,11 +97,13 @@ def _mark(output: Path) -> OutputMark:
     return OutputMark()
 
 
-def _wait_for_chunks(command: subprocess.Popen[str], output: Path, chunks: int) -> None:
-    """Wait until `chunks` chunks are done, and a random moment more."""
-    while command.poll() is None and _mark(output).chunks < chunks:
-        time.sleep(0.001)
-    time.sleep(random.uniform(0, 0.01))
+@contextlib.contextmanager
+def _paused(chunks: int, *arguments: str, stage: str = "after") -> Iterator[subprocess.Popen[str]]:
+    """Start the command and yield it once it stands still: before or after it notes that so many chunks are done."""
+    with _start_process(*arguments, start=("-c", PAUSING, str(chunks), stage)) as command:
+        _, status = os.waitpid(command.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), "the command ended before that"
+        yield command
 
 
 def _file_names() -> list[str]:
@@ -95,16 +114,19 @@ def _file_names() -> list[str]:
 
 
 @posix
-@pytest.mark.parametrize(("workers", "kills"), [(1, (1, 15, 30)), (2, (30,))])
-def test_a_run_killed_at_any_instant_resumes_to_the_same_result(
-    regard: Command, run: Path, long: Path, whole: bytes, workers: int, kills: tuple[int, ...]
+@pytest.mark.parametrize(
+    ("workers", "kills"), [(1, ((1, "after"), (15, "before"), (30, "after"))), (2, ((31, "before"),))]
+)
+def test_a_run_killed_at_any_chunk_resumes_to_the_same_result(
+    regard: Command, run: Path, long: Path, whole: bytes, workers: int, kills: tuple[tuple[int, str], ...]
 ) -> None:
     output = Path("out")
-    for chunks in kills:
-        with _start_process(*_arguments(run, long, output, "--workers", workers, "--resume")) as command:
-            _wait_for_chunks(command, output, chunks)
+    for chunks, stage in kills:
+        arguments = _arguments(run, long, output, "--workers", workers, "--resume")
+        with _paused(chunks, *arguments, stage=stage) as command:
             command.kill()
-        assert command.returncode == -signal.SIGKILL, "the work was done before it could be killed"
+        assert command.returncode == -signal.SIGKILL
+        assert _mark(output).chunks == chunks - (stage == "before")
         assert not output.exists()
     stderr = _run_to_end(*_arguments(run, long, output, "--resume"))
     assert f"continuing after line {_resumed_chunk(30, stderr) * CHUNK:,}\n" in stderr
@@ -124,9 +146,9 @@ def test_a_run_stopped_by_a_signal_prints_how_to_resume(
     regard: Command, run: Path, long: Path, whole: bytes, number: signal.Signals, status: int, workers: int
 ) -> None:
     output = Path("out")
-    with _start_process(*_arguments(run, long, output, "--workers", workers)) as command:
-        _wait_for_chunks(command, output, 5)
+    with _paused(5, *_arguments(run, long, output, "--workers", workers)) as command:
         command.send_signal(number)
+        command.send_signal(signal.SIGCONT)
         assert command.stderr is not None
         stderr = command.stderr.read()
         assert command.wait() == status, stderr
@@ -272,9 +294,7 @@ def test_only_a_regular_file_can_be_resumed(regard: Command, run: Path) -> None:
 @posix
 def test_two_processes_do_not_write_one_file(regard: Command, run: Path, long: Path, whole: bytes) -> None:
     output = Path("out")
-    with _start_process(*_arguments(run, long, output)) as command:
-        _wait_for_chunks(command, output, 1)
-        command.send_signal(signal.SIGSTOP)
+    with _paused(1, *_arguments(run, long, output)) as command:
         before = _file_names()
         done = regard.ended(*_arguments(run, long, output, "--resume"))
         assert (done.status, done.causes) == (
@@ -335,10 +355,10 @@ def test_workers_that_die_are_reported_and_nothing_is_lost(
     regard: Command, run: Path, long: Path, whole: bytes
 ) -> None:
     output = Path("out")
-    with _start_process(*_arguments(run, long, output, "--workers", 2)) as command:
-        _wait_for_chunks(command, output, 5)
+    with _paused(5, *_arguments(run, long, output, "--workers", 2)) as command:
         for worker in _children(command.pid):  # all: one that is idle, as on a fast machine, is not missed
             os.kill(worker, signal.SIGKILL)
+        command.send_signal(signal.SIGCONT)
         assert command.stderr is not None
         stderr = command.stderr.read()
         assert command.wait() == 1
@@ -352,15 +372,11 @@ def test_workers_that_die_are_reported_and_nothing_is_lost(
 @linux
 def test_workers_end_with_the_first_process(run: Path, long: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
-    with _start_process(*_arguments(run, long, output, "--workers", 3)) as command:
-        _wait_for_chunks(command, output, 5)
+    with _paused(5, *_arguments(run, long, output, "--workers", 3)) as command:
         children = _children(command.pid)
         command.kill()
     assert len(children) == 3
-    deadline = time.monotonic() + 60
-    while any(map(_is_running, children)):
-        assert time.monotonic() < deadline, "a worker still runs"
-        time.sleep(0.01)
+    wait_until(lambda: not any(map(_is_running, children)), "the workers end")
 
 
 def _children(process: int) -> list[int]:

@@ -10,13 +10,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sacrebleu
+from limits import wait_until
 from small import FRAME, SENTENCES, captioner_folder, folder
 
 import regard
@@ -170,8 +170,7 @@ def test_a_comparison_that_was_stopped_goes_on_to_the_same_result(
     arguments = _arguments(_files(data), out)
     second = out / "runs" / "rnn-luong-seed1" / "journal.jsonl"
     with _start(arguments) as command:
-        while command.poll() is None and not second.exists():
-            time.sleep(0.005)
+        wait_until(lambda: command.poll() is not None or second.exists(), "the second training begins", 600)
         command.send_signal(number)
         _, stderr = command.communicate()
     assert command.returncode == (-9 if number == signal.SIGKILL else 143), stderr

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from regard.data import language_id
 from regard.data.language_id import MAX_SIZE, NGRAMS, READ, LanguageId, spread
 from regard.seal import SEAL, sealed
 
@@ -61,13 +62,27 @@ def test_case_digits_and_spaces_do_not_matter(learnt: LanguageId) -> None:
     assert learnt.detect("é" + line) == learnt.detect("e\u0301" + line), "by NFC"
 
 
-def test_only_the_beginning_of_a_long_text_is_read(learnt: LanguageId) -> None:
+def test_only_the_beginning_of_a_long_text_is_read(learnt: LanguageId, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "".join(f"{line} " for line in _lines("aa", READ // 20))
-    start = time.perf_counter()
+    normalised, scored = _lengths_given(monkeypatch, "_letters"), _lengths_given(monkeypatch, "_hashes")
     assert learnt.detect(text + "я" * 1_000_000) == learnt.detect(text)
     for hostile in ("\u0301" * 1_000_000, "a\u0300\u0316" * 300_000, "ﷺ" * 300_000, "İ" * 500_000, "a" * 1_000_000):
         learnt.detect(hostile)
-    assert time.perf_counter() - start < 2
+    assert len(normalised) == 7
+    assert max(normalised) <= 4 * READ
+    assert READ / 2 < max(scored) <= READ
+
+
+def _lengths_given(monkeypatch: pytest.MonkeyPatch, name: str) -> list[int]:
+    """Return a list of the lengths of what a function of the module is given from now on."""
+    lengths, function = list[int](), getattr(language_id, name)
+
+    def counted(argument: Any) -> Any:
+        lengths.append(len(argument))
+        return function(argument)
+
+    monkeypatch.setattr(language_id, name, counted)
+    return lengths
 
 
 def test_what_is_read_is_what_was_written(learnt: LanguageId) -> None:
@@ -223,14 +238,17 @@ def test_other_languages_are_unknown(european: LanguageId, korean: LanguageId) -
         assert sum(share < 0.5 for share in shares) >= 0.8 * len(shares)
 
 
-def test_it_is_small_and_quick(european: LanguageId, korean: LanguageId) -> None:
-    for language_id in (european, korean):
-        content = language_id.to_json().encode()
+def test_it_is_small_and_quick(european: LanguageId, korean: LanguageId, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The n-grams of the languages are hashed once, those of a text once each."""
+    for known in (european, korean):
+        content = known.to_json().encode()
         assert len(content) < 300_000
-        assert all(len(profile.counts) <= NGRAMS for profile in language_id.profiles.values())
+        assert all(len(profile.counts) <= NGRAMS for profile in known.profiles.values())
     merged, line = LanguageId.merge([european, korean]), "Two young, White males are outside near many bushes."
     merged.detect(line)
-    start = time.perf_counter()
+    of_languages, of_texts = _lengths_given(monkeypatch, "_hashed"), _lengths_given(monkeypatch, "_hashes")
     for _ in range(100):
         merged.detect(line)
-    assert time.perf_counter() - start < 0.5, "a tenth of a millisecond each on an idle machine"
+    assert of_languages == []
+    assert len(of_texts) == 100
+    assert max(of_texts) <= len(line) + 2

@@ -7,7 +7,6 @@ import io
 import json
 import lzma
 import random
-import time
 import tracemalloc
 import unicodedata
 import warnings
@@ -15,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from limits import time_limit
 
 from regard.bulk import Lines
 from regard.data import text
@@ -47,13 +47,6 @@ HOSTILE = {
 }
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """Return the time that a call takes of the processor, whatever else runs beside it."""
-    start = time.process_time()
-    call()
-    return time.process_time() - start
-
-
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     return Tokenizer.train(
@@ -74,15 +67,12 @@ def test_normalisation_is_that_of_unicode(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_twice_the_line_takes_twice_the_time(kind: str, tokenizer: Tokenizer) -> None:
-    vocabulary = tokenizer.target
-    calls = (clean, vocabulary.encode, vocabulary.unknown_share, vocabulary.language_code)
-    size = 10_000
-    short, long = ((HOSTILE[kind] * length)[:length] for length in (size, 4 * size))
-    for call in calls:
-        before = min(seconds(lambda call=call: call(short)) for _ in range(2))  # type: ignore[misc]
-        after = min(seconds(lambda call=call: call(long)) for _ in range(2))  # type: ignore[misc]
-        assert after < 10 * before + 0.2, f"{call}: {before:.3f} s, and {after:.3f} s for four times as much"
+def test_a_line_takes_time_with_its_length(kind: str, tokenizer: Tokenizer) -> None:
+    """Each call is a second or less; quadratic time would be many minutes."""
+    vocabulary, line = tokenizer.target, (HOSTILE[kind] * 400_000)[:400_000]
+    for call in (clean, vocabulary.encode, vocabulary.unknown_share, vocabulary.language_code):
+        with time_limit():
+            call(line)
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +83,6 @@ def test_the_recipe_is_valid(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_the_demonstration_on_images_reaches_its_scores(tmp_path: Path, language: str) -> None:
-    start = time.monotonic()
     command = [sys.executable, "-m", "regard", "demo", "--images", "--out", str(tmp_path / "demo"), "--quiet"]
     process = subprocess.run(command + ["--korean"] * (language == "ko"), capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stdout + process.stderr
@@ -92,4 +90,3 @@ def test_the_demonstration_on_images_reaches_its_scores(tmp_path: Path, language
     assert float(truth.removeprefix("true ").removesuffix(" %")) >= 90
     assert float(pointing.removeprefix("pointing ").removesuffix(" %")) >= 80
     assert (tmp_path / "demo" / "test-00000.html").is_file()
-    assert time.monotonic() - start < 1200, "ten minutes on two cores, twice as long on a busy machine"

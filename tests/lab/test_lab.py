@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import pytest
 import systems
 import torch
 from fontTools.ttLib import TTFont
+from limits import wait_until
 
 from regard.errors import DataError, TrainingError, UsageError
 from regard.lab import EXPERIMENTS, Findings, Text, find_experiment, run_experiment
@@ -233,15 +233,15 @@ def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:
     assert whole.wait() == 7, (tmp_path / "output.txt").read_text("utf-8")
     stopped = start(tmp_path / "stopped")
     run = tmp_path / "stopped" / "runs" / "tiny-seed1"
-    while not any(event["event"] == "train" for event in read(run / "journal.jsonl")):
+
+    def has_begun() -> bool:
         assert stopped.poll() is None, (tmp_path / "output.txt").read_text("utf-8")
-        time.sleep(0.05)
+        return any(event["event"] == "train" for event in read(run / "journal.jsonl"))
+
+    wait_until(has_begun, "training begins", 600)
     stopped.send_signal(number)
     stopped.wait()
-    deadline = time.monotonic() + 60
-    while is_locked(run):
-        assert time.monotonic() < deadline, "the training process goes on without its parent"
-        time.sleep(0.1)
+    wait_until(lambda: not is_locked(run), "the training process ends with its parent")
     ends = [event for event in read(run / "journal.jsonl") if event["event"] == "end"]
     assert [event["reason"] for event in ends] == ["stopped by SIGTERM"]
     assert ends[0]["update"] < 120

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.data.batch import pad_images
 from regard.layers.positions import GridPositions
-from regard.layers.resnet import STEMS, FrozenBatchNorm, GroupNorm, ResNetBackbone, strided_mask
+from regard.layers.resnet import BLOCKS, STEMS, FrozenBatchNorm, GroupNorm, ResNetBackbone, strided_mask
 
 
 def padded(*sizes: tuple[int, int], channels: int = 3) -> tuple[list[Tensor], Tensor, Tensor]:
@@ -105,3 +105,21 @@ def test_group_norm_in_bfloat16_is_rounded_once(group_size: int) -> None:
     x = (torch.randn(3, 32, 5, 7) * 2 + 1).bfloat16().to(memory_format=torch.channels_last)
     torch.testing.assert_close(norm(x), norm(x.float()).bfloat16(), rtol=2**-7, atol=1e-3)
     assert norm(x).dtype == torch.bfloat16
+
+
+def test_no_narrow_convolution_of_single_cells_has_a_stride() -> None:
+    """The gradient of one writes past its workspace in oneDNN 3.12, for fewer than 16 channels (issue 6035 there)."""
+    for block in BLOCKS:
+        layers = ResNetBackbone([1, 1, 1], 4, block, "strided", "group").modules()
+        convolutions = [layer for layer in layers if isinstance(layer, torch.nn.Conv2d)]
+        assert sum(layer.kernel_size == (1, 1) for layer in convolutions) >= 2
+        assert all(layer.stride == (1, 1) for layer in convolutions if layer.kernel_size == (1, 1))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_shortcut_is_projected_as_by_a_strided_convolution(stride: int) -> None:
+    block, x = BLOCKS["basic"](4, 8, stride, GroupNorm), torch.randn(3, 4, 5, 6)
+    weights = block.get_parameter("downsample.0.weight")
+    branch = torch.zeros(3, 8, -(-5 // stride), -(-6 // stride))
+    expected = F.relu(block.get_submodule("downsample.1")(F.conv2d(x, weights, stride=stride)))
+    torch.testing.assert_close(block._add_shortcut(x, branch, None)[0], expected, rtol=1e-5, atol=1e-5)

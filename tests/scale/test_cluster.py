@@ -8,13 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import small
+from limits import wait_until
 from systems import linux
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'regard[scale]'")
@@ -75,12 +75,12 @@ def _lines_done(output: Path) -> int:
 
 
 def _wait_for(process: subprocess.Popen[str], condition: Callable[[], Any], seconds: float = 120) -> Any:
-    limit = time.monotonic() + seconds
-    while not (value := condition()):
-        assert process.poll() is None, process.communicate()[1][-3000:]
-        assert time.monotonic() < limit, "it did not come to pass in time"
-        time.sleep(0.02)
-    return value
+    def check() -> Any:
+        value = condition()
+        assert value or process.poll() is None, process.communicate()[1][-3000:]
+        return value
+
+    return wait_until(check, "the command gets there", seconds)
 
 
 def _ended(process: subprocess.Popen[str]) -> str:
@@ -145,10 +145,7 @@ def test_a_command_that_was_ended_is_gone_on_with(
     assert process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
     assert not output.exists()
     assert 400 < _lines_done(output) < COUNT
-    limit = time.monotonic() + 120
-    while (left := [pid for pid in below if _title(pid)]) and time.monotonic() < limit:
-        time.sleep(0.1)
-    assert not left, [_title(pid) for pid in left]
+    wait_until(lambda: not any(map(_title, below)), "the processes of the cluster end", 120)
     assert "continuing after line" in regard(*options, "--resume")
     assert output.read_bytes() == expected
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from limits import wait_until
 from systems import linux
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'regard[scale]'")
@@ -52,16 +53,14 @@ def _has_ancestor(pid: int, ancestor: int) -> bool:
 
 
 def _wait_until_it_answers(server: subprocess.Popen[str], address: str) -> None:
-    limit = time.monotonic() + 120
-    while time.monotonic() < limit:
+    def answers() -> bool:
         assert server.poll() is None, server.communicate()[1][-3000:]
         try:
-            if httpx.get(f"{address}/ready", timeout=5).status_code == 200:
-                return
+            return httpx.get(f"{address}/ready", timeout=60).status_code == 200
         except httpx.HTTPError:
-            pass
-        time.sleep(0.2)
-    pytest.fail("the server did not answer in time")
+            return False
+
+    wait_until(answers, "the server answers", 120)
 
 
 def _translate(address: str, text: str, tries: int = 5) -> str:
@@ -103,14 +102,12 @@ def test_a_killed_replica_fails_no_request_that_is_tried_again(start: Start, mod
         client.start()
     time.sleep(2)
     os.kill(replicas[0], signal.SIGKILL)
-    limit = time.monotonic() + 60
-    while not (len(now := _replicas(server)) == 2 and replicas[0] not in now) and time.monotonic() < limit:
-        time.sleep(0.2)
+    is_replaced = lambda now: len(now) == 2 and replicas[0] not in now  # noqa: E731
+    wait_until(lambda: is_replaced(_replicas(server)), "the killed replica is replaced")
     time.sleep(3)
     stop.set()
     for client in clients:
         client.join()
-    assert len(now) == 2, "the killed replica was replaced"
     assert wrong == []
     assert min(done) > 10
     server.terminate()

@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import httpx
 import pytest
 import uvicorn
 from fake import FakeService
+from limits import wait_until
 
 from regard.serving.application import create_app
 from regard.serving.protocol import TimedProtocol
@@ -37,7 +37,7 @@ def make_ask(service: FakeService) -> Callable[..., Ask]:
 
         async def send(method: str, path: str, base: str, **request: Any) -> httpx.Response:
             transport = httpx.ASGITransport(app)
-            async with httpx.AsyncClient(transport=transport, base_url=base, timeout=20) as client:
+            async with httpx.AsyncClient(transport=transport, base_url=base, timeout=60) as client:
                 return await client.request(method, path, **request)
 
         def ask(path: str, method: str = "POST", base: str = "http://localhost", **request: Any) -> httpx.Response:
@@ -66,17 +66,16 @@ def serve(service: FakeService) -> Iterator[Callable[..., str]]:
         thread = threading.Thread(target=server.run)
         thread.start()
         running.append((server, thread))
-        limit = time.monotonic() + 20
-        while not server.started and time.monotonic() < limit:
-            time.sleep(0.01)
+        wait_until(lambda: server.started, "the server starts")
         port = server.servers[0].sockets[0].getsockname()[1]
         return f"http://127.0.0.1:{port}"
 
     yield start
+    service.released.set()
     for server, _ in running:
         server.should_exit = True
     for _, thread in running:
-        thread.join(20)
+        thread.join(60)
         assert not thread.is_alive()
 
 

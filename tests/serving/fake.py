@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +42,7 @@ TROUBLE = {
 
 @dataclass
 class FakeService:
-    """A line that is a key of `TROUBLE` raises its error; "slow" takes ten seconds, "long" is refused as a line."""
+    """A line that is a key of `TROUBLE` raises its error; "slow" takes until the test releases it, "long" is refused as a line."""
 
     models: Mapping[str, ServedModel] = field(default_factory=lambda: {model.name: model for model in MODELS})
     is_ready: bool = True
@@ -49,6 +50,7 @@ class FakeService:
     explanations: list[tuple[str, str, ExplanationRequest]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     shares: list[tuple[str, float]] = field(default_factory=list)
+    released: threading.Event = field(default_factory=threading.Event)
 
     async def translate(
         self, model: str, lines: Sequence[str], search: SearchRequest, deadline: float
@@ -117,7 +119,8 @@ class FakeService:
             raise TROUBLE[line]
         if line == "slow":
             try:
-                await asyncio.sleep(10)
+                while not self.released.is_set():
+                    await asyncio.sleep(0.01)
             except asyncio.CancelledError:
                 self.cancelled.append(line)
                 raise

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import pytest
 import uvicorn
 from conftest import Ask
 from fake import FakeService
+from limits import wait_until
 from small import SENTENCES, captioner_folder
 
 from regard.pipeline import RuntimeTranslator, load_captioner
@@ -62,7 +62,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 
     def open_address(address: str, wait: str = "html[data-loaded]", **context: Any) -> Any:
         page = browser.new_context(**{"locale": "en-GB", **context}).new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda message: is_noise(message.text) or problems.append(message.text))
         own = (f"{address}/", "data:image/", f"blob:{address}/")
@@ -104,7 +104,7 @@ def serving(service: FakeService, port: int = 0, **settings: Any) -> Iterator[in
             yield listener.getsockname()[1]
         finally:
             running_server.force_exit = running_server.should_exit = True
-            thread.join(20)
+            thread.join(60)
             assert not thread.is_alive()
 
 
@@ -125,14 +125,7 @@ def expected(model: Path, *lines: str) -> list[str]:
 
 def until(page: Any, script: str, arg: Any = None) -> None:
     """Wait until a script returns something; playwright's own way to wait needs `eval`, which the page forbids."""
-    wait_for(lambda: page.evaluate(script, arg), 60)
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 10) -> None:
-    limit = time.monotonic() + seconds
-    while not condition() and time.monotonic() < limit:
-        time.sleep(0.01)
-    assert condition()
+    wait_until(lambda: page.evaluate(script, arg), script)
 
 
 # --- the answer
@@ -293,10 +286,10 @@ def test_an_overtaken_request_is_given_up(open_page: Callable[..., Any], service
     with serving(service) as port:
         page = open_page(f"http://127.0.0.1:{port}")
         page.fill("#input", "slow")
-        wait_for(lambda: any(lines == ["slow"] for _, lines, _, _ in service.calls))
+        wait_until(lambda: any(lines == ["slow"] for _, lines, _, _ in service.calls), "the request arrives")
         put(page, "quick")
         assert shown(page) == ["QUICK"]
-        wait_for(lambda: "slow" in service.cancelled)
+        wait_until(lambda: "slow" in service.cancelled, "the work is given up")
 
 
 # --- what goes wrong

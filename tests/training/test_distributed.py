@@ -6,11 +6,11 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 import torch
+from limits import wait_until
 from runs import arguments, command, corpus, run_command, torchrun, train_losses, weights_of
 from safetensors.torch import load_file
 from systems import posix
@@ -111,9 +111,12 @@ def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) 
     run_command(torchrun(2, *arguments(data, uninterrupted, "transformer", "transformer", **training)))
     options = arguments(data, killed, "transformer", "transformer", **training, checkpoint_minutes=0)
     process = subprocess.Popen(torchrun(2, *options, restarts=2), stderr=subprocess.PIPE, text=True)
-    while not any(line["event"] == "train" for line in read(killed / "journal.jsonl")):
+
+    def has_begun() -> bool:
         assert process.poll() is None, "the run ended before a process could be killed"
-        time.sleep(0.05)
+        return any(line["event"] == "train" for line in read(killed / "journal.jsonl"))
+
+    wait_until(has_begun, "training begins", 600)
     os.kill(workers(process.pid)[-1], signal.SIGKILL)
     _, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr[-3000:]

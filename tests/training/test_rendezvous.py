@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
-from time import sleep
 
 import pytest
 import torch.distributed as dist
@@ -23,7 +23,7 @@ def store() -> dist.Store:
 
 def _join_all(store: dist.Store, late: int) -> list[Rendezvous]:
     def join(rank: int) -> Rendezvous:
-        sleep(0.1 * (rank == late))
+        time.sleep(0.1 * (rank == late))
         return rendezvous(store, rank, SIZE, 20.0)
 
     with ThreadPoolExecutor(SIZE) as pool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from limits import wait_until
 
 from regard.training.journal import read
 from tests.systems import linux
@@ -84,9 +85,12 @@ def test_a_machine_that_was_lost_and_returns_lets_the_run_complete(data: Path, t
     stays = _agent(port, options)
     time.sleep(2)  # so that this one keeps the rendezvous
     lost = _agent(port, options)
-    while not any(line["event"] == "train" for line in read(disturbed / "journal.jsonl")):
+
+    def has_begun() -> bool:
         assert [stays.poll(), lost.poll()] == [None, None], "the run ended before a machine could be lost"
-        time.sleep(0.05)
+        return any(line["event"] == "train" for line in read(disturbed / "journal.jsonl"))
+
+    wait_until(has_begun, "training begins", 600)
     for pid in [*workers(lost.pid), lost.pid]:  # torchrun puts its processes into sessions of their own
         os.kill(pid, signal.SIGKILL)
     lost.communicate()

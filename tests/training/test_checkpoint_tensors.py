@@ -5,6 +5,7 @@ Processes are threads here (`conftest.py`), and true ones in the slow test.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -107,14 +108,14 @@ def test_other_numbers_of_processes_read_the_shards_of_three_and_whole_tensors(
     for part, tensors in own.items():
         save_file(tensors, whole / f"{part}.safetensors")
 
-    def read_all(files: list[Path]) -> list[torch.Tensor]:
+    def read_all(folder: Path) -> list[torch.Tensor]:
         split = _split([torch.zeros_like(tensor) for tensor in WHOLES])
-        read_parts(files, split)
+        read_parts(sorted(folder.iterdir()), split)
         return [*map(full_tensor, split["model"].values()), split["random"]["cpu"]]
 
-    for folder in (shards / "three", whole):
-        for tensors in as_threads(size, lambda _, files=sorted(folder.iterdir()): read_all(files), sharded=True):
-            assert all(torch.equal(*pair) for pair in zip(tensors, [*WHOLES, WHOLES[0]], strict=True))
+    results = as_threads(size, lambda _: [read_all(folder) for folder in (shards / "three", whole)], sharded=True)
+    for tensors in itertools.chain(*results):
+        assert all(torch.equal(*pair) for pair in zip(tensors, [*WHOLES, WHOLES[0]], strict=True))
 
 
 @pytest.mark.parametrize("left_out", ["model-00001", "model-00002", "model-00003", "random-00001"])

@@ -6,17 +6,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import albums
-import command
 import pytest
-from albums import folder
-from cached import PACKAGE, FolderCache
-from command import CAPTIONER, RECURRENT, TRANSFORMER, Command, as_the_shell_does, sets
-
-from regard.cli import main
-from regard.samples import korean_english
-
-SOURCES = [Path(str(module)) for module in (__file__, albums.__file__, command.__file__)]
+from cached import FolderCache
+from command import CAPTIONER, RECURRENT, TRANSFORMER, Command, sets
+from made import train, write_images, write_sentences
 
 
 @pytest.fixture
@@ -29,12 +22,7 @@ def regard(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
 @pytest.fixture(scope="session")
 def data(cached: FolderCache) -> Path:
     """Return a folder of Korean and English sentences for training, validation and test."""
-    return cached("data", _write_data, PACKAGE, *SOURCES)
-
-
-def _write_data(folder: Path) -> None:
-    sizes = {"train": 300, "valid": 10, "test": 12, "recombination": 0, "length": 0}
-    korean_english(sizes=sizes, short=1.0).write(folder, "ko", "en")
+    return cached.in_process("data", write_sentences)
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +62,7 @@ def marian(corpus: list[str], trained: Callable[..., Path]) -> Path:
 @pytest.fixture(scope="session")
 def image_folder(cached: FolderCache) -> Path:
     """Return a folder of plain images in four colours, with captions that name the colours."""
-    return cached("images", lambda path: folder(path, count=24), PACKAGE, *SOURCES)
+    return cached.in_process("images", write_images)
 
 
 @pytest.fixture(scope="session")
@@ -95,13 +83,8 @@ def trained(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Ca
     """Return a function that trains a model once for all workers and returns a copy of its run folder."""
 
     def trained(name: str, *options: str) -> Path:
-        def make(folder: Path) -> None:
-            with pytest.raises(SystemExit) as ended, as_the_shell_does():
-                main(["train", *options, *length, "--out", str(folder / "run"), "--threads", "1", "--quiet"])
-            assert ended.value.code == 0
-
         length = sets(["training.updates=120", "training.validate_every=120"])
-        run = cached(name, make, PACKAGE, *SOURCES) / "run"
+        run = cached.in_process(name, train, *options, *length) / "run"
         return shutil.copytree(run, tmp_path_factory.mktemp(name) / "run")
 
     return trained

@@ -68,6 +68,7 @@ def _become(arguments: Sequence[str], folder: Path, streams: Sequence[Path], bef
     try:
         os.setsid()
         os.chdir(folder)
+        sys.argv = ["fuzz"]  # which a model card would name: the same whoever runs the command
         os.environ["OMP_NUM_THREADS"] = "1"  # beside other work, threads of CTranslate2 spin for minutes in a fork
         for number, stream in enumerate(streams):
             os.dup2(os.open(stream, os.O_RDWR | os.O_CREAT, 0o600), number)

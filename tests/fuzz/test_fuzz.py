@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from cached import PACKAGE, FolderCache
+from cached import FolderCache
 
 pytest.importorskip("resource", reason="the fuzzer forks processes and limits them, as on Linux and macOS")
 from fuzz import cases, fuzzer, process
@@ -18,7 +16,7 @@ pytestmark = pytest.mark.system
 @pytest.fixture(scope="module")
 def material(cached: FolderCache) -> Material:
     """Make the folders to attack once, until the sources change."""
-    return fuzzer.material(cached("fuzz", fuzzer.material, PACKAGE, Path(__file__).parent))
+    return fuzzer.material(cached.in_process("fuzz", fuzzer.material))
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A few kills in every run of the tests; `make fuzz` kills 250 times."""
+"""One kill in every run of the tests, eight in the slow ones; `make fuzz` kills 250 times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from cached import PACKAGE, FolderCache
+from cached import FolderCache
 
 pytest.importorskip("resource", reason="the fuzzer forks processes and limits them, as on Linux and macOS")
 from fuzz import kills, moments
@@ -26,30 +26,52 @@ TRAINED = ("rnn", "shards", "guided")
 
 @pytest.fixture(scope="module")
 def folder(cached: FolderCache) -> Path:
-    """Make the data and the undisturbed runs once, until the sources change."""
-
-    def make(folder: Path) -> None:
-        for case in _cases(kills.families(folder)):
-            kills.make((case, folder))
-
-    folder = cached("kills", make, PACKAGE, Path(__file__).parent)
+    """Make the data and the undisturbed run of the family that is killed by default once, until the sources change."""
+    folder = cached.in_process("kills", make)
     kills.families(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def all_folders(cached: FolderCache) -> Path:
+    """Make the data and all undisturbed runs."""
+    folder = cached.in_process("all-kills", make, "all")
+    kills.families(folder)
+    return folder
+
+
+def make(folder: Path, which: str = "") -> None:
+    """Run the commands undisturbed that are killed by default, or all."""
+    for case in _cases(kills.families(folder)):
+        if which or case.family == "rnn":
+            kills.make((case, folder))
 
 
 def _cases(families: Families) -> list[kills.Case]:
     """Six kills of training, two of them inside a checkpoint, and two of translation, one of them with workers."""
     cases = [kills.draw(number, 1, families.names) for number in range(1000)]
     training = [case for case in cases if case.family in TRAINED]
-    inside = [case for case in training if case.where == "checkpoint"][:2]
+    inside = [case for case in training if case.where == "checkpoint"][1::-1]
     others = [case for case in training if case.where != "checkpoint"][:4]
     translation = [case for case in cases if case.form is not None]
     workers = [case for case in translation if case.alone and not case.packed]
     return [*inside, *others, next(case for case in translation if case.form == 1), workers[0]]
 
 
+def test_a_run_killed_inside_a_checkpoint_is_resumed_to_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    """Kill one run; the slow tests, which come next, kill more."""
+    case = _cases(kills.families(folder))[0]
+    assert case.family == "rnn", "the run that is made by default"
+    result = kills.attempt((case, folder), tmp_path / "work")
+    assert result.verdict == "equal", result
+    assert 1 <= len(result.moments) <= kills.MOST_KILLS
+    assert result.moments[0].in_checkpoint
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("index", range(8))
-def test_a_killed_command_is_resumed_to_the_same_bytes(folder: Path, tmp_path: Path, index: int) -> None:
+def test_a_killed_command_is_resumed_to_the_same_bytes(all_folders: Path, tmp_path: Path, index: int) -> None:
+    folder = all_folders
     case = _cases(kills.families(folder))[index]
     result = kills.attempt((case, folder), tmp_path / "work")
     assert result.verdict == "equal", result
@@ -92,6 +114,7 @@ def test_a_difference_is_seen(folder: Path, tmp_path: Path, change: object, diff
     assert difference in problem
 
 
+@pytest.mark.slow
 def test_a_case_whose_result_differs_is_counted(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Resumed with another seed, a run that is killed before it has a folder ends with other weights."""
     families = kills.families(folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cached import PACKAGE, FolderCache
+from cached import FolderCache
 from payloads import FORMS, MARKER, Payload
 from systems import posix
 
@@ -18,7 +18,6 @@ pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 from fuzz import fuzzer
 from fuzz.cases import Case, Judge
 from fuzz.material import Material
-from outside.watching import TESTS
 
 from regard.engine.ctranslate2 import NOTES, write_notes
 
@@ -31,7 +30,7 @@ CODE = ["pytorch_model.bin", "modeling_marian.py", "tokenizer.py", "__init__.py"
 
 @pytest.fixture(scope="module")
 def material(cached: FolderCache) -> Material:
-    return fuzzer.material(cached("fuzz", fuzzer.material, PACKAGE, TESTS / "fuzz"))
+    return fuzzer.material(cached.in_process("fuzz", fuzzer.material))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 import torch
-from cached import PACKAGE, FolderCache
+from cached import FolderCache
 from safetensors.torch import load_file
 from systems import linux, posix
 from training.runs import arguments, corpus, torchrun
@@ -121,7 +121,7 @@ ELSEWHERE = {
 def watched(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run all commands in one process that is watched; return its folder."""
     folder = tmp_path_factory.mktemp("watched")
-    source = cached("fuzz", fuzzer.material, PACKAGE, TESTS / "fuzz")
+    source = cached.in_process("fuzz", fuzzer.material)
     work = folder / "work"
     for name in ("translator", "recurrent", "captioner", "exported", "marian", "data", "images"):
         shutil.copytree(source / "material" / name, work / name)

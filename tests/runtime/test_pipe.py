@@ -21,7 +21,9 @@ if (problem := native.why_unavailable()) is not None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a runtime file."""
     path = folder(tmp_path_factory.mktemp("pipe") / "run", end=0.5)
-    export(path, path.with_suffix(".regard"))
+    sentences = path.with_name("sentences.txt")
+    sentences.write_text("\n".join(SENTENCES), encoding="utf-8")
+    export(path, path.with_suffix(".regard"), source=sentences)
     return path.with_suffix(".regard")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cached import FolderCache
 from small import PAIRS, SENTENCES, captioner_folder, folder
 
 import regard
@@ -152,12 +153,19 @@ def test_one_model_serves_many_threads(make: Maker) -> None:
 # --- files
 
 
+def _few(folder: Path) -> Path:
+    """Write few sentences to compare on: without a file there are 64, on which random weights seldom end."""
+    path = folder / "sentences.txt"
+    path.write_text("".join(f"{sentence}\n" for sentence in SENTENCES), encoding="utf-8")
+    return path
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a runtime file beside its run."""
     path = folder(tmp_path_factory.mktemp("exported") / "run", end=0.5)
     (path / "README.md").write_text("# A card\n", encoding="utf-8")
-    export(path, path.with_suffix(".regard"))
+    export(path, path.with_suffix(".regard"), source=_few(path.parent))
     return path.with_suffix(".regard")
 
 
@@ -220,7 +228,7 @@ def test_other_files_are_not_replaced(exported: Path, tmp_path: Path) -> None:
         export(exported.with_suffix(""), tmp_path / "notes.txt")
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
     shutil.copy(exported, tmp_path / "old.regard")
-    export(exported.with_suffix(""), tmp_path / "old.regard", "float32")
+    export(exported.with_suffix(""), tmp_path / "old.regard", "float32", _few(tmp_path))
     assert regard.load(tmp_path / "old.regard").model.card["precision"] == "float32"
 
 
@@ -352,29 +360,24 @@ def test_the_example_in_c_translates(exported: Path, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compile the library and its fuzzer with the address and undefined-behaviour sanitizers."""
-    program = tmp_path_factory.mktemp("fuzzer") / "fuzz_runtime"
+def fuzzer(cached: FolderCache) -> Path:
+    """Compile the library and its fuzzer with the address and undefined-behaviour sanitizers, until a source changes."""
     compiler = shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs gcc or clang")
-    sources = [*native.SOURCES, Path(__file__).with_name("fuzz_runtime.c")]
+    source = Path(__file__).with_name("fuzz_runtime.c")
     flags = ["-g", "-O1", "-std=gnu11", "-march=native", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    command = [
-        compiler,
-        *flags,
-        "-I",
-        str(native.FOLDER_OF_SOURCES),
-        "-o",
-        str(program),
-        *map(str, sources),
-        "-lm",
-        "-lpthread",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"this compiler has no sanitizers: {done.stderr[-200:]}")
-    return program
+
+    def compile_fuzzer(folder: Path) -> None:
+        inputs = ["-I", str(native.FOLDER_OF_SOURCES), *map(str, native.SOURCES), str(source)]
+        command = [compiler, *flags, "-o", str(folder / "fuzz_runtime"), *inputs, "-lm", "-lpthread"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        (folder / "stderr").write_text(done.stderr[-200:], encoding="utf-8")
+
+    folder = cached("fuzz_runtime", compile_fuzzer, native.FOLDER_OF_SOURCES, source, Path(__file__))
+    if not (folder / "fuzz_runtime").exists():
+        pytest.skip(f"this compiler has no sanitizers: {(folder / 'stderr').read_text('utf-8')}")
+    return folder / "fuzz_runtime"
 
 
 @pytest.mark.system

@@ -1,16 +1,26 @@
-"""Tensors of a checkpoint: written by some processes, they are read by any other number, each its own rows."""
+"""Tensors of a checkpoint: written by some processes, they are read by any other number, each its own rows.
+
+Processes are threads here (`conftest.py`), and true ones in the slow test.
+"""
 
 from __future__ import annotations
 
+import itertools
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from runs import run_command
 from safetensors.torch import load_file, save_file
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
 
-from regard.training.checkpoint_tensors import DamagedCheckpoint, Parts, read_parts
+from regard.training.checkpoint_tensors import DamagedCheckpoint, Parts, read_parts, save_parts
+from regard.training.distributed import full_tensor
 
 SCRIPT = """
 import sys, torch
@@ -41,8 +51,9 @@ else:
 dist.barrier()  # a process that ends while others still talk to it may be aborted by PyTorch
 dist.destroy_process_group()
 """
-pytestmark = pytest.mark.system  # processes
 SHAPES = [(7, 3), (1,), (2, 2), (5,), ()]
+WHOLES = [torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape) for shape in SHAPES]
+AsThreads = Callable[..., list[Any]]
 
 
 def _start(script: Path, processes: int, action: str, folder: Path) -> None:
@@ -50,15 +61,11 @@ def _start(script: Path, processes: int, action: str, folder: Path) -> None:
     run_command([sys.executable, *launcher, str(script), action, str(folder)])
 
 
-@pytest.fixture(scope="module")
-def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write tensors in three processes: some have no row of the smaller ones."""
-    folder = tmp_path_factory.mktemp("shards")
-    script = folder / "script.py"
-    script.write_text(SCRIPT)
-    (folder / "three").mkdir()
-    _start(script, 3, "write", folder / "three")
-    return folder
+def _split(tensors: list[torch.Tensor]) -> Parts:
+    """Split tensors over all processes, but for a number and what only the main process has."""
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    split = [distribute_tensor(tensor, mesh, [Shard(0)]) if tensor.dim() else tensor for tensor in tensors]
+    return {"model": {str(i): tensor for i, tensor in enumerate(split)}, "random": {"cpu": tensors[0]}}
 
 
 def _own() -> Parts:
@@ -66,6 +73,14 @@ def _own() -> Parts:
         "model": {str(i): torch.zeros(shape) for i, shape in enumerate(SHAPES)},
         "random": {"cpu": torch.zeros(7, 3)},
     }
+
+
+@pytest.fixture
+def shards(tmp_path: Path, as_threads: AsThreads) -> Path:
+    """Write tensors by three threads: some have no row of the smaller ones."""
+    (tmp_path / "three").mkdir()
+    as_threads(3, lambda world: save_parts(tmp_path / "three", _split(WHOLES), world), sharded=True)
+    return tmp_path
 
 
 def test_no_process_writes_more_than_its_rows(shards: Path) -> None:
@@ -80,18 +95,27 @@ def test_no_process_writes_more_than_its_rows(shards: Path) -> None:
 def test_one_process_reads_the_shards_of_three(shards: Path) -> None:
     own = _own()
     read_parts(sorted((shards / "three").iterdir()), own)
-    for i, shape in enumerate(SHAPES):
-        assert torch.equal(own["model"][str(i)], torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape))
+    assert all(torch.equal(own["model"][str(i)], whole) for i, whole in enumerate(WHOLES))
 
 
-def test_two_processes_read_the_shards_of_three_and_whole_tensors(shards: Path) -> None:
-    _start(shards / "script.py", 2, "read", shards / "three")
+@pytest.mark.parametrize("size", [1, 2])
+def test_other_numbers_of_processes_read_the_shards_of_three_and_whole_tensors(
+    shards: Path, as_threads: AsThreads, size: int
+) -> None:
     own, whole = _own(), shards / "whole"
     read_parts(sorted((shards / "three").iterdir()), own)
     whole.mkdir()
     for part, tensors in own.items():
         save_file(tensors, whole / f"{part}.safetensors")
-    _start(shards / "script.py", 2, "read", whole)
+
+    def read_all(folder: Path) -> list[torch.Tensor]:
+        split = _split([torch.zeros_like(tensor) for tensor in WHOLES])
+        read_parts(sorted(folder.iterdir()), split)
+        return [*map(full_tensor, split["model"].values()), split["random"]["cpu"]]
+
+    results = as_threads(size, lambda _: [read_all(folder) for folder in (shards / "three", whole)], sharded=True)
+    for tensors in itertools.chain(*results):
+        assert all(torch.equal(*pair) for pair in zip(tensors, [*WHOLES, WHOLES[0]], strict=True))
 
 
 @pytest.mark.parametrize("left_out", ["model-00001", "model-00002", "model-00003", "random-00001"])
@@ -101,3 +125,20 @@ def test_missing_shards_change_nothing(shards: Path, left_out: str) -> None:
     with pytest.raises(DamagedCheckpoint, match=r"is not of shape|it has no"):
         read_parts(files, own)
     assert not any(bool(tensor.any()) for tensors in own.values() for tensor in tensors.values())
+
+
+@pytest.mark.slow
+def test_true_processes_write_and_read_the_same(shards: Path, tmp_path: Path) -> None:
+    script, folder = tmp_path / "script.py", tmp_path / "processes"
+    script.write_text(SCRIPT)
+    folder.mkdir()
+    _start(script, 3, "write", folder)
+    files = [{path.name: path.read_bytes() for path in made.iterdir()} for made in (folder, shards / "three")]
+    assert files[0] == files[1]
+    _start(script, 2, "read", folder)
+    own, whole = _own(), tmp_path / "whole"
+    read_parts(sorted(folder.iterdir()), own)
+    whole.mkdir()
+    for part, tensors in own.items():
+        save_file(tensors, whole / f"{part}.safetensors")
+    _start(script, 2, "read", whole)

@@ -1,4 +1,7 @@
-"""Data-parallel training: several processes have the same updates, loss and weights as one."""
+"""Data-parallel training: several processes have the same updates, loss and weights as one.
+
+`test_worlds.py` says the same of threads in place of processes; of those that torchrun starts, one run is not slow.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def _extra_options(data: Path) -> list[str]:
     return [f"--alignments={data / 'train.align'}", *(f"--set={key}={value}" for key, value in NO_DROPOUT.items())]
 
 
-@pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize("sharded", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_two_processes_equal_one(data: Path, single_process_run: Path, tmp_path: Path, sharded: bool) -> None:
     run = tmp_path / "run"
     options = arguments(data, run, "transformer", "recurrent", **TRAINING, sharded=sharded)
@@ -61,6 +64,7 @@ def test_two_processes_equal_one(data: Path, single_process_run: Path, tmp_path:
         torch.testing.assert_close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_are_summed_if_processes_drop_different_layers(data: Path, tmp_path: Path) -> None:
     """Each micro-batch drops layers of its own, and each process has one micro-batch."""
     runs = [tmp_path / "one", tmp_path / "two"]
@@ -75,6 +79,7 @@ def test_gradients_are_summed_if_processes_drop_different_layers(data: Path, tmp
         torch.testing.assert_close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_run_becomes_sharded_and_unsharded_again(data: Path, single_process_run: Path, tmp_path: Path) -> None:
     run, training = tmp_path / "run", {**TRAINING, "updates": 4}
     run_command(command(*arguments(data, run, "transformer", "recurrent", **training), *_extra_options(data)))
@@ -88,6 +93,7 @@ def test_a_run_becomes_sharded_and_unsharded_again(data: Path, single_process_ru
         torch.testing.assert_close(actual[name], expected[name], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_layers_are_gathered_one_at_a_time(data: Path, tmp_path: Path) -> None:
     """R-Drop computes each layer twice before the backward pass; scheduled sampling once more, without a gradient."""
     training = {"updates": 6, "validate_every": 3, "log_every": 3, "precision": "float32"}
@@ -127,6 +133,7 @@ def test_a_run_completes_after_a_process_was_killed(data: Path, tmp_path: Path) 
             assert torch.equal(actual[name][tensor], expected[name][tensor]), f"{name}: {tensor}"
 
 
+@pytest.mark.slow
 def test_more_processes_than_batches_are_refused(data: Path, tmp_path: Path) -> None:
     options = arguments(data, tmp_path / "run", "transformer", "transformer", **TRAINING)
     process = subprocess.run(torchrun(3, *options), capture_output=True, text=True, timeout=300, check=False)
@@ -134,6 +141,7 @@ def test_more_processes_than_batches_are_refused(data: Path, tmp_path: Path) -> 
     assert "3 processes cannot share 2 micro-batches an update; set batching.micro_batches to 3" in process.stderr
 
 
+@pytest.mark.slow
 def test_a_refused_run_is_not_resumed_by_a_restart(data: Path, single_process_run: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(single_process_run, run)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+from broad import broad_pairs
 
 from regard.data.images import ImageSizeSettings
 from regard.data.languages import Languages
@@ -32,6 +34,16 @@ SIDES: dict[str, dict[str, Any]] = {
     "no_attention": {"kind": "no_attention", "size": 16, "embedding": 16, "dropout": 0.0},
     "convolutional": {"kind": "convolutional", "layers": 2, "size": 16, "embedding": 16, "dropout": 0.0},
 }
+
+
+def pairs(unpack: bool = True) -> list[Any]:
+    """Return the pairs as parameters, all but a few that show each encoder and decoder once in the slow tests.
+
+    Without `unpack` a pair is one parameter, as fixtures need it.
+    """
+    quick = broad_pairs(PAIRS, unpack)
+    return [pytest.param(*p.values, id=p.id, marks=pytest.mark.slow if p.marks else ()) for p in quick]
+
 
 FRAME = ImageSizeSettings(height=12, width=20, cell=4)  # image size of the captioner
 

@@ -13,9 +13,8 @@ from typing import Any, get_type_hints
 import numpy as np
 import pytest
 import torch
-from broad import broad_pairs
 from sacrebleu import sentence_chrf
-from small import PAIRS, SENTENCES, folder
+from small import SENTENCES, folder, pairs
 
 from regard.attention import watch
 from regard.data.corpus import PairFiles, read_corpus
@@ -33,7 +32,7 @@ READINGS_BOUND = 1e-6 if "AVX512" in torch.backends.cpu.get_cpu_capability() els
 """PyTorch's products over a batch and over one sentence differ more where its vectors are shorter."""
 
 
-@pytest.fixture(scope="module", params=broad_pairs(PAIRS, unpack=False))
+@pytest.fixture(scope="module", params=pairs(unpack=False))
 def translator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Translator:
     return load(folder(tmp_path_factory.mktemp("model"), *request.param))
 

@@ -80,16 +80,20 @@ def options(draw: random.Random) -> MarkupOptions:
     )
 
 
-def documents(count: int) -> list[tuple[random.Random, MarkupDocument]]:
+Drawn = list[tuple[random.Random, MarkupDocument]]
+PARTS = {"few": (0, 200), "many": (200, 1200)}
+"""Seeds of the documents: few by default, the others in the slow tests."""
+
+
+@pytest.fixture(scope="module", params=["few", pytest.param("many", marks=pytest.mark.slow)])
+def documents(request: pytest.FixtureRequest) -> Drawn:
+    """Draw documents, each with what draws its translations."""
     result = []
-    for seed in range(count):
+    for seed in range(*PARTS[request.param]):
         draw = random.Random(seed)
         kind: Kind = draw.choice(("html", "xml"))
         result.append((draw, parse_markup(f"<root>{block(draw)}</root>", kind, options(draw))))
     return result
-
-
-DOCUMENTS = documents(1200)
 
 
 def identity(line: str, draw: random.Random) -> AlignedLine:
@@ -133,27 +137,27 @@ def tree(text: str) -> ElementTree.Element:
     return ElementTree.fromstring(re.sub(r"<\?php.*?\?>|\x01", "", text))  # HTML may have control characters
 
 
-def test_tokens_are_the_text() -> None:
-    for _, document in DOCUMENTS:
+def test_tokens_are_the_text(documents: Drawn) -> None:
+    for _, document in documents:
         text, kind = document.source.text, document.source.kind
         assert "".join(text[token.start : token.end] for token in tokenize(text, kind)) == text
 
 
-def test_lines_are_clean_and_not_empty() -> None:
-    lines = [line for _, document in DOCUMENTS for line in document.lines]
-    assert len(lines) > 3000
+def test_lines_are_clean_and_not_empty(documents: Drawn) -> None:
+    lines = [line for _, document in documents for line in document.lines]
+    assert len(lines) > 2.5 * len(documents)
     assert all(line == " ".join(line.split()) and line for line in lines)
 
 
-def test_the_lines_themselves_give_the_text_back() -> None:
-    for draw, document in DOCUMENTS:
+def test_the_lines_themselves_give_the_text_back(documents: Drawn) -> None:
+    for draw, document in documents:
         assert render(document, draw, identity) == document.source.text
 
 
 @pytest.mark.parametrize("has_links", [True, False])
-def test_a_sentence_projected_on_itself_is_the_sentence(has_links: bool) -> None:
+def test_a_sentence_projected_on_itself_is_the_sentence(documents: Drawn, has_links: bool) -> None:
     """`render` returns an unchanged line as it is; this is what it would be by projection."""
-    for _, document in DOCUMENTS:
+    for _, document in documents:
         for sentence in document.sentences:
             links = [(index, index) for index in range(len(sentence.words))] if has_links else None
             result = write_sentence(document.source, sentence, *project(sentence, sentence.words, links))
@@ -161,8 +165,8 @@ def test_a_sentence_projected_on_itself_is_the_sentence(has_links: bool) -> None
 
 
 @pytest.mark.parametrize("translate", TRANSLATIONS)
-def test_each_tag_is_written_once_and_elements_stay_nested(translate: Translate) -> None:
-    for draw, document in DOCUMENTS:
+def test_each_tag_is_written_once_and_elements_stay_nested(documents: Drawn, translate: Translate) -> None:
+    for draw, document in documents:
         text, kind = document.source.text, document.source.kind
         result = render(document, draw, translate)
         assert marks(result, kind) == marks(text, kind)
@@ -170,10 +174,10 @@ def test_each_tag_is_written_once_and_elements_stay_nested(translate: Translate)
         assert Counter(map(parents, pairs(before))) == Counter(map(parents, pairs(after)))
 
 
-def test_elements_that_are_too_deep_to_project_stay_nested(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elements_that_are_too_deep_to_project_stay_nested(documents: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(projection, "_DEEPEST", 0)
     monkeypatch.setattr(projection, "_SHALLOW", -1)
-    for draw, document in DOCUMENTS:
+    for draw, document in documents:
         before, after = tree(document.source.text), tree(render(document, draw, reversed_words))
         assert Counter(map(parents, pairs(before))) == Counter(map(parents, pairs(after)))
 
@@ -187,8 +191,8 @@ def parents(pair: tuple[ElementTree.Element, ElementTree.Element]) -> tuple[str,
 
 
 @pytest.mark.parametrize("translate", [reversed_words])
-def test_all_words_of_a_translation_are_written(translate: Translate) -> None:
-    for draw, document in DOCUMENTS:
+def test_all_words_of_a_translation_are_written(documents: Drawn, translate: Translate) -> None:
+    for draw, document in documents:
         result = " ".join(tree(render(document, draw, translate)).itertext())
         assert Counter("".join(result.split())) == Counter(
             "".join(" ".join(tree(document.source.text).itertext()).split())
@@ -285,8 +289,11 @@ DAMAGE = (
 )
 
 
-def test_damaged_markup_is_kept_too() -> None:
-    for seed in range(3000):
+@pytest.mark.parametrize(
+    "seeds", [pytest.param(range(500), id="few"), pytest.param(range(500, 3000), id="many", marks=pytest.mark.slow)]
+)
+def test_damaged_markup_is_kept_too(seeds: range) -> None:
+    for seed in seeds:
         draw = random.Random(seed)
         text, kind = "".join(draw.choices(DAMAGE, k=draw.randint(1, 40))), draw.choice(("html", "xml"))
         document = parse_markup(text, kind, options(draw))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from small import PAIRS, SENTENCES
+from small import PAIRS, SENTENCES, pairs
 
 from regard.data.vocabulary import EOS
 from regard.errors import LineError, LineWarning, UsageError
@@ -33,7 +33,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Maker:
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+@pytest.mark.parametrize(("encoder", "decoder"), pairs())
 def test_prefixes_are_continued_as_the_translator_does(make: Maker, encoder: str, decoder: str, precision: str) -> None:
     translator, runtime = make(encoder, decoder, precision)
     lines = [sentence for sentence in SENTENCES for _ in PREFIXES]
@@ -97,7 +97,7 @@ def test_prefixes_that_cannot_be_are_refused(make: Maker) -> None:
 
 
 @pytest.mark.parametrize("beam", [1, 5])
-@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+@pytest.mark.parametrize(("encoder", "decoder"), pairs())
 def test_the_search_is_recorded_as_by_the_translator(make: Maker, encoder: str, decoder: str, beam: int) -> None:
     """The float32 file against PyTorch: hypotheses, candidates, their order, log-probabilities and fates."""
     _, runtime = make(encoder, decoder)

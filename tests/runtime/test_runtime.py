@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cached import FolderCache
-from small import PAIRS, SENTENCES, captioner_folder, folder
+from small import PAIRS, SENTENCES, captioner_folder, folder, pairs
 
 import regard
 from regard.engine import pack_model
@@ -63,7 +63,7 @@ def assert_same(actual: list[Any], expected: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-@pytest.mark.parametrize(("encoder", "decoder"), PAIRS)
+@pytest.mark.parametrize(("encoder", "decoder"), pairs())
 def test_tokens_and_scores_are_those_of_the_translator(make: Maker, encoder: str, decoder: str, precision: str) -> None:
     translator, runtime = make(encoder, decoder, precision)
     for options in (

@@ -14,7 +14,7 @@ from regard.errors import RegardError
 from regard.scale.chunk_values import COLUMN, to_text
 
 
-class ChunkSource(Datasource):  # type: ignore[misc]  # Ray's classes have no types here
+class ChunkSource(Datasource):  # type: ignore[misc,unused-ignore]  # without Ray its classes have no types
     """Reads the chunks from number `first` on with one task, in order, one row each.
 
     An error in reading is a row too, the last one: what was read before it is translated and kept. A task that is lost
@@ -22,7 +22,7 @@ class ChunkSource(Datasource):  # type: ignore[misc]  # Ray's classes have no ty
     """
 
     def __init__(self, lines: Lines, size: int, first: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._lines, self._size, self._first = lines, size, first
 
     def estimate_inmemory_data_size(self) -> int | None:

@@ -156,7 +156,9 @@ def test_states_can_be_stepped_again_selected_and_joined(settings: ModelSettings
 
 
 def test_blocks_without_hypotheses_are_released() -> None:
-    settings = next(p.values[0] for p in pairs(reads=["text"]) if p.values[0].decoder.kind == "transformer")
+    settings = next(
+        p.values[0] for p in ALL if p.values[0].encoder.reads == "text" and p.values[0].decoder.kind == "transformer"
+    )
     _, packed_model = packed(settings)
     source = packed_model.encode(sources(settings, *LENGTHS))
     state: PackedState = packed_model.begin(source)
@@ -201,7 +203,7 @@ def test_longer_position_table_of_another_thread_is_kept() -> None:
 
 
 def test_nan_stays_nan() -> None:
-    model = make(kinds(reads=["text"])[0].values[0])
+    model = make(next(p.values[0] for p in KINDS if p.values[0].encoder.reads == "text"))
     with torch.no_grad():
         model.decoder.output.bias[5] = torch.nan
     log_probs, tokens, _ = pack_model(model).top_tokens(torch.randn(3, 1, model.decoder.output.weight.shape[1]), 3)

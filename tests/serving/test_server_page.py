@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 import uvicorn
+from conftest import Ask
 from fake import FakeService
 from limits import wait_until
 from small import SENTENCES, captioner_folder
 
-from conftest import Ask
 from regard.pipeline import RuntimeTranslator, load_captioner
 from regard.serving.application import create_app
 from regard.serving.keys import add_key, revoke_key

@@ -60,14 +60,14 @@ def test_options_give_the_same_alone_and_in_a_batch_with_true_scores(settings: M
     batch, beams = sources(settings, *LENGTHS), list[list[Hypothesis]]()
     search = SearchSettings(length_penalty=0.6, **OPTIONS[options])
     for seed in seeds(lambda: count(beams) > 6, "more than six hypotheses differ"):
-        beams = check(make(settings, seed=seed + 1, ends=0.1), batch, search, tasks(False))
+        beams[:] = check(make(settings, seed=seed + 1, ends=0.1), batch, search, tasks(False))
 
 
 @pytest.mark.parametrize("settings", kinds())
 def test_constraints_give_the_same_alone_and_in_a_batch_with_true_scores(settings: ModelSettings) -> None:
     beams = list[list[Hypothesis]]()
     for seed in seeds(lambda: count(beams) > 6, "more than six hypotheses differ"):
-        beams = check(make(settings, seed, 0.1), sources(settings, *LENGTHS), SearchSettings(beam=5), tasks(True))
+        beams[:] = check(make(settings, seed, 0.1), sources(settings, *LENGTHS), SearchSettings(beam=5), tasks(True))
     assert all(h.ids[:2] == (6, 7) for h in beams[0])
     assert "(9, 5" in str(beams[3][0].ids) or ", 9, 5" in str(beams[3][0].ids)
     assert 8 in beams[3][0].ids

@@ -15,16 +15,22 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ENTRANCES = {"regard.load": "pipeline", "regard.train": "run", "regard.presets": "training"}
 """What `regard` itself offers, and the room that it comes from."""
+COMMANDS = ("cli", "demo", "outside")  # folders of tests that run commands
 
 
+@cache
 def imported(path: Path) -> set[str]:
-    """Return the dotted names that a file imports, of `from a import b` both `a` and `a.b`, and entrances it calls."""
-    names = set()
+    """Return the dotted names that a file imports, of `from a import b` both `a` and `a.b`, and entrances it calls.
+
+    What starts the command `regard`, as all tests of the command line do, uses `regard.cli`.
+    """
+    names = {"regard.cli"} if path.parent.name in COMMANDS else set[str]()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
@@ -33,9 +39,12 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             room = ENTRANCES.get(f"{node.value.id}.{node.attr}")
             names |= {f"regard.{room}"} if room else set()
+        elif isinstance(node, ast.Constant) and node.value == "regard" and path.is_relative_to(ROOT / "tests"):
+            names.add("regard.cli")
     return names
 
 
+@cache
 def rooms_of(path: Path) -> set[str]:
     """Return the rooms of `regard` that a file imports."""
     return {name.split(".")[1] for name in imported(path) if name.startswith("regard.")}

@@ -69,7 +69,9 @@ def selected(changes: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         return tests, []
     touched = {_room(path) for path in changed if path.is_relative_to(ROOT / "regard")}
     rooms = affected_rooms(touched)
-    helpers = {path: imported(path) for path in (ROOT / "tests").rglob("*.py")}
+    helpers = {
+        path: imported(path) for path in (ROOT / "tests").rglob("*.py") if path != ROOT / "tests" / "conftest.py"
+    }
     names = {path.relative_to(ROOT / "tests").with_suffix("").as_posix().replace("/", "."): path for path in helpers}
 
     def reaches(path: Path, seen: set[Path]) -> bool:

@@ -23,7 +23,7 @@ from regard.settings import Settings
 
 SOURCE_VOCABULARY, TARGET_VOCABULARY = 23, 17
 GAIN = 2.0
-_WEIGHTS: dict[Any, dict[str, Tensor]] = {}  # made models have them again: most laws look at the same ones
+_WEIGHTS: dict[Any, list[Tensor]] = {}  # made models have them again: most laws look at the same ones
 WHOLE = os.environ.get("REGARD_MODELS") == "all"
 """Whether laws run over every variant of an encoder with every kind of decoder, and conversely: see `make slow`."""
 
@@ -98,8 +98,10 @@ def make(settings: ModelSettings, seed: int = 0, ends: float = 0.2, vocabulary: 
     model = build(settings, source_vocabulary, vocabulary, joint).eval()
     if key not in _WEIGHTS:
         _draw_weights(model, settings, seed, ends)
-        _WEIGHTS[key] = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    model.load_state_dict(_WEIGHTS[key])
+        _WEIGHTS[key] = [tensor.clone() for tensor in itertools.chain(model.parameters(), model.buffers())]
+    with torch.no_grad():
+        for tensor, drawn in zip(itertools.chain(model.parameters(), model.buffers()), _WEIGHTS[key], strict=True):
+            tensor.copy_(drawn)
     torch.default_generator.manual_seed(seed)  # what is drawn next does not depend on who made this model first
     return model
 

@@ -46,7 +46,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_a_law_fails_for_a_model_that_computes_something_else(checks: ModuleType) -> None:
-    settings = checks.kinds()[0].values[0]
+    settings = checks.pairs()[0].values[0]
     for law in (checks.equals_processor, checks.gradients):
         case = checks.Case.of(settings, "cpu", "float32")
         assert law(case) == ""

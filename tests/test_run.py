@@ -217,11 +217,12 @@ def test_a_gpu_sums_in_one_order_while_it_trains(monkeypatch: pytest.MonkeyPatch
     from regard.run import _deterministic
 
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-    with _deterministic("cpu"):
+    with _deterministic("cpu", strict=True):
         assert not torch.are_deterministic_algorithms_enabled()
-    with suppress(KeyError), _deterministic("cuda:0"):
-        assert torch.are_deterministic_algorithms_enabled()
-        assert torch.is_deterministic_algorithms_warn_only_enabled(), "an operation without such a kernel goes on"
-        assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
-        raise KeyError
+    for strict in (True, False):  # with images an operation without such a kernel goes on
+        with suppress(KeyError), _deterministic("cuda:0", strict):
+            assert torch.are_deterministic_algorithms_enabled()
+            assert torch.is_deterministic_algorithms_warn_only_enabled() == (not strict)
+            assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+            raise KeyError
     assert not torch.are_deterministic_algorithms_enabled()

@@ -207,6 +207,7 @@ def _validate(*command: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow  # before a release, where these programs are
 @pytest.mark.system
 @pytest.mark.parametrize(
     "command",

@@ -13,14 +13,12 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from fake import FakeService
+from fake import Ask, FakeService
 from limits import wait_until
 
 from regard.serving.application import create_app
 from regard.serving.protocol import TimedProtocol
 from regard.serving.server_settings import ServerSettings
-
-Ask = Callable[..., httpx.Response]
 
 
 @pytest.fixture
@@ -61,7 +59,9 @@ def serve(service: FakeService) -> Iterator[Callable[..., str]]:
 
     def start(**settings: Any) -> str:
         app = create_app(service, ServerSettings(**settings))
-        config = uvicorn.Config(app, host="127.0.0.1", port=0, http=TimedProtocol, log_config=None, access_log=False)
+        config = uvicorn.Config(
+            app, host="127.0.0.1", port=0, http=TimedProtocol, ws="none", log_config=None, access_log=False
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run)
         thread.start()

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import httpx
 
 from regard.errors import LineError, RegardError, UsageError
 from regard.serving.service import (
@@ -22,6 +24,7 @@ from regard.serving.service import (
     ServedModel,
 )
 
+Ask = Callable[..., httpx.Response]  # sends a request to the application
 KOREAN = ServedModel("ko-en", "translation", (("ko", "en"),), facts={"precision": "int8"}, readme="# ko-en\n")
 MODELS = (
     KOREAN,

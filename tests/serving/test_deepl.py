@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import Ask
-from fake import FakeService
+from fake import Ask, FakeService
 
 HELLO = {"text": ["hello"], "target_lang": "KO"}
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import Ask
-from fake import FakeService
+from fake import Ask, FakeService
 from starlette.types import Message
 
 from regard.serving.service import ExplanationRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import Ask
+from fake import Ask
 
 JSON = {"content-type": "application/json"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Ask
+from fake import Ask
 from systems import posix
 
 from regard.errors import ConfigurationError, DataError, UsageError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from conftest import Ask
+from fake import Ask
 
 from regard.serving import limits
 from regard.serving.http_errors import HttpError

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from conftest import Ask
-from fake import FakeService
+from fake import Ask, FakeService
 from prometheus_client.parser import text_string_to_metric_families
 
 from regard.serving.application import create_app

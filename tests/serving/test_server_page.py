@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from conftest import Ask
-from fake import FakeService
+from fake import Ask, FakeService
 from limits import wait_until
 from small import SENTENCES, captioner_folder
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
-from conftest import Ask
-from fake import FakeService
+from fake import Ask, FakeService
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 

@@ -160,8 +160,9 @@ def test_bfloat16_gradients_are_close_for_any_number_of_threads(settings: ModelS
         compute_gradients(objective, threads, batches, precision="bfloat16") for threads in (1, 2)
     )
     for gradient, expected_gradient in zip(gradients, expected, strict=True):
-        assert gradient is not None
-        assert expected_gradient is not None
+        assert (gradient is None) == (expected_gradient is None)
+        if gradient is None or expected_gradient is None:  # of what this decoder does not read
+            continue
         assert gradient.dtype == torch.float32
         assert float((gradient - expected_gradient).norm()) <= 1e-2 * float(expected_gradient.norm())
 

@@ -1,7 +1,7 @@
 """Set-up of all tests.
 
-Every call of attention, layers, models and losses is checked against its annotated shapes and types; REGARD_SHAPES=all
-checks the whole package, which takes three times as long, and REGARD_SHAPES=0 nothing.
+In tests of attention, layers, models, losses and laws every call of these is checked against its annotated shapes and
+types, which doubles its time; REGARD_SHAPES=all checks the whole package in all tests, and REGARD_SHAPES=0 nothing.
 """
 
 import gc
@@ -17,6 +17,7 @@ import pytest
 import torch
 from browser import axe, browser  # noqa: F401  fixtures of all folders
 from cached import FolderCache
+from jaxtyping import config as jaxtyping_config
 from jaxtyping import install_import_hook
 
 assert "regard" not in sys.modules, "regard was imported before its annotations could be checked"
@@ -26,9 +27,8 @@ CHECKED = {
     "all": ["regard"],
 }
 """The modules whose annotations are checked, by REGARD_SHAPES: by default those in which axes are declared."""
-install_import_hook(
-    CHECKED[os.environ.get("REGARD_SHAPES", "1")], f"{laws.checking.__name__}.{laws.checking.checked.__name__}"
-)
+SHAPES = os.environ.get("REGARD_SHAPES", "1")
+install_import_hook(CHECKED[SHAPES], f"{laws.checking.__name__}.{laws.checking.checked.__name__}")
 pytest.register_assert_rewrite("laws.models", "laws.learning")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background: commands under test need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -81,6 +81,18 @@ def pytest_collection_finish() -> None:
     """Exempt the thousands of collected tests from garbage collection, which would look through them again and again."""
     gc.collect()
     gc.freeze()
+
+
+SHAPED = ("attention", "layers", "models", "laws", "test_loss.py")
+"""Folders and files of tests in which annotations are checked."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Check annotations where models and their parts are tested; of laws the third with every model, others with few."""
+    is_shaped = any(name in SHAPED for name in (item.path.parent.name, item.path.name))
+    is_broad = item.get_closest_marker("broad") is not None and "law_3" not in item.path.name
+    jaxtyping_config.update("jaxtyping_disable", SHAPES != "all" and (is_broad or not is_shaped))
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 MARKER = "marker"
@@ -61,3 +62,8 @@ FORMS: dict[str, Callable[[Payload], bytes]] = {
     "marshal": lambda payload: marshal.dumps(compile(payload.source, "payload", "exec")),
     "source": lambda payload: payload.source.encode(),
 }
+ALL_FORMS = [
+    pytest.param([*FORMS], id="in turn"),
+    *(pytest.param([form], id=form, marks=pytest.mark.slow) for form in FORMS),
+]
+"""Parameters of a test of many files: each holds one of the forms in turn, or all hold the same form."""

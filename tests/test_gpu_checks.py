@@ -29,6 +29,7 @@ def test_without_a_gpu_it_is_skipped_with_a_sentence() -> None:
     assert line.startswith("make gpu is skipped: PyTorch finds no GPU")
 
 
+@pytest.mark.slow
 def test_every_check_runs_on_the_cpu() -> None:
     process = _run("--device", "cpu", "--quick")
     assert process.returncode == 0, process.stdout + process.stderr

@@ -21,7 +21,7 @@ pytest.importorskip("ctranslate2", reason="regard[fast] is not installed")
 
 from regard.engine import Engine
 from regard.engine.ctranslate2 import NOTES, CTranslate2, export_folder, up_to_date
-from regard.interchange import ctranslate2
+from regard.interchange import ctranslate2, probe_sentences
 
 
 def _has_vnni() -> bool:
@@ -33,6 +33,13 @@ def _has_vnni() -> bool:
 INT8: ctranslate2.Precision = "int8" if _has_vnni() else "float32"
 
 LINES = ["나는 집에 간다", "나는 빵을 먹고 있었다", "너는 책을 읽는다"]
+
+
+@pytest.fixture(autouse=True)
+def _compared_on_few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare on a few sentences, but where a test is of their number: comparing takes most of an export's time."""
+    if request.node.originalname != "test_an_export_translates_like_the_run":
+        monkeypatch.setattr(probe_sentences, "MAX_SENTENCES", 4)
 
 
 def test_an_export_translates_like_the_run(regard: Command, transformer: Path) -> None:
@@ -124,7 +131,7 @@ def test_an_export_is_not_used_on_another_device(
 def test_without_its_data_a_run_is_compared_on_the_sample(regard: Command, transformer: Path) -> None:
     shutil.copytree(transformer, "run")
     (Path("run") / "train.toml").unlink()
-    assert "64 sentences of the sample" in regard("export", "run", "there", "--to", "ctranslate2").err
+    assert "4 sentences of the sample" in regard("export", "run", "there", "--to", "ctranslate2").err
 
 
 def test_an_export_that_translates_differently_is_removed(

@@ -128,7 +128,7 @@ def test_a_run_killed_at_any_chunk_resumes_to_the_same_result(
         assert command.returncode == -signal.SIGKILL
         assert _mark(output).chunks == chunks - (stage == "before")
         assert not output.exists()
-    stderr = _run_to_end(*_arguments(run, long, output, "--resume"))
+    stderr = regard(*_arguments(run, long, output, "--resume")).err
     assert f"continuing after line {_resumed_chunk(30, stderr) * CHUNK:,}\n" in stderr
     assert output.read_bytes() == whole
     assert _file_names() == ["out"]
@@ -156,7 +156,7 @@ def test_a_run_stopped_by_a_signal_prints_how_to_resume(
     assert f"out.part holds lines 1 to {done}; the same command with --resume continues after them\n" in stderr
     assert "Traceback" not in stderr
     assert _file_names() == ["out.part", "out.part.json"]
-    assert f"continuing after line {done}\n" in _run_to_end(*_arguments(run, long, output, "--resume"))
+    assert f"continuing after line {done}\n" in regard(*_arguments(run, long, output, "--resume")).err
     assert output.read_bytes() == whole
 
 
@@ -184,7 +184,7 @@ def test_a_bad_line_is_named_and_earlier_results_are_kept(
     Path("bad.ko").write_bytes(bad)
     because = f"bad.ko: line {4 * CHUNK + 1} is not UTF-8"
     regard.fails(*_arguments(run, "bad.ko", "other"), status=1, because=because)  # before any line is translated
-    _run_to_end(*_arguments(run, long, stopped, "--resume"))
+    regard(*_arguments(run, long, stopped, "--resume"))
     assert stopped.read_bytes() == whole
 
 
@@ -192,12 +192,12 @@ def test_a_resumed_file_may_be_longer_and_compressed(
     regard: Command, run: Path, long: Path, whole: bytes, stopped: Path
 ) -> None:
     Path("long.ko.gz").write_bytes(gzip.compress(long.read_bytes().replace(b"\n", b"\r\n")))
-    _run_to_end(*_arguments(run, "long.ko.gz", stopped, "--resume"))
+    regard(*_arguments(run, "long.ko.gz", stopped, "--resume"))
     assert stopped.read_bytes() == whole
 
 
 def test_resume_without_an_earlier_run_starts_one(regard: Command, run: Path, long: Path, whole: bytes) -> None:
-    stderr = _run_to_end(*_arguments(run, long, "out", "--resume"))
+    stderr = regard(*_arguments(run, long, "out", "--resume")).err
     assert stderr == "nothing to resume: starting at line 1\n"
     assert Path("out").read_bytes() == whole
 
@@ -206,7 +206,7 @@ def test_an_earlier_result_stays_until_the_next_is_complete(
     regard: Command, run: Path, stopped: Path, whole: bytes
 ) -> None:
     stopped.write_bytes(b"earlier")
-    _run_to_end(*_arguments(run, "long.ko", stopped, "--resume"))
+    regard(*_arguments(run, "long.ko", stopped, "--resume"))
     assert stopped.read_bytes() == whole
 
 
@@ -216,7 +216,7 @@ def test_interrupted_work_is_not_overwritten_without_resume(
     because = f"--output out: out.part holds lines 1 to {3 * CHUNK} of interrupted work; add --resume"
     regard.fails(*_arguments(run, "long.ko", stopped), status=2, because=because)
     Path("out.part").unlink()
-    assert _run_to_end(*_arguments(run, "long.ko", stopped)) == ""
+    assert regard(*_arguments(run, "long.ko", stopped)).err == ""
     assert (stopped.read_bytes(), _file_names()) == (whole, ["long.ko", "out"])
 
 
@@ -245,7 +245,7 @@ def test_another_model_is_refused(regard: Command, run: Path, stopped: Path, tmp
     ]
     same = Path(shutil.copytree(run, "same"))
     (same / "README.md").write_text("a description of the model changes nothing")
-    _run_to_end(*_arguments(same, "long.ko", stopped, "--resume"))
+    regard(*_arguments(same, "long.ko", stopped, "--resume"))
 
 
 CHANGES: dict[str, Callable[[list[bytes]], list[bytes]]] = {
@@ -327,12 +327,12 @@ def test_a_full_disk_keeps_finished_chunks(regard: Command, run: Path, long: Pat
     assert "regard: out.part: cannot be written (File too large); make room on the disk, or" in stderr
     assert f"out.part holds lines 1 to {mark.lines}; the same command with --resume" in stderr
     assert _file_names() == ["out.part", "out.part.json"]
-    _run_to_end(*_arguments(run, long, output, "--resume"))
+    regard(*_arguments(run, long, output, "--resume"))
     assert output.read_bytes() == whole
 
 
 def test_an_output_can_be_compressed(regard: Command, run: Path, long: Path, whole: bytes) -> None:
-    _run_to_end(*_arguments(run, long, "out.gz"))
+    regard(*_arguments(run, long, "out.gz"))
     assert gzip.decompress(Path("out.gz").read_bytes()) == whole
 
 
@@ -365,7 +365,7 @@ def test_workers_that_die_are_reported_and_nothing_is_lost(
     assert "was ended by SIGKILL at lines " in stderr
     assert "; unless somebody killed it, memory ran out: use fewer workers\n" in stderr
     assert f"out.part holds lines 1 to {_mark(output).lines}; the same command with --resume" in stderr
-    _run_to_end(*_arguments(run, long, output, "--workers", 2, "--resume"))
+    regard(*_arguments(run, long, output, "--workers", 2, "--resume"))
     assert output.read_bytes() == whole
 
 

@@ -7,15 +7,26 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from regard.samples import korean_english
+from regard.samples import Sample, korean_english
 from regard.samples.images import image_sample
 
 
-def test_all_parts_are_written_and_described(regard: Command) -> None:
+SPLITS = ("train", "valid", "test", "recombination", "length")
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> Sample:
+    """Let the command write few sentences: drawing all takes eight seconds."""
+    sample = korean_english(sizes=dict.fromkeys(SPLITS, 20))
+    monkeypatch.setattr("regard.samples.writing.korean_english", lambda: sample)
+    return sample
+
+
+def test_all_parts_are_written_and_described(regard: Command, few: Sample) -> None:
     done = regard("sample", "sample")
     assert done.out == ""
     assert done.err.splitlines()[-1] == "wrote sample; sample/README.md says what each file is for"
-    splits = korean_english().splits
+    splits = few.splits
     names = {f"{split}.{kind}" for split in splits for kind in ("ko", "en", "align")}
     assert {path.name for path in Path("sample").iterdir()} == {*names, "README.md"}
     page = Path("sample/README.md").read_text(encoding="utf-8")

@@ -162,7 +162,7 @@ def test_tables_hold_the_same_numbers(undisturbed: Path) -> None:
         assert "rnn-luong" in (undisturbed / page).read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_a_comparison_that_was_stopped_goes_on_to_the_same_result(
     data: Path, undisturbed: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -285,7 +285,8 @@ def test_without_a_test_set_pairs_are_held_out(data: Path, tmp_path: Path) -> No
     assert "validation data" in comparison.test.note
 
 
-def test_captioners_are_compared_the_same_way(tmp_path: Path) -> None:
+@pytest.mark.parametrize("speed", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_captioners_are_compared_the_same_way(tmp_path: Path, speed: bool) -> None:
     sample = image_sample(train=20, valid=2, test=12)
     sample.write(tmp_path / "data")
     runs = {name: captioner_folder(tmp_path / name, name) for name in ("recurrent", "transformer")}
@@ -295,6 +296,7 @@ def test_captioners_are_compared_the_same_way(tmp_path: Path) -> None:
         images=tmp_path / "data" / "images",
         captions=tmp_path / "data" / "train.en.tsv",
         test_captions=tmp_path / "data" / "test.en.tsv",
+        speed=speed,
     )
     assert comparison.task == "captions"
     assert [score.name for score in comparison.systems[0].scores][-3:] == ["chrF", "CIDEr-D", "exact"]
@@ -305,7 +307,7 @@ def test_captioners_are_compared_the_same_way(tmp_path: Path) -> None:
         for attention in example.attention.values():
             assert attention.grid == (rows, columns)
             assert all(len(row) == rows * columns for row in attention.percent)
-    assert all(run.cost is not None and run.cost.latency for run in comparison.runs)
+    assert all(run.cost is not None and bool(run.cost.latency) == speed for run in comparison.runs)
 
 
 def test_the_example_of_the_page_runs(

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from broad import broad
-from laws.models import images, kinds, make
+from laws.models import images, in_turn, kinds, make
 
 from regard.data.vocabulary import EOS
 from regard.engine import BatchLimits, DecodeRequest, decode_requests, pack_model, why_not_packed
@@ -22,6 +21,16 @@ REQUESTS = [DecodeRequest(source, Task(id, 3 + id % 7)) for id, source in enumer
 IMAGE_REQUESTS = [
     DecodeRequest(images(len(request.source), seed=seed).data[0], request.task) for seed, request in enumerate(REQUESTS)
 ]
+
+SEARCHES = [
+    (3, BatchLimits(8, 30)),
+    (1, BatchLimits(1, 1)),
+    (3, BatchLimits()),
+    (1, BatchLimits(8, 30)),
+    (3, BatchLimits(1, 1)),
+    (1, BatchLimits()),
+]
+"""Widths of the beam, and limits of the batch."""
 
 
 def decode_alone(model: Model, request: DecodeRequest, settings: SearchSettings) -> list[Hypothesis]:
@@ -38,20 +47,19 @@ def assert_same(actual: list[list[Hypothesis]], expected: list[list[Hypothesis]]
         assert [h.score for h in result] == pytest.approx([h.score for h in reference], abs=1e-4)
 
 
-@pytest.mark.parametrize("settings", kinds())
-@pytest.mark.parametrize("beam", broad([3, 1]))
-@pytest.mark.parametrize("limits", broad([BatchLimits(8, 30), BatchLimits(1, 1), BatchLimits()]))
-def test_continuous_batching_equals_decoding_alone(settings: ModelSettings, beam: int, limits: BatchLimits) -> None:
-    model, search = make(settings, ends=0.02), SearchSettings(beam=beam, length_penalty=1.0)
+@pytest.mark.parametrize(("settings", "search"), in_turn(kinds(), SEARCHES))
+def test_continuous_batching_equals_decoding_alone(settings: ModelSettings, search: tuple[int, BatchLimits]) -> None:
+    model, (beam, limits) = make(settings, ends=0.02), search
+    search_settings = SearchSettings(beam=beam, length_penalty=1.0)
     requests = IMAGE_REQUESTS if settings.encoder.reads == "images" else REQUESTS
-    expected = [decode_alone(model, request, search) for request in requests]
+    expected = [decode_alone(model, request, search_settings) for request in requests]
     assert len({len(hypotheses[0].ids) for hypotheses in expected}) > 1
     models: list[list[Any]] = [[model], [model, model]]
     if native.why_unavailable() is None and why_not_packed(model) is None:
         packed = pack_model(model)
         models += [[packed], [packed.clone(), packed.clone()]]
     for workers in models:
-        assert_same(decode_requests(workers, requests, search, limits=limits), expected)
+        assert_same(decode_requests(workers, requests, search_settings, limits=limits), expected)
 
 
 def test_no_requests_give_no_hypotheses() -> None:

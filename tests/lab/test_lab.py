@@ -143,7 +143,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     return experiment
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_full_trains_three_seeds_and_writes_everything(tmp_path: Path, little: None, tiny: Experiment) -> None:
     lines = list[str]()
     out = tmp_path / "out"
@@ -213,7 +213,7 @@ run_experiment("tiny", Path(sys.argv[1]), workers=1, say=print)
 """
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @systems.posix
 def test_training_goes_on_after_a_stop(tmp_path: Path, number: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -40,13 +41,18 @@ class Task:
         return Batch(*pad([[*string, EOS] for string in strings]))
 
     def unseen(self) -> list[list[int]]:
-        return [self.draw(random.Random(f"unseen {i}")) for i in range(100)]
+        return _unseen(self)
 
     def batch(self, rng: random.Random, size: int = 64) -> TrainingBatch:
         unseen = {tuple(string) for string in self.unseen()}
         strings = [string for string in (self.draw(rng) for _ in range(size)) if tuple(string) not in unseen]
         batch, source = collate([Example([EOS], [*self.target(s), EOS]) for s in strings]), self.source_batch(strings)
         return replace(batch, source=source.data, source_keep=source.keep)
+
+
+@cache
+def _unseen(task: Task) -> list[list[int]]:
+    return [task.draw(random.Random(f"unseen {i}")) for i in range(100)]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import torch
 import torch.nn.functional as F
 from broad import broad_beyond_cover
@@ -26,6 +27,8 @@ GAIN = 2.0
 _WEIGHTS: dict[Any, list[Tensor]] = {}  # made models have them again: most laws look at the same ones
 WHOLE = os.environ.get("REGARD_MODELS") == "all"
 """Whether laws run over every variant of an encoder with every kind of decoder, and conversely: see `make slow`."""
+DRAWS = 3 if WHOLE else 1
+"""Fewest draws of the weights of a model in a law of search."""
 
 
 def variants(kind: type[Settings]) -> list[Settings]:
@@ -50,6 +53,17 @@ def pairs(share: str = "none", reads: Sequence[str] = ("text", "images")) -> lis
 def kinds(share: str = "none", reads: Sequence[str] = ("text", "images")) -> list[Any]:
     """Return one model for every encoder with every decoder as parameters of a test."""
     return _parameters(covering.read()[: len(covering.kinds())], share, reads)
+
+
+def in_turn(models: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """Return parameters of a test: each model with one of the values, in turn, or (see `WHOLE`) with all of them."""
+    parameters = []
+    for i, model in enumerate(models):
+        for j, value in enumerate(values):
+            if WHOLE or (j - i - i // len(values)) % len(values) == 0:
+                name = value if isinstance(value, str | int | float) else str(j)
+                parameters.append(pytest.param(*model.values, value, marks=model.marks, id=f"{model.id}-{name}"))
+    return parameters
 
 
 def _product() -> list[tuple[Settings, Settings]]:

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from broad import broad
 from limits import seeds
 from torch import Tensor
 
-from laws.models import beam_rows, kinds, make, pairs, sources, targets
+from laws.models import DRAWS, beam_rows, in_turn, kinds, make, pairs, sources, targets
 from laws.searching import Steer, beam, greedy, plain_greedy, suppress
 from regard.data.vocabulary import BOS, EOS, PAD, UNK
 from regard.models import Model, ModelSettings
@@ -70,7 +69,7 @@ RULES: dict[str, tuple[tuple[Rule, ...], tuple[Steer, ...]]] = {
 def test_beam_one_equals_greedy(settings: ModelSettings) -> None:
     batch, longest = sources(settings, 7, 1, 5, 3, 6), torch.tensor([9, 2, 8, 9, 5])
     outputs = set[tuple[int, ...]]()
-    for seed in seeds(lambda: len(outputs) >= 4, "the outputs differ", least=len(ENDS)):
+    for seed in seeds(lambda: len(outputs) >= 4, "the outputs differ", least=DRAWS):
         model = make(settings, seed, ENDS[seed % len(ENDS)])
         source = model.encode(batch)
         hypotheses = plain_greedy(model, source, longest, LengthPenalty(0.6), DEFAULT)
@@ -79,8 +78,7 @@ def test_beam_one_equals_greedy(settings: ModelSettings) -> None:
         outputs.update(h.ids for h in hypotheses)
 
 
-@pytest.mark.parametrize("rules", broad([*RULES][::-1]))
-@pytest.mark.parametrize("settings", kinds())
+@pytest.mark.parametrize(("settings", "rules"), in_turn(kinds(), [*RULES]))
 def test_beam_one_equals_greedy_with_any_rules(settings: ModelSettings, rules: str) -> None:
     batch, longest = sources(settings, 7, 1, 5, 3, 6), torch.full((5,), 8)
     for seed, ends in enumerate(ENDS):
@@ -98,8 +96,7 @@ class Nothing(Rule):
     needs_all_logits = True
 
 
-@pytest.mark.parametrize("rules", broad([*RULES][::-1]))
-@pytest.mark.parametrize("settings", kinds())
+@pytest.mark.parametrize(("settings", "rules"), in_turn(kinds(), [*RULES]))
 def test_search_over_top_tokens_equals_search_over_all_logits(settings: ModelSettings, rules: str) -> None:
     batch, longest = sources(settings, 7, 1, 5, 3, 6), torch.full((5,), 8)
     for seed, ends in enumerate(ENDS):
@@ -156,8 +153,7 @@ def log_probabilities(model: Model, source_row: int, batch_targets: list[tuple[i
     return [by_target[ids] for ids in batch_targets]
 
 
-@pytest.mark.parametrize("alpha", broad([0.6, 0.0, 1.0]))
-@pytest.mark.parametrize("settings", pairs())
+@pytest.mark.parametrize(("settings", "alpha"), in_turn(pairs(), [0.6, 0.0, 1.0]))
 def test_a_beam_as_wide_as_the_space_equals_exhaustive_search(settings: ModelSettings, alpha: float) -> None:
     batch, longest, penalty = sources(settings, 4, 1, 6), torch.tensor([4, 3, 4]), LengthPenalty(alpha)
     for seed in range(20):

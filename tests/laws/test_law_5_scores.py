@@ -8,7 +8,7 @@ import pytest
 import torch
 from limits import seeds
 
-from laws.models import alone, kinds, make, pairs, repeated, sources
+from laws.models import DRAWS, alone, in_turn, kinds, make, pairs, repeated, sources
 from laws.searching import beam, greedy
 from regard.data.batch import pad
 from regard.data.vocabulary import BOS, EOS
@@ -65,7 +65,7 @@ def check_models(
 ) -> None:
     """Check the law on one model after another, until enough winners differ."""
     batch, batches = sources(settings, *LENGTHS), list[list[list[Hypothesis]]]()
-    for seed in seeds(lambda: is_varied(batches), "the winners differ", least=3):
+    for seed in seeds(lambda: is_varied(batches), "the winners differ", least=DRAWS):
         model, alpha = make(settings, seed, (0.02, 0.2, 0.1)[seed % 3]), ALPHAS[seed % 3]
         batches.append(search(model, model.encode(batch), LengthPenalty(alpha)))
         check(model, batch, batches[-1], alpha)
@@ -86,8 +86,7 @@ def test_the_scores_of_a_beam_equal_teacher_forcing(settings: ModelSettings) -> 
     check_models(settings, search)
 
 
-@pytest.mark.parametrize("settings", kinds())
-@pytest.mark.parametrize("width", [2, 7, 40])
+@pytest.mark.parametrize(("settings", "width"), in_turn(kinds(), [7, 2, 40]))
 def test_beams_of_any_width_report_true_scores(settings: ModelSettings, width: int) -> None:
     batch = sources(settings, *LENGTHS)
     for ends, alpha in zip((0.1, 0.2, 0.5), ALPHAS, strict=True):

@@ -11,6 +11,7 @@ import torch
 from laws.models import (
     alone,
     beam_rows,
+    in_turn,
     kinds,
     make,
     padded,
@@ -63,8 +64,7 @@ def test_encoder_outputs_alone_equal_those_in_a_batch(settings: ModelSettings) -
         torch.testing.assert_close(encoded.summary[row : row + 1], expected.summary, rtol=1e-6, atol=1e-4)
 
 
-@pytest.mark.parametrize("settings", pairs())
-@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize(("settings", "width"), in_turn(pairs(), [4, 1]))
 def test_search_alone_equals_any_batch_padding_and_order(settings: ModelSettings, width: int) -> None:
     order, penalty, original = [3, 0, 5, 2, 1, 4], LengthPenalty(0.6), sources(settings, *LENGTHS)
 
@@ -160,8 +160,7 @@ class RunningBatch:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("settings", pairs())
-@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize(("settings", "beams"), in_turn(pairs(), [3, 1]))
 def test_sentences_join_and_leave_a_running_batch(settings: ModelSettings, beams: int) -> None:
     running = RunningBatch.of(settings, beams)
     running.join([0])
@@ -198,8 +197,7 @@ def test_two_running_batches_merge(settings: ModelSettings) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("settings", kinds())
-@pytest.mark.parametrize("beams", [1, 2])
+@pytest.mark.parametrize(("settings", "beams"), in_turn(kinds(), [2, 1]))
 def test_sentences_join_and_leave_in_any_order(settings: ModelSettings, beams: int) -> None:
     running, rng = RunningBatch.of(settings, beams), random.Random(3)
     for _ in range(60):

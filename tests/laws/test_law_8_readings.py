@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from laws.models import alone, entry_keep, kinds, make, pairs, sources
+from laws.models import alone, entry_keep, in_turn, kinds, make, pairs, sources
 from regard.attention import Attention, watch
 from regard.data.vocabulary import BOS
 from regard.models import Model, ModelSettings
@@ -14,7 +14,8 @@ from regard.search import SearchSettings, Task, decode
 from regard.search.forced_decoding import force_decode
 
 EXACT = 1e-5
-BATCHES = [(5,), (6, 1, 4, 8, 3)]
+SEARCHES = [(5, (6, 1, 4, 8, 3)), (1, (6, 1, 4, 8, 3)), (5, (5,)), (1, (5,))]
+"""Widths of the beam, and lengths of the sources in a batch."""
 
 
 @torch.no_grad()
@@ -27,12 +28,11 @@ def with_small_weights(settings: ModelSettings) -> Model:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("batch", BATCHES, ids=["one", "many"])
-@pytest.mark.parametrize("width", [1, 5], ids=["greedy", "beam5"])
-@pytest.mark.parametrize("settings", pairs())
+@pytest.mark.parametrize(("settings", "search"), in_turn(pairs(), SEARCHES))
 def test_readings_of_winners_equal_teacher_forcing_each_alone(
-    settings: ModelSettings, width: int, batch: tuple[int, ...]
+    settings: ModelSettings, search: tuple[int, tuple[int, ...]]
 ) -> None:
+    width, batch = search
     model, data = with_small_weights(settings), sources(settings, *batch)
     tasks = [Task(row, n + 3) for row, n in enumerate(batch)]
     beams = decode(model, model.encode(data), tasks, SearchSettings(beam=width, min_length=2))

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from broad import broad
 from limits import seeds
 
-from laws.models import alone, kinds, make, sources, targets
+from laws.models import alone, in_turn, kinds, make, sources, targets
 from laws.test_law_5_scores import recomputed
 from regard.models import Batch, Ensemble, Model, ModelSettings
 from regard.search import Hypothesis, SearchSettings, Task, Term, decode
@@ -54,8 +53,7 @@ def count(beams: list[list[Hypothesis]]) -> int:
     return len({h.ids for hypotheses in beams for h in hypotheses})
 
 
-@pytest.mark.parametrize("options", broad([*OPTIONS], quick=2))
-@pytest.mark.parametrize("settings", kinds())
+@pytest.mark.parametrize(("settings", "options"), in_turn(kinds(), [*OPTIONS]))
 def test_options_give_the_same_alone_and_in_a_batch_with_true_scores(settings: ModelSettings, options: str) -> None:
     batch, beams = sources(settings, *LENGTHS), list[list[Hypothesis]]()
     search = SearchSettings(length_penalty=0.6, **OPTIONS[options])

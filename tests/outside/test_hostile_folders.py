@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from cached import FolderCache
-from payloads import FORMS, MARKER, Payload
+from payloads import ALL_FORMS, FORMS, MARKER, Payload
 from systems import posix
 
 pytest.importorskip("resource", reason="commands run in forked processes, as on Linux and macOS")
@@ -51,12 +52,18 @@ def place(folder: Path, material: Material, name: str, files: list[str], content
 
 
 def verdicts(
-    judge: Judge, arguments: list[str], name: str, files: list[str], outputs: list[str], form: str, sealed: bool = False
+    judge: Judge,
+    arguments: list[str],
+    name: str,
+    files: list[str],
+    outputs: list[str],
+    forms: list[str],
+    sealed: bool = False,
 ) -> dict[str, str]:
-    """Run a command once for each file that holds the payload; return how it ended, by file."""
-    content = FORMS[form](Payload(judge.folder / MARKER))
+    """Run a command once for each file that holds the payload, in one of the forms in turn; return its ends by file."""
     results = {}
-    for file in files:
+    for file, form in zip(files, itertools.cycle(forms), strict=False):
+        content = FORMS[form](Payload(judge.folder / MARKER))
         prepare: Callable[[Path], None] = functools.partial(
             place, material=judge.material, name=name, files=[file], content=content, sealed=sealed
         )
@@ -67,28 +74,28 @@ def verdicts(
     return results
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_no_file_of_an_export_is_executed(judge: Judge, form: str) -> None:
+@pytest.mark.parametrize("forms", ALL_FORMS)
+def test_no_file_of_an_export_is_executed(judge: Judge, forms: list[str]) -> None:
     files = [file for file in judge.material.files("exported") if file.startswith(EXPORT)]
     command = ["translate", "exported", "--format=jsonl", "--engine=ctranslate2", "--threads=1"]
-    results = verdicts(judge, command, "exported", files, [], form)
+    results = verdicts(judge, command, "exported", files, [], forms)
     assert set(results.values()) == {"refused"}, results
     more = [f"{EXPORT}/{name}" for name in (*CODE, "vocabulary.txt", "source_vocabulary.txt", "model.json")]
-    results = verdicts(judge, command, "exported", more, [], form)
+    results = verdicts(judge, command, "exported", more, [], forms)
     assert set(results.values()) == {"unchanged"}, results
-    if form in ("pickle", "torch"):
+    if pickled := [form for form in forms if form in ("pickle", "torch")]:
         sealed = [file for file in files if not file.endswith(NOTES)]
-        results = verdicts(judge, command, "exported", sealed, [], form, sealed=True)
+        results = verdicts(judge, command, "exported", sealed, [], pickled, sealed=True)
         assert set(results.values()) <= {"refused", "unchanged"}, results
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_no_file_of_a_marian_folder_is_executed(judge: Judge, form: str) -> None:
+@pytest.mark.parametrize("forms", ALL_FORMS)
+def test_no_file_of_a_marian_folder_is_executed(judge: Judge, forms: list[str]) -> None:
     command = ["import", "huggingface", "marian", "out", "--threads=1"]
     outputs = ["out/config.json", "out/model.safetensors"]
-    results = verdicts(judge, command, "marian", judge.material.files("marian"), outputs, form)
+    results = verdicts(judge, command, "marian", judge.material.files("marian"), outputs, forms)
     assert set(results.values()) == {"refused"}, results
-    results = verdicts(judge, command, "marian", [f"marian/{name}" for name in CODE], outputs, form)
+    results = verdicts(judge, command, "marian", [f"marian/{name}" for name in CODE], outputs, forms)
     assert set(results.values()) == {"unchanged"}, results
 
 

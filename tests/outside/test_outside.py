@@ -117,9 +117,24 @@ ELSEWHERE = {
 }
 
 
-@pytest.fixture(scope="module")
-def watched(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run all commands in one process that is watched; return its folder."""
+FEW = (
+    "train",
+    "translate",
+    "translate a runtime file",
+    "caption",
+    "evaluate",
+    "compare",
+    "sample",
+    "align",
+    "show a page",
+)
+FEW += ("export to runtime", "export to ctranslate2", "import of PyTorch's weights", "doctor", "lab", "walkthrough")
+"""The jobs of the default run: of each command one, and more where files of others are read."""
+
+
+@pytest.fixture(scope="module", params=["few", pytest.param("all", marks=pytest.mark.slow)])
+def watched(request: pytest.FixtureRequest, cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run few or all commands in one process that is watched; return its folder."""
     folder = tmp_path_factory.mktemp("watched")
     source = cached.in_process("fuzz", fuzzer.material)
     work = folder / "work"
@@ -129,7 +144,7 @@ def watched(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Pa
         shutil.copytree(work / name, work / copy)
     shutil.copytree(work / "captioner", work / "other")
     _write_more(work)
-    order = sorted(_possible(), key=lambda name: not name.startswith("import"))
+    order = sorted(_possible(request.param), key=lambda name: not name.startswith("import"))
     jobs = [{"name": name, "arguments": JOBS[name], "stdin": LINES} for name in order]
     (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
     shutil.copytree(source / "cache", folder / "cache")
@@ -141,13 +156,14 @@ def watched(cached: FolderCache, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
-def _possible() -> dict[str, list[str]]:
-    """Return the jobs that can be done: for a page, the library for browsers has to be built."""
+def _possible(which: str) -> dict[str, list[str]]:
+    """Return the jobs that can be done, few or all: for a page, the library for browsers has to be built."""
+    names = {*(FEW if which == "few" else JOBS)}
     try:
         native.wasm_file()
     except RuntimeError:
-        return {name: command for name, command in JOBS.items() if name != "export to page"}
-    return JOBS
+        names.discard("export to page")
+    return {name: command for name, command in JOBS.items() if name in names}
 
 
 def _write_more(work: Path) -> None:
@@ -170,6 +186,7 @@ def test_every_command_is_watched() -> None:
     assert {f"export to {toolkit}" for toolkit in get_args(Toolkit)} <= JOBS.keys()
     kinds = get_args(get_args(get_type_hints(import_, include_extras=True)["kind"])[0])
     assert {f"import from {kind}" for kind in kinds} <= JOBS.keys()
+    assert {JOBS[name][0] for name in FEW} == {arguments[0] for arguments in JOBS.values()}
 
 
 MESSAGES = {"unpickle regard.bulk.lines.Chunk", "unpickle regard.bulk.chunk_translator.ChunkResult"}
@@ -182,7 +199,8 @@ def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
     results: dict[str, dict[str, Any]] = json.loads((watched / "results.json").read_text(encoding="utf-8"))
     assert {name: result["err"] for name, result in results.items() if result["status"]} == {}
     work, problems = watched / "work", {}
-    for name, command in _possible().items():
+    for name in results:
+        command = JOBS[name]
         given = [work / argument.rpartition("=")[2] for argument in command[1:]]
         given += [work / stream for stream in ("stdin", "stdout", "stderr")]
         if "--resume" in command:  # the user's own run: its recipe names the data that it goes on with
@@ -194,7 +212,8 @@ def test_no_command_leaves_what_it_was_given(watched: Path) -> None:
     assert {name: seen for name, seen in problems.items() if seen} == {}
     assert list((watched / "home").iterdir()) == []
     if (watched / "interposer.so").exists():  # tensors are read by Rust, exports by C++: these are seen too
-        for name in ("translate", "translate with CTranslate2", "train on images", "import of PyTorch's weights"):
+        names = {"translate", "translate with CTranslate2", "train on images", "import of PyTorch's weights"}
+        for name in names & results.keys():
             paths = {what for event, what in events(watched / "watched" / name) if event == "read"}
             assert any(path.endswith((".safetensors", "model.bin", ".pth")) for path in paths), name
 
@@ -266,6 +285,7 @@ def test_what_is_forbidden_is_seen(tmp_path: Path) -> None:
 
 
 @linux
+@pytest.mark.slow
 def test_processes_of_torchrun_speak_over_the_loopback_interface_only(tmp_path: Path) -> None:
     """torchrun's own process is not ours: its store listens on every interface, and unpickles its own messages."""
     data = corpus(tmp_path / "data")

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from regard.documents.sentences import split_text
+from regard.data.sentences import split_text
 
 WORK = Path(__file__).resolve().parent / ".work"
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100

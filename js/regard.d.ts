@@ -27,6 +27,8 @@ export interface Options {
   alignments?: boolean;
   /** Whether the search is recorded, of one line at a time. */
   trace?: boolean;
+  /** Whether each sentence of a line is translated by itself; by default as the lines of the training data were. */
+  split?: boolean;
 }
 
 /** What a translation begins with: text, which is tokenised by whole words, or token ids. */

@@ -22,6 +22,7 @@ from regard.data.batch_stream import BatchSource
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
+from regard.data.sentences import count_sentences
 from regard.data.tokenizer import Tokenizer
 from regard.errors import ModelFolderError, UsageError
 from regard.evaluation.validation import make_validator
@@ -405,8 +406,10 @@ def _make_folder(recipe: Recipe, data: PreparedData, out: Path, own_id: str = ""
     name, longest = length_setting(settings), data.longest_source
     if parent is not None:  # its weights have learnt its longest sentences
         longest = max(longest, getattr(load_settings(parent).search, name) or 0)
-    if not getattr(recipe.search, name):
-        settings = settings.with_values(search=recipe.search.with_values(**{name: longest}))
+    facts: dict[str, float] = {} if getattr(recipe.search, name) else {name: longest}
+    if images is None and recipe.search.line_sentences is None and data.sample[0]:
+        facts["line_sentences"] = round(sum(map(count_sentences, data.sample[0])) / len(data.sample[0]), 2)
+    settings = settings.with_values(search=recipe.search.with_values(**facts))
     out.mkdir(parents=True, exist_ok=True)
     recipe.write(out / "train.toml")
     lasting = recipe.model_dump(exclude={"training": {"updates", "minutes"}})  # a run may be resumed for longer

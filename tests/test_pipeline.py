@@ -44,6 +44,57 @@ def test_translations_keep_the_order_and_empty_lines_stay_empty(translator: Tran
     assert len(set(together)) > 2
 
 
+@pytest.mark.filterwarnings("ignore::regard.errors.LineWarning")
+@pytest.mark.parametrize("options", [{}, {"beam": 1}, {"sample": True, "seed": 3}, {"nbest": 2, "alignments": True}])
+def test_each_sentence_of_a_line_has_the_translation_that_it_has_alone(
+    translator: Translator, options: SearchOptions
+) -> None:
+    if "alignments" in options and not translator.cross_attention():
+        options = {"nbest": 2}  # type: ignore[typeddict-unknown-key]
+    sentences = [f"{SENTENCES[0]}.", "Dr. Kim came.", "I went![1]", "123!", f"{SENTENCES[1]}."]
+    alone = translator.translate(sentences, **options)
+    (line,) = translator.translate(" ".join(sentences), **options)
+    assert [(part.source, part.text, part.score) for part in line.parts] == [
+        (sentence, result.text, pytest.approx(result.score)) for sentence, result in zip(sentences, alone, strict=True)
+    ]
+    assert line.text == " ".join(result.text for result in alone)
+    assert all(result.text for result in alone)
+    assert line.score == pytest.approx(sum(result.score for result in alone))
+    assert line.parts[3].text == "123!"
+    if line.alignments is not None:
+        words, targets, expected = 0, 0, []
+        for sentence, result in zip(sentences, alone, strict=True):
+            expected += [(s + words, t + targets) for s, t in result.alignments or ()]
+            words, targets = words + len(sentence.split()), targets + len(result.text.split())
+        assert list(line.alignments) == expected
+    assert [len(hypothesis.tokens) for hypothesis in line.nbest] == [
+        sum(len(result.nbest[min(rank, len(result.nbest) - 1)].tokens) for result in alone)
+        for rank in range(len(line.nbest))
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::regard.errors.LineWarning")
+def test_sentences_stay_together_where_that_was_learnt_or_asked_for(translator: Translator) -> None:
+    line = f"{SENTENCES[0]}. {SENTENCES[1]}."
+    assert len(translator.translate(line)[0].parts) == 2
+    assert len(translator.translate(line, split="off")[0].parts) == 1
+    several = translator.settings.search.with_values(line_sentences=2.5)
+    learnt = Translator(translator.model, translator.tokenizer, translator.settings.with_values(search=several))
+    assert len(learnt.translate(line)[0].parts) == 1
+    assert len(learnt.translate(line, split="on")[0].parts) == 2
+    for constraints in (Constraints(prefix="I"), Constraints(terms=("I",))):
+        assert len(translator.translate(line, constraints=constraints)[0].parts) == 1
+
+
+@pytest.mark.parametrize("text", ["123", "---", "🙂", "12:30 ✓", "½ = 0.5!"])
+def test_what_has_no_letters_is_copied(translator: Translator, text: str) -> None:
+    (result,) = translator.translate(text)
+    assert (result.text, result.score, result.tokens) == (text, 0.0, ())
+    assert "".join(translator.stream(text)) == text
+    with pytest.raises(UsageError, match="has no letters"):
+        translator.trace(text)
+
+
 @pytest.mark.parametrize("beam", [1, 3])
 def test_readings_equal_teacher_forcing_the_output_alone(translator: Translator, beam: int) -> None:
     for line, translation in zip(SENTENCES, translator.translate(SENTENCES, beam=beam, readings=True), strict=True):

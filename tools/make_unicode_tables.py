@@ -13,9 +13,10 @@ from typing import Any
 PINNED = "18.0.0"
 TARGET = Path(__file__).parents[1] / "regard" / "runtime" / "c" / "unicode_tables.h"
 LIMIT = 0x30000
-"""From here on no character has a property: planes 3 to 16 hold ideographs, variation selectors and private use."""
+"""From here on no character has a property but ideographs, which are letters, those of plane 3."""
 BLOCK = 64
 NOT_QUICK, DECOMPOSES, IS_SPACE = 1 << 8, 1 << 9, 1 << 10
+IS_LETTER, IS_DECIMAL, IS_OTHER_NUMBER, IS_LOWER, IS_CASED = (1 << bit for bit in range(11, 16))
 HANGUL = range(0xAC00, 0xD7A4)
 VOWELS, FINALS = range(0x1161, 0x1176), range(0x11A8, 0x11C3)
 
@@ -43,8 +44,16 @@ def properties(data: Any, rows: dict[int, tuple[int, ...]], composed: Iterable[i
             | (0 if quick else NOT_QUICK)
             | (DECOMPOSES if code in rows else 0)
             | (IS_SPACE if character.isspace() else 0)
+            | _kind(character, data.category(character))
         )
     return table
+
+
+def _kind(character: str, category: str) -> int:
+    """Return what the rules of sentences ask of a character; its case is that of this Python's version of Unicode."""
+    kind = IS_LETTER if category[0] == "L" else IS_DECIMAL if category == "Nd" else 0
+    kind |= IS_OTHER_NUMBER if category in ("Nl", "No") else 0
+    return kind | (IS_LOWER * character.islower()) | (IS_CASED * (character.lower() != character.upper()))
 
 
 def c_table(kind: str, name: str, numbers: Sequence[int], width: int) -> str:
@@ -86,10 +95,11 @@ def main(data: Any) -> str:
             f"#define UNICODE_ROWS {len(rows)}",
             f"#define UNICODE_COMPOSED {len(composed)}",
             "",
-            "/* The distinct properties: combining class | a text with it may not be NFC | decomposes | whitespace. */",
+            "/* The distinct properties: combining class | a text with it may not be NFC | decomposes | whitespace |",
+            "   letter | decimal | other number | lower case | has two cases. */",
             c_table("uint16_t", "UNICODE_KINDS", kinds, 16),
             "/* The block of each run of characters, and the property of each character of a block. */",
-            c_table("uint8_t", "UNICODE_INDEX", index, 24),
+            c_table("uint16_t", "UNICODE_INDEX", index, 24),
             c_table("uint8_t", "UNICODE_BLOCKS", [kind for block in blocks for kind in block], 24),
             "/* Canonical decompositions, one step deep: character | first part << 21 | second part or 0 << 42. */",
             c_table("uint64_t", "UNICODE_DECOMPOSITIONS", packed, 6),

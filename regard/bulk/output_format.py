@@ -42,6 +42,10 @@ def _json_object(label: int | str, result: Translation | Caption) -> dict[str, A
     key = {"line": label} if isinstance(label, int) else {"file": os.fsencode(label).decode("utf-8", "replace")}
     values = {**key, **_hypothesis(result), "nbest": [_hypothesis(hypothesis) for hypothesis in result.nbest]}
     values["repetition"] = result.repetition and dict(zip(("text", "times"), result.repetition, strict=True))
+    if isinstance(result, Translation):
+        values["parts"] = [
+            {"source": part.source, "text": part.text, "score": round(part.score, 6)} for part in result.parts
+        ]
     if not isinstance(result, Translation) and result.readings is not None:
         words = zip(result.readings.target_text, result.regions, strict=False)
         values["regions"] = [{"word": word, "box": [round(side, 4) for side in box]} for word, box in words]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 _KEY, _OWN_ONLY = "regard.search", "regard.search.own_only"
-_ELSEWHERE = ("seed", "longest_source")  # an option of every command; a fact of the training data
+_ELSEWHERE = ("seed", "longest_source", "line_sentences")  # an option of every command; facts of the training data
 
 
 def search_command(*only: str, without: tuple[str, ...] = ()) -> type[TyperCommand]:
@@ -97,7 +97,8 @@ def _options(fields: dict[str, FieldInfo]) -> list[Any]:
 
 def _annotation(name: str, field: FieldInfo) -> Any:
     """Return the type of an option, None if it is not given, with the bounds and the description of the field."""
-    kind = next(kind for kind in (*get_args(field.annotation), field.annotation) if kind is not type(None))
+    kinds = (field.annotation,) if get_origin(field.annotation) is Literal else get_args(field.annotation)
+    kind: Any = next((kind for kind in kinds if kind is not type(None)), field.annotation)
     bounds = {bound: getattr(rule, bound) for rule in field.metadata for bound in ("ge", "le") if hasattr(rule, bound)}
     text = field.description or ""
     text = f"{text[:1].upper()}{text[1:]}" if text[:1].isascii() else text  # α stays small

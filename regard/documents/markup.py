@@ -13,9 +13,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from regard.data.sentences import NEWLINE, check_count, has_letters, needs_space, sentence_ends
 from regard.documents.elements import Elements, MarkupOptions, Role, find_elements
 from regard.documents.projection import project
-from regard.documents.sentences import NEWLINE, check_count, has_letters, needs_space, sentence_ends
 from regard.documents.tagged_sentence import Mark, Piece, TaggedSentence, build_sentence
 from regard.documents.tags import Kind, tokenize
 from regard.documents.writing import Source, write_sentence

@@ -18,12 +18,13 @@ from regard.model_folder import model_fingerprint
 from regard.reading import check_links, file_bytes, is_file_name, parse_json
 from regard.seal import sealed, why_broken
 from regard.search import Hypothesis, LengthPenalty, Rule, SearchSettings, SuppressTokens
+from regard.search.rules import MinLength
 
 NOTES = "regard.json"
 """File of an export: fingerprint of its weights, precision, limits, and how it was checked."""
 _SUPPRESSED = (PAD, UNK, BOS)
 _SUPPORTED = {"beam", "length_penalty", "max_ratio", "max_extra", "longest_source", "seed", "diversity"}
-_SUPPORTED |= {"max_line", "max_whole", "max_required", "max_forbidden"}
+_SUPPORTED |= {"min_length", "split", "line_sentences", "max_line", "max_whole", "max_required", "max_forbidden"}
 """Settings that it follows, or that have no effect in a search that it supports."""
 
 
@@ -131,6 +132,7 @@ class CTranslate2:
             f"the rule {type(rule).__name__}"
             for rule in rules
             if not (isinstance(rule, SuppressTokens) and set(rule.suppressed) == set(_SUPPRESSED))
+            and not isinstance(rule, MinLength)
         ]
 
     def search(self, sources: Sequence[Sequence[int]], settings: SearchSettings) -> list[list[Hypothesis]]:
@@ -147,7 +149,8 @@ class CTranslate2:
         for i, source in enumerate(sources):
             if any(len(h.ids) >= max_steps[i] - 1 for h in results[i]):
                 (results[i],) = self._translate([source], max_steps[i], settings, patience=2)
-            if any(token in h.ids for h in results[i] for token in _SUPPRESSED):
+            is_short = any(len(h.ids) < settings.min_length for h in results[i])
+            if is_short or any(token in h.ids for h in results[i] for token in _SUPPRESSED):
                 (results[i],) = self._translate([source], max_steps[i], settings, suppress=True)
         return results
 
@@ -205,7 +208,7 @@ class CTranslate2:
             num_hypotheses=count,
             patience=patience,
             length_penalty=exponent,
-            min_decoding_length=0,
+            min_decoding_length=settings.min_length if suppress else 0,
             max_decoding_length=max_steps - 1,
             max_input_length=0,
             return_scores=True,

@@ -133,13 +133,15 @@ def compare(
     original: Any = model.model if packed.precision == "float32" else packed
     difference = 0.0
     for name, beam in ((GREEDY, 1), (BEAM, model.settings.search.beam)):
-        settings = model.settings.search.with_values(beam=beam, longest_source=None, max_whole=max(map(len, sources)))
+        search_settings = model.settings.search
+        changed = {"min_length": max(1, search_settings.min_length), "max_whole": max(map(len, sources))}
+        settings = search_settings.with_values(beam=beam, longest_source=None, **changed)
         options = exported.model.options()
         options.beam = beam
         results = exported.model.translate(sentences, options)
         mismatches[name] = 0
         for ids, line in zip(sources, results, strict=True):
-            if line.parts != 1:  # longer than any in training: the file splits it
+            if len(line.parts) != 1 or not line.source:  # split, or without letters
                 continue
             batch = Batch.of([ids], original.device)
             (reference,) = search(original, original.encode(batch), [len(ids)], settings)

@@ -293,7 +293,9 @@ def _settings(
         )
     )
     penalties = (search.length_penalty, search.max_ratio)
-    return struct.pack(f"<{len(integers)}i2d6i", *integers, *penalties, *alignment, parameters // 1000, 0)
+    return struct.pack(
+        f"<{len(integers)}i2d6i", *integers, *penalties, *alignment, parameters // 1000, not search.splits_sentences
+    )
 
 
 def _joined(sections: Mapping[int, bytes]) -> bytes:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -57,8 +58,12 @@ class BasePipeline:
         return [name for name, module in modules if isinstance(module, Attention) and module.role == "cross"]
 
     def _search_settings(self, nbest: int, options: SearchOptions) -> SearchSettings:
-        """Override the folder's search settings. If sampling without a beam is asked for, draw `nbest` samples."""
-        chosen = {name: value for name, value in options.items() if value is not None}
+        """Override the folder's search settings. If sampling without a beam is asked for, draw `nbest` samples.
+
+        No output is empty: a model may learn that from few lines, and training data without an empty side never say so.
+        """
+        chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        chosen["min_length"] = max(1, chosen.get("min_length", self.settings.search.min_length))
         if chosen.get("sample") and not chosen.get("mbr") and "beam" not in chosen:
             chosen["beam"] = nbest
         settings = SearchSettings.parse({**self.settings.search.model_dump(), **chosen}, "search")

@@ -1,4 +1,4 @@
-"""Split lines longer than any source in training: at sentence ends, else at spaces, else inside words."""
+"""Split lines into sentences, and what is longer than any source in training at spaces, or inside words."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from regard.data.sentences import sentence_ends
 from regard.errors import LineWarning
 
 _WHOLE = 2
 """A sentence up to this many times longer than the longest source in training is still translated whole."""
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？…])[\"'”’)\]»]* |(?<=[。！？])[”’」』）]* ?")
 _WORD = re.compile(r" *[^ ]+ ?")
 
 
 @dataclass(frozen=True)
 class LineSplitter:
-    """Splits lines of more than `longest` tokens; `length` counts the tokens of a text."""
+    """Splits lines of more than `longest` tokens, or with `each_sentence` all; `length` counts the tokens of a text."""
 
     length: Callable[[str], int]
     longest: int
+    each_sentence: bool
 
     def split(self, line: str, index: int) -> list[str]:
         """Return the parts of a line; concatenated, they are the line. `index` is the line's, for warnings."""
-        if self.length(line) <= self.longest:
+        if not self.each_sentence and self.length(line) <= self.longest:
             return [line]
-        sentences = self._merge(_split_after(line, _SENTENCE_END))
+        sentences = _sentences(line)
+        if not self.each_sentence:
+            sentences = self._merge(sentences)
         return [part for sentence in sentences for part in self._split_sentence(sentence, index)]
 
     def _merge(self, parts: Sequence[str]) -> list[str]:
@@ -90,7 +93,7 @@ class LineSplitter:
         return [word] if self.length(word) <= self.longest else self._cut(word, range(1, len(word) + 1))
 
 
-def _split_after(line: str, end: re.Pattern[str]) -> list[str]:
-    """Split a line after each match, leaving nothing out."""
-    ends = [match.end() for match in end.finditer(line)]
+def _sentences(line: str) -> list[str]:
+    """Split a line after the space behind each sentence, leaving nothing out."""
+    ends = [end + (line[end : end + 1] == " ") for end in sentence_ends(line)]
     return [line[start:stop] for start, stop in zip([0, *ends], [*ends, len(line)], strict=True) if start < stop]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from regard.errors import LineWarning, UsageError
-from regard.pipeline.translation import SPLIT, Translation
+from regard.pipeline.translation import SPLIT, TranslatedPart, Translation
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 
@@ -117,10 +118,10 @@ class RuntimeTranslator:
         options = self._options(1, search)
         options.attention, options.trace = 2, 1
         (line,) = self.model.translate([text], options, self._prefixes(constraints, 1, search))
-        if not line.parts:
-            raise UsageError("the line is empty; give a line of text")
-        if line.parts > 1:
+        if len(line.parts) > 1:
             raise UsageError(SPLIT)
+        if not line.source:
+            raise UsageError("the line is empty, or has no letters; give a line of text")
         _warn([line])
         steps = []
         for step in line.steps:
@@ -163,6 +164,7 @@ class RuntimeTranslator:
         if not all(name in _SHARED and type(value) in (int, float) for name, value in chosen.items()):
             settings = self.search.with_values(**chosen)
             _refuse_unsupported(settings)
+            options.split = int(settings.splits_sentences)
             chosen = {name: getattr(settings, name) for name in _SHARED}
         for name, value in chosen.items():  # the library checks their bounds
             setattr(options, name, -1 if value is None else value)
@@ -174,10 +176,10 @@ class RuntimeTranslator:
     def _translation(self, line: Line, nbest: int, readings: bool) -> Translation:
         ranked = [self._result(hypothesis) for hypothesis in line.hypotheses]
         best = line.hypotheses[0]
-        shown = self._readings(line, best) if readings and line.parts == 1 else None
+        shown = self._readings(line, best) if readings and line.source else None
         others = tuple(ranked) if nbest > 1 and line.parts else ()
-        first = ranked[0]
-        return Translation(first.text, first.tokens, first.score, first.alignments, shown, others, first.repetition)
+        parts = tuple(TranslatedPart(part.source, part.text, part.score) for part in line.parts)
+        return replace(ranked[0], readings=shown, nbest=others, parts=parts)
 
     def _result(self, hypothesis: Hypothesis) -> Translation:
         tokens = tuple(self.model.tokens(hypothesis.ids, True))

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
+from regard.data.sentences import has_spaces
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings, Symmetry
 
 
-SPLIT = "the line is longer than any in training and would be split; give a shorter line, or one sentence"
+SPLIT = "the line is split, and its parts are translated by themselves; give one sentence, or a shorter one"
 """Why the search of a line cannot be recorded."""
 
 
@@ -34,11 +35,20 @@ class AlignmentChoice:
 
 
 @dataclass(frozen=True)
+class TranslatedPart:
+    """A sentence of a line, or a part of a long one, with its translation; without letters it is copied, at score 0."""
+
+    source: str
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
 class Translation:
     """The translation of one line.
 
     `tokens`: its subword units, as text. `score`: log-probability over the length penalty; of a line that was split,
-    the sum of its parts. `alignments`: links (source word, target word), if asked for. `readings`: attention weights
+    the sum of its `parts`. `alignments`: links (source word, target word), if asked for. `readings`: attention weights
     and the words they belong to, if asked for; None for a line that was split. `nbest`: the hypotheses, best first, if
     more than one was asked for. `repetition`: a text that is repeated over and over, and how often: a sign of failure.
     """
@@ -50,6 +60,7 @@ class Translation:
     readings: Readings | None = field(default=None, repr=False)
     nbest: tuple[Translation, ...] = ()
     repetition: tuple[str, int] | None = None
+    parts: tuple[TranslatedPart, ...] = ()
 
     def _repr_html_(self) -> str:
         return result_html(self.text, self.score, self.readings)
@@ -74,19 +85,21 @@ def last_layer(readings: Readings) -> AlignmentChoice:
 def join_parts(
     parts: Sequence[Translation], sources: Sequence[str], alignments: bool, code_words: int = 0
 ) -> Translation:
-    """Join the translations of the parts of one split line; links count the words of the whole line.
+    """Join the translations of the parts of one line; links count the words of the whole line.
 
-    `sources` are the parts' texts. Each but the first repeats the first `code_words` words: the language code.
+    `sources` are the parts' texts, which joined are the line. Each part but the first was read after a language code of
+    `code_words` words. Parts without a space between their sources get one if their translations want it.
     """
-    links: list[Link] = []
-    source = target = repeated = 0
-    for part, text in zip(parts, sources, strict=True):
+    links, joined, source, repeated = list[tuple[int, int]](), "", 0, 0
+    for before, part, text in zip(("", *sources), parts, sources, strict=False):
+        if joined and part.text and (before.endswith(" ") or has_spaces(joined[-1], part.text[0])):
+            joined += " "
+        target = joined.count(" ")
         links += [(s - repeated + source, t + target) for s, t in part.alignments or () if s >= repeated]
-        source, target = source - repeated + text.count(" "), target + len(part.text.split())
-        repeated = code_words
+        source, joined, repeated = source + text.count(" "), joined + part.text, code_words
     ranks = range(max((len(part.nbest) for part in parts), default=0))
     return Translation(
-        " ".join(part.text for part in parts if part.text),
+        joined,
         tuple(token for part in parts for token in part.tokens),
         sum((part.score for part in parts), 0.0),
         tuple(links) if alignments else None,
@@ -96,4 +109,7 @@ def join_parts(
             for rank in ranks
         ),
         repetition=next((part.repetition for part in parts if part.repetition is not None), None),
+        parts=tuple(
+            TranslatedPart(text.strip(), part.text, part.score) for text, part in zip(sources, parts, strict=True)
+        ),
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 
 from typing_extensions import Unpack
 
 from regard.attention.alignment import Link, Readings, extract_links
+from regard.data.sentences import has_letters, has_spaces
 from regard.data.text import clean, too_long
 from regard.data.vocabulary import EOS
 from regard.engine import DecodeRequest
@@ -28,9 +31,14 @@ STREAMED_TOGETHER = 64
 
 @dataclass(frozen=True)
 class _Segment:
-    """A line, or a part of a long line, that is decoded as one source. It is tokenised once: `ids` end with EOS."""
+    """A sentence of a line, a part of a long one, or a whole line.
+
+    It is decoded as one source, tokenised once: `ids` end with EOS. Without ids it has no letters, and is copied.
+    `text`: as it is in the line, with the space behind it. `read`: what is tokenised, after a language code if any.
+    """
 
     text: str
+    read: str
     ids: list[int]
     constraints: Constraints
 
@@ -60,17 +68,20 @@ class Translator(BasePipeline):
         per_line = zip(lines, self._per_source(constraints, len(lines), settings, "line"), strict=True)
         _check_lengths(lines, settings)
         split = [self._segments(line, index, item, settings) for index, (line, item) in enumerate(per_line)]
-        segments = [segment for parts in split for segment in parts]
+        segments = [segment for parts in split for segment in parts if segment.ids]
         requests = [self._segment_request(index, segment, settings) for index, segment in enumerate(segments)]
         hypotheses = self._decode(requests, settings)
         parts = iter(self._translations(segments, hypotheses, nbest, alignments, readings))
         best = iter(hypotheses)
         results = []
         for index, line_segments in enumerate(split):
-            line_parts = list(islice(parts, len(line_segments)))
-            for segment, part in zip(line_segments, line_parts, strict=True):
-                self._warn(index, part.repetition, next(best)[0], segment.constraints, "translation")
-            results.append(line_parts[0] if len(line_parts) == 1 else self._join(line_segments, line_parts, alignments))
+            line_parts = []
+            for segment in line_segments:
+                part = next(parts) if segment.ids else self._copy(segment, nbest, alignments)
+                if segment.ids:
+                    self._warn(index, part.repetition, next(best)[0], segment.constraints, "translation")
+                line_parts.append(part)
+            results.append(self._join(line_segments, line_parts, alignments))
         return results
 
     def stream(
@@ -78,43 +89,45 @@ class Translator(BasePipeline):
     ) -> Iterator[str]:
         """Yield the translation of a line as it is decoded, greedily or, with `sample=True`, sampled; word by word.
 
-        Joined, the yielded texts are the translation with a beam of 1. Of a line so long that it is split into more
-        than `WORD_BY_WORD` parts, the further ones are yielded part by part.
+        Joined, the yielded texts are the translation with a beam of 1. Of a line that is split into more than
+        `WORD_BY_WORD` parts, the further ones are yielded part by part.
         """
         greedy: SearchOptions = {"beam": 1, "groups": 1, "mbr": False, "coverage_penalty": 0.0}
         settings = self._search_settings(1, {**search, **greedy})
         self.model.eval()
         (checked,) = self._per_source(constraints, 1, settings, "line")
         _check_lengths([text], settings)
-        started = False
-        for increments in self._segment_increments(self._segments(text, 0, checked, settings), settings):
+        segments, last = self._segments(text, 0, checked, settings), ""
+        stream = self._segment_increments(segments, settings)
+        for before, increments in zip(("", *(segment.text for segment in segments)), stream, strict=False):
             for number, increment in enumerate(increments):
-                yield f" {increment}" if started and number == 0 else increment
-                started = True
+                is_next = number == 0 and last and (before.endswith(" ") or has_spaces(last[-1], increment[0]))
+                yield f" {increment}" if is_next else increment
+                last = increment
 
     def trace(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
     ) -> tuple[Translation, list[SearchStep]]:
         """Translate a line as `translate(text, readings=True)` does, and record every step of its search.
 
-        Raises UsageError for an empty line, and for one so long that it would be split.
+        Raises UsageError for a line without letters, and for one that would be split.
         """
         settings = self._search_settings(1, search)
         self.model.eval()
         (checked,) = self._per_source(constraints, 1, settings, "line")
         _check_lengths([text], settings)
         segments = self._segments(text, 0, checked, settings)
-        if not segments:
-            raise UsageError("the line is empty; give a line of text")
         if len(segments) > 1:
             raise UsageError(SPLIT)
+        if not segments or not segments[0].ids:
+            raise UsageError("the line is empty, or has no letters; give a line of text")
         (segment,) = segments
         request = self._segment_request(0, segment, settings)
         candidates, steps = self.engine.trace(request, settings)
         hypotheses = self._rerank(request.source, candidates, settings)
         (translation,) = self._translations(segments, [hypotheses], 1, False, True)
         self._warn(0, translation.repetition, hypotheses[0], segment.constraints, "translation")
-        return translation, steps
+        return self._join(segments, [translation], False), steps
 
     def read_all(
         self, sources: Sequence[str], targets: Sequence[Sequence[int]], role: str | None = None
@@ -146,35 +159,37 @@ class Translator(BasePipeline):
         return extract_links(readings.words(choice.layer, choice.head, choice.shifted).weights, choice.symmetry)
 
     def _segments(self, line: str, index: int, constraints: Constraints, settings: SearchSettings) -> list[_Segment]:
-        """Tokenise a line; if it is longer than any source in training, split it into segments.
+        """Split a line into sentences, and those longer than any source in training further; tokenise each segment.
 
-        The prefix is for the first segment. A line with required terms stays whole, because nobody knows which segment
-        they belong to. `index` is for warnings. Raises LineError for one that must stay whole and is too long for that.
+        The prefix is for the first segment; sentences of such a line stay together. A line with required terms stays
+        whole, because nobody knows which segment they belong to. `index` is for warnings. Raises LineError for what
+        must stay whole and is too long for that.
         """
         line, longest = clean(line), self.settings.search.longest_source
         if not line:
             return []
-        ids = self.encode(line)
-        if longest is None or constraints.terms or len(ids) <= longest:
-            if len(ids) > max(settings.max_whole, longest or 0):
+        code, encode = self.tokenizer.source.language_code(line), cache(self.encode)
+        parts, is_constrained = [line.removeprefix(code)], bool(constraints.terms or constraints.prefix)
+        if not constraints.terms:
+            each = settings.splits_sentences and not constraints.prefix
+            splitter = LineSplitter(lambda text: len(encode(code + text.rstrip())), longest or sys.maxsize, each)
+            parts = splitter.split(parts[0], index)
+        code_and_space = f"{code} " if code else ""
+        segments = []
+        for number, part in enumerate(parts):
+            read = (code_and_space if number else code) + part.rstrip()
+            ids = encode(read) if is_constrained or has_letters(part) else []
+            if len(ids) > max(settings.max_whole, longest or 0) and (constraints.terms or longest is None):
                 why = (
                     "a line with terms" if constraints.terms else "this model, which does not know its longest source,"
                 )
                 raise LineError((index, whole_too_long(len(ids), settings.max_whole, why)))
-            return [_Segment(line, ids, constraints)]
-        code = self.tokenizer.source.language_code(line)
-        splitter = LineSplitter(lambda text: len(self.encode(code + text)), longest)
-        first, *others = splitter.split(line.removeprefix(code), index)
-        code_and_space = f"{code} " if code else ""
-        texts = [code + first, *(code_and_space + part for part in others)]
-        without_prefix = replace(constraints, prefix="")
-        return [
-            _Segment(text, self.encode(text), without_prefix if number else constraints)
-            for number, text in enumerate(texts)
-        ]
+            own = replace(constraints, prefix="") if number and constraints.prefix else constraints
+            segments.append(_Segment(part if number else code + part, read, ids, own))
+        return segments
 
     def _segment_request(self, index: int, segment: _Segment, settings: SearchSettings) -> DecodeRequest:
-        return self._request(index, segment.ids, segment.text.encode(), segment.constraints, settings)
+        return self._request(index, segment.ids, segment.read.encode(), segment.constraints, settings)
 
     def _translations(
         self,
@@ -205,23 +220,42 @@ class Translator(BasePipeline):
         repetition = self._repetition(ids, source)
         return Translation(target.decode(ids), tuple(target.tokens(ids)), hypothesis.score, repetition=repetition)
 
+    def _copy(self, segment: _Segment, nbest: int, alignments: bool) -> Translation:
+        """Return a segment without letters as its own translation."""
+        code = self.tokenizer.source.language_code(segment.read)
+        text, first = segment.text.removeprefix(code).strip(), int(bool(code))
+        links = tuple((first + word, word) for word in range(len(text.split(" "))))
+        copy = Translation(text, (), 0.0, links if alignments else None)
+        return copy if nbest == 1 else replace(copy, nbest=(copy,))
+
     def _join(self, segments: Sequence[_Segment], parts: Sequence[Translation], alignments: bool) -> Translation:
-        """Join the translations of a split line, or of an empty one, which has no segments."""
+        """Join the translations of the segments of a line; an empty one has none."""
         code_words = int(bool(segments and self.tokenizer.source.language_code(segments[0].text)))
-        return join_parts(parts, [segment.text for segment in segments], alignments, code_words)
+        joined = join_parts(parts, [segment.text for segment in segments], alignments, code_words)
+        return replace(parts[0], parts=joined.parts) if len(parts) == 1 else joined
 
     def _segment_increments(self, segments: Sequence[_Segment], settings: SearchSettings) -> Iterator[Iterable[str]]:
         """Yield what the streamed translation of each segment grows by."""
         for segment in segments[:WORD_BY_WORD]:
-            yield self._increments(self._segment_request(0, segment, settings), settings, segment.constraints)
+            if segment.ids:
+                yield self._increments(self._segment_request(0, segment, settings), settings, segment.constraints)
+            else:
+                yield [self._copy(segment, 1, False).text]
         for start in range(WORD_BY_WORD, len(segments), STREAMED_TOGETHER):
             group = segments[start : start + STREAMED_TOGETHER]
             # A draw depends on the seed and the text alone, so a sample is the same alone and in a group.
-            requests = [self._segment_request(index, segment, settings) for index, segment in enumerate(group)]
-            for segment, (best, *_) in zip(group, self.engine.decode(requests, settings, streamed=True), strict=True):
-                result = self._translation(segment.ids, best)
-                self._warn(0, result.repetition, best, segment.constraints, "translation")
-                yield [result.text] if result.text else []
+            requests = [
+                self._segment_request(index, segment, settings) for index, segment in enumerate(group) if segment.ids
+            ]
+            decoded = iter(self.engine.decode(requests, settings, streamed=True))
+            for segment in group:
+                if segment.ids:
+                    best = next(decoded)[0]
+                    result = self._translation(segment.ids, best)
+                    self._warn(0, result.repetition, best, segment.constraints, "translation")
+                else:
+                    result = self._copy(segment, 1, False)
+                yield [result.text]
 
     def _increments(self, request: DecodeRequest, settings: SearchSettings, constraints: Constraints) -> Iterator[str]:
         """Yield what a streamed translation grows by: whole words, and at the end the rest."""

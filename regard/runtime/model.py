@@ -57,6 +57,7 @@ class Options:
     attention: int
     alignments: int
     trace: int
+    split: int
 
 
 class _Options(ctypes.Structure):
@@ -70,6 +71,13 @@ _NAMES = tuple(item.name for item in fields(Options))
 
 class _Layer(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("role", ctypes.c_int32), ("heads", ctypes.c_int32))
+
+
+class _Part(ctypes.Structure):
+    _fields_ = (
+        *(("source", ctypes.c_void_p), ("text", ctypes.c_void_p), ("source_size", ctypes.c_size_t)),
+        *(("text_size", ctypes.c_size_t), ("score", ctypes.c_double)),
+    )
 
 
 class _Attention(ctypes.Structure):
@@ -128,6 +136,15 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
+class LinePart:
+    """A sentence of a line, or a part of a long one, with its best translation; without letters it is copied."""
+
+    source: str
+    text: str
+    score: float
+
+
+@dataclass(frozen=True)
 class Line:
     """The result of a line: hypotheses, best first, the tokens of its source, its parts, notes on it, and the search.
 
@@ -136,7 +153,7 @@ class Line:
 
     hypotheses: tuple[Hypothesis, ...]
     source: tuple[int, ...]
-    parts: int
+    parts: tuple[LinePart, ...]
     notes: tuple[str, ...]
     steps: tuple[Step, ...]
 
@@ -281,9 +298,16 @@ class RuntimeModel:
         return Line(
             tuple(self._hypothesis(result, index, rank) for rank in ranks),
             tuple(source[: count.value]),
-            library.regard_parts(result, index),
+            tuple(self._part(result, index, part) for part in range(library.regard_parts(result, index))),
             tuple(note.decode().split("\n")) if note else (),
             tuple(self._step(result, step) for step in range(library.regard_steps(result))),
+        )
+
+    def _part(self, result: Any, index: int, part: int) -> LinePart:
+        part_of_line = self._library.regard_part(result, index, 0, part)
+        source = ctypes.string_at(part_of_line.source, part_of_line.source_size).decode()
+        return LinePart(
+            source, ctypes.string_at(part_of_line.text, part_of_line.text_size).decode(), part_of_line.score
         )
 
     def _step(self, result: Any, step: int) -> Step:
@@ -443,6 +467,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         "repetition": (text, [*hypothesis, integer, ids]),
         "source": (ids, [pointer, size, counted]),
         "parts": (integer, [pointer, size]),
+        "part": (_Part, [*hypothesis, integer]),
         "note": (text, [pointer, size]),
         "steps": (size, [pointer]),
         "open_hypotheses": (size, [pointer, size]),

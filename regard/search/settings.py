@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import pydantic
 from pydantic import Field
@@ -12,6 +12,8 @@ from regard.settings import BEAM, COUNT, FACTOR, LENGTH, TOKENS, Settings
 
 MAX_COMPARED = 250
 """Most hypotheses that are compared with each other, by beam search or by minimum Bayes risk."""
+SEVERAL = 1.5
+"""Sentences of a line of the training data, on average, from which on a model translates several together."""
 
 
 class SearchSettings(Settings):
@@ -68,6 +70,14 @@ class SearchSettings(Settings):
         le=COUNT,
         description="tokens of the longest source in training; longer texts are split at sentence ends",
     )
+    split: Literal["auto", "on", "off"] = Field(
+        "auto",
+        description="translate each sentence of a line by itself; auto: unless the lines of the training data hold "
+        "several sentences each",
+    )
+    line_sentences: float | None = Field(
+        None, ge=0, le=COUNT, description="sentences of a line of the training data, on average"
+    )
     max_line: int = Field(MAX_LINE, ge=1, le=COUNT, description="most characters of a line; a longer one is refused")
     max_whole: int = Field(
         500,
@@ -113,6 +123,12 @@ class SearchSettings(Settings):
             raise ValueError("; ".join(problems))
         return self
 
+    @property
+    def splits_sentences(self) -> bool:
+        """Tell whether each sentence of a line is translated by itself, as by models that do not know their data."""
+        is_of_several = self.line_sentences is not None and self.line_sentences >= SEVERAL
+        return self.split == "on" or (self.split == "auto" and not is_of_several)
+
     def max_steps(self, source_length: int, max_target: int | None, required: int = 0) -> int:
         """Return the most tokens, end of sentence included, that a target of a source of this length may have.
 
@@ -143,6 +159,8 @@ class SearchOptions(TypedDict, total=False):
     diversity: float | None
     mbr: bool | None
     longest_source: int | None
+    split: Literal["auto", "on", "off"] | None
+    line_sentences: float | None
     max_line: int | None
     max_whole: int | None
     max_required: int | None

@@ -109,6 +109,8 @@ class PyTorchEngine:
         wants_attention = search.pop("attention", "none") != "none"
         search.pop("log_probs", None)  # PyTorch's search keeps sums alone
         options: dict[str, Any] = {name: value for name, value in search.items() if value is not None}
+        if "split" in options:
+            options["split"] = "on" if options["split"] else "off"
         if "beam" not in options and options.get("nbest", 1) > self._pipeline.settings.search.beam:
             options["beam"] = options["nbest"]
         if kind == "caption":

@@ -55,6 +55,7 @@ class SearchRequest:
     length_penalty: float | None = None
     max_length: int | None = None
     no_repeat_ngram: int | None = None
+    split: bool | None = None
     alignments: bool = False
     attention: Literal["none", "cross", "all"] = "none"
     log_probs: bool = False

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeVar
 
+from regard.data.sentences import split_text
 from regard.documents.elements import MarkupOptions
 from regard.documents.markup import AlignedLine, parse_markup
-from regard.documents.sentences import split_text
 from regard.errors import LineError
 from regard.serving.http_errors import bad_request
 from regard.serving.pairs import Choice, LanguagePairs
@@ -122,6 +122,8 @@ async def translate_texts(
         parts.append(_Part(text, taken_apart, choice))
     if layout.kind != "text":
         search = replace(search, alignments=True)
+    if layout.split == "0":
+        search = replace(search, split=False)
     groups: dict[str, list[int]] = {}
     for number, part in enumerate(parts):
         if part.choice.model is not None and part.layout.lines:

@@ -238,4 +238,4 @@ def test_auto_uses_the_export_if_it_is_faster(
     small = load(run, precision="int8")
     assert small.translate(LINES[0])[0].text
     with pytest.raises(UsageError, match="precision int8 needs the native kernels, and this is a test"):
-        small.translate(LINES[0], min_length=1)  # CTranslate2 cannot, and the model itself computes in float32
+        small.translate(LINES[0], no_repeat_ngram=4)  # CTranslate2 cannot, and the model itself computes in float32

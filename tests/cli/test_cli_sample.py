@@ -10,7 +10,6 @@ from command import Command
 from regard.samples import Sample, korean_english
 from regard.samples.images import image_sample
 
-
 SPLITS = ("train", "valid", "test", "recombination", "length")
 
 

@@ -67,7 +67,9 @@ def test_json_equals_text(regard: Command, model: Path, korean: bytes) -> None:
     text = regard("translate", model, "--alignments", stdin=korean).lines
     lines = regard("translate", model, "--alignments", "--format", "jsonl", stdin=korean).lines
     rows = [json.loads(line) for line in lines]
-    assert [list(row) for row in rows] == [["line", "text", "score", "tokens", "alignments", "nbest", "repetition"]] * 5
+    names = ["line", "text", "score", "tokens", "alignments", "nbest", "repetition", "parts"]
+    assert [list(row) for row in rows] == [names] * 5
+    assert all(" ".join(part["text"] for part in row["parts"]) == row["text"] for row in rows)
     assert [row["line"] for row in rows] == [1, 2, 3, 4, 5]
     expected = ["\t".join([row["text"], " ".join(f"{s}-{t}" for s, t in sorted(row["alignments"]))]) for row in rows]
     assert expected == text
@@ -81,6 +83,7 @@ def test_json_equals_text(regard: Command, model: Path, korean: bytes) -> None:
         "alignments": [],
         "nbest": [],
         "repetition": None,
+        "parts": [],
     }
     assert {
         json.loads(line)["alignments"] for line in regard("translate", model, "--format", "jsonl", stdin=korean).lines

@@ -137,7 +137,7 @@ def test_a_trace_is_of_one_whole_line(make: Maker) -> None:
     _, runtime = make("recurrent", "recurrent")
     with pytest.raises(UsageError, match="the line is empty"):
         runtime.trace(" ")
-    with pytest.raises(UsageError, match="would be split"):
+    with pytest.raises(UsageError, match="the line is split"):
         runtime.trace(LONG)
     options = runtime.model.options()
     assert runtime.model.translate(SENTENCES, options)[0].steps == ()

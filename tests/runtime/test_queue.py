@@ -56,7 +56,8 @@ def options(model: RuntimeModel, **changes: Any) -> Options:
 
 def contents(line: Line) -> tuple[Any, ...]:
     weights = [{name: array.tobytes() for name, array in hypothesis.weights.items()} for hypothesis in line.hypotheses]
-    return [(h.text, h.ids, h.links) for h in line.hypotheses], weights, line.source, line.parts, line.notes
+    parts = [(part.source, part.text) for part in line.parts]
+    return [(h.text, h.ids, h.links) for h in line.hypotheses], weights, line.source, parts, line.notes
 
 
 def draw_calls(kinds: int, generator: random.Random) -> list[tuple[int, list[int]]]:

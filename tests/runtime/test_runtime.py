@@ -31,6 +31,7 @@ if (problem := native.why_unavailable()) is not None:
     pytest.skip(f"no C library on this machine: {problem}", allow_module_level=True)
 
 LINES = [*SENTENCES, "", "  나는   집에 간다 ", "빵!", "I", "😀 unseen 文字", "\u1112\u1161\u11ab 자모"]
+LINES += ["나는 간다.나는 온다. 123! 456.", "---", "Dr. Kim went home. I ate.[1] 🙂 You go!", "我走。你来！１２"]
 LONG = " ".join(f"{sentence}." for sentence in SENTENCES * 4)
 
 
@@ -58,6 +59,8 @@ def assert_same(actual: list[Any], expected: list[Any]) -> None:
             other.repetition,
         )
         assert one.score == pytest.approx(other.score, abs=2e-4)
+        assert [(part.source, part.text) for part in one.parts] == [(part.source, part.text) for part in other.parts]
+        assert [part.score for part in one.parts] == pytest.approx([part.score for part in other.parts], abs=2e-4)
         assert [h.tokens for h in one.nbest] == [h.tokens for h in other.nbest]
         assert [h.score for h in one.nbest] == pytest.approx([h.score for h in other.nbest], abs=2e-4)
 
@@ -117,8 +120,17 @@ def test_alignments_are_those_of_the_translator(
 )
 def test_long_lines_are_split_alike(make: Maker, line: str) -> None:
     translator, runtime = make("recurrent", "recurrent")
-    assert runtime.model.translate([line], runtime.model.options())[0].parts > 1
+    assert len(runtime.model.translate([line], runtime.model.options())[0].parts) > 1
     assert_same(translated(runtime, [line, "I"], beam=2), translated(translator, [line, "I"], beam=2))
+
+
+def test_sentences_stay_together_if_that_is_asked_for(make: Maker) -> None:
+    translator, runtime = make("recurrent", "recurrent")
+    assert_same(translated(runtime, LINES, split="off"), translated(translator, LINES, split="off"))
+    with pytest.warns(LineWarning):
+        together, apart = runtime.translate(LINES[-4:], split="off"), runtime.translate(LINES[-4:])
+    assert [len(result.parts) for result in together] == [1, 1, 1, 1]
+    assert [len(result.parts) for result in apart] == [4, 1, 3, 3]
 
 
 @pytest.mark.filterwarnings("ignore::regard.errors.LineWarning")
@@ -128,7 +140,9 @@ def test_streams_are_the_greedy_translation_in_parts(make: Maker, encoder: str, 
     for line in (SENTENCES[1], LONG, "", "I go home"):
         parts = list(runtime.stream(line))
         assert "".join(parts) == runtime.translate(line, beam=1)[0].text
-        assert parts == list(translator.stream(line))
+        python = list(translator.stream(line))
+        assert "".join(parts) == "".join(python)
+        assert line == LONG or parts == python, "Python yields the further parts of a long line one by one"
 
 
 def test_a_line_is_translated_alone_as_among_others_and_by_any_number_of_threads(make: Maker) -> None:

@@ -37,7 +37,7 @@ typedef struct {
   int32_t beam, max_extra, min_length, max_length, no_repeat_ngram, longest_source, max_line, max_whole;
   double length_penalty, max_ratio;
   int32_t aligned_layer, aligned_head, is_shifted, symmetry; /* layer -1: the last; head -1: the mean; symmetry: 0 none … */
-  int32_t parameters_in_thousands, reserved;
+  int32_t parameters_in_thousands, several_sentences; /* 1: lines of the training data hold several */
 } Settings;
 
 typedef struct { /* a layer of attention: which operation of which program computes it */

@@ -42,7 +42,14 @@ typedef struct { /* how to search; regard_options fills in the model's own setti
   int32_t attention;       /* record attention weights: 0 none, 1 cross-attention, 2 every layer */
   int32_t alignments;      /* extract word alignments, by the layer and head that the model names */
   int32_t trace;           /* record the search, of one line at a time */
+  int32_t split;           /* translate each sentence of a line by itself */
 } RegardOptions;
+
+typedef struct { /* a sentence of a line, or a part of a long one, and its translation; without letters it is copied */
+  const char *source, *text;
+  size_t source_size, text_size;
+  double score;
+} RegardPart;
 
 typedef struct { /* a layer of attention */
   const char *name;
@@ -121,6 +128,7 @@ REGARD_API const char *regard_repetition(const RegardResult *result, size_t line
 /* Source tokens of a line, end of sentence last. */
 REGARD_API const int32_t *regard_source(const RegardResult *result, size_t line, size_t *count);
 REGARD_API int32_t regard_parts(const RegardResult *result, size_t line);
+REGARD_API RegardPart regard_part(const RegardResult *result, size_t line, int32_t rank, int32_t part);
 /* What a caller may want to tell about a line, such as that a sentence of it is longer than any in training: sentences,
    one a line. NULL: nothing. */
 REGARD_API const char *regard_note(const RegardResult *result, size_t line);

@@ -1,4 +1,4 @@
-/* Splits lines longer than any source in training: at sentence ends, else at spaces, else inside words. */
+/* Splits lines into sentences, and what is longer than any source in training at spaces, or inside words. */
 
 #ifndef REGARD_SPLITTER_H
 #define REGARD_SPLITTER_H
@@ -19,6 +19,7 @@ typedef struct {
   const char *code; /* language code that every part is read with */
   size_t code_size;
   int64_t longest;  /* tokens, end of sentence included */
+  int each_sentence; /* 0: only lines longer than that are split */
   const char *line;
   size_t size;
   TextBuffer text; /* scratch */
@@ -31,6 +32,11 @@ int64_t splitter_length(Splitter *s, size_t start, size_t end);
 /* Appends the parts of the line. Returns 0, or -1 if there is no memory. */
 int split_line(Splitter *s, Parts *parts);
 void splitter_free(Splitter *s);
+
+/* Whether there is anything to translate. */
+int has_letters(const char *text, size_t size);
+/* Whether two texts, put side by side, have to be parted by a space. */
+int wants_space(const char *left, size_t left_size, const char *right, size_t right_size);
 
 int append_text(TextBuffer *to, const char *text, size_t size);
 

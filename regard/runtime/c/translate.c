@@ -23,19 +23,22 @@ typedef struct { /* one hypothesis of a line, put together from those of its par
   Forced forced; /* of a line of one part */
   char **repetitions; /* of each part; NULL: none */
   int32_t *times;
+  RegardPart *parts; /* text: where it begins in the text of the line */
 } Translation;
 
-typedef struct { /* a line, and where its parts are among the requests */
-  int64_t first, parts;
+typedef struct { /* a line, and where its parts are among the segments */
+  int64_t first, parts, decoded; /* decoded: parts that are not copied */
   size_t code; /* bytes of its language code */
   Translation *hypotheses;
   int32_t count;
   char *note;
 } Line;
 
-typedef struct { /* a part of a line that is decoded as one source */
-  int32_t *ids;
-  int64_t count, spaces; /* spaces of its text */
+typedef struct { /* a part of a line that is decoded as one source, or copied: a text without letters */
+  int32_t *ids;     /* NULL: copied */
+  int64_t count;
+  TextBuffer text;  /* as it is in the line, with the space behind it */
+  Request *request; /* NULL: copied */
 } Segment;
 
 struct RegardResult {
@@ -44,7 +47,7 @@ struct RegardResult {
   Line *lines;
   size_t count;
   Segment *segments;
-  size_t segment_count, segment_capacity;
+  size_t segment_count, segment_capacity, request_count;
   Request *requests;
   int32_t *prefixes; /* of all lines, one after another */
   Trace *trace;      /* of the only line; NULL: not asked for */
@@ -82,34 +85,45 @@ static int64_t count_spaces(const char *text, size_t size) {
   return count;
 }
 
-/* Tokenises a text as a source of its own, and appends it to the segments. Returns 0, or -1 if there is no memory. */
-static int add_segment(RegardResult *r, const char *text, size_t size) {
+static size_t without_space(const char *text, size_t size) { return size && text[size - 1] == ' ' ? size - 1 : size; }
+
+/* Appends a part of a line to the segments: [start, end) of it after its code. It is tokenised as a source of its own
+   after the code, unless it is copied. Returns 0, or -1 if there is no memory. */
+static int add_segment(RegardResult *r, const TextBuffer *line, size_t code, size_t start, size_t end, int is_decoded) {
   TokenBuffer tokens = {0};
-  if (reserve((void **)&r->segments, &r->segment_capacity, r->segment_count + 1, sizeof(Segment)) ||
-      tokenizer_encode(r->model->source, text, size, &tokens) ||
-      reserve((void **)&tokens.data, &tokens.capacity, tokens.size + 1, sizeof(int32_t))) {
+  TextBuffer read = {0};
+  if (reserve((void **)&r->segments, &r->segment_capacity, r->segment_count + 1, sizeof(Segment))) return -1;
+  Segment *segment = r->segments + r->segment_count++;
+  *segment = (Segment){NULL, 0, {0}, NULL};
+  const char *text = line->data + code + start;
+  if ((!start && append_text(&segment->text, line->data, code)) || append_text(&segment->text, text, end - start)) return -1;
+  if (!is_decoded) return 0;
+  int failed = (code && (append_text(&read, line->data, code) || (start && append_text(&read, " ", 1)))) ||
+               append_text(&read, text, without_space(text, end - start)) || tokenizer_encode(r->model->source, read.data, read.size, &tokens) ||
+               reserve((void **)&tokens.data, &tokens.capacity, tokens.size + 1, sizeof(int32_t));
+  text_free(&read);
+  if (failed) {
     tokens_free(&tokens);
     return -1;
   }
   tokens.data[tokens.size++] = EOS;
-  r->segments[r->segment_count++] = (Segment){tokens.data, (int64_t)tokens.size, count_spaces(text, size)};
+  segment->ids = tokens.data, segment->count = (int64_t)tokens.size;
+  r->request_count++;
   return 0;
 }
 
-static int split_long(RegardResult *r, Line *line, const TextBuffer *clean) {
+static int split(RegardResult *r, Line *line, const TextBuffer *clean, int has_prefix) {
   size_t code = line->code;
-  Splitter s = {.tokenizer = r->model->source, .code = clean->data, .code_size = code, .longest = r->model->settings.longest_source, .line = clean->data + code, .size = clean->size - code};
+  int64_t longest = r->model->settings.longest_source;
+  Splitter s = {.tokenizer = r->model->source, .code = clean->data, .code_size = code, .longest = longest > 0 ? longest : INT64_MAX, .each_sentence = r->options.split && !has_prefix, .line = clean->data + code, .size = clean->size - code};
   Parts parts = {0};
-  TextBuffer text = {0};
   int failed = split_line(&s, &parts);
   for (size_t i = 0; i < parts.count && !failed; i++) {
-    text.size = 0;
-    failed = (code && (append_text(&text, clean->data, code) || (i && append_text(&text, " ", 1)))) ||
-             append_text(&text, s.line + parts.data[i].start, parts.data[i].end - parts.data[i].start) ||
-             add_segment(r, text.data, text.size);
+    Part part = parts.data[i];
+    failed = add_segment(r, clean, code, part.start, part.end, has_prefix || has_letters(s.line + part.start, part.end - part.start));
   }
   if (!failed && s.notes.size) line->note = s.notes.data, s.notes.data = NULL;
-  text_free(&text), free(parts.data), splitter_free(&s);
+  free(parts.data), splitter_free(&s);
   return failed ? -1 : 0;
 }
 
@@ -130,9 +144,8 @@ static int check_sources(const RegardResult *r, const Line *line, size_t number,
   return 0;
 }
 
-/* Cleans a line and makes segments of it: none if it is empty, several if it is longer than any in training. */
-static int read_line(RegardResult *r, Line *line, size_t number, const char *text, size_t size, TextBuffer *clean, char *error, size_t error_size) {
-  int64_t longest = r->model->settings.longest_source;
+/* Cleans a line and makes segments of it: none if it is empty, several if it holds several sentences or a long one. */
+static int read_line(RegardResult *r, Line *line, size_t number, const char *text, size_t size, int has_prefix, TextBuffer *clean, char *error, size_t error_size) {
   clean->size = 0;
   line->first = (int64_t)r->segment_count;
   if (count_characters(text, size) > r->options.max_line) {
@@ -144,12 +157,9 @@ static int read_line(RegardResult *r, Line *line, size_t number, const char *tex
   if (outcome) return -1;
   if (!clean->size) return 0;
   line->code = tokenizer_language_code(r->model->source, clean->data, clean->size);
-  if (add_segment(r, clean->data, clean->size)) return -1;
-  if (longest > 0 && r->segments[line->first].count > longest) {
-    free(r->segments[--r->segment_count].ids);
-    if (split_long(r, line, clean)) return -1;
-  }
-  line->parts = (int64_t)r->segment_count - line->first;
+  int64_t before = (int64_t)r->request_count;
+  if (split(r, line, clean, has_prefix)) return -1;
+  line->parts = (int64_t)r->segment_count - line->first, line->decoded = (int64_t)r->request_count - before;
   return check_sources(r, line, number, error, error_size);
 }
 
@@ -177,7 +187,7 @@ static int set_prefixes(RegardResult *r, const Prefixes *prefixes, char *error, 
     const Line *line = r->lines + i;
     size_t count = prefixes->counts[i];
     if (!line->parts || !count) continue;
-    Request *request = r->requests + line->first;
+    Request *request = r->segments[line->first].request;
     memcpy(r->prefixes + start, prefixes->ids[i], count * sizeof *r->prefixes);
     request->prefix = r->prefixes + start, request->prefix_count = (int64_t)count, start += count;
     request->max_steps = most_steps_with(r->model, &r->options, request->count, request->prefix_count);
@@ -191,20 +201,25 @@ static int open_trace(RegardResult *r, char *error, size_t error_size) {
     explain(error, error_size, "trace: one line is recorded at a time, got %zu", r->count);
     return -1;
   }
-  if (r->segment_count == 1) r->trace = r->requests->trace = calloc(1, sizeof *r->trace);
-  return r->segment_count == 1 && !r->trace ? -1 : 0;
+  int is_one = r->segment_count == 1 && r->request_count == 1;
+  if (is_one) r->trace = r->requests->trace = calloc(1, sizeof *r->trace);
+  return is_one && !r->trace ? -1 : 0;
 }
 
-static int read_lines(RegardResult *r, const char *const *lines, const size_t *sizes, char *error, size_t error_size) {
+static int read_lines(RegardResult *r, const char *const *lines, const size_t *sizes, const Prefixes *prefixes, char *error, size_t error_size) {
   TextBuffer clean = {0};
   int failed = 0;
-  for (size_t i = 0; i < r->count && !failed; i++) failed = read_line(r, r->lines + i, i, lines[i], sizes[i], &clean, error, error_size);
+  for (size_t i = 0; i < r->count && !failed; i++) failed = read_line(r, r->lines + i, i, lines[i], sizes[i], prefixes && prefixes->counts[i], &clean, error, error_size);
   text_free(&clean);
   if (failed) return -1;
-  r->requests = calloc(r->segment_count + 1, sizeof *r->requests);
+  r->requests = calloc(r->request_count + 1, sizeof *r->requests);
   if (!r->requests) return -1;
-  for (size_t i = 0; i < r->segment_count; i++)
-    r->requests[i] = (Request){.source = r->segments[i].ids, .count = r->segments[i].count, .max_steps = most_steps(r->model, &r->options, r->segments[i].count), .options = &r->options};
+  Request *next = r->requests;
+  for (Segment *s = r->segments; s < r->segments + r->segment_count; s++) {
+    if (!s->ids) continue;
+    s->request = next++;
+    *s->request = (Request){.source = s->ids, .count = s->count, .max_steps = most_steps(r->model, &r->options, s->count), .options = &r->options};
+  }
   return 0;
 }
 
@@ -241,8 +256,6 @@ static int note_repetition(RegardResult *r, Translation *t, int64_t part, const 
 
 /* --- putting together ------------------------------------------------------------------------------------------ */
 
-static int64_t words_of(const TextBuffer *text) { return text->size ? count_spaces(text->data, text->size) + 1 : 0; }
-
 /* Appends the links of a part; those to the language code that it repeats are left out. */
 static int append_links(Translation *t, const RegardLink *links, size_t count, int64_t repeated, int64_t source, int64_t target) {
   if (reserve((void **)&t->links, &t->link_capacity, t->link_count + count + 1, sizeof *links)) return -1;
@@ -261,31 +274,60 @@ static int append_log_probs(Translation *t, const Hypothesis *h) {
   return 0;
 }
 
-/* Joins the hypotheses of rank `rank` of all parts; a part with fewer contributes its last one. */
+static const Hypothesis *ranked(const Segment *segment, int32_t rank) {
+  const Request *request = segment->request;
+  return request->hypotheses + (rank < request->found ? rank : request->found - 1);
+}
+
+/* Appends the tokens of a decoded part, with all that is known of them; its text is `part`. */
+static int append_decoded(RegardResult *r, Translation *t, int64_t number, const Segment *segment, const Hypothesis *h, Forced *forced, int64_t repeated, int64_t source, int64_t target) {
+  RegardLink *links = NULL;
+  size_t count = 0;
+  int failed = reserve((void **)&t->tokens.data, &t->tokens.capacity, t->tokens.size + (size_t)h->count + 1, sizeof(int32_t)) ||
+               note_repetition(r, t, number, h, segment) || (r->options.alignments && align_words(r->model, forced, &links, &count)) ||
+               (links && append_links(t, links, count, repeated, source, target)) || append_log_probs(t, h);
+  free(links);
+  if (failed) return -1;
+  memcpy(t->tokens.data + t->tokens.size, h->ids, (size_t)h->count * sizeof(int32_t));
+  t->tokens.size += (size_t)h->count, t->score += h->score;
+  return 0;
+}
+
+/* Appends a part without letters, and without the code of the line. */
+static int append_copy(const Line *line, const Segment *segment, int is_first, TextBuffer *text) {
+  size_t start = is_first ? line->code : 0, size = without_space(segment->text.data, segment->text.size);
+  while (start && start < size && segment->text.data[start] == ' ') start++;
+  return append_text(text, segment->text.data + start, size - start);
+}
+
+/* Joins the hypotheses of rank `rank` of all parts; a part with fewer contributes its last one, and a copy itself. */
 static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced) {
   Translation *t = line->hypotheses + rank;
   TextBuffer part = {0};
-  int64_t source = 0, target = 0, repeated = 0;
-  t->repetitions = calloc((size_t)line->parts + 1, sizeof *t->repetitions), t->times = calloc((size_t)line->parts + 1, sizeof *t->times);
-  int failed = !t->repetitions || !t->times || append_text(&t->text, "", 0);
+  int64_t source = 0, repeated = 0;
+  size_t parts = (size_t)line->parts + 1;
+  t->repetitions = calloc(parts, sizeof *t->repetitions), t->times = calloc(parts, sizeof *t->times), t->parts = calloc(parts, sizeof *t->parts);
+  int failed = !t->repetitions || !t->times || !t->parts || append_text(&t->text, "", 0);
   for (int64_t p = 0; p < line->parts && !failed; p++) {
-    const Request *request = r->requests + line->first + p;
-    const Segment *segment = r->segments + line->first + p;
-    const Hypothesis *h = request->hypotheses + (rank < request->found ? rank : request->found - 1);
-    RegardLink *links = NULL;
-    size_t count = 0;
+    const Segment *segment = r->segments + line->first + p, *before = segment - 1;
+    const Hypothesis *h = segment->request ? ranked(segment, rank) : NULL;
     part.size = 0;
-    failed = tokenizer_decode(r->model->target, h->ids, (size_t)h->count, &part) ||
-             (part.size && t->text.size && append_text(&t->text, " ", 1)) || append_text(&t->text, part.data, part.size) ||
-             reserve((void **)&t->tokens.data, &t->tokens.capacity, t->tokens.size + (size_t)h->count + 1, sizeof(int32_t)) ||
-             note_repetition(r, t, p, h, segment) || (r->options.alignments && align_words(r->model, forced + p, &links, &count)) ||
-             (links && append_links(t, links, count, repeated, source, target)) || append_log_probs(t, h);
-    free(links);
+    failed = h ? tokenizer_decode(r->model->target, h->ids, (size_t)h->count, &part) : append_copy(line, segment, !p, &part);
+    int is_parted = !failed && t->text.size && part.size &&
+                    (before->text.data[before->text.size - 1] == ' ' || wants_space(t->text.data, t->text.size, part.data, part.size));
+    failed = failed || (is_parted && append_text(&t->text, " ", 1));
     if (failed) break;
-    memcpy(t->tokens.data + t->tokens.size, h->ids, (size_t)h->count * sizeof(int32_t));
-    t->tokens.size += (size_t)h->count, t->score += h->score;
-    source += segment->spaces - repeated, target += words_of(&part);
-    repeated = line->code > 0;
+    int64_t target = count_spaces(t->text.data, t->text.size), spaces = count_spaces(segment->text.data, segment->text.size);
+    t->parts[p] = (RegardPart){segment->text.data, NULL, without_space(segment->text.data, segment->text.size), part.size, h ? h->score : 0};
+    failed = append_text(&t->text, part.data, part.size) || (h && append_decoded(r, t, p, segment, h, forced, repeated, source, target));
+    for (int64_t word = 0; !h && r->options.alignments && word <= count_spaces(part.data, part.size) && !failed; word++)
+      failed = append_links(t, &(RegardLink){(int32_t)(word + (line->code > 0)), (int32_t)word}, 1, repeated, source, target);
+    source += spaces, repeated = line->code > 0, forced += h != NULL;
+  }
+  const char *text = t->text.data;
+  for (int64_t p = 0; p < line->parts && !failed; text += t->parts[p++].text_size) {
+    if (p && t->parts[p].text_size && text > t->text.data && *text == ' ') text++;
+    t->parts[p].text = text;
   }
   text_free(&part);
   return failed ? -1 : 0;
@@ -300,9 +342,10 @@ static int watch_lines(RegardResult *r, size_t first, size_t last, Forced *force
     const Line *line = r->lines + i;
     for (int32_t rank = 0; rank < line->count; rank++)
       for (int64_t p = 0; p < line->parts; p++) {
-        const Request *request = r->requests + line->first + p;
-        const Hypothesis *h = request->hypotheses + (rank < request->found ? rank : request->found - 1);
-        forced[count++] = (Forced){request->source, h->ids, request->count, h->count, NULL};
+        const Segment *segment = r->segments + line->first + p;
+        if (!segment->request) continue;
+        const Hypothesis *h = ranked(segment, rank);
+        forced[count++] = (Forced){segment->ids, h->ids, segment->count, h->count, NULL};
       }
   }
   Decoder *d = take_decoder(r->model, 1);
@@ -312,15 +355,15 @@ static int watch_lines(RegardResult *r, size_t first, size_t last, Forced *force
   return failed;
 }
 
-/* Puts the hypotheses of lines [first, last) together; they have `count` parts in all. */
+/* Puts the hypotheses of lines [first, last) together; they have `count` decoded parts in all. */
 static int make_lines(RegardResult *r, size_t first, size_t last, int64_t count) {
   Forced *forced = calloc((size_t)count + 1, sizeof *forced), *own = forced;
   int failed = !forced || (is_watched(r) && watch_lines(r, first, last, forced));
   for (size_t i = first; i < last && !failed; i++) {
     Line *line = r->lines + i;
-    for (int32_t rank = 0; rank < line->count && !failed; rank++, own += line->parts) {
+    for (int32_t rank = 0; rank < line->count && !failed; rank++, own += line->decoded) {
       failed = join_parts(r, line, rank, own);
-      if (!failed && line->parts == 1 && r->options.attention) line->hypotheses[rank].forced = *own, own->weights = NULL;
+      if (!failed && line->parts == 1 && line->decoded && r->options.attention) line->hypotheses[rank].forced = *own, own->weights = NULL;
     }
   }
   for (int64_t p = 0; forced && p < count; p++) free_forced(r->model, forced + p);
@@ -332,7 +375,8 @@ static int make_lines(RegardResult *r, size_t first, size_t last, int64_t count)
 static int open_hypotheses(RegardResult *r, Line *line) {
   int64_t most = 1;
   for (int64_t p = 0; p < line->parts; p++) {
-    int64_t found = r->requests[line->first + p].found;
+    const Request *request = r->segments[line->first + p].request;
+    int64_t found = request ? request->found : 1;
     most = found > most ? found : most;
   }
   line->count = (int32_t)(most < r->options.nbest ? most : r->options.nbest);
@@ -347,7 +391,7 @@ static int make_all_lines(RegardResult *r) {
     for (last = first; last < r->count && parts < PARTS_TOGETHER; last++) {
       Line *line = r->lines + last;
       if (open_hypotheses(r, line)) return -1;
-      parts += line->count * line->parts;
+      parts += line->count * line->decoded;
     }
     if (make_lines(r, first, last, parts)) return -1;
   }
@@ -362,7 +406,7 @@ REGARD_API void regard_free(RegardResult *r) {
     Line *line = r->lines + i;
     for (int32_t rank = 0; rank < line->count && line->hypotheses; rank++) {
       Translation *t = line->hypotheses + rank;
-      text_free(&t->text), tokens_free(&t->tokens), free(t->log_probs), free(t->links), free(t->times);
+      text_free(&t->text), tokens_free(&t->tokens), free(t->log_probs), free(t->links), free(t->times), free(t->parts);
       for (int64_t p = 0; p < line->parts && t->repetitions; p++) free(t->repetitions[p]);
       free(t->repetitions);
       free_forced(r->model, &t->forced);
@@ -370,8 +414,8 @@ REGARD_API void regard_free(RegardResult *r) {
     free(line->hypotheses), free(line->note);
   }
   for (size_t i = 0; i < r->segment_count; i++) {
-    if (r->requests) free_hypotheses(r->requests + i);
-    free(r->segments[i].ids);
+    if (r->segments[i].request) free_hypotheses(r->segments[i].request);
+    free(r->segments[i].ids), text_free(&r->segments[i].text);
   }
   trace_free(r->trace), free(r->prefixes);
   free(r->requests), free(r->segments), free(r->lines), free(r);
@@ -390,14 +434,15 @@ RegardResult *result_open(RegardModel *model, const char *const *lines, const si
   int failed = !r;
   if (r) {
     *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
-    failed = !r->lines || read_lines(r, lines, sizes, error, error_size);
+    if (!r->options.min_length) r->options.min_length = 1; /* no output is empty */
+    failed = !r->lines || read_lines(r, lines, sizes, prefixes, error, error_size);
     failed = failed || (prefixes && set_prefixes(r, prefixes, error, error_size)) || (options->trace && open_trace(r, error, error_size));
   }
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
 
 Request *result_requests(RegardResult *r, int64_t *count) {
-  *count = (int64_t)r->segment_count;
+  *count = (int64_t)r->request_count;
   return r->requests;
 }
 
@@ -406,7 +451,7 @@ int result_finish(RegardResult *r) { return make_all_lines(r); }
 static RegardResult *translate(RegardModel *model, const char *const *lines, const size_t *sizes, size_t count, const Prefixes *prefixes, const RegardOptions *options, char *error, size_t error_size) {
   RegardResult *r = result_open(model, lines, sizes, count, prefixes, options, error, error_size);
   if (!r) return NULL;
-  int failed = search_all(model, r->requests, (int64_t)r->segment_count, options->threads) || make_all_lines(r);
+  int failed = search_all(model, r->requests, (int64_t)r->request_count, options->threads) || make_all_lines(r);
   return failed && result_failed(r, count, error, error_size) ? NULL : r;
 }
 
@@ -462,9 +507,11 @@ REGARD_API const char *regard_repetition(const RegardResult *r, size_t line, int
   return r->lines[line].hypotheses[rank].repetitions[part];
 }
 
+REGARD_API RegardPart regard_part(const RegardResult *r, size_t line, int32_t rank, int32_t part) { return r->lines[line].hypotheses[rank].parts[part]; }
+
 REGARD_API const int32_t *regard_source(const RegardResult *r, size_t line, size_t *count) {
   const Line *l = r->lines + line;
-  *count = l->parts == 1 ? (size_t)r->segments[l->first].count : 0;
+  *count = l->parts == 1 && l->decoded ? (size_t)r->segments[l->first].count : 0;
   return *count ? r->segments[l->first].ids : NO_TOKENS;
 }
 
@@ -544,6 +591,7 @@ REGARD_API void regard_stream_free(RegardStream *s) {
 
 REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size) {
   RegardOptions greedy = *options;
+  greedy.min_length += !greedy.min_length;
   greedy.beam = greedy.nbest = 1, greedy.attention = greedy.alignments = greedy.trace = 0;
   if (error && error_size) error[0] = 0;
   if (check_options(model, &greedy, error, error_size)) return NULL;
@@ -551,7 +599,7 @@ REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, siz
   int failed = !s || !(s->result = calloc(1, sizeof *s->result));
   if (!failed) {
     *s->result = (RegardResult){.model = model, .options = greedy, .count = 1, .lines = calloc(2, sizeof(Line))};
-    failed = !s->result->lines || read_lines(s->result, &line, &size, error, error_size);
+    failed = !s->result->lines || read_lines(s->result, &line, &size, NULL, error, error_size);
     failed = failed || !(s->decoder = take_decoder(model, team_size(model, options->threads)));
     s->search = (Search){.decoder = s->decoder};
   }
@@ -577,10 +625,12 @@ static int stream_text(RegardStream *s, const int32_t *ids, size_t count, int is
   return tokenizer_decode(target, ids, count, &s->text) || append_text(&s->text, "", 0) ? -1 : 0;
 }
 
-/* Hands out what the text of the segment has grown by; with a space before it, if it is a further segment's first. */
+/* Hands out what the text of the segment has grown by; with a space before it, if a further segment's first wants one. */
 static const char *hand_out(RegardStream *s, size_t *size) {
+  const Segment *before = s->result->segments + s->segment - 1;
+  int is_parted = s->is_new && s->segment > 0 && (before->text.data[before->text.size - 1] == ' ' || wants_space(s->out.data, s->out.size, s->text.data, s->text.size));
   s->out.size = 0;
-  if (s->is_new && s->segment > 0 && append_text(&s->out, " ", 1)) return NULL;
+  if (is_parted && append_text(&s->out, " ", 1)) return NULL;
   if (append_text(&s->out, s->text.data + s->written, s->text.size - s->written)) return NULL;
   s->written = s->text.size, s->is_new = 0;
   *size = s->out.size;
@@ -591,7 +641,15 @@ REGARD_API const char *regard_next(RegardStream *s, size_t *size) {
   RegardResult *r = s->result;
   *size = 1;
   while (s->segment < (int64_t)r->segment_count) {
-    Request *request = r->requests + s->segment;
+    const Segment *segment = r->segments + s->segment;
+    Request *request = segment->request;
+    if (!request) {
+      s->is_new = 1, s->written = s->text.size = 0;
+      if (append_copy(r->lines, segment, s->segment == 0, &s->text)) return NULL;
+      const char *out = hand_out(s, size);
+      s->segment++;
+      return out;
+    }
     if (!s->is_begun) {
       if (search_begin(&s->search, &request, 1)) return NULL;
       s->is_begun = s->is_new = 1, s->written = 0;

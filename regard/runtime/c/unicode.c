@@ -83,6 +83,11 @@ static inline uint32_t properties_of(uint32_t character) {
   return UNICODE_KINDS[UNICODE_BLOCKS[block * UNICODE_BLOCK + character % UNICODE_BLOCK]];
 }
 
+uint32_t character_kind(uint32_t character) {
+  if (character >= UNICODE_LIMIT) return character < 0x32400 ? IS_LETTER : 0;
+  return properties_of(character) >> 11;
+}
+
 static inline uint32_t with_class(uint32_t character) {
   return character | (properties_of(character) & 0xff) << CLASS_SHIFT;
 }

@@ -27,6 +27,10 @@ static inline size_t utf8_read(const char *text, size_t size, uint32_t *characte
   return bytes;
 }
 
+enum { IS_LETTER = 1, IS_DECIMAL = 2, IS_OTHER_NUMBER = 4, IS_LOWER = 8, IS_CASED = 16 };
+/* What a character is: some of these. */
+uint32_t character_kind(uint32_t character);
+
 /* Writes a character; returns its bytes, at most 4. */
 size_t utf8_write(uint32_t character, char *text);
 

@@ -5,9 +5,9 @@
 
 const OPTIONS = [ // the fields of RegardOptions in regard.h: name, offset, whether it is a double
   ["beam", 0], ["nbest", 4], ["lengthPenalty", 8, true], ["maxRatio", 16, true], ["maxExtra", 24], ["minLength", 28], ["maxLength", 32],
-  ["noRepeatNgram", 36], ["maxLine", 40], ["maxWhole", 44], ["threads", 48], ["attention", 52], ["alignments", 56], ["trace", 60],
+  ["noRepeatNgram", 36], ["maxLine", 40], ["maxWhole", 44], ["threads", 48], ["attention", 52], ["alignments", 56], ["trace", 60], ["split", 64],
 ];
-const OPTIONS_SIZE = 64, ALIGNED = 64, ERROR_SIZE = 1024, EOS = 3;
+const OPTIONS_SIZE = 72, ALIGNED = 64, ERROR_SIZE = 1024, EOS = 3;
 const ROLES = ["encoder", "cross", "decoder"];
 const ATTENTION = ["none", "cross", "all"];
 const FATES = ["pruned", "kept", "ended"], CANDIDATE_SIZE = 32;
@@ -134,7 +134,7 @@ export class Translator {
       const at = allocate(OPTIONS_SIZE), values = {};
       this.#library.exports.regard_options(this.#open(), at);
       for (const [name, offset, isDouble] of OPTIONS) values[name] = this.#library.view[isDouble ? "getFloat64" : "getInt32"](at + offset, true);
-      return { ...values, attention: ATTENTION[values.attention], alignments: Boolean(values.alignments), trace: Boolean(values.trace) };
+      return { ...values, attention: ATTENTION[values.attention], alignments: Boolean(values.alignments), trace: Boolean(values.trace), split: Boolean(values.split) };
     });
   }
 
@@ -240,7 +240,7 @@ export class Translator {
     }
     const attention = ATTENTION.indexOf(values.attention);
     if (attention < 0) throw new Error(`option attention: wanted one of ${ATTENTION.join(", ")}, got ${values.attention}`);
-    const at = allocate(OPTIONS_SIZE), numbers = { ...values, attention, alignments: Number(values.alignments), trace: Number(values.trace) };
+    const at = allocate(OPTIONS_SIZE), numbers = { ...values, attention, alignments: Number(values.alignments), trace: Number(values.trace), split: Number(values.split) };
     this.#library.bytes.fill(0, at, at + OPTIONS_SIZE);
     for (const [name, offset, isDouble] of OPTIONS) {
       const number = numbers[name];

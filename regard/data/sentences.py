@@ -19,18 +19,23 @@ _MARKS = rf".!?…{_WIDE}؟۔।॥։።"
 _CLOSERS = "\"'”’»›)\\]}」』）】》〉"
 _OPENERS = "\"'“‘«‹(\\[{¿¡„‚「『（【《〈"
 _CJK = "\u2e80-\u2fdf\u3000-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
+_NOTE = "\u00b9\u00b2\u00b3\u2070\u2074-\u2079*†‡\u200d\u2600-\u27bf\ufe0f\U0001f000-\U0001faff"
+"""Superscript figures, signs of footnotes, and emoji."""
+_AFTER = rf"[{_CLOSERS}{_NOTE}]|\[[0-9]{{1,3}}\]"
+"""What belongs to a sentence after its mark, """
+_TAIL = rf"(?:{_AFTER})*(?!{_AFTER})"
+"""and all of that."""
 _SENTENCE_END = re.compile(
     rf"(?<![{_MARKS}])(?:"
-    rf"[{_MARKS}]+(?<=[{_WIDE}])(?![{_MARKS}])(?P<quote>[{_CLOSERS}]*)(?=\s*(?P<after>[^\s{_MARKS}{_CLOSERS}]))"
-    rf"|(?P<marks>[{_MARKS}]+)(?P<closers>[{_CLOSERS}“]*)(?=\s+[{_OPENERS}]*(?P<next>[^\s{_MARKS},;:{_OPENERS}]))"
-    rf"|(?<=[{_CJK}])[!?]+[{_CLOSERS}]*(?=[{_CJK}])"
-    rf"|(?<=[다요죠까])\.+[{_CLOSERS}]*(?=[가-힣]))"
+    rf"[{_MARKS}]+(?<=[{_WIDE}])(?![{_MARKS}])(?P<quote>{_TAIL})(?=\s*(?P<after>[^\s{_MARKS}{_CLOSERS}]))"
+    rf"|(?P<marks>[{_MARKS}]+)(?P<closers>(?:{_AFTER}|“)*)(?=\s+[{_OPENERS}]*(?P<next>[^\s{_MARKS},;:{_OPENERS}]))"
+    rf"|(?<=[{_CJK}])[!?]+{_TAIL}(?![{_MARKS}])(?=[{_CJK}])"
+    rf"|(?<=[다요죠까])\.+{_TAIL}(?=[가-힣]))"
 )
 """Candidates: after a wide mark; before white space; between characters of CJK; after the ending of a Korean verb."""
 _BREAK = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 NEWLINE = re.compile(rf"[{_BREAK}]\s*")
 _BLANK_LINE = re.compile(rf"(?:\r\n|[{_BREAK}])[^\S{_BREAK}]*[{_BREAK}]\s*")
-_LETTER = re.compile(r"[^\W\d_]")
 _NUMBER = re.compile(r"\W*(?:\d{1,4}|[^\W\d_]|[ivxlcIVXLC]{1,4})(?:[.)]\d{1,3})*\Z")
 _LETTERS_WITH_DOTS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]\Z")
 _UNSPACED = re.compile("[\u2e80-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60]")
@@ -86,9 +91,12 @@ def check_count(translations: Sequence[object], lines: Sequence[str]) -> None:
 def needs_space(translations: Sequence[str], lines: Sequence[str]) -> bool:
     """Return whether two translated sentences, whose sources stood side by side, have to be parted by a space."""
     left, right = translations
-    if not left or not right or (left, right) == tuple(lines):
-        return False
-    return not (left[-1].isspace() or right[0].isspace() or _UNSPACED.match(left[-1]) or _UNSPACED.match(right[0]))
+    return bool(left and right) and (left, right) != tuple(lines) and has_spaces(left[-1], right[0])
+
+
+def has_spaces(left: str, right: str) -> bool:
+    """Return whether two characters are of scripts with spaces, and neither is one."""
+    return not (left.isspace() or right.isspace() or _UNSPACED.match(left) or _UNSPACED.match(right))
 
 
 def split_text(text: str, *, sentences: bool = True, newlines: bool = True) -> TextLayout:
@@ -99,7 +107,7 @@ def split_text(text: str, *, sentences: bool = True, newlines: bool = True) -> T
     """
     lines, gaps, end = list[str](), list[str](), 0
     for start, stop in _spans(text, NEWLINE if newlines else _BLANK_LINE, sentences):
-        if _LETTER.search(text, start, stop):
+        if has_letters(text[start:stop]):
             line = text[start:stop].lstrip()
             start = stop - len(line)
             line = line.rstrip()
@@ -111,7 +119,12 @@ def split_text(text: str, *, sentences: bool = True, newlines: bool = True) -> T
 
 def has_letters(text: str) -> bool:
     """Return whether there is anything to translate: numbers, punctuation and symbols stay as they are."""
-    return _LETTER.search(text) is not None
+    return any(map(str.isalpha, text))
+
+
+def count_sentences(line: str) -> int:
+    """Count the sentences of a line."""
+    return 1 + sum(1 for _ in sentence_ends(line))
 
 
 def _spans(text: str, newline: re.Pattern[str], sentences: bool) -> Iterator[tuple[int, int]]:
@@ -150,8 +163,8 @@ def _is_abbreviation(text: str, start: int, match: re.Match[str]) -> bool:
     word = before[before.rfind(" ") + 1 :].lstrip("(\"'“‘[„«")
     if len(word) == 1 and word.lower() != word.upper():  # an initial, or "d. h."
         return True
-    folded = word.casefold()
-    if folded in _NEVER_LAST or (first.isdigit() and (folded in _BEFORE_NUMBERS or word.isdecimal())):
+    folded = word.lower()
+    if folded in _NEVER_LAST or (first.isdecimal() and (folded in _BEFORE_NUMBERS or word.isdecimal())):
         return True
     if word.isdecimal() and len(word) < 3 and _MONTHS.match(text, match.end()):
         return True

@@ -7,7 +7,7 @@ import random
 import pytest
 from limits import time_limit
 
-from regard.documents.sentences import split_text
+from regard.data.sentences import split_text
 from regard.errors import UsageError
 
 ALPHABET = (

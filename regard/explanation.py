@@ -57,7 +57,7 @@ def explain(translator: Translator, text: str, beam: int | None = None, attribut
     """Translate a line and explain the translation; `attributions` adds gradient × input and erasure (one model only).
 
     A recurrent model is explained by its states too, one without attention by them and its search alone. Raises
-    UsageError for a line so long that it would be split.
+    UsageError for a line without letters, and for one that is split.
     """
     translation, steps = translator.trace(text, beam=beam)
     readings = _readings(translation)

@@ -111,7 +111,7 @@ class RuntimeTranslator:
     ) -> tuple[Translation, list[SearchStep]]:
         """Translate a line with its readings, and record every step of its search, as `Translator.trace` does.
 
-        Raises UsageError for an empty line, and for one so long that it would be split.
+        Raises UsageError for a line without letters, and for one that is split.
         """
         from regard.search.search_steps import Candidate, SearchStep
 

@@ -110,7 +110,7 @@ class Translator(BasePipeline):
     ) -> tuple[Translation, list[SearchStep]]:
         """Translate a line as `translate(text, readings=True)` does, and record every step of its search.
 
-        Raises UsageError for a line without letters, and for one that would be split.
+        Raises UsageError for a line without letters, and for one that is split.
         """
         settings = self._search_settings(1, search)
         self.model.eval()

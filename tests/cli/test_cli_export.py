@@ -202,6 +202,8 @@ def test_the_ctranslate2_engine_translates_like_the_native_one(
     result = regard(*arguments, "--alignments", "--format", "jsonl")
     for native_row, exported_row in zip(map(json.loads, native.lines), map(json.loads, result.lines), strict=True):
         assert native_row.pop("score") == pytest.approx(exported_row.pop("score"), abs=1e-4)
+        for part, exported_part in zip(native_row["parts"], exported_row["parts"], strict=True):
+            assert part.pop("score") == pytest.approx(exported_part.pop("score"), abs=1e-4)
         assert native_row == exported_row
     regard.fails(*arguments, "--sample", status=2, because="search.sample")
     regard.fails(*arguments, "--forbid", "house", status=2, because="forbidden words")

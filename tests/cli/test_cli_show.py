@@ -128,7 +128,7 @@ def test_positions_of_a_model_without_any_are_refused(regard: Command) -> None:
         ([], 2, "there is nothing to translate: give a line of text"),
         ([LINE, "--beams", "2"], 2, "no such option: --beams"),
         ([LINE, "more"], 2, "more"),
-        (["나는 집에 간다. " * 30], 2, "the line is longer than any in training and would be split"),
+        (["나는 집에 간다. " * 30], 2, "the line is split, and its parts are translated by themselves"),
     ],
 )
 def test_impossible_figures_are_refused(

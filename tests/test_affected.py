@@ -31,7 +31,7 @@ def test_a_change_of_attention_runs_what_is_built_on_it() -> None:
 def test_a_change_of_a_helper_runs_the_tests_that_import_it() -> None:
     chosen, left = affected.selected([TESTS / "laws" / "searching.py"])
     assert "laws/test_law_4_search.py" in names(chosen)
-    assert "documents/test_sentences.py" in names(left)
+    assert "data/test_sentences.py" in names(left)
 
 
 def test_a_change_of_the_set_up_runs_everything() -> None:

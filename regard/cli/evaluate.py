@@ -12,6 +12,7 @@ import typer
 from regard.cli.app import app, say, setup_process, warn
 from regard.cli.options import Debug, Device, Engine, Precision, Quiet, Run, Seed, Threads, select_device
 from regard.cli.search_options import search_command, search_options
+from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.errors import LineError, UsageError
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ def evaluate(
         bool, typer.Option("--by-length", help="Add chrF by source length, with 95 % intervals.")
     ] = False,
     figure: Annotated[Path | None, typer.Option(help="Draw chrF by source length: .svg, .png or .html.")] = None,
+    bleu_tokenizer: Annotated[
+        BleuTokenizer | None, typer.Option(help="How BLEU splits words; by default as the target language needs it.")
+    ] = None,
     engine: Engine = "auto",
     precision: Precision = "float32",
     device: Device = "auto",
@@ -74,7 +78,7 @@ def evaluate(
         test_set = _CaptionTestSet(images, captions, skip_bad)
         _evaluate_captions(test_set, [run, *(against or ())], load, search, format == "json")
     elif source is not None and reference is not None:
-        report = _Report(format == "json", by_length, figure)
+        report = _Report(format == "json", by_length, figure, bleu_tokenizer)
         _evaluate_translations([run, *(against or ())], source, reference, load, search, report)
 
 
@@ -91,7 +95,7 @@ def _check_options(params: dict[str, Any]) -> None:
     else:
         needed = tasks["images" if has_images else "text"]
         causes += [f"--{name} is missing: give --{needed[0]} and --{needed[1]}" for name in needed if not params[name]]
-    belongs_to = {"skip_bad": "images", "by_length": "source", "figure": "source"}
+    belongs_to = {"skip_bad": "images", "by_length": "source", "figure": "source", "bleu_tokenizer": "source"}
     causes += [
         f"--{name.replace('_', '-')}: only with --{other}; leave it out"
         for name, other in belongs_to.items()
@@ -106,11 +110,12 @@ def _check_options(params: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class _Report:
-    """Form of the report on translations: JSON or text, with scores by length, with a figure of them."""
+    """Form of the report on translations: JSON or text, with scores by length, a figure of them, BLEU's tokenizer."""
 
     json: bool
     by_length: bool
     figure: Path | None
+    bleu_tokenizer: BleuTokenizer | None
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,7 @@ def _evaluate_translations(
     runs: list[Path], source: str, reference: list[str], load: dict[str, Any], search: dict[str, Any], report: _Report
 ) -> None:
     """Translate and score. Raises DataError if the files do not have the same number of lines."""
+    from regard.data.bleu_tokenizer import bleu_tokenizer
     from regard.evaluation.length_buckets import by_length
     from regard.evaluation.metrics import MAX_TER_WORDS, scores
     from regard.evaluation.significance import paired_tests
@@ -145,9 +151,10 @@ def _evaluate_translations(
         raise UsageError(f"--figure {report.figure}: a figure is written as {', '.join(SUFFIXES)}")
     sources, references = _read_parallel(source, reference)
     translated = [_translate(run, source, sources, load, search) for run in runs]
-    results = [scores(outputs, references) for _, _, outputs in translated]
+    tokenizer = bleu_tokenizer(_target_language(runs[0]), report.bleu_tokenizer)
+    results = [scores(outputs, references, tokenizer) for _, _, outputs in translated]
     named = [(str(run), outputs) for run, (_, _, outputs) in zip(runs, translated, strict=True)]
-    tested = paired_tests(named, references) if len(runs) > 1 else [()]
+    tested = paired_tests(named, references, tokenizer=tokenizer) if len(runs) > 1 else [()]
     wants_buckets = report.by_length or report.figure is not None
     models = [
         _Translated(run, *row, scored, test, by_length(sources, row[2], references) if wants_buckets else [])
@@ -166,6 +173,13 @@ def _evaluate_translations(
         _draw(models, report.figure)
     elif report.figure is not None:
         say(f"{report.figure} is not drawn: no two lines have sources of similar length")
+
+
+def _target_language(run: Path) -> str:
+    """Return the language that a model translates into; empty: unknown."""
+    from regard.model_folder import folder_languages
+
+    return folder_languages(run).target if run.is_dir() else ""
 
 
 def _translate(

@@ -45,6 +45,7 @@ from regard.comparison.test_data import (
     read_training_words,
     split_off_test,
 )
+from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.errors import DataError, RegardError, UsageError
 from regard.evaluation.caption_metrics import WordTokenizer, tokenizer_for, words
 from regard.evaluation.metrics import MAX_TER_WORDS
@@ -322,7 +323,9 @@ class _Session:
         longest = max((len(line.split()) for lines in outputs.values() for line in lines), default=0)
         is_slow = tokenize is None and longest > LONG and request.ter
         self.say(f"scoring, with paired bootstrap tests{SLOW_TER * is_slow}")
-        scores = score_groups(data.test, _test_groups(entries, systems, baseline), outputs, tokenize, request.ter)
+        language = next((entry.settings.languages.target for entry in entries if entry.settings is not None), "")
+        groups, bleu = _test_groups(entries, systems, baseline), bleu_tokenizer(language)
+        scores = score_groups(data.test, groups, outputs, tokenize, request.ter, bleu)
         results = {}
         for entry in entries:
             single = sentence_scores(data.test, outputs[entry.name], tokenize)

@@ -9,6 +9,7 @@ from functools import cache
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.comparison.result import Score, SeedScore, TestSet
+from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.errors import UsageError
 from regard.evaluation.bootstrap import paired_bootstrap
 from regard.evaluation.caption_metrics import WordTokenizer, caption_scores, cider_scores
@@ -33,28 +34,31 @@ def score_groups(
     outputs: Mapping[str, Sequence[str]],
     tokenize: WordTokenizer | None,
     ter: bool = True,
+    bleu: BleuTokenizer = "13a",
 ) -> dict[str, tuple[Score, ...]]:
     """Score the runs of each group of names, and test each of them against the first, the baseline's.
 
-    Without `ter` translations have BLEU and chrF only.
+    Without `ter` translations have BLEU and chrF only; `bleu`: how BLEU splits their words.
     """
     results: dict[str, tuple[Score, ...]] = {}
     for group in groups:
         named = [(name, outputs[name]) for name in group]
         scored = (
-            _score_captions(test, named, tokenize) if tokenize is not None else _score_translations(test, named, ter)
+            _score_captions(test, named, tokenize)
+            if tokenize is not None
+            else _score_translations(test, named, ter, bleu)
         )
         results |= {name: scores for name, scores in scored.items() if name not in results}
     return results
 
 
 def _score_translations(
-    test: TestSet, named: Sequence[tuple[str, Sequence[str]]], ter: bool
+    test: TestSet, named: Sequence[tuple[str, Sequence[str]]], ter: bool, bleu: BleuTokenizer
 ) -> dict[str, tuple[Score, ...]]:
     """Test by sacreBLEU's paired bootstrap; equal scores, which it calls different (p = 0.001), have p = 1."""
     references = [list(lines) for lines in zip(*test.references, strict=True)]
     baseline, results = named[0][0], {}
-    for (name, _), scores in zip(named, paired_tests(named, references, ter), strict=True):
+    for (name, _), scores in zip(named, paired_tests(named, references, ter, bleu), strict=True):
         against = "" if name == baseline else baseline
         results[name] = tuple(
             Score(s.name, s.value, s.low, s.high, s.signature, s.mean, s.ci, 1.0 if s.equal else s.p, against)

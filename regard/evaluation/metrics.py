@@ -9,6 +9,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.errors import DataError
 
 MAX_TER_WORDS = 200
@@ -23,7 +24,9 @@ class Score:
     signature: str
 
 
-def scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[Score]:
+def scores(
+    outputs: Sequence[str], references: Sequence[Sequence[str]], tokenizer: BleuTokenizer = "13a"
+) -> list[Score]:
     """Compute corpus BLEU, chrF and TER against one or more line-aligned sets of references.
 
     TER is left out if a line has more than 200 words, since its time grows with the cube of the length.
@@ -35,7 +38,7 @@ def scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[
             )
     longest = max((len(line.split()) for lines in (outputs, *references) for line in lines), default=0)
     results = []
-    for name, metric in (("BLEU", BLEU()), ("chrF", CHRF()), ("TER", TER())):
+    for name, metric in (("BLEU", BLEU(tokenize=tokenizer)), ("chrF", CHRF()), ("TER", TER())):
         if name == "TER" and longest > MAX_TER_WORDS:
             continue
         result = metric.corpus_score(list(outputs), [list(lines) for lines in references])
@@ -43,7 +46,10 @@ def scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[
     return results
 
 
-def chrf_and_bleu(outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+def chrf_and_bleu(
+    outputs: Sequence[str], references: Sequence[str], tokenizer: BleuTokenizer = "13a"
+) -> dict[str, float]:
     """Return the scores that are logged when a translator is validated during training."""
     chrf = CHRF().corpus_score(list(outputs), [list(references)]).score
-    return {"chrf": float(chrf), "bleu": float(BLEU().corpus_score(list(outputs), [list(references)]).score)}
+    bleu = BLEU(tokenize=tokenizer).corpus_score(list(outputs), [list(references)]).score
+    return {"chrf": float(chrf), "bleu": float(bleu)}

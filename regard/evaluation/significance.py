@@ -14,6 +14,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
+from regard.data.bleu_tokenizer import BleuTokenizer
 from regard.errors import DataError
 from regard.evaluation.metrics import MAX_TER_WORDS
 
@@ -45,7 +46,10 @@ class TestedScore:
 
 
 def paired_tests(
-    systems: Sequence[tuple[str, Sequence[str]]], references: Sequence[Sequence[str]], ter: bool = True
+    systems: Sequence[tuple[str, Sequence[str]]],
+    references: Sequence[Sequence[str]],
+    ter: bool = True,
+    tokenizer: BleuTokenizer = "13a",
 ) -> list[tuple[TestedScore, ...]]:
     """Score named systems against line-aligned references, and test each against the first.
 
@@ -59,7 +63,7 @@ def paired_tests(
             )
     texts = [[list(lines) for lines in references], *[[list(outputs)] for _, outputs in systems]]
     longest = max(len(line.split()) for streams in texts for lines in streams for line in lines)
-    metrics: dict[str, Any] = {"BLEU": BLEU(), "chrF": CHRF(), "TER": TER()}
+    metrics: dict[str, Any] = {"BLEU": BLEU(tokenize=tokenizer), "chrF": CHRF(), "TER": TER()}
     if not ter or longest > MAX_TER_WORDS:
         del metrics["TER"]
     named: list[tuple[str, Sequence[str]]] = [(name, list(outputs)) for name, outputs in systems]

@@ -10,6 +10,7 @@ import torch
 
 from regard.data.batch import Example
 from regard.data.batch_stream import BatchingSettings, BatchStream
+from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import Corpus
 from regard.data.examples import encode_pairs
 from regard.data.prepare_captions import CaptionCorpus, caption_examples
@@ -66,7 +67,8 @@ class TranslationValidator(_Validator):
 
     def _scores(self, model: Model) -> dict[str, float]:
         translations = Translator(model, self.tokenizer, self.settings).translate(self.sources)
-        return chrf_and_bleu([translation.text for translation in translations], self.targets)
+        tokenizer = bleu_tokenizer(self.settings.languages.target)
+        return chrf_and_bleu([translation.text for translation in translations], self.targets, tokenizer)
 
 
 class CaptionValidator(_Validator):

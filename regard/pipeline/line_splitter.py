@@ -22,7 +22,7 @@ class LineSplitter:
 
     length: Callable[[str], int]
     longest: int
-    each_sentence: bool
+    each_sentence: bool = False
 
     def split(self, line: str, index: int) -> list[str]:
         """Return the parts of a line; concatenated, they are the line. `index` is the line's, for warnings."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.atomic import write_bytes
+from regard.data.bleu_tokenizer import bleu_tokenizer
 from regard.data.corpus import CorpusFacts
 from regard.training.journal import read as read_journal
 from regard.training.recipe import Recipe
@@ -34,7 +35,7 @@ def write(folder: Path, recipe: Recipe, corpora: Mapping[str, CorpusFacts], outc
 - Command: {_command()}
 - Training: {outcome.progress.update} updates, {outcome.progress.tokens:,} target tokens, \
 {outcome.progress.seconds:.0f} s, {recipe.training.precision}, seed {recipe.training.seed}; {outcome.reason}.
-- {_scores(best)}
+- {_scores(best, recipe.data.languages.target)}
 - Licence: that of the data it was trained on; none has been stated here.
 
 | data | {columns} |
@@ -65,10 +66,10 @@ def _command() -> str:
     return "called from Python"
 
 
-def _scores(best: Mapping[str, Any] | None) -> str:
+def _scores(best: Mapping[str, Any] | None, language: str) -> str:
     if best is None:
         return "The run ended before its first validation: there are no scores."
-    signature = "(sacreBLEU's defaults)"
+    signature = f"(sacreBLEU's defaults, tok:{bleu_tokenizer(language)})"
     if "cider" in best:
         signature = f"(of words in lower case, all references), CIDEr-D {best['cider']:.2f}"
     return (

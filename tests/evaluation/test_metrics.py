@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import sacrebleu
 
-from regard.errors import DataError
+from regard.data.bleu_tokenizer import bleu_tokenizer
+from regard.errors import DataError, UsageError
 from regard.evaluation.metrics import chrf_and_bleu, scores
+from regard.evaluation.significance import paired_tests
 
 OUTPUTS = ["I go home", "I was eating a bread", "the cat sat"]
 REFERENCES = ["I go home", "I was eating bread", "a cat sat down"]
@@ -25,6 +27,35 @@ def test_validation_scores_are_the_same() -> None:
     validation = chrf_and_bleu(OUTPUTS, REFERENCES)
     by_name = {score.name: score.value for score in scores(OUTPUTS, [REFERENCES])}
     assert validation == {"chrf": pytest.approx(by_name["chrF"]), "bleu": pytest.approx(by_name["BLEU"])}
+
+
+CHINESE = ["我明天去学校。", "他昨天在家里看书。", "你喜欢吃苹果吗？"]
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer"),
+    [("zh", "zh"), ("zh-Hant", "zh"), ("th", "char"), ("my", "char"), ("ko", "13a"), ("de", "13a"), ("", "13a")],
+)
+def test_bleu_splits_words_as_the_language_needs_it(language: str, tokenizer: str) -> None:
+    assert bleu_tokenizer(language) == tokenizer
+    assert bleu_tokenizer(language, "char") == "char"
+    if language.startswith("zh"):
+        (bleu, *_) = scores(CHINESE, [CHINESE], bleu_tokenizer(language))
+        assert (bleu.value, "tok:zh" in bleu.signature) == (pytest.approx(100), True)
+        assert chrf_and_bleu(CHINESE, CHINESE, bleu_tokenizer(language))["bleu"] == pytest.approx(100)
+        tested = paired_tests([("a", CHINESE), ("b", CHINESE[::-1])], [CHINESE], tokenizer=bleu_tokenizer(language))
+        assert (tested[0][0].value, "tok:zh" in tested[0][0].signature) == (pytest.approx(100), True)
+
+
+def test_japanese_is_split_into_words_if_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed: set[str] = set()
+    monkeypatch.setattr("regard.data.bleu_tokenizer.find_spec", lambda name: name if name in installed else None)
+    assert bleu_tokenizer("ja") == "char"
+    for chosen, extra in (("ja-mecab", "ja"), ("ko-mecab", "ko")):
+        with pytest.raises(UsageError, match=rf"pip install 'sacrebleu\[{extra}\]'"):
+            bleu_tokenizer("ja", chosen)  # type: ignore[arg-type]
+    installed |= {"MeCab"}
+    assert bleu_tokenizer("ja") == "ja-mecab"
 
 
 def test_more_references_help() -> None:

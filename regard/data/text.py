@@ -19,6 +19,8 @@ from regard.errors import DataError, MissingExtra
 
 _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+"""Soft hyphens, spaces of no width, marks of direction and of byte order."""
 MAX_LINE = 20_000
 """Most characters of a line to translate or to train on, if no setting says otherwise: some ten pages."""
 READ_LINE = 100_000
@@ -40,10 +42,10 @@ CR_ALONE = "its lines end in CR alone, so it would be one line; save it with lin
 def clean(line: str) -> str:
     """Normalise a line for every model: NFC, each run of whitespace becomes one space, none at the ends.
 
-    Its words are therefore `line.split(" ")`; no word contains a no-break space. Lone surrogates, which no file can
-    hold but JSON can, become U+FFFD.
+    Its words are therefore `line.split(" ")`; no word contains a no-break space. Invisible characters are left out, but
+    for those that join letters or emoji. Lone surrogates, which no file can hold but JSON can, become U+FFFD.
     """
-    return nfc(" ".join(_LONE_SURROGATE.sub("\ufffd", line).split()))
+    return nfc(" ".join(_LONE_SURROGATE.sub("\ufffd", _INVISIBLE.sub("", line)).split()))
 
 
 def nfc(text: str) -> str:

@@ -50,7 +50,9 @@ def cause(call: Callable[[], object]) -> str:
     [
         ("  a \t b\u00a0c  ", "a b c"),
         ("a\u3000b\u2028c\u0085d\x1ce", "a b c d e"),
-        ("zero\u200bwidth", "zero\u200bwidth"),
+        ("zero\u200bwidth, \ufeffso\u00adft", "zerowidth, soft"),
+        ("\u200d\u200c\ufe0f", "\u200d\u200c\ufe0f"),
+        ("\u200b\u2060", ""),
         (unicodedata.normalize("NFD", "한국어 größe"), "한국어 größe"),
         ("half \ud83d pair", "half \ufffd pair"),
         (" \n", ""),

@@ -253,17 +253,26 @@ static int append_character(Cleaner *cleaner, const char *text, size_t size, uin
 
 static inline int is_plain_ascii(char byte) { return (unsigned char)(byte - 0x21) < 0x5f; }
 
+/* Soft hyphens, spaces of no width, marks of direction and of byte order. */
+static int is_invisible(uint32_t c) {
+  return c == 0xad || c == 0x61c || c == 0x200b || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) || c == 0x2060 || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+}
+
 static int clean_line(Cleaner *cleaner, const char *text, size_t size) {
   size_t begin = cleaner->out->size;
   int status = text_reserve(cleaner->out, size);
   for (size_t at = 0; !status && at < size;) {
     size_t bytes = 0;
-    uint32_t character, properties = 0;
+    uint32_t character = 0, properties = 0;
     while (at + bytes < size && is_plain_ascii(text[at + bytes])) bytes++;
     if (bytes == 0) {
       bytes = utf8_read(text + at, size - at, &character);
       if (bytes == 0) return TOKENIZER_NOT_UTF8;
       properties = properties_of(character);
+    }
+    if (is_invisible(character)) {
+      at += bytes;
+      continue;
     }
     if (properties & IS_SPACE) {
       cleaner->space = cleaner->out->size > begin;

@@ -151,7 +151,10 @@ def _evaluate_translations(
         raise UsageError(f"--figure {report.figure}: a figure is written as {', '.join(SUFFIXES)}")
     sources, references = _read_parallel(source, reference)
     translated = [_translate(run, source, sources, load, search) for run in runs]
-    tokenizer = bleu_tokenizer(_target_language(runs[0]), report.bleu_tokenizer)
+    language = _target_language(runs[0])
+    tokenizer = bleu_tokenizer(language, report.bleu_tokenizer)
+    if language.partition("-")[0] == "ja" and report.bleu_tokenizer is None and tokenizer == "char":
+        say("BLEU compares characters; of words it does with MeCab: pip install 'sacrebleu[ja]'")
     results = [scores(outputs, references, tokenizer) for _, _, outputs in translated]
     named = [(str(run), outputs) for run, (_, _, outputs) in zip(runs, translated, strict=True)]
     tested = paired_tests(named, references, tokenizer=tokenizer) if len(runs) > 1 else [()]

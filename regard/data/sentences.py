@@ -22,9 +22,9 @@ _CJK = "\u2e80-\u2fdf\u3000-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-
 _NOTE = "\u00b9\u00b2\u00b3\u2070\u2074-\u2079*†‡\u200d\u2600-\u27bf\ufe0f\U0001f000-\U0001faff"
 """Superscript figures, signs of footnotes, and emoji."""
 _AFTER = rf"[{_CLOSERS}{_NOTE}]|\[[0-9]{{1,3}}\]"
-"""What belongs to a sentence after its mark, """
+"""A closing quote or bracket, a note, or an emoji: it belongs to the sentence whose mark is before it."""
 _TAIL = rf"(?:{_AFTER})*(?!{_AFTER})"
-"""and all of that."""
+"""As many of them as there are."""
 _SENTENCE_END = re.compile(
     rf"(?<![{_MARKS}])(?:"
     rf"[{_MARKS}]+(?<=[{_WIDE}])(?![{_MARKS}])(?P<quote>{_TAIL})(?=\s*(?P<after>[^\s{_MARKS}{_CLOSERS}]))"

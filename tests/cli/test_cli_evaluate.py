@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import unicodedata
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import sacrebleu
 from command import Command
 
 from regard.evaluation.significance import paired_tests
+from regard.seal import sealed
 
 
 @pytest.fixture
@@ -43,6 +45,18 @@ def test_beam_and_quiet_are_respected(regard: Command, transformer: Path, data: 
     assert regard("evaluate", transformer, *files, "--beam", 1, "--quiet", "--threads", 1, "--seed", 1) == type(done)(
         0, done.out, ""
     )
+
+
+def test_bleu_splits_words_as_the_target_language_needs_it(
+    regard: Command, transformer: Path, files: list[str]
+) -> None:
+    run = Path(shutil.copytree(transformer, "run"))
+    config = json.loads((run / "config.json").read_text(encoding="utf-8"))
+    config["languages"] = {"source": "ko", "target": "zh"}
+    (run / "config.json").write_text(json.dumps(sealed(config)), encoding="utf-8")
+    for options, tokenizer in ((), "zh"), (("--bleu-tokenizer", "char"), "char"), (("--against", transformer), "zh"):
+        (bleu, *_) = [line for line in regard("evaluate", run, *files, *options).lines if line.startswith("BLEU")]
+        assert f"|tok:{tokenizer}|" in bleu
 
 
 def test_byte_order_mark_and_cr_lf_change_nothing(

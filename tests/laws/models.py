@@ -27,8 +27,6 @@ GAIN = 2.0
 _WEIGHTS: dict[Any, list[Tensor]] = {}  # made models have them again: most laws look at the same ones
 WHOLE = os.environ.get("REGARD_MODELS") == "all"
 """Whether laws run over every variant of an encoder with every kind of decoder, and conversely: see `make slow`."""
-DRAWS = 3 if WHOLE else 1
-"""Fewest draws of the weights of a model in a law of search."""
 
 
 def variants(kind: type[Settings]) -> list[Settings]:

@@ -137,7 +137,8 @@ def test_sentences_stay_together_if_that_is_asked_for(make: Maker) -> None:
 @pytest.mark.parametrize(("encoder", "decoder"), [("transformer", "transformer"), ("recurrent", "recurrent")])
 def test_streams_are_the_greedy_translation_in_parts(make: Maker, encoder: str, decoder: str) -> None:
     translator, runtime = make(encoder, decoder)
-    for line in (SENTENCES[1], LONG, "", "I go home"):
+    few = " ".join(f"{sentence}." for sentence in SENTENCES[:4])
+    for line in (SENTENCES[1], few, LONG, "", "I go home"):
         parts = list(runtime.stream(line))
         assert "".join(parts) == runtime.translate(line, beam=1)[0].text
         python = list(translator.stream(line))

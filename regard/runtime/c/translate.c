@@ -73,6 +73,11 @@ static int check_options(const RegardModel *m, const RegardOptions *o, char *err
   return problem ? -1 : 0;
 }
 
+/* No output is empty, as with Python's pipelines. */
+static void never_empty(RegardOptions *o) {
+  if (o->min_length < 1) o->min_length = 1;
+}
+
 static int64_t count_characters(const char *text, size_t size) {
   int64_t count = 0;
   for (size_t i = 0; i < size; i++) count += ((uint8_t)text[i] & 0xc0) != 0x80;
@@ -274,6 +279,8 @@ static int append_log_probs(Translation *t, const Hypothesis *h) {
   return 0;
 }
 
+static int ends_in_space(const Segment *s) { return s->text.data[s->text.size - 1] == ' '; }
+
 static const Hypothesis *ranked(const Segment *segment, int32_t rank) {
   const Request *request = segment->request;
   return request->hypotheses + (rank < request->found ? rank : request->found - 1);
@@ -309,12 +316,12 @@ static int join_parts(RegardResult *r, Line *line, int32_t rank, Forced *forced)
   t->repetitions = calloc(parts, sizeof *t->repetitions), t->times = calloc(parts, sizeof *t->times), t->parts = calloc(parts, sizeof *t->parts);
   int failed = !t->repetitions || !t->times || !t->parts || append_text(&t->text, "", 0);
   for (int64_t p = 0; p < line->parts && !failed; p++) {
-    const Segment *segment = r->segments + line->first + p, *before = segment - 1;
+    const Segment *segment = r->segments + line->first + p;
     const Hypothesis *h = segment->request ? ranked(segment, rank) : NULL;
     part.size = 0;
     failed = h ? tokenizer_decode(r->model->target, h->ids, (size_t)h->count, &part) : append_copy(line, segment, !p, &part);
     int is_parted = !failed && t->text.size && part.size &&
-                    (before->text.data[before->text.size - 1] == ' ' || wants_space(t->text.data, t->text.size, part.data, part.size));
+                    (ends_in_space(segment - 1) || wants_space(t->text.data, t->text.size, part.data, part.size));
     failed = failed || (is_parted && append_text(&t->text, " ", 1));
     if (failed) break;
     int64_t target = count_spaces(t->text.data, t->text.size), spaces = count_spaces(segment->text.data, segment->text.size);
@@ -434,7 +441,7 @@ RegardResult *result_open(RegardModel *model, const char *const *lines, const si
   int failed = !r;
   if (r) {
     *r = (RegardResult){.model = model, .options = *options, .count = count, .lines = calloc(count + 1, sizeof *r->lines)};
-    if (!r->options.min_length) r->options.min_length = 1; /* no output is empty */
+    never_empty(&r->options);
     failed = !r->lines || read_lines(r, lines, sizes, prefixes, error, error_size);
     failed = failed || (prefixes && set_prefixes(r, prefixes, error, error_size)) || (options->trace && open_trace(r, error, error_size));
   }
@@ -591,10 +598,10 @@ REGARD_API void regard_stream_free(RegardStream *s) {
 
 REGARD_API RegardStream *regard_stream(RegardModel *model, const char *line, size_t size, const RegardOptions *options, char *error, size_t error_size) {
   RegardOptions greedy = *options;
-  greedy.min_length += !greedy.min_length;
   greedy.beam = greedy.nbest = 1, greedy.attention = greedy.alignments = greedy.trace = 0;
   if (error && error_size) error[0] = 0;
   if (check_options(model, &greedy, error, error_size)) return NULL;
+  never_empty(&greedy);
   RegardStream *s = calloc(1, sizeof *s);
   int failed = !s || !(s->result = calloc(1, sizeof *s->result));
   if (!failed) {
@@ -627,8 +634,8 @@ static int stream_text(RegardStream *s, const int32_t *ids, size_t count, int is
 
 /* Hands out what the text of the segment has grown by; with a space before it, if a further segment's first wants one. */
 static const char *hand_out(RegardStream *s, size_t *size) {
-  const Segment *before = s->result->segments + s->segment - 1;
-  int is_parted = s->is_new && s->segment > 0 && (before->text.data[before->text.size - 1] == ' ' || wants_space(s->out.data, s->out.size, s->text.data, s->text.size));
+  const Segment *segment = s->result->segments + s->segment;
+  int is_parted = s->is_new && s->segment > 0 && (ends_in_space(segment - 1) || wants_space(s->out.data, s->out.size, s->text.data, s->text.size));
   s->out.size = 0;
   if (is_parted && append_text(&s->out, " ", 1)) return NULL;
   if (append_text(&s->out, s->text.data + s->written, s->text.size - s->written)) return NULL;

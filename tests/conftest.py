@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import forked
 import laws.checking
 import pytest
 import torch
@@ -37,6 +38,7 @@ SYSTEM, UNITS = (
     ("test_in_flags.py", "test_option_units.py", "test_progress.py"),
 )
 """Folders of system tests, and the files in them that are tests of units."""
+forked.install()
 torch.set_num_threads(1)
 os.fsync = lambda _: None  # no test survives a power failure, and each sync of some ten thousand takes milliseconds
 torch.set_warn_always(True)  # a warning fails every test that raises it, not only the first

@@ -1,0 +1,170 @@
+"""Processes of the command that start at once: forked from a process that has PyTorch loaded.
+
+Importing PyTorch takes seconds in each of the hundreds of processes that tests start. On Linux `subprocess.Popen` starts
+those of PREPARED by asking a server, a process that has imported the libraries but nothing of Regard, to fork. What it
+forks has the arguments, environment, folder and files of the call, imports Regard itself, and is a child of the test
+like any other: it is waited for, signalled and killed as usual. Other commands, and calls with what cannot be passed on,
+start as always; with FORKED=0 all do.
+
+Run as a script with the number of a socket, this file is the server.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+PREPARED = (["-m", "regard"], ["-m", "regard.lab.worker"], [str(Path(__file__).with_name("cached.py"))])
+"""First arguments of Python in the commands that are forked."""
+LIBRARIES = ("torch._dynamo", "torch.distributed.tensor", "numpy", "pydantic", "typer", "PIL.Image", "sacrebleu")
+READ_AT_START = ("PYTHON", "OMP_", "MKL_", "KMP_", "LD_", "LC_", "LANG", "CUDA_", "TORCH", "LRU_", "ONEDNN", "OPENBLAS")
+"""Beginnings of the names of variables that Python and libraries read when they are loaded: each set has its server."""
+LARGEST = 2**17
+"""Bytes of a call; larger ones start as always."""
+ADOPT = 36  # PR_SET_CHILD_SUBREAPER of prctl: a process whose parent has ended becomes a child of this one
+
+
+class Server:
+    """A process that forks others, with one set of the variables that are read at the start."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._socket, other = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        command = [sys.executable, str(Path(__file__)), str(other.fileno())]
+        self._process = _Popen(command, pass_fds=[other.fileno()], env=environment, stdin=subprocess.DEVNULL)
+        other.close()
+        atexit.register(self._end)
+
+    def start(self, call: bytes, files: Iterable[int]) -> int:
+        """Start a process with these standard files as a child of this one; return its number."""
+        prctl = ctypes.CDLL(None).prctl
+        prctl(ADOPT, 1, 0, 0, 0)
+        try:
+            socket.send_fds(self._socket, [call], list(files))
+            return int(self._socket.recv(64))
+        finally:
+            prctl(ADOPT, 0, 0, 0, 0)
+
+    def _end(self) -> None:
+        self._socket.close()
+        self._process.wait()
+
+
+_Popen: Any = subprocess.Popen
+_SERVERS = dict[tuple[tuple[str, str], ...], Server]()
+_LOCK = threading.Lock()
+
+
+class ForkedPopen(_Popen):  # type: ignore[misc]
+    """`subprocess.Popen`, but the commands of PREPARED are forked."""
+
+    def _execute_child(self, args: Any, executable: Any, preexec_fn: Any, close_fds: Any, *rest: Any) -> None:
+        pass_fds, cwd, env, _, _, shell, *pipes = rest[:12]
+        process, session, group = rest[12:17], rest[17], rest[18]
+        environment = dict(os.environ if env is None else env)
+        call = {"arguments": args, "environment": environment, "session": session}
+        has_more = (
+            executable or preexec_fn or pass_fds or shell or process != (True, None, None, None, -1) or group != -1
+        )
+        message = b"" if has_more or not close_fds or not _is_prepared(args) else json.dumps(call).encode()
+        if not 0 < len(message) < LARGEST:
+            super()._execute_child(args, executable, preexec_fn, close_fds, *rest)
+            return
+        sys.audit("subprocess.Popen", args[0], args, cwd, env)
+        files = [standard if pipe == -1 else pipe for standard, pipe in enumerate((pipes[0], pipes[3], pipes[5]))]
+        folder = os.open(cwd or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with _LOCK:
+                self.pid = _server(environment).start(message, [*files, folder])
+        finally:
+            os.close(folder)
+        self._child_created = True
+        self._close_pipe_fds(*pipes)
+
+
+def install() -> None:
+    """Fork from now on, where that is possible."""
+    is_measured = any(name.startswith("COVERAGE_") for name in os.environ)
+    if sys.platform == "linux" and sys.version_info >= (3, 11) and os.environ.get("FORKED") != "0" and not is_measured:
+        subprocess.Popen = ForkedPopen  # type: ignore[misc]
+
+
+def _is_prepared(args: Any) -> bool:
+    if not isinstance(args, list) or not all(isinstance(item, str) for item in args) or args[0] != sys.executable:
+        return False
+    return any(args[1 : 1 + len(start)] == start for start in PREPARED)
+
+
+def _server(environment: Mapping[str, str]) -> Server:
+    key = tuple(sorted(item for item in environment.items() if item[0].startswith(READ_AT_START)))
+    if key not in _SERVERS:
+        _SERVERS[key] = Server(environment)
+    return _SERVERS[key]
+
+
+def _serve(connection: socket.socket) -> dict[str, Any]:
+    """Fork for each call; return the call in the process that was forked."""
+    numbers, number = os.pipe()
+    while True:
+        message, files, *_ = socket.recv_fds(connection, LARGEST, 4)
+        if not message:  # the tests have ended
+            os._exit(0)
+        if between := os.fork():
+            os.waitpid(between, 0)  # with its end its child becomes one of the test
+            connection.send(os.read(numbers, 64))
+            for file in files:
+                os.close(file)
+        elif pid := os.fork():
+            os.write(number, str(pid).encode())
+            os._exit(0)
+        else:
+            for standard, file in enumerate(files[:3]):
+                os.dup2(file, standard)
+            os.fchdir(files[3])
+            os.closerange(3, 1024)
+            call: dict[str, Any] = json.loads(message)
+            return call
+
+
+def _become(call: Mapping[str, Any]) -> None:
+    """Run a call as a new process would."""
+    if call["session"]:
+        os.setsid()
+    os.environ.clear()
+    os.environ.update(call["environment"])
+    for file, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        kind: dict[str, Any] = {"encoding": getattr(sys, name).encoding, "errors": getattr(sys, name).errors}
+        stream = open(file, mode, buffering=1 if file == 2 else -1, closefd=False, **kind)  # noqa: SIM115
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+    first, *arguments = call["arguments"][1:]
+    if first == "-m":
+        sys.path[0] = os.getcwd()
+        sys.argv = arguments
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(first).parent)
+        sys.argv = [first, *arguments]
+        runpy.run_path(first, run_name="__main__")
+
+
+if __name__ == "__main__":
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    gc.freeze()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # libraries have threads; none of them holds a lock here
+        call = _serve(socket.socket(fileno=int(sys.argv[1])))
+    _become(call)

@@ -17,6 +17,7 @@ import gc
 import importlib
 import json
 import os
+import re
 import runpy
 import socket
 import subprocess
@@ -25,27 +26,31 @@ import threading
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-PREPARED = (["-m", "regard"], ["-m", "regard.lab.worker"], [str(Path(__file__).with_name("cached.py"))])
-"""First arguments of Python in the commands that are forked."""
+PREPARED = re.compile(
+    r"(-m (?:regard|regard\.lab\.worker)|-c .*\bfrom regard\.(?:evaluation\.speed|serving\.(?:prepare|engine)) import .*"
+    rf"|{re.escape(str(Path(__file__).with_name('cached.py')))} .*)"
+)
+"""The first two arguments of Python in the commands that are forked."""
+STARTERS = ("compare", "lab", "serve")
+"""Commands that start such processes themselves: these are forked too."""
 LIBRARIES = ("torch._dynamo", "torch.distributed.tensor", "numpy", "pydantic", "typer", "PIL.Image", "sacrebleu")
 READ_AT_START = ("PYTHON", "OMP_", "MKL_", "KMP_", "LD_", "LC_", "LANG", "CUDA_", "TORCH", "LRU_", "ONEDNN", "OPENBLAS")
 """Beginnings of the names of variables that Python and libraries read when they are loaded: each set has its server."""
+SEARCHED = "PYTHONPATH"
+"""The one of them that is set anew in each process."""
 LARGEST = 2**17
 """Bytes of a call; larger ones start as always."""
 ADOPT = 36  # PR_SET_CHILD_SUBREAPER of prctl: a process whose parent has ended becomes a child of this one
 
 
 class Server:
-    """A process that forks others, with one set of the variables that are read at the start."""
+    """A process that forks others, known by the socket that it reads; this one is its parent."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._socket, other = socket.socketpair(type=socket.SOCK_SEQPACKET)
-        command = [sys.executable, str(Path(__file__)), str(other.fileno())]
-        self._process = _Popen(command, pass_fds=[other.fileno()], env=environment, stdin=subprocess.DEVNULL)
-        other.close()
-        atexit.register(self._end)
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
 
     def start(self, call: bytes, files: Iterable[int]) -> int:
         """Start a process with these standard files as a child of this one; return its number."""
@@ -57,9 +62,19 @@ class Server:
         finally:
             prctl(ADOPT, 0, 0, 0, 0)
 
-    def _end(self) -> None:
-        self._socket.close()
-        self._process.wait()
+
+def _start_server(environment: Mapping[str, str]) -> Server:
+    own, other = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    command = [sys.executable, str(Path(__file__)), str(other.fileno())]
+    process = _Popen(command, pass_fds=[other.fileno()], env=environment, stdin=subprocess.DEVNULL)
+    other.close()
+
+    def end() -> None:
+        own.close()
+        process.wait()
+
+    atexit.register(end)
+    return Server(own)
 
 
 _Popen: Any = subprocess.Popen
@@ -104,13 +119,18 @@ def install() -> None:
 def _is_prepared(args: Any) -> bool:
     if not isinstance(args, list) or not all(isinstance(item, str) for item in args) or args[0] != sys.executable:
         return False
-    return any(args[1 : 1 + len(start)] == start for start in PREPARED)
+    return PREPARED.fullmatch(" ".join(args[1:3])) is not None
+
+
+def _read_at_start(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    read = {name: value for name, value in environment.items() if name.startswith(READ_AT_START) and name != SEARCHED}
+    return tuple(sorted(read.items()))
 
 
 def _server(environment: Mapping[str, str]) -> Server:
-    key = tuple(sorted(item for item in environment.items() if item[0].startswith(READ_AT_START)))
+    key = _read_at_start(environment)
     if key not in _SERVERS:
-        _SERVERS[key] = Server(environment)
+        _SERVERS[key] = _start_server(environment)
     return _SERVERS[key]
 
 
@@ -142,22 +162,50 @@ def _become(call: Mapping[str, Any]) -> None:
     """Run a call as a new process would."""
     if call["session"]:
         os.setsid()
+    before = os.environ.get(SEARCHED)
     os.environ.clear()
     os.environ.update(call["environment"])
+    sys.path[1 : 1 + len(_split(before))] = _split(os.environ.get(SEARCHED))
     for file, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         kind: dict[str, Any] = {"encoding": getattr(sys, name).encoding, "errors": getattr(sys, name).errors}
         stream = open(file, mode, buffering=1 if file == 2 else -1, closefd=False, **kind)  # noqa: SIM115
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     first, *arguments = call["arguments"][1:]
+    if set(STARTERS) & set(arguments[1:2]):
+        _fork_server()
     if first == "-m":
         sys.path[0] = os.getcwd()
         sys.argv = arguments
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.path[0] = ""
+        sys.argv = ["-c", *arguments[1:]]
+        sys.modules["__main__"] = main = ModuleType("__main__")
+        exec(arguments[0], main.__dict__)
     else:
         sys.path[0] = str(Path(first).parent)
         sys.argv = [first, *arguments]
         runpy.run_path(first, run_name="__main__")
+
+
+def _split(paths: str | None) -> list[str]:
+    return paths.split(os.pathsep) if paths else []
+
+
+def _fork_server() -> None:
+    """Fork a server of this process, whose commands start processes of their own."""
+    own, other = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        own.close()
+        for standard in range(3):
+            os.dup2(os.open(os.devnull, os.O_RDWR), standard)
+        os.setsid()  # a signal for the group of its parent is not for it
+        _become(_serve(other))
+        sys.exit()
+    other.close()
+    _SERVERS[_read_at_start(os.environ)] = Server(own)
+    install()
 
 
 if __name__ == "__main__":

@@ -107,6 +107,8 @@ export interface Translation extends Hypothesis {
   nbest: Hypothesis[];
   /** Parts that the line was split into, because it is longer than what the model can read. */
   parts: number;
+  /** The model has less confidence in one of the parts than in nearly all of the lines that it was validated with. */
+  doubtful: boolean;
   /** What you may want to tell about the line. */
   notes: string[];
   /** The search, if `trace` asked for it and the line was not split. */

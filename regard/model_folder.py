@@ -104,10 +104,11 @@ def save_folder(
     tokenizer.save(folder)
     files = {name: hashlib.sha256(content).hexdigest() for name, content in tokenizer.files.items()}
     identity = identity or json_digest([settings.model_dump(exclude={SEAL}), files, origin])[:32]
-    _write_settings(folder, settings.with_values(seal={"id": identity, "files": files}))
+    write_settings(folder, settings.with_values(seal={"id": identity, "files": files}))
 
 
-def _write_settings(folder: Path, settings: FolderSettings) -> None:
+def write_settings(folder: Path, settings: FolderSettings) -> None:
+    """Write `config.json`, sealed."""
     unused = {"images"} if settings.images is None else set[str]()
     values = sealed(settings.model_dump(exclude=unused))
     write_text(folder / CONFIG, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
@@ -367,7 +368,7 @@ def save_alignment(folder: Path, choice: Mapping[str, Any]) -> None:
     values = sealed(choice, id=folder_id(folder))
     write_text(folder / ALIGNMENT, json.dumps(values, indent=2) + "\n")
     if (folder / CONFIG).is_file() and not (settings := load_settings(folder)).seal.alignment:
-        _write_settings(folder, settings.with_values(seal={**settings.seal.model_dump(), "alignment": True}))
+        write_settings(folder, settings.with_values(seal={**settings.seal.model_dump(), "alignment": True}))
 
 
 def load_alignment(folder: Path, seal: Seal | None = None) -> dict[str, Any] | None:
@@ -486,7 +487,7 @@ def seal_folder(folder: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise ModelFolderError(f"{choice}: damaged ({problem}); remove it, or choose a head again") from None
     seal = {"id": identity[:32], "files": files, "alignment": alignment is not None}
-    _write_settings(folder, settings.with_values(seal=seal))
+    write_settings(folder, settings.with_values(seal=seal))
     if _problem_of(lambda: read_weights(folder, load_settings(folder))):
         save_weights(folder, tensors, metadata)
     if alignment is not None:

@@ -52,7 +52,7 @@ def pipe_call(arguments: Sequence[str]) -> PipeCall | None:
 
 def translate_pipe(call: PipeCall) -> None:
     """Translate the lines of standard input; each at once if a person types them. Raises what the command raises."""
-    from regard.bulk.chunk_translator import ChunkTranslator, unknown_script_only
+    from regard.bulk.chunk_translator import ChunkTranslator, doubt_note, unknown_script_only
     from regard.bulk.lines import Lines, chunks
     from regard.bulk.output_format import OutputFormat
     from regard.pipeline.runtime_translator import RuntimeTranslator
@@ -61,19 +61,25 @@ def translate_pipe(call: PipeCall) -> None:
     options = translator.model.options()
     lines = Lines("-", options.max_line)
     search = {} if call.beam is None else {"beam": call.beam}
-    translate, known, unknown = ChunkTranslator(lines.name, OutputFormat(), search), 0, 0
+    translate, known, unknown, doubtful, count = ChunkTranslator(lines.name, OutputFormat(), search), 0, 0, 0, 0
     for chunk in chunks(lines, 1 if lines.typed else CHUNK):
         result = translate(translator, chunk)
-        if result.notes:
-            from regard.cli.app import begin, warn
-
-            begin(sys.argv[1:])
-            warn(*result.notes)
+        _warn(result.notes)
         sys.stdout.write(result.text)
         sys.stdout.flush()
         known, unknown = known + result.known, unknown + result.unknown
+        doubtful, count = doubtful + result.doubtful, chunk.end
     if unknown and not known:
         raise unknown_script_only(lines.name, Path(call.file))
+    _warn(doubt_note(lines.name, doubtful, count))
+
+
+def _warn(notes: Sequence[str]) -> None:
+    if notes:
+        from regard.cli.app import begin, warn
+
+        begin(sys.argv[1:])
+        warn(*notes)
 
 
 def main() -> None:

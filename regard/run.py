@@ -19,13 +19,14 @@ import torch
 
 import regard
 from regard.data.batch_stream import BatchSource
+from regard.data.corpus import Corpus
 from regard.data.language_id import LanguageId
 from regard.data.languages import Languages
 from regard.data.prepare import PreparedData, prepare_data
 from regard.data.sentences import count_sentences
 from regard.data.tokenizer import Tokenizer
 from regard.errors import ModelFolderError, UsageError
-from regard.evaluation.validation import make_validator
+from regard.evaluation.validation import make_validator, score_threshold
 from regard.model_folder import (
     ALIGNMENT,
     CONFIG,
@@ -39,6 +40,7 @@ from regard.model_folder import (
     save_folder,
     save_language_id,
     weights_id,
+    write_settings,
 )
 from regard.models import Model, build, count_parameters, load_pretrained, select_device
 from regard.pipeline import load
@@ -327,7 +329,16 @@ class _Session:
         outcome = trainer.run()
         if self.world.is_main:
             model_card.write(self.out, trainer.recipe, data.facts, outcome)
+            if isinstance(data.valid, Corpus) and recipe.search.score_threshold is None:
+                self._learn_threshold([] if outcome.stopped else data.valid.sources)
         return Run(self.out, trainer.recipe, outcome)
+
+    def _learn_threshold(self, sources: Sequence[str]) -> None:
+        """Write the score below which the best weights are in doubt, learnt from sources, into the model folder."""
+        settings = load_settings(self.out)
+        threshold = score_threshold(self.out, self.device, sources) if sources else None
+        search = settings.search.with_values(score_threshold=threshold)
+        write_settings(self.out, settings.with_values(search=search))
 
     def _prepare(self, recipe: Recipe) -> tuple[Recipe, FolderSettings, PreparedData]:
         """The recipe with nothing left open, the settings of the model folder, and the data.

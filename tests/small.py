@@ -71,7 +71,7 @@ def folder(
     settings = FolderSettings(
         model=model_settings,
         tokenizer=tokenizer_settings,
-        search=SearchSettings(beam=3, max_ratio=1.0, max_extra=8, longest_source=40),
+        search=SearchSettings(beam=3, max_ratio=1.0, max_extra=8, longest_source=40, score_threshold=-8.0),
         languages=Languages(source=languages[0], target=languages[1]),
     )
     save_folder(path, settings, tokenizer, origin=tensor_digest(named_weights(model), {}))

@@ -113,6 +113,22 @@ def test_readings_equal_teacher_forcing_the_output_alone(translator: Translator,
             assert words.weights.shape == (len(translation.text.split()), len(line.split()))
 
 
+def test_translations_below_the_threshold_are_doubtful(writer: Translator) -> None:
+    lines = [*SENTENCES, "you read a book. I go home.", "---", "", "12:30 🙂"]
+    scores = sorted(part.score for line in writer.translate(lines) for part in line.parts if part.score)
+    for threshold in (None, scores[0], scores[3], 0.0):
+        translations = writer.translate(lines, score_threshold=threshold or writer.settings.search.score_threshold)
+        limit = threshold or -8.0
+        for translation in translations:
+            assert [part.doubtful for part in translation.parts] == [part.score < limit for part in translation.parts]
+            assert translation.doubtful == any(part.doubtful for part in translation.parts)
+        assert [translation.doubtful for translation in translations[-3:]] == [False] * 3, "copies are never doubtful"
+    for search in ({"length_penalty": 0.0}, {"sample": True}):  # scores of another kind
+        assert not any(translation.doubtful for translation in writer.translate(lines, **search))
+    traced, _ = writer.trace(lines[0], score_threshold=scores[-1])
+    assert traced.doubtful == (traced.score < scores[-1])
+
+
 def test_readings_change_no_output(translator: Translator) -> None:
     plain, watched = (translator.translate(SENTENCES, readings=readings) for readings in (False, True))
     assert [(p.text, p.score, p.tokens) for p in plain] == [(w.text, w.score, w.tokens) for w in watched]

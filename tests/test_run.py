@@ -16,10 +16,12 @@ import torch
 
 import regard
 from regard.errors import ConfigurationError, LineWarning, ModelFolderError, UsageError
-from regard.model_folder import load_tensors
+from regard.evaluation.validation import score_threshold
+from regard.model_folder import load_settings, load_tensors
 from regard.samples import korean_english
 from regard.settings import read_toml
 from regard.training import Recipe
+from regard.training.compose_recipe import TrainRequest
 
 pytestmark = pytest.mark.system
 
@@ -125,9 +127,25 @@ def test_a_run_is_resumed_with_more_updates(run: regard.Run, data: Path, tmp_pat
     assert equal(run.folder, resumed.folder)
 
 
+def test_a_run_learns_below_which_score_a_translation_is_doubtful(run: regard.Run, data: Path, tmp_path: Path) -> None:
+    warnings.simplefilter("ignore", LineWarning)  # so few updates teach repetition
+    lines = (data / "valid.ko").read_text(encoding="utf-8").splitlines()
+    lowest = sorted(min(part.score for part in line.parts) for line in run.load().translate(lines))
+    assert load_settings(run.folder).search.score_threshold == pytest.approx(lowest[0], abs=1e-3)
+    more = (data / "train.ko").read_text(encoding="utf-8").splitlines()
+    threshold = score_threshold(run.folder, "cpu", ["---", *more])
+    translations = run.load().translate(more, score_threshold=threshold)
+    assert sum(translation.doubtful for translation in translations) == 3, "three of a hundred lines with letters"
+    assert score_threshold(run.folder, "cpu", ["---", "12:30"]) is None
+    own = {"training.updates": 1, "search.score_threshold": -3.0}  # as it was set
+    child = regard.train(**files(data), out=tmp_path / "child", parent=run.folder, settings=own, threads=1)
+    assert load_settings(child.folder).search.score_threshold == -3.0
+    request = TrainRequest(parent=run.folder, data={name: str(path) for name, path in files(data).items()})
+    assert request.compose().search.score_threshold is None, "that of the parent is not inherited"
+
+
 def test_settings_of_another_run_are_not_resumed_with(run: regard.Run, data: Path, tmp_path: Path) -> None:
     started = regard.train(**files(data), out=tmp_path / "run", settings={**SETTINGS, "training.updates": 2}, threads=1)
-    own = (started.folder / "config.json").read_text(encoding="utf-8")
     for updates, why in (
         ({"model.encoder.dropout": 0.3}, "not as in train.toml: model"),
         ({}, "of another run"),
@@ -145,7 +163,7 @@ def test_settings_of_another_run_are_not_resumed_with(run: regard.Run, data: Pat
     resumed = regard.train(out=started.folder, resume=True, settings=more, threads=1)
     assert resumed.load().translate("나는 집에 간다", no_repeat_ngram=1)
     assert equal(run.folder, resumed.folder)
-    assert (started.folder / "config.json").read_text(encoding="utf-8") == own
+    assert (started.folder / "config.json").read_bytes() == (run.folder / "config.json").read_bytes()
 
 
 def test_a_signal_stops_after_the_update_and_is_reported(data: Path, tmp_path: Path) -> None:

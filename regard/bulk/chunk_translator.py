@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """A chunk's formatted results and warnings, and how many of its lines are in a script seen in training or not."""
+    """A chunk's formatted results and warnings, and how many of its lines are of known script, unknown, or doubtful."""
 
     text: str
     notes: tuple[str, ...]
     known: int
     unknown: int
+    doubtful: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class ChunkTranslator:
         unknown, note = unknown_script(translator, self.name, texts, chunk.start)
         text = "".join(self.format(number, result) for number, result in enumerate(translations, chunk.start))
         known = sum(map(bool, map(str.strip, texts))) - unknown
-        return ChunkResult(text, (*notes, *([note] if note else [])), known, unknown)
+        doubtful = sum(translation.doubtful for translation in translations)
+        return ChunkResult(text, (*notes, *([note] if note else [])), known, unknown, doubtful)
 
     def _note(self, warning: Warning | str, chunk: Chunk) -> str:
         line = f"{self.name}, line {chunk.start + warning.index}: " if isinstance(warning, LineWarning) else ""
@@ -73,6 +75,14 @@ def unknown_script(
         f"{name}, line{'s' if many else ''} {numbers}: most characters were never seen in training, so the "
         f"translation{'s mean' if many else ' means'} nothing; check that this is the language of the model"
     )
+
+
+def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
+    """Return the warning of doubtful translations, if there are any among those of `lines` lines."""
+    note = (
+        f"{name}: {doubtful:,} of {lines:,} lines are doubtful: the model has less confidence in them than in 97 % of "
+    )
+    return (f"{note}the lines that it was validated with; `format=jsonl` marks them",) if doubtful else ()
 
 
 def unknown_script_only(name: str, model: Path) -> DataError:

@@ -38,8 +38,9 @@ class OutputMark:
     written_digest: str = ""  # SHA-256 of those bytes
     known: int = 0  # lines in a script seen in training
     unknown: int = 0  # lines in any other
+    doubtful: int = 0  # lines whose translation is doubtful
 
-    def after(self, lines: int, digest: str, known: int, unknown: int) -> OutputMark:
+    def after(self, lines: int, digest: str, known: int, unknown: int, doubtful: int = 0) -> OutputMark:
         """Return the mark after one more chunk, which ends at line `lines`."""
         return replace(
             self,
@@ -48,6 +49,7 @@ class OutputMark:
             digest=digest,
             known=self.known + known,
             unknown=self.unknown + unknown,
+            doubtful=self.doubtful + doubtful,
         )
 
 

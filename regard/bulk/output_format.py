@@ -43,9 +43,8 @@ def _json_object(label: int | str, result: Translation | Caption) -> dict[str, A
     values = {**key, **_hypothesis(result), "nbest": [_hypothesis(hypothesis) for hypothesis in result.nbest]}
     values["repetition"] = result.repetition and dict(zip(("text", "times"), result.repetition, strict=True))
     if isinstance(result, Translation):
-        values["parts"] = [
-            {"source": part.source, "text": part.text, "score": round(part.score, 6)} for part in result.parts
-        ]
+        values["doubtful"] = result.doubtful
+        values["parts"] = [{**vars(part), "score": round(part.score, 6)} for part in result.parts]
     if not isinstance(result, Translation) and result.readings is not None:
         words = zip(result.readings.target_text, result.regions, strict=False)
         values["regions"] = [{"word": word, "box": [round(side, 4) for side in box]} for word, box in words]

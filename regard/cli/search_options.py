@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 _KEY, _OWN_ONLY = "regard.search", "regard.search.own_only"
-_ELSEWHERE = ("seed", "longest_source", "line_sentences")  # an option of every command; facts of the training data
+_ELSEWHERE = ("seed", "longest_source", "line_sentences", "score_threshold")  # of every command; facts of the data
 
 
 def search_command(*only: str, without: tuple[str, ...] = ()) -> type[TyperCommand]:

@@ -113,7 +113,7 @@ def translate(
         LineReporter(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as report,
     ):
         _translate_chunks(pool, lines, sink, 1 if lines.typed else chunk, report)
-        _finish(sink, lines, run)
+        _finish(sink, lines, run, report)
 
 
 def _translate_chunks(
@@ -128,18 +128,19 @@ def _translate_chunks(
 
     for chunk, result in pool.results(remaining(chunks(lines, size), sink, lines.name)):
         report.warn(*result.notes)
-        sink.add(result.text, sink.mark.after(chunk.end, chunk.digest, result.known, result.unknown))
+        sink.add(result.text, sink.mark.after(chunk.end, chunk.digest, result.known, result.unknown, result.doubtful))
         report(chunk.end)
 
 
-def _finish(sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path) -> None:
+def _finish(sink: StreamedOutput | ResumableOutput, lines: Lines, run: Path, report: LineReporter) -> None:
     """Finish the output, unless nothing in it can be right: no line was in a script that the model knows."""
-    from regard.bulk.chunk_translator import unknown_script_only
+    from regard.bulk.chunk_translator import doubt_note, unknown_script_only
 
     if sink.mark.unknown and not sink.mark.known:
         sink.discard()
         raise unknown_script_only(lines.name, run)
     sink.finish()
+    report.warn(*doubt_note(lines.name, sink.mark.doubtful, sink.mark.lines))
 
 
 @dataclass(frozen=True)

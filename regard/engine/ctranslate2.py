@@ -25,6 +25,7 @@ NOTES = "regard.json"
 _SUPPRESSED = (PAD, UNK, BOS)
 _SUPPORTED = {"beam", "length_penalty", "max_ratio", "max_extra", "longest_source", "seed", "diversity"}
 _SUPPORTED |= {"min_length", "split", "line_sentences", "max_line", "max_whole", "max_required", "max_forbidden"}
+_SUPPORTED |= {"score_threshold"}
 """Settings that it follows, or that have no effect in a search that it supports."""
 
 

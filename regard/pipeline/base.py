@@ -66,6 +66,9 @@ class BasePipeline:
         chosen["min_length"] = max(1, chosen.get("min_length", self.settings.search.min_length))
         if chosen.get("sample") and not chosen.get("mbr") and "beam" not in chosen:
             chosen["beam"] = nbest
+        own = self.settings.search
+        if any(chosen.get(name, getattr(own, name)) != getattr(own, name) for name in ("length_penalty", "sample")):
+            chosen.setdefault("score_threshold", None)  # it was learnt from scores of another kind
         settings = SearchSettings.parse({**self.settings.search.model_dump(), **chosen}, "search")
         if settings.coverage_penalty and not self.cross_attention():
             raise UsageError("coverage_penalty: this model has no attention over its source; leave it at 0")

@@ -95,7 +95,8 @@ class RuntimeTranslator:
         options.attention, options.alignments = 2 * readings, int(alignments)
         results = self.model.translate(lines, options, self._prefixes(constraints, len(lines), search))
         _warn(results)
-        return [self._translation(line, nbest, readings) for line in results]
+        threshold = search.get("score_threshold", self.model.score_threshold(options))
+        return [self._translation(line, nbest, readings).with_threshold(threshold) for line in results]
 
     def stream(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
@@ -127,7 +128,8 @@ class RuntimeTranslator:
         for step in line.steps:
             candidates = (Candidate(c.row, c.token, c.log_prob, c.total, cast(Any, c.fate)) for c in step.candidates)
             steps.append(SearchStep(step.prefixes, tuple(candidates)))
-        return self._translation(line, 1, True), steps
+        threshold = search.get("score_threshold", self.model.score_threshold(options))
+        return self._translation(line, 1, True).with_threshold(threshold), steps
 
     def encode(self, text: str) -> list[int]:
         """Tokenise a line as the model reads it: token ids, end of sentence last."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ class TranslatedPart:
     source: str
     text: str
     score: float
+    doubtful: bool = False  # it scores below `search.score_threshold`
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,16 @@ class Translation:
     nbest: tuple[Translation, ...] = ()
     repetition: tuple[str, int] | None = None
     parts: tuple[TranslatedPart, ...] = ()
+
+    @property
+    def doubtful(self) -> bool:
+        """True if the model has low confidence in one of the parts."""
+        return any(part.doubtful for part in self.parts)
+
+    def with_threshold(self, threshold: float | None) -> Translation:
+        """Return the translation with the parts that score below a threshold marked as doubtful."""
+        parts = (replace(part, doubtful=threshold is not None and part.score < threshold) for part in self.parts)
+        return replace(self, parts=tuple(parts))
 
     def _repr_html_(self) -> str:
         return result_html(self.text, self.score, self.readings)

@@ -81,7 +81,8 @@ class Translator(BasePipeline):
                 if segment.ids:
                     self._warn(index, part.repetition, next(best)[0], segment.constraints, "translation")
                 line_parts.append(part)
-            results.append(self._join(line_segments, line_parts, alignments))
+            joined = self._join(line_segments, line_parts, alignments)
+            results.append(joined.with_threshold(settings.score_threshold))
         return results
 
     def stream(
@@ -127,7 +128,7 @@ class Translator(BasePipeline):
         hypotheses = self._rerank(request.source, candidates, settings)
         (translation,) = self._translations(segments, [hypotheses], 1, False, True)
         self._warn(0, translation.repetition, hypotheses[0], segment.constraints, "translation")
-        return self._join(segments, [translation], False), steps
+        return self._join(segments, [translation], False).with_threshold(settings.score_threshold), steps
 
     def read_all(
         self, sources: Sequence[str], targets: Sequence[Sequence[int]], role: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -195,6 +196,12 @@ class RuntimeModel:
         count = self._library.regard_layers(self._model)
         layers = (self._library.regard_layer(self._model, number) for number in range(count))
         return tuple(Layer(layer.name.decode(), ROLES[layer.role], layer.heads) for layer in layers)
+
+    def score_threshold(self, options: Options) -> float:
+        """Return the score below which a translation is doubtful; −∞: unknown, or scores are of another kind."""
+        threshold: float | None = self.card.get("search", {}).get("score_threshold")
+        is_known = threshold is not None and options.length_penalty == self.options().length_penalty
+        return threshold if is_known else -math.inf
 
     def options(self) -> Options:
         """Return the model's own search options."""

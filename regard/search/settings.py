@@ -78,6 +78,9 @@ class SearchSettings(Settings):
     line_sentences: float | None = Field(
         None, ge=0, le=COUNT, description="sentences of a line of the training data, on average"
     )
+    score_threshold: float | None = Field(
+        None, ge=-FACTOR, le=0, description="score below which a translation is doubtful; learnt from validation data"
+    )
     max_line: int = Field(MAX_LINE, ge=1, le=COUNT, description="most characters of a line; a longer one is refused")
     max_whole: int = Field(
         500,
@@ -161,6 +164,7 @@ class SearchOptions(TypedDict, total=False):
     longest_source: int | None
     split: Literal["auto", "on", "off"] | None
     line_sentences: float | None
+    score_threshold: float | None
     max_line: int | None
     max_whole: int | None
     max_required: int | None

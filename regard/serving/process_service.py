@@ -321,7 +321,7 @@ def _language_id(about: Message, languages: Pair | None) -> LanguageId:
 
 def _served_line(line: Message) -> ServedLine:
     hypotheses = tuple(_served_hypothesis(item) for item in line["hypotheses"])
-    return ServedLine(hypotheses, tuple(line["source_tokens"]), tuple(line["warnings"]))
+    return ServedLine(hypotheses, tuple(line["source_tokens"]), tuple(line["warnings"]), line["doubtful"])
 
 
 def _served_hypothesis(item: Message) -> ServedHypothesis:

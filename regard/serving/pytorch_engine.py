@@ -163,4 +163,5 @@ def _line(result: Any, notes: Sequence[str] = ()) -> Message:
         for rank, hypothesis in enumerate(result.nbest or (result,))
     ]
     source = () if readings is None else readings.source
-    return {"hypotheses": ranked, "source_tokens": source, "warnings": list(notes)}
+    doubtful = getattr(result, "doubtful", False)  # captions have no threshold
+    return {"hypotheses": ranked, "source_tokens": source, "warnings": list(notes), "doubtful": doubtful}

@@ -124,8 +124,9 @@ class RuntimeEngine:
             return {"explanation": Explainer(self._model, call["options"]["packed"]).explanation(lines[0])}
         if call["call"] == "continuations":
             return self._continuations(number, call, lines)
-        with_log_probs = bool(call.get("search", {}).get("log_probs"))
-        return {"lines": [self._line(line, with_log_probs) for line in lines]}
+        search = call.get("search", {})
+        threshold = self._model.score_threshold(self._options(search))
+        return {"lines": [self._line(line, bool(search.get("log_probs")), threshold) for line in lines]}
 
     def _continuations(self, number: int, call: Message, lines: list[Line]) -> Message | None:
         """Begin the search after each of the likely tokens; or, if that is done, return what they lead to."""
@@ -159,8 +160,9 @@ class RuntimeEngine:
         finally:
             self._forget(number)
 
-    def _line(self, line: Line, with_log_probs: bool) -> Message:
+    def _line(self, line: Line, with_log_probs: bool, threshold: float) -> Message:
         return {
+            "doubtful": any(part.score < threshold for part in line.parts),
             "hypotheses": [self._hypothesis(hypothesis, with_log_probs) for hypothesis in line.hypotheses],
             "source_tokens": self._model.tokens(line.source, False),
             "warnings": [*line.notes, *_repetitions(line.hypotheses[0])],

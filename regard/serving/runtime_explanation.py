@@ -27,6 +27,7 @@ class Explainer:
     def explanation(self, line: Line) -> Message:
         """Return a line with all its hypotheses."""
         ranked = [self._hypothesis(hypothesis, rank) for rank, hypothesis in enumerate(line.hypotheses)]
+        threshold = self.model.score_threshold(self.model.options())
         source = {
             "sourceTokens": self.model.tokens(line.source, False),
             "sourceWords": self._words(line.source, False),
@@ -34,6 +35,7 @@ class Explainer:
         rest = {
             "nbest": ranked,
             "parts": len(line.parts),
+            "doubtful": any(part.score < threshold for part in line.parts),
             "notes": line.notes,
             "steps": [self._step(s) for s in line.steps],
         }

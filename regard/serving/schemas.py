@@ -162,7 +162,7 @@ class Line(pydantic.BaseModel):
 class Translation(pydantic.BaseModel):
     """A translated text. `model`: null if source and target are the same language. `confidence`: of a detected source.
 
-    `alternatives`: the whole text of further hypotheses.
+    `alternatives`: the whole text of further hypotheses. `doubtful`: true if the model has little confidence in a line.
     """
 
     text: str
@@ -173,6 +173,7 @@ class Translation(pydantic.BaseModel):
     alternatives: list[str] | None = None
     lines: list[Line] | None = None
     warnings: list[str] | None = None
+    doubtful: bool | None = None
 
 
 class TranslateAnswer(pydantic.BaseModel):
@@ -269,6 +270,7 @@ def translation_data(result: TranslatedText, asked: TranslateRequest) -> dict[st
             }
             for source, line in zip(result.sources, result.lines, strict=True)
         ]
+    data |= {"doubtful": True} if any(line.doubtful for line in result.lines) else {}
     return data | ({"warnings": warnings} if warnings else {})
 
 

@@ -106,11 +106,12 @@ class Continuation:
 
 @dataclass(frozen=True)
 class ServedLine:
-    """A line's hypotheses, best first, its own tokens, and warnings about it, as sentences."""
+    """A line's hypotheses, best first, its own tokens, warnings as sentences, and whether the model has doubts."""
 
     hypotheses: tuple[ServedHypothesis, ...]
     source_tokens: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    doubtful: bool = False
 
 
 class Service(Protocol):

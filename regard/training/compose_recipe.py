@@ -179,7 +179,7 @@ def _inherit(parent: Path) -> dict[str, Any]:
     """Values for fine-tuning a run: its model, tokenizer, search and batching, and a fifth of its peak rate."""
     settings = load_settings(parent)
     values = {name: getattr(settings, name).model_dump() for name in ("model", "tokenizer", "search")}
-    del values["search"][length_setting(settings)]  # the new data's, unless set
+    del values["search"][length_setting(settings)], values["search"]["score_threshold"]  # the new data's, unless set
     path = parent / "train.toml"
     before = read_run_recipe(path) if path.is_file() else {}
     schedule = ScheduleSettings.parse(before.get("schedule", {"peak": 1e-3}), str(path))

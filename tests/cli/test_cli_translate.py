@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import unicodedata
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from command import Command
 
 from regard.data.word_alignments import read_gold
+from regard.model_folder import load_settings, write_settings
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ def test_json_equals_text(regard: Command, model: Path, korean: bytes) -> None:
     text = regard("translate", model, "--alignments", stdin=korean).lines
     lines = regard("translate", model, "--alignments", "--format", "jsonl", stdin=korean).lines
     rows = [json.loads(line) for line in lines]
-    names = ["line", "text", "score", "tokens", "alignments", "nbest", "repetition", "parts"]
+    names = ["line", "text", "score", "tokens", "alignments", "nbest", "repetition", "doubtful", "parts"]
     assert [list(row) for row in rows] == [names] * 5
     assert all(" ".join(part["text"] for part in row["parts"]) == row["text"] for row in rows)
     assert [row["line"] for row in rows] == [1, 2, 3, 4, 5]
@@ -83,6 +85,7 @@ def test_json_equals_text(regard: Command, model: Path, korean: bytes) -> None:
         "alignments": [],
         "nbest": [],
         "repetition": None,
+        "doubtful": False,
         "parts": [],
     }
     assert {
@@ -283,6 +286,28 @@ def test_empty_input_gives_empty_output(regard: Command, transformer: Path) -> N
 
 
 # Unseen scripts
+
+
+def test_doubtful_lines_are_marked_and_counted_at_the_end(regard: Command, transformer: Path, korean: bytes) -> None:
+    settings = load_settings(Path(shutil.copytree(transformer, "sure")))
+    assert settings.search.score_threshold is not None
+    lines = regard("translate", "sure", "--format", "jsonl", stdin=korean).lines
+    scores = sorted(part["score"] for line in lines for part in json.loads(line)["parts"])
+    limit = (scores[1] + scores[2]) / 2
+    write_settings(
+        Path("sure"), settings.with_values(search={**settings.search.model_dump(), "score_threshold": limit})
+    )
+    for options in (["--chunk", 2], ["--chunk", 5, "--output", "out"]):
+        done = regard("translate", "sure", *options, "--format", "jsonl", stdin=korean)
+        lines = done.lines if done.out else Path("out").read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        assert [row["doubtful"] for row in rows] == [any(p["score"] < limit for p in row["parts"]) for row in rows]
+        (warning,) = (warning for warning in done.warnings if "doubtful" in warning)
+        assert warning.startswith(f"standard input: {sum(row['doubtful'] for row in rows)} of 5 lines are doubtful: ")
+        assert "--format jsonl marks them" in warning
+    other = regard("translate", "sure", "--length-penalty", 0, stdin=korean)
+    assert not any("doubtful" in warning for warning in other.warnings), "scores of another kind are not compared"
+
 
 CHINESE, THAI, KOREAN = "我们今天去公园吧", "สวัสดีชาวโลก", "나는 집에 간다"
 

@@ -254,6 +254,19 @@ def test_continuations_work_by_keyboard(open_page: Any) -> None:
     page.wait_for_selector(DONE)
 
 
+def test_doubtful_translations_are_marked(open_page: Any, make: Callable[..., Path]) -> None:
+    page, runtime = open_page(), RuntimeTranslator(make(precision="int8"), threads=1)
+    translations = runtime.translate(SENTENCES)
+    doubtful = [translation.doubtful for translation in translations]
+    assert len({*doubtful}) == 2
+    put(page, "\n".join(SENTENCES))
+    mark = page.locator(".line-of-text").evaluate_all(
+        "all => all.map(line => [line.dataset.doubt ?? '', line.title !== ''])"
+    )
+    assert mark == [["not learnt" if is_doubtful else "", is_doubtful] for is_doubtful in doubtful]
+    assert shown(page) == [translation.text or "–" for translation in translations], "the mark is not part of the text"
+
+
 def test_unsure_words_are_underlined(open_page: Any, make: Callable[..., Path]) -> None:
     page, model = open_page(), RuntimeTranslator(make(precision="int8"), threads=1).model
     put(page, LINE)

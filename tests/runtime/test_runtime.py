@@ -59,7 +59,9 @@ def assert_same(actual: list[Any], expected: list[Any]) -> None:
             other.repetition,
         )
         assert one.score == pytest.approx(other.score, abs=2e-4)
-        assert [(part.source, part.text) for part in one.parts] == [(part.source, part.text) for part in other.parts]
+        assert [(p.source, p.text, p.doubtful) for p in one.parts] == [
+            (p.source, p.text, p.doubtful) for p in other.parts
+        ]
         assert [part.score for part in one.parts] == pytest.approx([part.score for part in other.parts], abs=2e-4)
         assert [h.tokens for h in one.nbest] == [h.tokens for h in other.nbest]
         assert [h.score for h in one.nbest] == pytest.approx([h.score for h in other.nbest], abs=2e-4)

@@ -146,6 +146,7 @@ class FakeService:
             ),
             tuple(line.split()),
             ("repeated",) if "again again" in line else (),
+            "unlearnt" in line,
         )
 
 

@@ -35,6 +35,11 @@ def test_a_plain_translation_is_short(ask: Ask) -> None:
     assert translate(ask) == [{"text": "HELLO", "source": "en", "target": "ko", "model": "en-ko"}]
     assert [item["text"] for item in translate(ask, text=["a", "", "B. C"])] == ["A", "", "B. C"]
     assert translate(ask, text="x again again")[0]["warnings"] == ["repeated"]
+    assert [item.get("doubtful") for item in translate(ask, text=["A. Unlearnt.", "A. unlearnt.", ""])] == [
+        None,
+        True,
+        None,
+    ]
     assert translate(ask, source="auto", target="en") == [
         {"text": "hello", "source": "en", "target": "en", "model": None, "confidence": 0.98}
     ]

@@ -274,8 +274,10 @@ def test_the_search_is_played(page: Any, models: dict[str, Path]) -> None:
     page.wait_for_selector("#player", state="hidden")
 
 
-def test_unsure_words_are_underlined(page: Any) -> None:
+def test_unsure_words_are_underlined_and_doubtful_lines_marked(page: Any, models: dict[str, Path]) -> None:
     put(page, LINE)
+    (translation,) = RuntimeTranslator(models["ko-en"], threads=1).translate([LINE])
+    assert page.locator(".line-of-text[data-doubt='not learnt']").count() == translation.doubtful
     assert page.locator(".line-of-text [class^=unsure-]").count() > 0
     page.uncheck("#unsure")
     assert page.locator(".line-of-text [class^=unsure-]").count() == 0

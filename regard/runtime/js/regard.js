@@ -150,7 +150,9 @@ export class Translator {
       const chosen = this.#options(options, allocate), translate = beginnings ? exports.regard_continue : exports.regard_translate;
       const result = this.#library.succeed(allocate, (error) => translate(this.#open(), ...given, chosen, error, ERROR_SIZE));
       try {
-        return lines.map((_, line) => this.#translation(result, line));
+        const own = this.options().lengthPenalty, isComparable = (options.lengthPenalty ?? own) === own;
+        const threshold = (isComparable ? this.card.search?.score_threshold : null) ?? -Infinity;
+        return lines.map((_, line) => this.#translation(result, line, threshold));
       } finally {
         exports.regard_free(result);
       }
@@ -252,15 +254,25 @@ export class Translator {
     return at;
   }
 
-  #translation(result, line) {
+  #translation(result, line, threshold) {
     const { exports } = this.#library, parts = exports.regard_parts(result, line), note = exports.regard_note(result, line) >>> 0;
     const source = this.#array((count) => exports.regard_source(result, line, count)) ?? [];
     const ranked = Array.from({ length: exports.regard_hypotheses(result, line) }, (_, rank) => this.#hypothesis(result, line, rank, parts));
     const [best] = ranked;
     return {
       ...best, sourceTokens: this.#tokens(source, false), sourceWords: this.#words(source, false),
-      nbest: ranked, parts, notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),
+      nbest: ranked, parts, doubtful: this.#scores(result, line, parts).some((score) => score < threshold), notes: note ? this.#library.text(note).split("\n") : [], steps: this.#steps(result),
     };
+  }
+
+  #scores(result, line, parts) { // of the parts of the best hypothesis
+    return this.#library.scoped((allocate) => {
+      const at = allocate(24);
+      return Array.from({ length: parts }, (_, part) => {
+        this.#library.exports.regard_part(at, result, line, 0, part);
+        return this.#library.view.getFloat64(at + 16, true);
+      });
+    });
   }
 
   #steps(result) { // of the search, if it was recorded

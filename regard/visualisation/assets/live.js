@@ -10,6 +10,7 @@ const livePage = (() => {
     repeats: (text, times) => `“${text}” is repeated ${times} times: the translation is probably wrong.`,
     unsure: "Underline unsure words", levels: ["below 70 %", "below 40 %", "below 20 %"],
     unsureHint: "By the probability that the model gives each word after those before it. It may be sure and wrong.",
+    doubtful: "not learnt", doubtfulHint: "The model has less confidence in this translation than in nearly all of the text it was tested on: it may be wrong.",
     wordsOf: "Translation of this sentence, word by word", continuations: (word) => `Other continuations from “${word}”`, current: "as it is",
     undo: "Undo the choice", choose: "Click a sentence, then one of its words, to see what else could stand there.",
     replaced: (text) => `Now: ${text}`, steps: "Step by step: the search", hide: "Close the search",
@@ -24,6 +25,7 @@ const livePage = (() => {
     repeats: (text, times) => `“${text}”이(가) ${times}번 되풀이됩니다. 번역이 틀렸을 수 있습니다.`,
     unsure: "불확실한 단어에 밑줄", levels: ["70 % 미만", "40 % 미만", "20 % 미만"],
     unsureHint: "앞 단어들 다음에 모델이 그 단어에 준 확률에 따릅니다. 확신하면서도 틀릴 수 있습니다.",
+    doubtful: "학습되지 않음", doubtfulHint: "모델이 검증한 글 거의 모두보다 이 번역을 덜 확신합니다. 번역이 틀렸을 수 있습니다.",
     wordsOf: "이 문장의 번역문, 단어별", continuations: (word) => `“${word}”부터 다르게 이어 쓰기`, current: "지금 그대로",
     undo: "선택 되돌리기", choose: "문장을 누른 다음 그 단어를 누르면 그 자리에 올 수 있는 다른 말이 나타납니다.",
     replaced: (text) => `바뀐 번역: ${text}`, steps: "한 단계씩: 탐색 과정", hide: "탐색 과정 닫기",
@@ -165,9 +167,10 @@ const livePage = (() => {
 
   function fill(span, result) {
     if (!result) return;
-    const { text, words: texts = [], shares } = result.choice || result;
+    const { text, words: texts = [], shares, doubtful } = result.choice || result;
     span.classList.remove("pending");
     span.classList.toggle("failed", Boolean(result.error));
+    for (const [name, value] of [["data-doubt", words().doubtful], ["title", words().doubtfulHint]]) doubtful ? span.setAttribute(name, value) : span.removeAttribute(name);
     if (texts.length && shares.some((share) => unsureClass(share))) {
       span.replaceChildren(...texts.flatMap((word, i) => [i ? " " : "", unsureClass(shares[i]) ? element("span", word, { class: unsureClass(shares[i]) }) : word]));
     } else {
@@ -193,7 +196,8 @@ const livePage = (() => {
     on.settled();
     later("quiet", QUIET, () => { // read out by screen readers once typing pauses
       const result = kept.get(keyOf(current));
-      if (result) find("spoken").textContent = (result.choice || result).text || result.error;
+      const { text, doubtful } = result?.choice || result || {};
+      if (result) find("spoken").textContent = text ? `${text}${doubtful ? ` (${words().doubtful})` : ""}` : result.error;
     });
   }
 
@@ -557,6 +561,7 @@ const livePage = (() => {
     if (shownLanguage === document.documentElement.lang) return;
     shownLanguage = document.documentElement.lang;
     showDirection();
+    find("unsure").onchange();
     progress();
     closeChoices();
     if (explained && current) showAlternatives();

@@ -117,7 +117,7 @@ const serverClient = (() => {
       try {
         const asked = { text: sentences, ...languages(direction), log_probs: true, split: false };
         const { translations } = await request("v1/translate", asked, signal, sentences.length > 1 ? 0 : 1);
-        return translations.map((translation, i) => ({ sentence: sentences[i], ...shown(translation) }));
+        return translations.map((translation, i) => ({ sentence: sentences[i], ...shown(translation), doubtful: translation.doubtful }));
       } catch (problem) {
         if (signal.aborted || !(problem instanceof Problem)) throw problem;
         if (sentences.length === 1) return [{ sentence: sentences[0], error: describe(problem) }];

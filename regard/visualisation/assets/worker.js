@@ -69,7 +69,7 @@ const answers = {
   },
 };
 
-const shown = (hypothesis) => ({ text: hypothesis.text, ...liveData.words(hypothesis) });
+const shown = (translation) => ({ text: translation.text, doubtful: translation.doubtful, ...liveData.words(translation) });
 
 function translated(translator, sentence) {
   try {

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 import os
 import platform
+import random
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ from regard.data.prepare import PreparedData, prepare_data
 from regard.data.sentences import count_sentences
 from regard.data.tokenizer import Tokenizer
 from regard.errors import ModelFolderError, UsageError
-from regard.evaluation.validation import make_validator, score_threshold
+from regard.evaluation.validation import make_validator
 from regard.model_folder import (
     ALIGNMENT,
     CONFIG,
@@ -74,6 +76,7 @@ RUN_FILES = [
 ]
 RUN_FILES += ["source.model", "target.model", "checkpoints", "shards", "images", "board"]
 """What training reads and writes in a run folder."""
+DOUBTFUL, MOST_SCORED = 0.03, 500  # share of validation lines that count as doubtful; lines that are scored for it
 _REMEDY = f"copy it again from where the run was trained, or delete it: `resume=True` writes {CONFIG} anew"
 
 
@@ -327,6 +330,10 @@ class _Session:
             self.world.mark_started()  # the folder now has the whole request, and the journal nothing of this start yet
             trainer.journal.write("machine", **_machine(self.device), processes=self.world.size)
         outcome = trainer.run()
+        wanted, minutes = recipe.training.minutes or math.inf, outcome.progress.seconds / 60
+        if minutes > 1.1 * wanted:
+            why = "how many updates fit into them was estimated once, from the first ones"
+            self.say(f"training took {minutes:,.3g} minutes instead of {wanted:g}: {why}")
         if self.world.is_main:
             model_card.write(self.out, trainer.recipe, data.facts, outcome)
             if isinstance(data.valid, Corpus) and recipe.search.score_threshold is None:
@@ -334,9 +341,14 @@ class _Session:
         return Run(self.out, trainer.recipe, outcome)
 
     def _learn_threshold(self, sources: Sequence[str]) -> None:
-        """Write the score below which the best weights are in doubt, learnt from sources, into the model folder."""
-        settings = load_settings(self.out)
-        threshold = score_threshold(self.out, self.device, sources) if sources else None
+        """Write into the model folder the score that a share of `DOUBTFUL` of validation lines falls below."""
+        settings, lines = load_settings(self.out), random.Random(0).sample(sources, min(MOST_SCORED, len(sources)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            translations = load(self.out, self.device, "native").translate(lines)
+        lowest = (min((part.score for part in translation.parts), default=0.0) for translation in translations)
+        scores = sorted(score for score in lowest if score < 0)  # 0: copied
+        threshold = math.floor(1e4 * scores[int(DOUBTFUL * len(scores))]) / 1e4 if scores else None
         search = settings.search.with_values(score_threshold=threshold)
         write_settings(self.out, settings.with_values(search=search))
 

@@ -29,6 +29,29 @@ SIDE = 8_192  # pixels, or rows and columns
 PARTS = 1_024  # of a batch, each with a thread or process of its own
 
 
+OTHER_NAMES = {
+    "batching.tokens": "batch_size max_tokens mini_batch mini_batch_words per_device_train_batch_size",
+    "batching.micro_batches": "accum_count batch_multiplier gradient_accumulation_steps optimizer_delay update_freq",
+    "schedule.peak": "learn_rate learning_rate lr max_lr",
+    "schedule.warmup": "learning_rate_warmup lr_warmup warmup_steps warmup_updates",
+    "training.updates": "after_batches epochs max_epoch max_epochs max_steps max_update num_train_epochs train_steps",
+    "training.patience": "early_stop early_stopping early_stopping_patience",
+    "training.validate_every": "eval_steps valid_freq valid_steps validate_interval validation_freq",
+    "training.keep_checkpoints": "keep_best_ckpts keep_checkpoint keep_last_epochs save_total_limit",
+    "training.max_grad_norm": "clip_grad_norm clip_gradients clip_norm",
+    "tokenizer.size": "dim_vocabs src_vocab_size tgt_vocab_size voc_limit vocab_size",
+    "model.encoder.layers": "enc_depth enc_layers encoder_layers layers num_hidden_layers num_layers",
+    "model.encoder.size": "d_model dim_emb embedding_dim hidden_dim hidden_size rnn_size word_vec_size",
+    "model.encoder.heads": "attention_heads nhead num_attention_heads num_heads transformer_heads",
+    "model.encoder.feedforward": "d_ff ff_size ffn_dim intermediate_size transformer_dim_ffn transformer_ff",
+    "model.encoder.dropout": "dropout dropout_rate transformer_dropout",
+    "search.beam": "beam_size beam_width num_beams",
+    "search.length_penalty": "alpha lenpen normalize",
+    "search.no_repeat_ngram": "block_ngram_repeat no_repeat_ngram_size",
+}
+"""The names that fairseq, OpenNMT, Hugging Face, JoeyNMT and Marian have for our settings."""
+
+
 class Settings(pydantic.BaseModel):
     """Base class of all settings: immutable, and an unknown key is an error that names the nearest known one."""
 
@@ -152,12 +175,15 @@ def _excerpt(value: Any) -> str:
 
 
 def _suggestion(key: str, known: list[str]) -> str:
-    """Suggest the most similar known key, by its whole path or else by its last part; or list all known keys."""
-    last = key.rsplit(".", 1)[-1]
+    """Suggest what another toolkit calls so, or a similar key, by its path or else its last part; or list a table."""
+    table, _, last = key.rpartition(".")
+    ours = next((name for name, others in OTHER_NAMES.items() if last.replace("-", "_") in others.split()), "")
     by_last = {name.rsplit(".", 1)[-1]: name for name in reversed(known)}
-    similar = difflib.get_close_matches(key, known, 1, 0.75)
+    similar = [name for name in known if f".{ours}".endswith(f".{name}")]
+    similar = similar or difflib.get_close_matches(key, known, 1, 0.75)
     similar = similar or [by_last[name] for name in difflib.get_close_matches(last, by_last, 1, 0.6)]
-    return f"; did you mean {similar[0]!r}?" if similar else f"; known are {', '.join(known)}"
+    beside = [name for name in known if name.rpartition(".")[0] == table] or [k for k in known if "." not in k]
+    return f"; did you mean {similar[0]!r}?" if similar else f"; known are {', '.join(beside)}"
 
 
 def _keys(cls: type[Settings], prefix: str = "") -> Iterable[str]:

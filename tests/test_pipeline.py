@@ -20,11 +20,12 @@ from regard.attention import watch
 from regard.data.corpus import PairFiles, read_corpus
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import BOS, EOS
-from regard.errors import LineWarning, ModelFolderError, RegardError, UsageError
+from regard.errors import LineError, LineWarning, ModelFolderError, RegardError, UsageError
 from regard.evaluation.validation import make_validator
 from regard.model_folder import CONFIG, WEIGHTS, load_tensors, named_weights, save_folder, save_weights
 from regard.models import Batch
 from regard.pipeline import Translation, Translator, load
+from regard.pipeline.translation import as_texts
 from regard.search import ConstraintEncoder, Constraints, Hypothesis, LengthPenalty, SearchOptions, SearchSettings
 from regard.search.rerank import Repetition
 
@@ -127,6 +128,32 @@ def test_translations_below_the_threshold_are_doubtful(writer: Translator) -> No
         assert not any(translation.doubtful for translation in writer.translate(lines, **search))
     traced, _ = writer.trace(lines[0], score_threshold=scores[-1])
     assert traced.doubtful == (traced.score < scores[-1])
+
+
+@pytest.mark.parametrize(
+    ("texts", "causes"),
+    [
+        (["A dog.", math.nan], ["text 2 is nan (float); give texts"]),
+        (["a", None, 5], ["text 2 is None (NoneType); give texts", "text 3 is 5 (int); give texts"]),
+        ([["a"]], ["text 1 is ['a'] (list); give texts"]),
+        (None, ["text 1 is None (NoneType); give texts"]),
+        (b"a", ["text 1 is b'a' (bytes); give texts"]),
+    ],
+)
+def test_what_is_no_text_is_named(writer: Translator, texts: Any, causes: list[str]) -> None:
+    for call in (writer.translate, as_texts):  # a runtime file asks the latter
+        with pytest.raises(UsageError) as caught:
+            call(texts)
+        assert list(caught.value.causes) == causes
+    assert [t.text for t in writer.translate(np.array(SENTENCES))] == [t.text for t in writer.translate(SENTENCES)]
+    for method in (writer.trace, lambda text: list(writer.stream(text))):
+        with pytest.raises(UsageError, match=re.escape("text 1 is nan (float); give texts")):
+            method(math.nan)
+
+
+def test_pairs_that_are_too_long_are_named_without_a_limit_to_raise(writer: Translator) -> None:
+    with pytest.raises(LineError, match=r"line 2 has \d+ tokens, and a pair is read whole, up to 500 .*of their own$"):
+        writer.read_all(["a", "a" * 900], [[5], [5]])
 
 
 def test_readings_change_no_output(translator: Translator) -> None:

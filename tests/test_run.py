@@ -16,11 +16,12 @@ import torch
 
 import regard
 from regard.errors import ConfigurationError, LineWarning, ModelFolderError, UsageError
-from regard.evaluation.validation import score_threshold
 from regard.model_folder import load_settings, load_tensors
+from regard.pipeline import load
+from regard.run import _Session
 from regard.samples import korean_english
 from regard.settings import read_toml
-from regard.training import Recipe
+from regard.training import Recipe, World
 from regard.training.compose_recipe import TrainRequest
 
 pytestmark = pytest.mark.system
@@ -127,16 +128,32 @@ def test_a_run_is_resumed_with_more_updates(run: regard.Run, data: Path, tmp_pat
     assert equal(run.folder, resumed.folder)
 
 
+def test_minutes_that_were_not_enough_are_said(data: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    more = {"training.updates": None, "training.minutes": 1e-6, "training.validate_every": 100}
+    regard.train(
+        **files(data),
+        out=tmp_path / "run",
+        settings={**SETTINGS, **more},
+        threads=1,
+        report=lambda event, values: said.append(values["text"]) if event == "message" else None,
+    )
+    assert re.search(r"training took \S+ minutes instead of 1e-06: how many updates fit", said[-1])
+
+
 def test_a_run_learns_below_which_score_a_translation_is_doubtful(run: regard.Run, data: Path, tmp_path: Path) -> None:
     warnings.simplefilter("ignore", LineWarning)  # so few updates teach repetition
     lines = (data / "valid.ko").read_text(encoding="utf-8").splitlines()
     lowest = sorted(min(part.score for part in line.parts) for line in run.load().translate(lines))
     assert load_settings(run.folder).search.score_threshold == pytest.approx(lowest[0], abs=1e-3)
     more = (data / "train.ko").read_text(encoding="utf-8").splitlines()
-    threshold = score_threshold(run.folder, "cpu", ["---", *more])
-    translations = run.load().translate(more, score_threshold=threshold)
-    assert sum(translation.doubtful for translation in translations) == 3, "three of a hundred lines with letters"
-    assert score_threshold(run.folder, "cpu", ["---", "12:30"]) is None
+    folder = Path(shutil.copytree(run.folder, tmp_path / "copy"))
+    session = _Session(folder, True, {}, "cpu", World(), None)
+    session._learn_threshold(["---", *more])
+    doubtful = [translation.doubtful for translation in load(folder).translate(["---", *more])]
+    assert sum(doubtful) == 3, "three of a hundred lines with letters"
+    session._learn_threshold(["---", "12:30"])
+    assert load_settings(folder).search.score_threshold is None
     own = {"training.updates": 1, "search.score_threshold": -3.0}  # as it was set
     child = regard.train(**files(data), out=tmp_path / "child", parent=run.folder, settings=own, threads=1)
     assert load_settings(child.folder).search.score_threshold == -3.0

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from regard.errors import ConfigurationError
-from regard.settings import merge, override, parse_assignments, read_toml
+from regard.search import SearchSettings
+from regard.settings import OTHER_NAMES, _keys, merge, override, parse_assignments, read_toml
 from regard.training import Recipe, preset, presets
 from regard.training.schedule import ScheduleSettings
 
@@ -33,6 +34,34 @@ def test_an_unknown_key_suggests_the_nearest(assignment: str, nearest: str) -> N
     (cause,) = _causes(override(BASE, parse_assignments([assignment])))
     assert cause.startswith("recipe.toml: unknown setting")
     assert f"did you mean {nearest!r}?" in cause
+
+
+def test_the_names_of_other_toolkits_lead_to_ours() -> None:
+    known = set(_keys(Recipe))
+    names = [name for others in OTHER_NAMES.values() for name in others.split()]
+    assert OTHER_NAMES.keys() <= known
+    assert len({*names}) == len(names) > 60
+    assert not [key for key in known if "." not in key and key in names]
+    for ours, others in OTHER_NAMES.items():
+        for name in others.split():
+            for key in (name, f"training.{name}", f"search.{name.replace('_', '-')}"):
+                if key not in known:
+                    assert f"did you mean {ours!r}?" in _causes(override(BASE, {key: 1}))[0], key
+    with pytest.raises(ConfigurationError, match="did you mean 'beam'"):
+        SearchSettings.parse({"num_beams": 4}, "search")
+
+
+@pytest.mark.parametrize(
+    ("key", "listed"),
+    [
+        ("xyzzy", "batching, data, model, schedule, search, tokenizer, training"),
+        ("schedule.xyzzy", "schedule.kind, schedule.peak, schedule.warmup"),
+        ("a.xyzzy", "batching, data, model, schedule, search, tokenizer, training"),
+    ],
+)
+def test_an_unknown_key_without_a_likeness_lists_its_table(key: str, listed: str) -> None:
+    (cause,) = _causes(override(BASE, {key: 1}))
+    assert cause.endswith(f"; known are {listed}")
 
 
 def test_a_setting_of_another_kind_is_not_called_misspelled() -> None:

@@ -79,10 +79,9 @@ def unknown_script(
 
 def doubt_note(name: str, doubtful: int, lines: int) -> tuple[str, ...]:
     """Return the warning of doubtful translations, if there are any among those of `lines` lines."""
-    note = (
-        f"{name}: {doubtful:,} of {lines:,} lines are doubtful: the model has less confidence in them than in 97 % of "
-    )
-    return (f"{note}the lines that it was validated with; `format=jsonl` marks them",) if doubtful else ()
+    count = f"{name}: {doubtful:,} of {lines:,} lines {'is' if doubtful == 1 else 'are'} doubtful"
+    why = "the model has less confidence in them than in 97 % of the lines that it was validated with"
+    return (f"{count}: {why}; `format=jsonl` marks them",) if doubtful else ()
 
 
 def unknown_script_only(name: str, model: Path) -> DataError:

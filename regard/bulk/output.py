@@ -40,17 +40,14 @@ class OutputMark:
     unknown: int = 0  # lines in any other
     doubtful: int = 0  # lines whose translation is doubtful
 
-    def after(self, lines: int, digest: str, known: int, unknown: int, doubtful: int = 0) -> OutputMark:
+    def after(self, lines: int, digest: str, known: int, unknown: int, doubtful: int) -> OutputMark:
         """Return the mark after one more chunk, which ends at line `lines`."""
-        return replace(
-            self,
-            chunks=self.chunks + 1,
-            lines=lines,
-            digest=digest,
-            known=self.known + known,
-            unknown=self.unknown + unknown,
-            doubtful=self.doubtful + doubtful,
-        )
+        sums: Any = {
+            "known": self.known + known,
+            "unknown": self.unknown + unknown,
+            "doubtful": self.doubtful + doubtful,
+        }
+        return replace(self, chunks=self.chunks + 1, lines=lines, digest=digest, **sums)
 
 
 class StreamedOutput:

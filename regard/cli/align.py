@@ -11,7 +11,7 @@ import typer
 
 from regard.cli.app import app, say, setup_process
 from regard.cli.options import Debug, Device, Quiet, Run, Seed, Threads, select_device
-from regard.errors import DataError, LineError
+from regard.errors import LineError
 
 if TYPE_CHECKING:
     from regard.attention.alignment import Link, Readings, Symmetry
@@ -71,7 +71,7 @@ def align(
     backward = (
         None if reverse is None else _Direction(reverse, load_translator(reverse, device), targets, sources, source)
     )
-    say(f"reading {len(sources):,} pairs")
+    say(f"reading {len(sources):,} pair{'s' * (len(sources) != 1)}")
     if choose:
         whole = forward.readings(), None if backward is None else backward.readings()
         _choose(forward, backward, whole, gold_links)
@@ -120,9 +120,6 @@ def _read(source: str, target: str, gold: str | None) -> tuple[list[str], list[s
 
     files = read_parallel([source, target, *([] if gold is None else [gold])])
     sources, targets = ([clean(line) for line in lines] for lines in files[:2])
-    empty = [str(n) for n, pair in enumerate(zip(sources, targets, strict=True), 1) if not all(pair)]
-    if empty:
-        raise DataError(f"{source}, {target}: line {empty[0]} is empty on one side; leave such pairs out")
     return sources, targets, None if gold is None else parse_gold(gold, files[2], sources, targets)
 
 
@@ -216,7 +213,7 @@ def _print_scores(run: Path, links_by_name: Mapping[str, list[list[Link]]], gold
     for name, links in links_by_name.items():
         s = alignment_scores(links, gold)
         typer.echo(f"AER {s.aer:6.1%}   precision {s.precision:6.1%}   recall {s.recall:6.1%}   {name}")
-    say(f"{len(gold):,} pairs, {run}")
+    say(f"{len(gold):,} pair{'s' * (len(gold) != 1)}, {run}")
 
 
 def _write(links: list[list[Link]], output: Path | None) -> None:

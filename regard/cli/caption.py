@@ -53,11 +53,13 @@ def caption(
     from regard.pipeline import load_captioner
     from regard.search import Constraints
 
-    files, runs = _files(images), [run, *(with_ or ())]
+    causes, runs = list[str](), [run, *(with_ or ())]
+    if not (files := _files(images, causes)):
+        raise DataError(*causes)
     captioner = load_captioner(runs if len(runs) > 1 else run, options.select_device(device), engine, precision)
     arguments = {"nbest": nbest, **search_options(context, seed), "readings": regions and format == "jsonl"}
     arguments["constraints"] = Constraints(prefix, forbid=tuple(forbid or ()))
-    output, causes = OutputFormat(format == "jsonl", nbest), list[str]()
+    output = OutputFormat(format == "jsonl", nbest)
     for first in range(0, len(files), IMAGES_AT_ONCE):
         loaded = _load_images(files[first : first + IMAGES_AT_ONCE], captioner, causes)
         for (file, _), result in zip(loaded, _captions(captioner, loaded, arguments), strict=True):
@@ -66,23 +68,26 @@ def caption(
         raise DataError(*causes)
 
 
-def _files(paths: Sequence[Path]) -> list[Path]:
-    """List the images, those of a folder sorted by name. Raises DataError with all causes."""
+def _files(paths: Sequence[Path], causes: list[str]) -> list[Path]:
+    """List the images, those of a folder sorted by name; what is wrong with other paths is added to `causes`."""
     from regard.data.images import SUFFIXES
     from regard.data.text import did_you_mean
 
-    files, causes = list[Path](), list[str]()
+    files = list[Path]()
     for path in paths:
         inside = [path]
         if path.is_dir():
-            inside = sorted(file for file in path.iterdir() if file.name.lower().endswith(SUFFIXES))
+            entries = sorted(file for file in path.iterdir() if file.is_file())
+            inside = [file for file in entries if file.name.lower().endswith(SUFFIXES)]
+            others = [file.suffix or file.name for file in entries if file not in inside]
+            count, kinds = len(others), ", ".join(dict.fromkeys(others))
+            warn(f"{path}: {count} file{'s' * (count != 1)} of other kinds passed over: {kinds}" if others else None)
             if not inside:
                 causes.append(f"{path}: no image in this folder; names of images end in {', '.join(SUFFIXES)}")
         elif not path.exists():
             causes.append(f"{path}: no such file{did_you_mean(path)}")
+            continue
         files += inside
-    if causes:
-        raise DataError(*causes)
     return files
 
 

@@ -193,7 +193,7 @@ def _translate(
     from regard.pipeline import load_translator
 
     translator = load_translator(run, **load)
-    say(f"translating {len(sources):,} lines of {source}")
+    say(f"translating {len(sources):,} line{'s' * (len(sources) != 1)} of {source}")
     warn(unknown_script(translator, source, sources)[1])
     try:
         outputs = [translation.text for translation in translator.translate(sources, **search)]
@@ -297,7 +297,7 @@ def _caption_test_set(
     from regard.data.prepare_captions import read_caption_corpus
 
     corpus = read_caption_corpus(test_set.captions, test_set.images, captioner.image_size, test_set.skip_bad, say)
-    say(f"captioning {len(corpus):,} images in {test_set.images}")
+    say(f"captioning {len(corpus):,} image{'s' * (len(corpus) != 1)} in {test_set.images}")
     return [caption.text for caption in captioner.caption(corpus.images, **search)], corpus.caption_set.references
 
 

@@ -107,7 +107,8 @@ class LineReporter(_LiveLine):
         self._clear()
         if self._printed and kind is None:
             seconds = time.monotonic() - self._begin
-            say(f"{self._lines:,} lines in {format_duration(seconds)} · {self._speed():,.0f} sentences/s")
+            count = f"{self._lines:,} line{'s' * (self._lines != 1)}"
+            say(f"{count} in {format_duration(seconds)} · {self._speed():,.0f} sentences/s")
 
     def __call__(self, lines: int) -> None:
         time_now, self._lines = time.monotonic(), lines

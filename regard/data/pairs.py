@@ -68,7 +68,8 @@ class CorpusReport:
 
     def lines(self) -> list[str]:
         """Return the report as lines of text."""
-        lines = [f"{self.name}: {self.read:,} pairs read from {' and '.join(self.files)}, {self.kept:,} kept"]
+        count = f"{self.read:,} pair{'s' * (self.read != 1)}"
+        lines = [f"{self.name}: {count} read from {' and '.join(self.files)}, {self.kept:,} kept"]
         for reason, dropped in self.dropped.items():
             lines.append(f"  dropped, {reason}: {dropped.count:,}{format_lines(dropped.lines, dropped.count)}")
             lines += [f"    line {line}: {excerpt}" for line, excerpt in dropped.examples]

@@ -181,7 +181,8 @@ def _link_matrix(
         for reading in readings:
             weights = _words(reading, choice)
             links = np.zeros(weights.shape, np.float32)
-            links[np.arange(len(weights)), weights.argmax(1)] = 1
+            for source, target in argmax_links(weights):
+                links[target, source] = 1
             cells.append((links.T if transposed else links).reshape(-1))
         rows.append(np.concatenate(cells))
     return np.stack(rows)

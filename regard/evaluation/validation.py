@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,13 +21,11 @@ from regard.evaluation.entropy import attention_entropy
 from regard.evaluation.metrics import chrf_and_bleu
 from regard.model_folder import FolderSettings
 from regard.models import Model, device_of
-from regard.pipeline import Captioner, Translator, load
+from regard.pipeline import Captioner, Translator
 from regard.training.loss import Loss, Objective
 
 GREEDY = {"beam": 1, "groups": 1, "mbr": False, "sample": False, "temperature": 1.0, "top_k": None, "top_p": None}
 """Search settings that make any search greedy."""
-DOUBTFUL, MOST_SCORED = 0.03, 500
-"""Share of validation lines that count as doubtful, and how many of them are translated to learn their scores."""
 
 
 class _Validator(ABC):
@@ -88,19 +83,6 @@ class CaptionValidator(_Validator):
         captions = Captioner(model, self.tokenizer, self.settings).caption(list(self.images))
         tokenize = tokenizer_for(self.settings.tokenizer)
         return validation_scores([caption.text for caption in captions], self.references, tokenize)
-
-
-def score_threshold(folder: Path, device: str, sources: Sequence[str]) -> float | None:
-    """Return the score that a share of `DOUBTFUL` of good lines gets less than from a model; None: none has letters."""
-    count = min(MOST_SCORED, len(sources))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        translations = load(folder, device, "native").translate(
-            [sources[i * len(sources) // count] for i in range(count)]
-        )
-    lowest = sorted(min((part.score for part in translation.parts), default=0.0) for translation in translations)
-    scores = [score for score in lowest if score < 0]  # what is copied has 0
-    return math.floor(1e4 * scores[int(DOUBTFUL * len(scores))]) / 1e4 if scores else None
 
 
 def make_validator(

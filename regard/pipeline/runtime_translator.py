@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from regard.errors import LineWarning, UsageError
-from regard.pipeline.translation import SPLIT, TranslatedPart, Translation
+from regard.pipeline.translation import SPLIT, TranslatedPart, Translation, as_texts
 from regard.runtime.model import Hypothesis, Line, Options, RuntimeModel, available_cores
 from regard.search.line_constraints import NO_CONSTRAINTS, Constraints, constraints_of_each
 
@@ -88,7 +88,7 @@ class RuntimeTranslator:
         `readings` are those of the kernels, in the precision of the file. Raises UsageError for options that need the
         run folder, LineError for lines that cannot be translated.
         """
-        lines = [texts] if isinstance(texts, str) else list(texts)
+        lines = as_texts(texts)
         if alignments and not self._has_attention:
             raise UsageError("this model has no attention, so it has no alignments to extract; leave `alignments` out")
         options = self._options(nbest, search)
@@ -105,7 +105,7 @@ class RuntimeTranslator:
         if constraints != NO_CONSTRAINTS:
             raise UsageError("a runtime file streams without constraints; translate the line, or use the run folder")
         greedy: SearchOptions = {"beam": 1}
-        yield from self.model.stream(text, self._options(1, {**search, **greedy}))
+        yield from self.model.stream(as_texts([text])[0], self._options(1, {**search, **greedy}))
 
     def trace(
         self, text: str, constraints: Constraints = NO_CONSTRAINTS, **search: Unpack[SearchOptions]
@@ -118,7 +118,7 @@ class RuntimeTranslator:
 
         options = self._options(1, search)
         options.attention, options.trace = 2, 1
-        (line,) = self.model.translate([text], options, self._prefixes(constraints, 1, search))
+        (line,) = self.model.translate(as_texts([text]), options, self._prefixes(constraints, 1, search))
         if len(line.parts) > 1:
             raise UsageError(SPLIT)
         if not line.source:
@@ -185,13 +185,8 @@ class RuntimeTranslator:
 
     def _result(self, hypothesis: Hypothesis) -> Translation:
         tokens = tuple(self.model.tokens(hypothesis.ids, True))
-        return Translation(
-            hypothesis.text,
-            tokens,
-            hypothesis.score,
-            hypothesis.links,
-            repetition=next(iter(hypothesis.repetitions), None),
-        )
+        repetition = next(iter(hypothesis.repetitions), None)
+        return Translation(hypothesis.text, tokens, hypothesis.score, hypothesis.links, repetition=repetition)
 
     def _readings(self, line: Line, best: Hypothesis) -> Readings:
         """Return the attention weights of the best hypothesis, with the tokens and words they belong to."""

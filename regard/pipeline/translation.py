@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from regard.data.sentences import has_spaces
 from regard.errors import UsageError
@@ -62,19 +62,26 @@ class Translation:
     nbest: tuple[Translation, ...] = ()
     repetition: tuple[str, int] | None = None
     parts: tuple[TranslatedPart, ...] = ()
-
-    @property
-    def doubtful(self) -> bool:
-        """True if the model has low confidence in one of the parts."""
-        return any(part.doubtful for part in self.parts)
+    doubtful: bool = False  # the model has low confidence in a part
 
     def with_threshold(self, threshold: float | None) -> Translation:
-        """Return the translation with the parts that score below a threshold marked as doubtful."""
-        parts = (replace(part, doubtful=threshold is not None and part.score < threshold) for part in self.parts)
-        return replace(self, parts=tuple(parts))
+        """Return the translation with the parts that score below a threshold, and thus itself, marked as doubtful."""
+        parts = [replace(part, doubtful=threshold is not None and part.score < threshold) for part in self.parts]
+        return replace(self, parts=tuple(parts), doubtful=any(part.doubtful for part in parts))
 
     def _repr_html_(self) -> str:
         return result_html(self.text, self.score, self.readings)
+
+
+def as_texts(texts: Any) -> list[str]:
+    """Return a text or several as a list. Raises UsageError, with all causes, for what is no text."""
+    items: list[Any] = [texts] if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable) else list(texts)
+    wrong = [(number, item) for number, item in enumerate(items, 1) if not isinstance(item, str)]
+    if wrong:
+        raise UsageError(
+            *(f"text {number} is {item!r:.40} ({type(item).__name__}); give texts" for number, item in wrong)
+        )
+    return items
 
 
 def result_html(text: str, score: float, readings: Readings | None) -> str:

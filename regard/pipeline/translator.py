@@ -18,7 +18,7 @@ from regard.engine import DecodeRequest
 from regard.errors import LineError, UsageError
 from regard.pipeline.base import BasePipeline, word_texts
 from regard.pipeline.line_splitter import LineSplitter
-from regard.pipeline.translation import SPLIT, Translation, join_parts, last_layer
+from regard.pipeline.translation import SPLIT, Translation, as_texts, join_parts, last_layer
 from regard.search import NO_CONSTRAINTS, Constraints, Hypothesis, SearchOptions, SearchSettings, is_complete
 from regard.search.forced_decoding import ForcedDecoding, force_decode
 from regard.search.search_steps import SearchStep
@@ -62,7 +62,7 @@ class Translator(BasePipeline):
         settings. `readings` and `alignments` come from teacher forcing the token ids that were found, whatever the
         search was. Raises UsageError, with all causes, for options that contradict each other or the model.
         """
-        lines = [texts] if isinstance(texts, str) else list(texts)
+        lines = as_texts(texts)
         settings = self._search_settings(nbest, search)
         self.model.eval()
         per_line = zip(lines, self._per_source(constraints, len(lines), settings, "line"), strict=True)
@@ -81,8 +81,7 @@ class Translator(BasePipeline):
                 if segment.ids:
                     self._warn(index, part.repetition, next(best)[0], segment.constraints, "translation")
                 line_parts.append(part)
-            joined = self._join(line_segments, line_parts, alignments)
-            results.append(joined.with_threshold(settings.score_threshold))
+            results.append(self._join(line_segments, line_parts, alignments).with_threshold(settings.score_threshold))
         return results
 
     def stream(
@@ -142,7 +141,8 @@ class Translator(BasePipeline):
         most = max(limits.max_whole, 2 * (limits.longest_source or 0))
         sizes = [max(len(source), len(target)) for source, target in zip(rows, targets, strict=True)]
         if long := [index for index, size in enumerate(sizes) if size > most]:
-            raise LineError(*((index, whole_too_long(sizes[index], most, "a pair")) for index in long))
+            limit = f"tokens, and a pair is read whole, up to {most:,} tokens; give its sentences in lines of their own"
+            raise LineError(*((index, f"has {sizes[index]:,} {limit}") for index in long))
         return self._read(rows, targets, role)
 
     def encode(self, text: str) -> list[int]:
@@ -306,7 +306,7 @@ def whole_too_long(tokens: int, max_whole: int, why: str) -> str:
 
 def _check_lengths(lines: Sequence[str], settings: SearchSettings) -> None:
     """Raise LineError for lines of more characters than are allowed."""
-    long = [index for index, line in enumerate(lines) if len(line) > settings.max_line]
+    long = [index for index, line in enumerate(as_texts(lines)) if len(line) > settings.max_line]
     if long:
         raise LineError(*((index, too_long(settings.max_line)) for index in long))
 

@@ -199,9 +199,8 @@ class RuntimeModel:
 
     def score_threshold(self, options: Options) -> float:
         """Return the score below which a translation is doubtful; −∞: unknown, or scores are of another kind."""
-        threshold: float | None = self.card.get("search", {}).get("score_threshold")
-        is_known = threshold is not None and options.length_penalty == self.options().length_penalty
-        return threshold if is_known else -math.inf
+        own: float | None = self.card.get("search", {}).get("score_threshold")
+        return -math.inf if own is None or options.length_penalty != self.options().length_penalty else own
 
     def options(self) -> Options:
         """Return the model's own search options."""

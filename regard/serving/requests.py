@@ -43,6 +43,9 @@ class StrictParameters(Parameters):
 def _check_texts(value: Any) -> Any:
     if isinstance(value, str) or (isinstance(value, list) and all(isinstance(text, str) for text in value)):
         return value
+    if isinstance(value, list):
+        wrong = [f"text {n} is {excerpt(text)}" for n, text in enumerate(value, 1) if not isinstance(text, str)]
+        raise ValueError(f"{', '.join(wrong[:5])}; give texts")
     raise ValueError(f"wanted a text or a list of texts, got {excerpt(value)}")
 
 
@@ -237,7 +240,7 @@ def excerpt(value: Any) -> str:
         kind = "a list" if isinstance(value, list) else "an object"
         return f"{kind} of {len(value):,}" if value else f"an empty {kind.split()[1]}"
     try:
-        text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+        text = json.dumps(value, ensure_ascii=False)
     except ValueError:  # Python writes no number of more than 4,300 digits
         return "a number that is too long to be written"
     return text if len(text) <= 80 else f"{text[:60]}… ({len(text):,} characters)"

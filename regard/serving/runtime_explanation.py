@@ -32,13 +32,8 @@ class Explainer:
             "sourceTokens": self.model.tokens(line.source, False),
             "sourceWords": self._words(line.source, False),
         }
-        rest = {
-            "nbest": ranked,
-            "parts": len(line.parts),
-            "doubtful": any(part.score < threshold for part in line.parts),
-            "notes": line.notes,
-            "steps": [self._step(s) for s in line.steps],
-        }
+        rest = {"nbest": ranked, "parts": len(line.parts), "doubtful": any(p.score < threshold for p in line.parts)}
+        rest |= {"notes": line.notes, "steps": [self._step(step) for step in line.steps]}
         return {**(ranked[0] | {"attention": []} if self.is_packed else ranked[0]), **source, **rest}
 
     def _hypothesis(self, hypothesis: Hypothesis, rank: int) -> Message:

@@ -139,7 +139,7 @@ def check_parent(recipe: Recipe) -> None:
     tokenizer, before = recipe.tokenizer.model_dump(), inherited.tokenizer.model_dump()
     causes = [
         f"tokenizer.{name} = {tokenizer[name]!r}: with `parent=` the vocabulary of {parent} is kept "
-        f"({before[name]!r}); leave it out"
+        f"({'where it is not set' if before[name] is None else repr(before[name])}); leave it out"
         for name in (before if tokenizer["kind"] == before["kind"] else ["kind"])  # other kinds have other settings
         if tokenizer[name] != before[name]
     ]

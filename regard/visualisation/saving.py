@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -12,7 +13,8 @@ from regard.errors import UsageError
 from regard.visualisation.animation import draw_animated_svg, draw_gif
 from regard.visualisation.charts import Chart, layout_chart
 from regard.visualisation.explanation_data import ExplanationData
-from regard.visualisation.figure import Figure
+from regard.visualisation.figure import Figure, Text
+from regard.visualisation.fonts import MISSING_GLYPH, drawable
 from regard.visualisation.head_arcs import HeadArcs, layout_head_arcs
 from regard.visualisation.heads import Heads, layout_heads
 from regard.visualisation.heatmap import Alignment, layout_heatmap
@@ -52,6 +54,7 @@ def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
         if suffix == ".html":
             return render_page(drawable, meta).encode()
         frames = layout_frames(drawable)
+        _warn_of_boxes(frames, path)
         return draw_gif(frames) if suffix == ".gif" else draw_animated_svg(frames).encode()
     if isinstance(drawable, Alignment):
         drawable = [drawable]
@@ -60,7 +63,16 @@ def _render(drawable: Drawable, path: Path, meta: Meta | None) -> bytes:
     figure = _layout(drawable)
     if suffix == ".html":
         return draw_html(figure, drawable.table if isinstance(drawable, Chart) else "").encode()
+    _warn_of_boxes([figure], path)
     return draw_svg(figure).encode() if suffix == ".svg" else draw_png(figure)
+
+
+def _warn_of_boxes(figures: Sequence[Figure], path: Path) -> None:
+    """Warn of characters that PNG and GIF show as boxes; others are drawn with the fonts of who looks at them."""
+    texts = "".join(mark.text for figure in figures for mark in figure.marks() if isinstance(mark, Text))
+    boxed = " ".join(character for character in dict.fromkeys(texts) if drawable(character) == MISSING_GLYPH)
+    if boxed and path.suffix.lower() != ".svg":
+        warnings.warn(f"{path}: the font of PNG and GIF lacks {boxed:.60}; write .svg or .html", stacklevel=4)
 
 
 def _layout(drawable: Chart | HeadArcs | Heads | Overlay | Figure | Sequence[Alignment]) -> Figure:

@@ -99,7 +99,6 @@ def _error_rate(line: str) -> float:
 
 def test_bad_files_are_refused(regard: Command, transformer: Path, data: Path) -> None:
     Path("short").write_text("하나\n", encoding="utf-8")
-    Path("empty").write_text("\n", encoding="utf-8")
     Path("bad").write_text("0-0 1:1\n", encoding="utf-8")
     uneven = "test.en has 12 lines and short has 1; give files whose lines belong together"
     regard.fails("align", transformer, "--source", "short", "--target", data / "test.en", status=1, because=uneven)
@@ -108,8 +107,25 @@ def test_bad_files_are_refused(regard: Command, transformer: Path, data: Path) -
         "align", transformer, *sides, "--gold", "bad", status=1, because="bad, line 1: wanted pairs such as 0-0"
     )
     regard.fails("align", transformer, *sides, "--gold", "", status=1, because=".: is a folder; give a text file in it")
-    sides = ["--source", "short", "--target", "empty"]
-    regard.fails("align", transformer, *sides, status=1, because="line 1 is empty on one side; leave such pairs out")
+
+
+def test_pairs_with_an_empty_side_have_no_links(regard: Command, run: Path, data: Path, pairs: list[object]) -> None:
+    korean, english, gold = (
+        (data / f"test.{kind}").read_text(encoding="utf-8").splitlines() for kind in ("ko", "en", "align")
+    )
+    links = regard("align", run, *pairs, "--quiet").lines
+    blank = {"ko": ["", *korean[:3], "", korean[3], korean[4]], "en": [*english[:1], *english[:3], " ", english[3], ""]}
+    for side, lines in blank.items():
+        Path(side).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    Path("gold").write_text("\n".join(["", *gold[:3], "", gold[3], ""]) + "\n", encoding="utf-8")
+    sides, reverse = ["--source", "ko", "--target", "en", "--quiet"], ["--reverse", run]
+    assert regard("align", run, *sides).lines == ["", *links[:3], "", links[3], ""]
+    both = regard("align", run, *sides, *reverse).lines
+    assert [both[number] for number in (0, 4, 6)] == [""] * 3
+    for more in ([], reverse, ["--gold", "gold"], ["--gold", "gold", *reverse]):
+        regard("align", run, *sides, *more, "--choose")
+    Path("blank").write_text("\n\n", encoding="utf-8")
+    assert regard("align", run, "--source", "blank", "--target", "blank", "--quiet").out == "\n\n"
 
 
 def test_gold_links_between_missing_words_are_refused(

@@ -114,9 +114,22 @@ def test_images_that_cannot_be_used_are_reported_last(
     good = image_folder / "images" / "00.png"
     (tmp_path / "empty.jpg").touch()
     (tmp_path / "text.jpg").write_text("text")
-    causes = ["empty.jpg: the file is empty", "text.jpg: text ('text')"]
-    done = regard.fails("caption", captioner, "empty.jpg", good, "text.jpg", status=1, because=causes)
+    causes = ["missing.png: no such file", "empty.jpg: the file is empty", "text.jpg: text ('text')"]
+    done = regard.fails("caption", captioner, "empty.jpg", "missing.png", good, "text.jpg", status=1, because=causes)
     assert done.lines[0].startswith(f"{good}\t")
+    assert len(done.lines) == 1
+
+
+def test_files_of_other_kinds_in_a_folder_are_counted(regard: Command, captioner: Path, image_folder: Path) -> None:
+    folder = Path("mixed")
+    folder.mkdir()
+    (folder / "sub.svg").mkdir()
+    shutil.copy(image_folder / "images" / "00.png", folder / "a.png")
+    assert regard("caption", captioner, folder).warnings == []
+    for name in ("b.heic", "c.svg", "d.HEIC", "e.svg", "README"):
+        (folder / name).touch()
+    done = regard("caption", captioner, folder)
+    assert done.warnings == ["mixed: 5 files of other kinds passed over: README, .heic, .svg, .HEIC"]
     assert len(done.lines) == 1
 
 

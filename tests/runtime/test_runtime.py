@@ -96,6 +96,13 @@ def test_attention_is_that_of_forced_decoding(make: Maker, encoder: str, decoder
             np.testing.assert_allclose(actual.weights[layer], weights, atol=1e-4)  # weights of 1.5 times the usual size
 
 
+def test_what_is_no_text_is_named(make: Maker) -> None:
+    _, runtime = make("transformer", "transformer")
+    for call in (lambda text: runtime.translate(["a", text]), lambda text: list(runtime.stream(text)), runtime.trace):
+        with pytest.raises(UsageError, match=r"text [12] is None \(NoneType\); give texts"):
+            call(None)
+
+
 @pytest.mark.parametrize("symmetry", [None, "intersection", "grow-diag", "grow-diag-final", "union"])
 @pytest.mark.parametrize(("head", "shifted"), [(None, False), (1, True)])
 def test_alignments_are_those_of_the_translator(

@@ -69,7 +69,7 @@ def test_options_that_are_taken(ask: Ask, options: dict[str, Any]) -> None:
         ({"target_lang": "XX"}, 400, '"XX" is not served; there are: en, ko, fr, pt, tgt'),
         ({"source_lang": "FR", "target_lang": "KO"}, 400, "no model translates from fr to ko"),
         ({"target_lang": "DE"}, 400, "no model translates to de"),
-        ({"text": [5]}, 400, "`text`: wanted a text or a list of texts, got a list of 1"),
+        ({"text": [5]}, 400, "`text`: text 1 is 5; give texts"),
     ],
 )
 def test_options_that_are_refused(ask: Ask, options: dict[str, Any], status: int, message: str) -> None:

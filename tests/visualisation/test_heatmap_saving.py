@@ -1,11 +1,14 @@
 """Saving: the suffix chooses the format, and files are written atomically."""
 
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from regard.errors import UsageError
-from regard.visualisation import Alignment, save
+from regard.visualisation import Alignment, ExplanationData, save
 
 
 @pytest.mark.parametrize(
@@ -23,6 +26,22 @@ def test_unsupported_suffixes_are_refused(tmp_path: Path, bread: Alignment, name
     with pytest.raises(UsageError, match=rf"\.svg, \.png or \.html; got '{name}'"):
         save(bread, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_characters_that_png_and_gif_cannot_show_are_named(
+    tmp_path: Path, bread: Alignment, explanation: Callable[..., ExplanationData]
+) -> None:
+    chinese = replace(bread, source=("我", "吃面包", "e\u0301\u200b", "🙂"))
+    explained = explanation(3, 4, 4)
+    for drawable, name in ((chinese, "a.png"), (replace(explained, source=(*explained.source[:-1], "我🙂")), "a.gif")):
+        with pytest.warns(UserWarning, match=rf"{name}: the font of PNG and GIF lacks 我 .*🙂; write \.svg or \.html"):
+            save(drawable, tmp_path / name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("a.svg", "a.html"):
+            save(chinese, tmp_path / name)
+        save(bread, tmp_path / "a.png")
+        save(explained, tmp_path / "a.gif")
 
 
 def test_empty_list_is_refused(tmp_path: Path) -> None:

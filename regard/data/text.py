@@ -21,6 +21,14 @@ _BOM = b"\xef\xbb\xbf"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _INVISIBLE = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 """Soft hyphens, spaces of no width, marks of direction and of byte order."""
+COMPATIBILITY = re.compile(
+    "[\u2024-\u2026\u2100-\u211f\u2121\u2123-\u214e\u2160-\u217f\u2474-\u24b5\u3200-\u3243\u3300-\u33ff\ufb00-\ufdfc\ufe10-\ufefc"
+    "\uff01-\uffee\U0001d400-\U0001d7ff](?:(?<=[\uff66-\uff9d\uffa1-\uffbe])[\uff9e\uff9f\uffc2-\uffdc])?"
+)
+"""Other forms of letters and signs: full and half width, mathematical, joined, squared, Arabic by place in a word, …
+
+Raised, lowered and circled ones, and fractions, are not among them: 10² is not 102.
+"""
 MAX_LINE = 20_000
 """Most characters of a line to translate or to train on, if no setting says otherwise: some ten pages."""
 READ_LINE = 100_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any, Literal
 
 from regard.data.marian_vocab import SPECIAL, PieceTable
 from regard.data.subword_sampling import bpe_dropout, sample_segmentations, unigram_sampling
-from regard.data.text import clean
+from regard.data.text import COMPATIBILITY, clean
 from regard.reading import reason_of
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
@@ -79,12 +80,12 @@ class Vocabulary:
 
     def encode(self, text: str) -> list[int]:
         """Encode a line, without BOS and EOS."""
-        ids: list[int] = self._processor.encode(normalised_line(text), out_type=int)
+        ids: list[int] = self._processor.encode(self._normal(text), out_type=int)
         return ids
 
     def encode_all(self, texts: Iterable[str]) -> list[list[int]]:
         """Encode many lines on several threads, without BOS and EOS."""
-        ids: list[list[int]] = self._processor.encode([normalised_line(text) for text in texts], out_type=int)
+        ids: list[list[int]] = self._processor.encode([self._normal(text) for text in texts], out_type=int)
         return ids
 
     def sample_all(self, texts: Sequence[str], kind: str, dropout: float, seed: int) -> list[list[int]]:
@@ -121,9 +122,17 @@ class Vocabulary:
                 surfaces.append(token.replace(SPACE, " ").encode())
         return surfaces
 
+    @cached_property
+    def byte_tokens(self) -> dict[int, bytes]:
+        """The tokens that stand for single bytes of a character (byte fallback), ASCII aside."""
+        return {index: text for index, text in enumerate(self.surface_bytes) if len(text) == 1 and text >= b"\x80"}
+
     def decode(self, ids: Iterable[int]) -> str:
-        """Decode ids to a line of text; PAD, BOS and EOS are skipped, UNK becomes ⁇."""
-        return clean(self._decode([int(index) for index in ids if index not in (PAD, BOS, EOS)]))
+        """Decode ids to a line of text; PAD, BOS and EOS are skipped, UNK becomes ⁇.
+
+        Bytes that form no character are left out, such as those at the end of a target that was cut.
+        """
+        return clean(self._join([int(index) for index in ids if index not in (PAD, BOS, EOS)], "⁇"))
 
     def detokenised(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """Return texts that `encode_all` encodes as these ids (EOS aside), to be segmented anew.
@@ -180,7 +189,21 @@ class Vocabulary:
 
     def _normal(self, text: str) -> str:
         """Normalise a line as SentencePiece does before segmentation."""
-        return normalised_line(text)
+        line = normalised_line(text)
+        return line if line.isascii() else COMPATIBILITY.sub(lambda letters: self.known_form(letters[0]), line)
+
+    def known_form(self, letters: str) -> str:
+        """Return the NFKC form of `COMPATIBILITY` letters if tokens hold its characters, and not the letters."""
+        form = unicodedata.normalize("NFKC", letters)
+        if not self._characters.issuperset(letters) and self._characters.issuperset(form):
+            return form
+        return "".join(map(self.known_form, letters)) if len(letters) > 1 else letters
+
+    @cached_property
+    def _characters(self) -> set[str]:
+        """The characters that tokens hold; none if words are tokens, or the model normalises text by its own rules."""
+        is_own = self.is_whitespace or "ａ" not in self._processor.normalize("ａ")
+        return set() if is_own else set[str]().union(*self._scores)
 
     def _replace_unknown(self, text: str) -> str:
         """Without byte fallback: replace each run of unknown characters by one and the same, as `detokenised` does."""
@@ -204,15 +227,11 @@ class Vocabulary:
         return ids
 
     def _detokenised(self, ids: list[int]) -> str:
-        if UNK not in ids:
-            return self._decode(ids)
-        tokens = [_STRANGE if index == UNK else token for index, token in self._with_tokens(ids)]
-        return str(self._processor.decode(tokens))
+        return self._join(ids, _STRANGE)
 
-    def _decode(self, ids: list[int]) -> str:
-        """Decode ids, UNK as ⁇."""
-        text: str = self._processor.decode(ids)
-        return text
+    def _join(self, ids: Sequence[int], unknown: str) -> str:
+        surfaces = (unknown.encode() if index == UNK else self.surface_bytes[index] for index in ids)
+        return b"".join(surfaces).decode("utf-8", "ignore").replace(SPACE, " ")
 
     def _with_tokens(self, ids: Sequence[int]) -> Iterator[tuple[int, str]]:
         return zip(ids, self.tokens(ids), strict=True)
@@ -242,12 +261,6 @@ class WhitespaceVocabulary(Vocabulary):
         """Encode many lines; SentencePiece would merge unknown neighbours into one."""
         lines = (normalised_line(text).split(" ") for text in texts)
         return [[self.id_of(SPACE + word) for word in line if word] for line in lines]
-
-    def _detokenised(self, ids: list[int]) -> str:
-        return self._join(ids, _STRANGE)
-
-    def _decode(self, ids: list[int]) -> str:
-        return self._join(ids, "⁇")
 
     def _join(self, ids: Sequence[int], unknown: str) -> str:
         return " ".join(
@@ -325,10 +338,6 @@ class TableVocabulary(Vocabulary):
         if ids[first : first + 1] == [UNK]:  # not a space and then something unknown
             tokens[first] = _STRANGE_START
         return str(self._processor.decode_pieces(tokens))
-
-    def _decode(self, ids: list[int]) -> str:
-        tokens = [self.table.names[index] if index != UNK else "⁇" for index in ids]
-        return str(self._processor.decode_pieces(tokens)).replace(SPACE, " ")  # unknown ones are decoded as they are
 
 
 def _split_code(line: str) -> tuple[list[str], str]:

@@ -54,7 +54,7 @@ class _Operation(ctypes.Structure):
 CONTEXT = (
     "rows", "offsets", "widths", "registers", "tokens", "positions", "starts", "sentences", "memories", "entries",
     "past", "stride", "lengths", "blocks", "k", "top_log_probs", "top_tokens", "eos_log_probs", "eos",
-    "suppressed", "partial", "recorded", "recorded_stride",
+    "suppressed", "states", "partial", "recorded", "recorded_stride",
 )  # fmt: skip
 
 

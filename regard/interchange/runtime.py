@@ -24,7 +24,7 @@ from regard.pipeline import RuntimeTranslator
 from regard.pipeline.loading import alignment_choice
 from regard.pipeline.translation import AlignmentChoice
 from regard.runtime.model import is_runtime_file
-from regard.search import SearchSettings, search
+from regard.search import SearchSettings, Task, decode
 
 Embeddings = Literal["table", "packed"]
 TOKENS, GREEDY, BEAM = "tokenisation", "greedy search", "beam search"
@@ -144,7 +144,9 @@ def compare(
             if len(line.parts) != 1 or not line.source:  # split, or without letters
                 continue
             batch = Batch.of([ids], original.device)
-            (reference,) = search(original, original.encode(batch), [len(ids)], settings)
+            max_steps = settings.max_steps(len(ids), original.max_target)
+            task = Task(0, max_steps, byte_tokens=model.tokenizer.target.byte_tokens)
+            (reference,) = decode(original, original.encode(batch), [task], settings)
             best, expected = line.hypotheses[0], reference[0]
             same = best.ids == expected.ids
             mismatches[name] += not same

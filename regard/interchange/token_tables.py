@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.marian_vocab import SPECIAL
+from regard.data.text import COMPATIBILITY
 from regard.data.vocabulary import BOS, EOS, PAD, SPACE, UNK, TableVocabulary, Vocabulary, WhitespaceVocabulary
 
 _MAGIC, _VERSION = 0x4B4F5452, 1
@@ -52,7 +53,6 @@ def token_tables(vocabulary: Vocabulary) -> bytes:
     piece_tokens = [ids.get(piece, UNK) if numbered else index for index, piece in enumerate(model.pieces)]
     unknown = [index for index, kind in enumerate(model.kinds) if kind == _UNKNOWN]
     fallback = [ids.get(b"<0x%02X>" % byte, UNK) for byte in range(256)] if model.flags & _BYTE_FALLBACK else []
-    surface = model.unknown_surface if kind != _WHITESPACE and not numbered else "⁇".encode()
     trie = model.searchable(every=kind == _WHITESPACE)
     parts = [
         np.cumsum([0, *(len(text) + 1 for text in texts)], dtype="<u4").tobytes(),
@@ -64,13 +64,24 @@ def token_tables(vocabulary: Vocabulary) -> bytes:
         build_trie(trie),
         build_trie({piece: index for piece, index in trie.items() if model.kinds[index] == _USER_DEFINED}),
         build_trie({text: index for text, index in ids.items() if text}) if numbered else b"",
-        *model.charsmap,
+        *(model.charsmap if model.charsmap[0] or numbered else _known_forms(vocabulary)),
         np.array(fallback, "<i4").tobytes(),
-        surface,
+        "⁇".encode(),
     ]
     flags = model.flags | _NUMBERED * numbered | _WORDWISE * (not any(SPACE.encode() in piece[1:] for piece in trie))
     numbers = (len(texts), len(model.pieces), piece_tokens[unknown[0]] if unknown else UNK, model.unknown_score)
     return _assemble(struct.pack("<IIIIIIif", _MAGIC, _VERSION, kind, flags, *numbers), parts)
+
+
+def _known_forms(vocabulary: Vocabulary) -> tuple[bytes, bytes]:
+    """Write what `Vocabulary.known_form` changes as the charsmap that the model lacks."""
+    half, values, text = [chr(code) for code in range(0xFF66, 0xFFDD)], dict[bytes, int](), b""
+    single = map(chr, (*range(0x2000, 0x10000), *range(0x1D400, 0x1D800)))
+    for letters in filter(COMPATIBILITY.fullmatch, (*single, *(first + second for first in half for second in half))):
+        if (form := vocabulary.known_form(letters)) != letters:
+            values[letters.encode()] = len(text)
+            text += form.encode() + b"\0"
+    return build_trie(values), text
 
 
 def _assemble(header: bytes, parts: Sequence[bytes]) -> bytes:
@@ -115,7 +126,6 @@ class _Model:
     kind: int = 1
     flags: int = _DUMMY_PREFIX | _REMOVE_SPACES | _ESCAPE_SPACES
     charsmap: tuple[bytes, bytes] = (b"", b"")
-    unknown_surface: bytes = " ⁇ ".encode()
     denormalises: bool = False
 
     @classmethod
@@ -132,7 +142,6 @@ class _Model:
                 trainer = dict(_fields(_bytes(value)))
                 model.kind = int(trainer.get(3, model.kind))
                 model.flags |= _BYTE_FALLBACK * bool(trainer.get(35)) | _SPACE_AS_SUFFIX * bool(trainer.get(24))
-                model.unknown_surface = _bytes(trainer.get(44, model.unknown_surface))
             elif number == 3:
                 model._read_normalizer(dict(_fields(_bytes(value))))
             elif number == 5:

@@ -105,9 +105,8 @@ class BasePipeline:
                 "(`max_length`, or the model's limit); raise it, or require less"
             )
         number = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little")
-        return DecodeRequest(
-            source, Task(index, max_steps, prefix, terms, encoder.encode_forbidden(constraints.forbid), number)
-        )
+        forbidden, byte_tokens = encoder.encode_forbidden(constraints.forbid), self.tokenizer.target.byte_tokens
+        return DecodeRequest(source, Task(index, max_steps, prefix, terms, forbidden, number, byte_tokens))
 
     def _decode(self, requests: Sequence[DecodeRequest], settings: SearchSettings) -> list[list[Hypothesis]]:
         """Decode, and rerank the hypotheses of each request."""

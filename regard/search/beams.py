@@ -26,6 +26,8 @@ from regard.search.rules import (
     RequiredTerms,
     Rule,
     SuppressTokens,
+    begins_character,
+    next_bytes,
 )
 from regard.search.sampling import sample_columns, uniform
 from regard.search.selection import (
@@ -87,6 +89,8 @@ class _RuleSet:
     def of(cls, rules: tuple[Rule, ...], tasks: Sequence[Task]) -> _RuleSet:
         active = tuple(rule for rule in rules if any(map(rule.applies_to, tasks)))
         suppressed = dict.fromkeys(token for rule in active for token in rule.suppressed)
+        byte_tokens = next((task.byte_tokens for task in tasks), {})
+        suppressed |= {token: None for token, byte in byte_tokens.items() if not begins_character(byte)}
         needs_all, has_terms = any(rule.needs_all_logits for rule in active), any(task.terms for task in tasks)
         return cls(rules, active, tuple(suppressed), needs_all, has_terms)
 
@@ -174,6 +178,13 @@ class Beams:
         return self.rule_set.suppressed
 
     @cached_property
+    def byte_choices(self) -> dict[int, list[int]]:
+        """The only tokens that may come next in each row that has written a character in part, byte by byte."""
+        byte_tokens = next((task.byte_tokens for task in self.tasks), {})
+        rows = (row for row, token in enumerate(self.tokens.tolist()) if token in byte_tokens)
+        return {row: tokens for row in rows if (tokens := next_bytes(self.prefix_of(row), byte_tokens))}
+
+    @cached_property
     def k_needed(self) -> int | None:
         """Number of tokens of each row to ask the model for; None: whole distributions.
 
@@ -181,7 +192,7 @@ class Beams:
         penalised because another group took them, may rank before them.
         """
         s, bans = self.settings, self._bans
-        if self.rule_set.needs_all_logits or (s.sample and s.top_k is None):
+        if self.rule_set.needs_all_logits or self.byte_choices or (s.sample and s.top_k is None):
             return None
         banned = 0 if bans is None or not len(bans[0]) else int(np.bincount(bans[0]).max())
         if s.sample:
@@ -264,6 +275,9 @@ class Beams:
         """
         scores, rows = log_probs.copy(), np.arange(len(log_probs))[:, None]
         scores[:, list(self.suppressed)] = -np.inf
+        for row, choices in self.byte_choices.items():
+            scores[row] = -np.inf
+            scores[row, choices] = log_probs[row, choices]
         if self._bans is not None:
             scores[self._bans] = -np.inf
         for rule in self.rule_set.active:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import codecs
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -183,6 +184,19 @@ def _last_bytes(surfaces: Sequence[bytes], ids: Sequence[int], size: int) -> byt
 def is_word_boundary(text: bytes) -> bool:
     """Return whether a word may begin after this text: its last character is neither letter nor digit."""
     return not text[-_LONGEST_CHARACTER:].decode("utf-8", "ignore")[-1:].isalnum()
+
+
+def next_bytes(ids: Sequence[int], byte_tokens: Mapping[int, bytes]) -> list[int]:
+    """Return the only tokens that may follow a prefix that ends within a character; none if that is whole."""
+    text = b"".join(byte_tokens.get(token, b" ") for token in ids[-_LONGEST_CHARACTER + 1 :])
+    begun = text[codecs.utf_8_decode(text, "ignore", False)[1] :]
+    return [token for token, byte in byte_tokens.items() if begun and begins_character(begun + byte)]
+
+
+def begins_character(text: bytes) -> bool:
+    """Return whether there is a character in UTF-8 that begins with these bytes."""
+    completed = ((text + 3 * last).decode("utf-8", "ignore") for last in (b"\x80", b"\xbf"))
+    return any(character.encode().startswith(text) for character in completed)
 
 
 @dataclass(frozen=True)

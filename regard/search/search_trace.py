@@ -33,6 +33,9 @@ class _Recorder:
         candidates = []
         for beam, row in enumerate(open_rows):
             by_token = dict(zip(tokens[row].tolist(), log_probs[row].tolist(), strict=True))
+            if choices := beams.byte_choices.get(row):
+                own = logits[row].float().log_softmax(-1).tolist()
+                by_token = {token: own[token] for token in sorted(choices, key=lambda i: -own[i])[: self.width]}
             more = {EOS: float(eos_log_probs[row]), **_forced(beams, logits[row])}
             for token, log_prob in (by_token | more).items():
                 fate = fates.get((*prefixes[beam], token), "pruned")

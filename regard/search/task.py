@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -54,7 +54,7 @@ class Task:
 
     `id` is the caller's, and unique within a call. A target has at most `max_steps` tokens, end of sentence included;
     it begins with the tokens of `prefix`, holds every one of `terms` and none of `banned`. Samples depend on
-    `sampling_key` and the settings' seed alone.
+    `sampling_key` and the settings' seed alone. `byte_tokens`: see `Vocabulary.byte_tokens`.
     """
 
     id: int
@@ -63,6 +63,7 @@ class Task:
     terms: tuple[Term, ...] = ()
     banned: tuple[BannedPhrase, ...] = ()
     sampling_key: int = 0
+    byte_tokens: Mapping[int, bytes] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

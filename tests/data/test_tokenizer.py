@@ -77,6 +77,41 @@ def test_decoding_restores_the_text(tokenizer: Tokenizer) -> None:
             assert vocabulary.decode([BOS, *ids, EOS, PAD]) == normalised(text)
 
 
+def test_bytes_that_form_no_character_are_left_out() -> None:
+    vocabulary = Tokenizer.train(GERMAN, GERMAN, TokenizerSettings()).target
+    c3, b6, e2, ed, a0 = vocabulary.ids(f"<0x{byte}>" for byte in ("C3", "B6", "E2", "ED", "A0"))
+    d = vocabulary.encode("D")[-1]
+    for ids, text in (
+        ([d, c3], "D"), ([c3, d, b6], "D"), ([e2, c3, b6], "ö"), ([ed, a0, b6, c3, BOS, b6], "ö"),
+        ([c3, UNK, b6], "⁇"), ([*vocabulary.encode("a\ufffdb"), e2], "a\ufffdb"),
+    ):  # fmt: skip
+        assert vocabulary.decode(ids) == text
+
+
+FORMS = {
+    "ａｂｃ１２": "abc12", "𝐀 𝓫 𝟏": "A b 1", "ﬁｘ": "fix", "ﾊﾟｶﾞｶ": "パガカ", "ﾡￂ": "가", "㎏": "kg", "ﺏ": "ب", "㈜": "(주)",
+    "ｗ": "ｗ", "ｑ": "ｑ", "…": "…", "10² ① ½ ª ™": "10² ① ½ ª ™", "ｶﾟ": "カﾟ", "ﷺ": "ﷺ", "👍🏽": "👍🏽",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
+@pytest.mark.parametrize("fallback", [True, False])
+def test_letters_without_tokens_are_read_in_the_form_that_has_them(kind: str, fallback: bool) -> None:
+    """Full width ｗ has tokens, q has none in any width; raised and circled numbers would be other ones."""
+    text = [*GERMAN, "abcfix kg A12 パガカ 가 주 ب ( ) … ｗ 。 ."]
+    settings = TokenizerSettings.parse({"kind": kind, "byte_fallback": fallback, "character_coverage": 1.0}, "test")
+    vocabulary = Tokenizer.train(text, text, settings).source
+    for given, read in FORMS.items():
+        ids = vocabulary.encode(given)
+        assert (ids, vocabulary.encode_all([given])) == (vocabulary.encode(read), [ids])
+        assert vocabulary.unknown_share(given) == vocabulary.unknown_share(read)
+        if fallback:
+            assert vocabulary.decode(ids) == read
+    assert {*vocabulary.encode("ａｂｃ")}.isdisjoint({UNK, *vocabulary.byte_tokens})
+    with_words = Tokenizer.train(text, text, TokenizerSettings(kind="whitespace")).source
+    assert with_words.encode("ｋｇ kg") == [UNK, *with_words.encode("kg")]
+
+
 def test_word_indices_cover_the_words_of_the_line(tokenizer: Tokenizer) -> None:
     for vocabulary in (tokenizer.source, tokenizer.target):
         for text in TEXTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import json
 import shutil
@@ -79,6 +80,16 @@ def test_tokens_and_scores_are_those_of_the_translator(make: Maker, encoder: str
         {"beam": 2, "max_ratio": 0.5, "max_extra": 2},
     ):
         assert_same(translated(runtime, LINES, **options), translated(translator, LINES, **options))
+
+
+def test_characters_in_bytes_are_written_whole(make: Maker) -> None:
+    translator, runtime = make("recurrent", "recurrent")
+    target, options = translator.tokenizer.target, runtime.model.options()
+    options.beam = options.nbest = 5
+    found = [h.ids for line in runtime.model.translate(SENTENCES, options) for h in line.hypotheses]
+    for ids in found:  # the last character of a target that was cut may lack bytes
+        codecs.utf_8_decode(b"".join(map(target.surface_bytes.__getitem__, ids)), "strict", False)
+    assert sum(not target.byte_tokens.keys().isdisjoint(ids) for ids in found) > 3
 
 
 @pytest.mark.parametrize(("encoder", "decoder"), PAIRS)

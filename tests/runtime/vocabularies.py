@@ -13,6 +13,7 @@ from typing import Any
 import sentencepiece
 
 from regard.data.marian_vocab import PieceTable
+from regard.data.text import COMPATIBILITY
 from regard.data.tokenizer import Tokenizer, TokenizerSettings
 from regard.data.vocabulary import Vocabulary, vocabulary_of
 from regard.samples import korean_english
@@ -79,7 +80,7 @@ def with_unused(vocabulary: Vocabulary, every: int = 5) -> Vocabulary:
 def code_points() -> dict[str, list[int]]:
     """Return code points by sort. Those without a meaning in this Python's Unicode version are left out, for the tables
     may be of a newer one; noncharacters and planes 4 to 13 have none in any."""
-    names = ("nonstarter", "decomposes", "assigned", "space", *(f"plane {plane}" for plane in range(17)))
+    names = ("nonstarter", "decomposes", "compatible", "assigned", "space", *(f"plane {plane}" for plane in range(17)))
     sorts: dict[str, list[int]] = {name: [] for name in names}
     for code in range(0x110000):
         character = chr(code)
@@ -91,6 +92,8 @@ def code_points() -> dict[str, list[int]]:
             sorts["nonstarter"].append(code)
         if unicodedata.decomposition(character):
             sorts["decomposes"].append(code)
+        if COMPATIBILITY.fullmatch(character):
+            sorts["compatible"].append(code)
         if character.isspace():
             sorts["space"].append(code)
     return sorts
@@ -120,6 +123,9 @@ def generated_lines(count: int, seed: int, texts: Sequence[str]) -> Iterator[str
         lambda: "\u200d".join(rng.choice("👩👨👧❤🏳🏽") + "\ufe0f" for _ in range(rng.randint(1, 5))),
         lambda: rng.choice(["▁", "▁▁a", "a▁b", "_", "<unk>", "<s>", "<0x41>", "⁇", ">>", "<<", ">>eng<<", ">>한국어<<"]),
         lambda: rng.choice(["\ufdd0", "\ufdd1", "\ufdd1\ufdd0x", "漢字", "ßø", "ﬁ ① ｗｉｄｅ …", "\0", "\x00\x01", "<pad></s>"]),
+        lambda: draw(sorts["compatible"], 6),
+        lambda: "".join(rng.choice("ｦｳｶｷﾊ") + rng.choice("ﾞﾟｱ") for _ in range(rng.randint(0, 3))),
+        lambda: rng.choice("ﾡﾤﾻ") + rng.choice("ￂￃￜﾞ"),
         lambda: rng.choice(texts)[: rng.randint(0, 30)],
         lambda: unicodedata.normalize("NFD", rng.choice(texts))[: rng.randint(0, 40)],
         lambda: " ",

@@ -33,7 +33,7 @@ struct DecoderPool *pool_open(void) {
 
 static void free_step(Step *s) {
   free(s->tokens), free(s->positions), free(s->entries), free(s->lengths), free(s->memories), free(s->blocks);
-  free(s->past), free(s->log_probs), free(s->top), free(s->eos_log_probs), free(s->partial);
+  free(s->past), free(s->log_probs), free(s->top), free(s->eos_log_probs), free(s->states), free(s->partial);
 }
 
 static void free_decoder(Decoder *d) {
@@ -207,7 +207,7 @@ int reserve_step(Decoder *d, int64_t rows, int64_t stride, int64_t k) {
   if (rows > s->capacity) {
     int64_t wanted = rows + rows / 2;
     GROW(tokens, wanted), GROW(positions, wanted), GROW(entries, wanted), GROW(lengths, wanted);
-    GROW(memories, wanted), GROW(blocks, wanted), GROW(eos_log_probs, wanted);
+    GROW(memories, wanted), GROW(blocks, wanted), GROW(eos_log_probs, wanted), GROW(states, wanted);
     if (failed) return -1;
     s->capacity = wanted, s->k_capacity = 0;
   }
@@ -247,7 +247,7 @@ static int run_top(Decoder *d, const float *features, int64_t k, int32_t token) 
   if (k > m->settings.target_vocabulary) k = m->settings.target_vocabulary;
   if (reserve_step(d, s->rows, s->stride, k)) return -1;
   s->k = k;
-  Context c = {.rows = s->rows, .k = k, .top_log_probs = s->log_probs, .top_tokens = s->top, .eos_log_probs = s->eos_log_probs, .eos = token, .suppressed = m->suppressed, .partial = s->partial};
+  Context c = {.rows = s->rows, .k = k, .top_log_probs = s->log_probs, .top_tokens = s->top, .eos_log_probs = s->eos_log_probs, .eos = token, .suppressed = m->suppressed, .states = s->states, .partial = s->partial};
   return run(d, m->programs + TOP, &c, &registers);
 }
 

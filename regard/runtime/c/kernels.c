@@ -596,7 +596,7 @@ static void top_tokens(const Operation *o, Worker *w) {
       products(weight, &in, n, p, out, rows);
       for (int i = 0; i < rows; i++) {
         float *part = c->partial + ((n + i) * w->parts + w->part) * width, *likely = part + 3;
-        int columns = weight->outputs - p * PANEL < PANEL ? weight->outputs - p * PANEL : PANEL;
+        int columns = weight->outputs - p * PANEL < PANEL ? weight->outputs - p * PANEL : PANEL, state = c->states ? c->states[n + i] : 0;
         float logits[PANEL];
         for (int j = 0; j < VECTORS; j++) store(logits + WIDTH * j, out[i][j]);
         for (int j = columns; j < PANEL; j++) logits[j] = -INFINITY;
@@ -613,7 +613,7 @@ static void top_tokens(const Operation *o, Worker *w) {
         if (e >= 0 && e < PANEL) part[2] = logits[e];
         if (top > likely[K - 1])
           for (int j = 0; j < columns; j++)
-            if (logits[j] > likely[K - 1] && !(c->suppressed && c->suppressed[p * PANEL + j]))
+            if (logits[j] > likely[K - 1] && !(c->suppressed && c->suppressed[p * PANEL + j] >> state & 1))
               insert(likely, at + (n + i) * K, K, logits[j], p * PANEL + j);
       }
     }

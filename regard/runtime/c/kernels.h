@@ -50,7 +50,8 @@ typedef struct {
   int64_t *top_tokens;        /* (rows, k) */
   float *eos_log_probs;             /* (rows) */
   int64_t eos;
-  const uint8_t *suppressed;   /* (vocabulary) mask of tokens left out of the top k, or NULL */
+  const uint8_t *suppressed;   /* (vocabulary) mask of tokens left out of the top k, bit s for rows in state s; or NULL */
+  const uint8_t *states;       /* (rows) 0 to 7; NULL: all 0 */
   float *partial;         /* (rows, parts, 3 + 2·k): results of each thread, before they are merged */
   float *const *recorded; /* (operations): where the weights of an attention go, (rows, heads, recorded_stride); NULL: nowhere */
   int64_t recorded_stride;

@@ -3,6 +3,7 @@
 
 #include "model.h"
 #include "mapping.h"
+#include "unicode.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -414,6 +415,15 @@ static void read_tokenizers(Opening *o, char *error, size_t error_size) {
   must(o, tokenizer_size(m->target) == m->settings.target_vocabulary, "its tokenizer");
 }
 
+/* Suppresses tokens that stand for no text, and bytes that form no character. */
+static void suppress_tokens(RegardModel *m) {
+  for (int32_t token = 0; token < m->settings.target_vocabulary; token++) {
+    int byte = tokenizer_byte(m->target, token);
+    for (int state = 0; state < UTF8_STATES; state++)
+      if (token == PAD || token == UNK || token == BOS || (byte < 0 ? state != WHOLE : utf8_next(state, byte) < 0)) m->suppressed[token] |= (uint8_t)(1 << state);
+  }
+}
+
 static void read_all(Opening *o) {
   RegardModel *m = o->model;
   size_t at = 0;
@@ -429,8 +439,7 @@ static void read_all(Opening *o) {
   m->kernels = regard_kernels(NULL);
   m->suppressed = calloc((size_t)m->settings.target_vocabulary, 1);
   m->pool = pool_open();
-  if (must(o, m->suppressed && m->pool && m->kernels, "there is no memory for it"))
-    m->suppressed[PAD] = m->suppressed[UNK] = m->suppressed[BOS] = 1;
+  if (must(o, m->suppressed && m->pool && m->kernels, "there is no memory for it")) suppress_tokens(m);
 }
 
 REGARD_API void regard_close(RegardModel *m) {

@@ -63,7 +63,7 @@ struct RegardModel {
   RegardLayer *layers;
   int32_t *layer_programs, *layer_operations;
   int32_t layer_count;
-  uint8_t *suppressed; /* mask over the target vocabulary */
+  uint8_t *suppressed; /* (target vocabulary) bit s: never written by hypotheses in state s of utf8_next */
   const Kernels *kernels;
   struct DecoderPool *pool;
 };

@@ -3,6 +3,7 @@
 #include "search.h"
 #include "threads.h"
 #include "trace.h"
+#include "unicode.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -301,6 +302,17 @@ static int64_t widest_beam(const Search *search) {
 
 /* --- one step of all ------------------------------------------------------------------------------------------ */
 
+/* State of the text that a row has written; its last three tokens tell. */
+static int state_of(const Sentence *s, const Tokenizer *target, int64_t row) {
+  int state = WHOLE;
+  for (int64_t i = s->length > 3 ? s->length - 3 : 0; i < s->length; i++) {
+    int byte = tokenizer_byte(target, s->history[row * s->capacity + i]), next = byte < 0 ? WHOLE : utf8_next(state, byte);
+    if (next < 0) next = utf8_next(WHOLE, byte);
+    state = next < 0 ? WHOLE : next;
+  }
+  return state;
+}
+
 /* Lays out the rows of all open sentences for the model. */
 static int lay_out(Search *search) {
   Decoder *d = search->decoder;
@@ -317,6 +329,7 @@ static int lay_out(Search *search) {
     int64_t blocks = is_recurrent ? 1 : s->length;
     for (int64_t row = 0; row < s->rows; row++, n++) {
       step->tokens[n] = s->beams[row].token, step->positions[n] = s->length, step->lengths[n] = blocks;
+      step->states[n] = (uint8_t)state_of(s, d->model->target, row);
       step->memories[n] = s->source.memory, step->entries[n] = s->source.entries;
       memcpy(step->past + n * longest, s->past + row * s->capacity, (size_t)blocks * sizeof(float *));
       if (!(step->blocks[n] = new_block(s, d))) return -1;

@@ -307,6 +307,12 @@ const char *tokenizer_piece(const Tokenizer *tokenizer, int32_t id, size_t *size
   return token_of(tokenizer, (uint32_t)id, size);
 }
 
+int tokenizer_byte(const Tokenizer *tokenizer, int32_t id) {
+  size_t size;
+  const char *token = tokenizer_piece(tokenizer, id, &size);
+  return token && (tokenizer->token_kinds[id] & DECODING) == AS_BYTE ? byte_of(token, size) : -1;
+}
+
 /* --- normalising --------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -843,18 +849,18 @@ static uint32_t known_token(const Tokenizer *t, int32_t id) {
 
 static int is_skipped(int32_t id) { return id == PAD || id == BOS || id == EOS; }
 
-/* Appends bytes as text; each that is not UTF-8 becomes U+FFFD. */
-static int append_bytes(const Tokenizer *t, TextBuffer *bytes, TextBuffer *out) {
+/* Appends bytes as text, without those that form no character, as a target that was cut may end with. */
+static int append_bytes(TextBuffer *bytes, TextBuffer *out) {
   int status = TOKENIZER_OK;
   uint32_t character;
   size_t start = out->size;
   for (size_t at = 0; at < bytes->size && !status;) {
     size_t size = utf8_read(bytes->data + at, bytes->size - at, &character);
-    status = size ? text_append(out, bytes->data + at, size) : text_append(out, "\xef\xbf\xbd", 3);
+    status = text_append(out, bytes->data + at, size);
     at += size ? size : 1;
   }
   bytes->size = 0;
-  if (!status && t->flags & NUMBERED && out->size > start)
+  if (!status && out->size > start)
     out->size = start + replace_space_signs(out->data + start, out->size - start, ' ');
   return status;
 }
@@ -875,18 +881,16 @@ static int append_tokens(const Tokenizer *t, const int32_t *ids, size_t count, T
   int status = TOKENIZER_OK;
   for (size_t i = 0; i < count && !status; i++) {
     if (is_skipped(ids[i])) continue;
-    size_t size;
     uint32_t id = known_token(t, ids[i]);
-    if ((t->token_kinds[id] & DECODING) == AS_BYTE) {
-      const char *token = token_of(t, id, &size);
-      char byte = (char)byte_of(token, size);
-      status = text_append(bytes, &byte, 1);
+    int byte = tokenizer_byte(t, (int32_t)id);
+    if (byte >= 0) {
+      status = text_append(bytes, &(char){(char)byte}, 1);
       continue;
     }
-    if (bytes->size) status = append_bytes(t, bytes, out);
+    if (bytes->size) status = append_bytes(bytes, out);
     if (!status) status = append_token(t, id, out);
   }
-  return status || !bytes->size ? status : append_bytes(t, bytes, out);
+  return status || !bytes->size ? status : append_bytes(bytes, out);
 }
 
 static int append_words(const Tokenizer *t, const int32_t *ids, size_t count, TextBuffer *out) {

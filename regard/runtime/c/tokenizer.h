@@ -33,6 +33,9 @@ int32_t tokenizer_size(const Tokenizer *tokenizer);
 /* As Vocabulary.tokens: "▁" is the space; special ones are <pad> <unk> <s> </s>. NULL if there is no such id. */
 const char *tokenizer_piece(const Tokenizer *tokenizer, int32_t id, size_t *size);
 
+/* The byte that a token stands for, if it is one of byte fallback; -1 if it is not. */
+int tokenizer_byte(const Tokenizer *tokenizer, int32_t id);
+
 /* Each of these appends to `out`, which stays as it was if they fail. */
 
 /* As regard.data.text.clean: NFC, each run of whitespace one space, none at the ends; in linear time. */
@@ -41,7 +44,8 @@ int text_clean(const char *text, size_t size, TextBuffer *out);
 /* As Vocabulary.encode, `clean` included, without BOS and EOS. */
 int tokenizer_encode(const Tokenizer *tokenizer, const char *text, size_t size, TokenBuffer *out);
 
-/* As Vocabulary.decode, `clean` included. An id that no token has is decoded like UNK. */
+/* As Vocabulary.decode, `clean` included. An id that no token has is decoded like UNK; bytes that form no
+   character are left out. */
 int tokenizer_decode(const Tokenizer *tokenizer, const int32_t *ids, size_t count, TextBuffer *out);
 
 /* Bytes of the language code that a clean line begins with, as Vocabulary.language_code; 0 if none. */

@@ -173,7 +173,7 @@ static int check_prefix(const RegardResult *r, const Request *request, size_t nu
   const RegardModel *m = r->model;
   for (int64_t i = 0; i < request->prefix_count; i++) {
     int32_t token = request->prefix[i];
-    if (token >= 0 && token < tokenizer_size(m->target) && token < m->settings.target_vocabulary && token != EOS && !m->suppressed[token]) continue;
+    if (token >= 0 && token < tokenizer_size(m->target) && token < m->settings.target_vocabulary && token != EOS && m->suppressed[token] != 0xff) continue;
     explain(error, error_size, "line %zu: prefix: token %d is none that a target may hold; take those of `regard_encode_target`", number + 1, token);
     return -1;
   }

@@ -38,6 +38,18 @@ size_t utf8_write(uint32_t character, char *text) {
   return bytes;
 }
 
+int utf8_next(int state, int byte) {
+  static const struct { uint8_t least, most, next; } wanted[UTF8_STATES] = {
+    {0, 0x7f, WHOLE}, {0x80, 0xbf, WHOLE}, {0x80, 0xbf, ONE_MORE}, {0x80, 0xbf, TWO_MORE},
+    {0xa0, 0xbf, ONE_MORE}, {0x80, 0x9f, ONE_MORE}, {0x90, 0xbf, TWO_MORE}, {0x80, 0x8f, TWO_MORE},
+  };
+  if (byte >= wanted[state].least && byte <= wanted[state].most) return wanted[state].next;
+  if (state != WHOLE || byte < 0xc2 || byte > 0xf4) return -1;
+  if (byte == 0xe0 || byte == 0xed) return byte == 0xe0 ? AFTER_E0 : AFTER_ED;
+  if (byte == 0xf0 || byte == 0xf4) return byte == 0xf0 ? AFTER_F0 : AFTER_F4;
+  return byte < 0xe0 ? ONE_MORE : byte < 0xf0 ? TWO_MORE : THREE_MORE;
+}
+
 int utf8_is_valid(const char *text, size_t size) {
   uint32_t character;
   for (size_t at = 0; at < size;) {

@@ -27,6 +27,12 @@ static inline size_t utf8_read(const char *text, size_t size, uint32_t *characte
   return bytes;
 }
 
+/* Text that is written byte by byte is in one of these states: between two characters, or before so many bytes of one; of
+   characters that begin with 0xE0, 0xED, 0xF0 or 0xF4, the second byte has narrower bounds. */
+enum { WHOLE, ONE_MORE, TWO_MORE, THREE_MORE, AFTER_E0, AFTER_ED, AFTER_F0, AFTER_F4, UTF8_STATES };
+/* Returns the state after one more byte, -1 if this byte cannot come next. */
+int utf8_next(int state, int byte);
+
 enum { IS_LETTER = 1, IS_DECIMAL = 2, IS_OTHER_NUMBER = 4, IS_LOWER = 8, IS_CASED = 16 };
 /* What a character is: some of these. */
 uint32_t character_kind(uint32_t character);

@@ -14,7 +14,7 @@ from regard.bulk.output_format import OutputFormat
 from regard.errors import DataError, LineError, LineWarning
 
 if TYPE_CHECKING:
-    from regard.pipeline import RuntimeTranslator, Translator
+    from regard.pipeline import RuntimeTranslator, Translation, Translator
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ChunkTranslator:
     """Translates chunks of the file `name`, with the options of `Translator.translate`."""
 
     name: str
-    format: OutputFormat
+    format: OutputFormat | Callable[[int, Translation], str]
     options: Mapping[str, Any]
     parser: LineParser = PLAIN_TEXT
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from regard.data.text import CR_ALONE, READ_LINE, LineReader, bounded_lines, has_cr_alone, is_too_long, too_long
+from regard.data.text import READ_LINE, LineReader
 from regard.errors import DataError
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ def remaining(all_chunks: Iterable[Chunk], output: StreamedOutput | ResumableOut
 class Lines:
     """The lines of a text file, or of standard input if its name is -; never all of them in memory.
 
-    A line has at most `max_line` characters.
+    A line has at most `max_line` characters. Each is yielded as soon as it is there.
     """
 
-    def __init__(self, file: str, max_line: int = READ_LINE) -> None:
-        self.file, self.max_line = file, max_line
+    def __init__(self, file: str, max_line: int = READ_LINE, keep_ends: bool = False) -> None:
+        self.file, self.max_line, self.keep_ends = file, max_line, keep_ends
         self.name = "standard input" if file == "-" else file
         self.typed = file == "-" and sys.stdin.isatty()  # by a person, who waits for an answer to each line
 
@@ -94,40 +94,22 @@ class Lines:
         return total
 
     def __iter__(self) -> Iterator[str]:
-        return _standard_input(self.max_line) if self.file == "-" else self._read()
+        return self._read()
 
     def _read(self) -> Iterator[str]:
-        reader = LineReader(self.file, self.max_line)
-        yield from reader
+        reader = LineReader(self.name, self.max_line, keep_ends=self.keep_ends)
+        if self.file == "-":
+            with _standard_input() as file:
+                yield from reader.lines_of(file, is_stream=True)
+        else:
+            yield from reader
         if reader.causes:
             raise DataError(*reader.causes)
 
 
-def _standard_input(max_line: int) -> Iterator[str]:
-    """Yield each line of standard input as soon as it arrives. Raises DataError for a line that is not text."""
-    for number, line in enumerate(_standard_input_lines(max_line), 1):
-        if is_too_long(line, max_line):
-            raise DataError(f"standard input: line {number} {too_long(max_line)}")
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as problem:
-            raise DataError(
-                f"standard input: line {number} is not UTF-8 (byte 0x{line[problem.start]:02X}, the line's byte number "
-                f"{problem.start + 1}); convert it to UTF-8"
-            ) from None
-        if number == 1 and has_cr_alone(line):
-            raise DataError(f"standard input: {CR_ALONE}")
-        if "\0" in text:
-            raise DataError(f"standard input: line {number} holds a NUL character; remove it")
-        yield text.removesuffix("\n").removesuffix("\r")
-
-
-def _standard_input_lines(max_line: int) -> Iterator[bytes]:
-    """Read through a file of our own: a thread that waits in `sys.stdin` would prevent Python from closing it."""
+def _standard_input() -> BinaryIO:
+    """Open standard input as a file of our own: a thread that waits in `sys.stdin` would prevent Python's end."""
     try:
-        copy = os.dup(sys.stdin.fileno())
+        return open(os.dup(sys.stdin.fileno()), "rb")
     except OSError:  # a stand-in without a file
-        yield from bounded_lines(sys.stdin.buffer, max_line)
-        return
-    with open(copy, "rb") as file:
-        yield from bounded_lines(file, max_line)
+        return sys.stdin.buffer

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from regard.cli.app import app, say, setup_process
-from regard.cli.options import Debug, Device, Quiet, Run, Seed, Threads, select_device
+from regard.cli.options import Debug, Device, Quiet, Run, Seed, Threads, check_output, select_device
 from regard.errors import LineError
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def align(
     --choose, the pairs should be validation data: report figures on others.
     """
     setup_process(threads, quiet, debug, seed)
+    check_output(output, source, target, gold)
     from regard.pipeline import load_translator
 
     sources, targets, gold_links = _read(source, target, gold)

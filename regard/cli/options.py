@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from regard.errors import UsageError
 
 Run = Annotated[Path, typer.Argument(help="A model folder or run folder.")]
 TranslatorFile = Annotated[Path, typer.Argument(help="A model folder, run folder or runtime file.")]
@@ -37,3 +41,12 @@ def select_device(name: str) -> str:
     from regard.models import select_device
 
     return select_device(name)
+
+
+def check_output(output: Path | None, *inputs: str | Path | None) -> None:
+    """Raise UsageError if an output, or a file that is written beside it first, is one of the inputs, by any name."""
+    final = os.path.realpath(output or os.devnull)
+    read = [os.fspath(path) for path in inputs if path is not None and os.path.isfile(path)]
+    for path, source in product((final, f"{final}.part", f"{final}.partial"), read):
+        if os.path.isfile(path) and os.path.samefile(path, source):
+            raise UsageError(f"--output {output}: would overwrite {source}, which is read; give another name")

@@ -6,9 +6,11 @@ Of a runtime file nothing here imports PyTorch.
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +21,7 @@ import typer
 
 from regard.cli import options
 from regard.cli.app import app, say, setup_process, warn
+from regard.cli.page import Page
 from regard.cli.progress import LineReporter
 from regard.cli.search_options import search_command, search_options
 from regard.errors import LineError, LineWarning, UsageError
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from regard.search import ConstraintEncoder, Constraints, SearchSettings
 
 NOT_STREAMED = ("nbest", "alignments", "format", "output", "workers", "resume", "input", "cluster")
+NOT_FOR_PAGES = ("nbest", "alignments", "format", "workers", "resume", "cluster", "column", "stream")
 SEARCH_NOT_STREAMED = ("mbr", "groups", "coverage_penalty")
 """The options that need the whole of a translation before anything is printed."""
 CONDITIONS = ("prefix", "term", "forbid", "input", "column", "format", "chunk", "precision")
@@ -40,8 +44,8 @@ LIMITS = ("max_line", "max_required", "max_forbidden")
 """Search settings that lines are checked against before any is translated."""
 
 InputFormat = Annotated[
-    Literal["text", "jsonl"],
-    typer.Option(help="Input: plain lines, or one JSON object per line: text, prefix, terms, forbid."),
+    Literal["auto", "text", "jsonl", "html", "xml"],
+    typer.Option(help="Plain lines; one JSON object per line: text, prefix, terms, forbid; a page; auto: as FILE is."),
 ]
 Stream = Annotated[bool, typer.Option("--stream", help="Print words as they are decoded; greedy, or with --sample.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an --output that was interrupted.")]
@@ -67,7 +71,7 @@ def translate(
     term: Annotated[list[str] | None, typer.Option(help="A word that must appear; may be repeated.")] = None,
     forbid: options.Forbid = None,
     with_: options.With = None,
-    input: InputFormat = "text",
+    input: InputFormat = "auto",
     stream: Stream = False,
     output: Annotated[Path | None, typer.Option(help="File to write instead of standard output.")] = None,
     resume: Resume = False,
@@ -83,7 +87,7 @@ def translate(
     quiet: options.Quiet = False,
     debug: options.Debug = False,
 ) -> None:
-    """Translate a file or standard input, line by line.
+    """Translate a file or standard input, line by line; HTML and XML by sentences, with their tags kept.
 
     As text: one line per line; with --nbest the line number, score and text, tab-separated; with --alignments the links
     in a further column. Empty lines stay empty. Files may be of any length: few lines are in memory at a time.
@@ -94,6 +98,7 @@ def translate(
     from regard.search.line_constraints import Constraints
 
     search, runs = search_options(context, seed), [run, *(with_ or ())]
+    options.check_output(output, "/dev/stdin" if file == "-" else file, *runs)
     open_model = _runtime_file if is_file else _model_folders
     model = open_model(context, runs, engine, device, precision)
     conditions = {"engine": model.engine, "device": model.device}
@@ -104,15 +109,16 @@ def translate(
         _refuse_to_stream(context, search)
         _stream(model.make(), lines, run, constraints, search)
         return
-    arguments = {"nbest": nbest, "alignments": alignments, **search}
-    translator = ChunkTranslator(lines.name, OutputFormat(format == "jsonl", nbest), arguments, parser)
+    form = lines if isinstance(lines, Page) else OutputFormat(format == "jsonl", nbest)
+    arguments = {"nbest": nbest, "alignments": alignments or form is lines, **search}
+    translator = ChunkTranslator(lines.name, form, arguments, parser)
     conditions |= arguments | {name: context.params[name] for name in CONDITIONS}
     with (
         _open_output(runs, output, resume, conditions) as sink,
         _pool(context, translator, model, lines, runs) as pool,
         LineReporter(total, sink.mark.lines, hidden=output is None and sys.stdout.isatty()) as report,
     ):
-        _translate_chunks(pool, lines, sink, 1 if lines.typed else chunk, report)
+        _translate_chunks(pool, lines, sink, 1 if lines.typed else sys.maxsize if form is lines else chunk, report)
         _finish(sink, lines, run, report)
 
 
@@ -207,12 +213,36 @@ def _engine(engine: options.Engine, workers: int, device: str, run: Path, is_clu
     return "native" if engine == "auto" and (workers > 1 or is_cluster or not (run / "exports").is_dir()) else engine
 
 
+def _find_input(context: typer.Context) -> Literal["text", "jsonl", "html", "xml"]:
+    """Return what the input is, `auto` resolved. Raises UsageError if FILE is a text, or other options do not fit."""
+    from regard.data.file_kinds import input_kind
+    from regard.data.text import data_path
+
+    given = context.params
+    file, is_stream = given["file"], given["file"] == "-" or given["column"] is not None
+    if not is_stream and not os.path.exists(file) and not re.search(r"\.\w+$|://", file):
+        how = f"to translate a text, pipe it: echo '…' | regard translate {given['run']}"
+        raise UsageError(f"{file[:80]}: no such file; {how}")
+    if given["input"] == "auto":
+        given["input"] = "text" if is_stream else input_kind(data_path(file))
+    if given["input"] in ("html", "xml") and (others := _changed(context, NOT_FOR_PAGES)):
+        why = f"{file} is {given['input'].upper()}, which is translated once, and as a whole"
+        raise UsageError(f"{others}: {why}; leave them out, or give --input text to translate every line as it stands")
+    return cast(Literal["text", "jsonl", "html", "xml"], given["input"])
+
+
+def _changed(context: typer.Context, names: Sequence[str]) -> str:
+    """Return those of some options that are not as they are if nothing is given, as flags."""
+    usual = {param.name: param.default for param in context.command.params} | {"input": "text"}
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names if context.params[name] != usual[name])
+
+
 def _input(
     context: typer.Context, model: _Model, constraints: Constraints, search: dict[str, Any]
 ) -> tuple[Lines, LineParser]:
     """Return the lines of a file and what parses them, with the limits of the model or those in `search`."""
-    file, column, jsonl = (context.params[name] for name in ("file", "column", "input"))
-    jsonl = jsonl == "jsonl"
+    file, column, kind = context.params["file"], context.params["column"], _find_input(context)
+    jsonl = kind == "jsonl"
     if context.params["cluster"] is not None and column is None:
         _check_cluster_input(file)
     from regard.bulk import LineParser, Lines
@@ -226,6 +256,8 @@ def _input(
         from regard.scale.table_lines import TableLines
 
         lines: Lines = TableLines(file, column, read_line)
+    elif kind in ("html", "xml"):
+        lines = Page(file, kind, search.get("split") != "off")
     else:
         lines = Lines(file, read_line)
     encoder = _constraint_encoder(model.folder, constraints, limits) if limits and jsonl and model.folder else None
@@ -250,13 +282,10 @@ def _constraint_encoder(run: Path, constraints: Constraints, limits: SearchSetti
 
 def _refuse_to_stream(context: typer.Context, search: dict[str, Any]) -> None:
     """Raise UsageError, with all causes, for options that need the whole of a translation."""
-    defaults = {param.name: param.default for param in context.command.params}
-    others = [name for name in NOT_STREAMED if context.params[name] != defaults[name]]
-    others += [name for name in SEARCH_NOT_STREAMED if name in search]
-    others += ["beam"] if search.get("beam", 1) != 1 else []
+    searched = [f"--{name.replace('_', '-')}" for name in SEARCH_NOT_STREAMED if name in search]
+    searched += ["--beam"] if search.get("beam", 1) != 1 else []
     causes = []
-    if others:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in others)
+    if flags := ", ".join(filter(None, [_changed(context, NOT_STREAMED), *searched])):
         causes.append(f"--stream and {flags}: text already printed cannot be changed; leave one out")
     if context.params["engine"] == "ctranslate2":
         causes.append("--stream and --engine ctranslate2: this engine returns whole translations; leave one out")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from regard.atomic import write_bytes
+from regard.data.file_kinds import binary_kind
 from regard.errors import DataError, MissingExtra
 
 _BOM = b"\xef\xbb\xbf"
@@ -43,8 +44,6 @@ _SHORT = 1000
 """A text of so many characters is normalised in no time, whatever they are."""
 _FEW_MARKS = 30
 """Combining marks in a row, more than any language has (Unicode Standard Annex 15, section 13)."""
-
-CR_ALONE = "its lines end in CR alone, so it would be one line; save it with line feeds"
 
 
 def clean(line: str) -> str:
@@ -149,11 +148,14 @@ class LineReader:
     Nothing is raised during iteration: afterwards `causes` says what is wrong with the file (lines are missing then),
     so that several files can be read in parallel and all causes be raised at once; `notes` says what was repaired.
     A line of more than `max_line` characters is never in memory as a whole, since a small .gz may hold gigabytes: it is
-    what is wrong with the file and ends the iteration or, with `skip_long`, it is yielded as `CUT`.
+    what is wrong with the file and ends the iteration or, with `skip_long`, it is yielded as `CUT`. Lines have no line
+    ends, unless `keep_ends`.
     """
 
-    def __init__(self, path: str | Path, max_line: int = READ_LINE, skip_long: bool = False) -> None:
-        self.path, self.max_line, self.skip_long = data_path(path), max_line, skip_long
+    def __init__(
+        self, path: str | Path, max_line: int = READ_LINE, skip_long: bool = False, keep_ends: bool = False
+    ) -> None:
+        self.path, self.max_line, self.skip_long, self.keep_ends = data_path(path), max_line, skip_long, keep_ends
         self.count = 0
         self.notes: tuple[str, ...] = ()
         self.causes: tuple[str, ...] = ()
@@ -162,7 +164,9 @@ class LineReader:
         path = self.path
         try:
             with path.open("rb") as raw, gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file:
-                yield from self._lines(file)
+                yield from self.lines_of(file)
+            if not self.count:
+                self.causes = (f"{path}: the file is empty; give a file with one sentence per line",)
         except FileNotFoundError:
             self.causes = (f"{path}: no such file{did_you_mean(path)}",)
         except IsADirectoryError:
@@ -174,35 +178,37 @@ class LineReader:
                 f"{path}: cannot be read ({problem.strerror or problem}); check the path and its permissions",
             )
 
-    def _lines(self, file: ByteFile) -> Iterator[str]:
-        start, returns, marked = b"", 0, False
-        coding = nul = alone = long = None
+    def lines_of(self, file: ByteFile, is_stream: bool = False) -> Iterator[str]:
+        """Yield the lines of an open file up to the first that is no text, where the reading of a stream ends, too."""
+        start, returns, marked, damage = b"", 0, False, dict[str, str]()
         for raw in bounded_lines(file, self.max_line):
             if not self.count:
                 marked = raw.startswith(_BOM)
                 raw = start = raw.removeprefix(_BOM)
             self.count += bool(raw)
-            if self.count == 1 and has_cr_alone(raw):
-                alone = f"{self.path}: {CR_ALONE}"
-            if nul is None and b"\0" in raw:
-                nul = f"{self.path}: line {self.count} holds a NUL character; remove it"
+            if self.count == 1 and not self.keep_ends and not raw.endswith(b"\n") and b"\r" in raw.rstrip(b"\r"):
+                damage["ends"] = "its lines end in CR alone, so it would be one line; save it with line feeds"
+            if b"\0" in raw:
+                damage.setdefault("nul", f"line {self.count} holds a NUL character{_looks_like(start, '; remove it')}")
             if is_too_long(raw, self.max_line):
                 if self.skip_long:
                     yield CUT
                     continue
-                long = f"{self.path}: line {self.count} {too_long(self.max_line)}{_looks_like(start, '')}"
+                damage["long"] = f"line {self.count} {too_long(self.max_line)}{_looks_like(start, '')}"
                 break
             try:
-                line = raw.decode("utf-8").removesuffix("\n")
+                line = raw.decode("utf-8")
             except UnicodeDecodeError as problem:
                 byte = f"(byte 0x{raw[problem.start]:02X}, the line's byte number {problem.start + 1})"
-                coding = coding or f"{self.path}: line {self.count} is not UTF-8 {byte}{_looks_like(start)}"
+                damage.setdefault("coding", f"line {self.count} is not UTF-8 {byte}{_looks_like(start)}")
+            if damage and is_stream:
+                break
             returns += raw.endswith((b"\r\n", b"\r"))
-            if raw and not (alone or coding or nul):
-                yield line.removesuffix("\r")
-        self.causes = tuple(cause for cause in (alone, coding, nul, long) if cause)
-        if not self.count:
-            self.causes = (f"{self.path}: the file is empty; give a file with one sentence per line",)
+            if raw and not damage:
+                yield line if self.keep_ends else line.removesuffix("\n").removesuffix("\r")
+        whole = binary_kind(self.path) if damage.keys() & {"nul", "coding"} else None
+        causes = [whole] if whole else [damage[kind] for kind in ("coding", "nul", "ends", "long") if kind in damage]
+        self.causes = tuple(f"{self.path}: {cause}" for cause in causes[: 1 if _looks_like(start, "") else None])
         self.notes = (f"{self.path}: the byte-order mark before line 1 was removed",) if marked else ()
         self.notes += (f"{self.path}: {returns:,} lines end in CR LF; the CR was removed",) if returns else ()
 
@@ -236,11 +242,6 @@ def write_lines(path: str | Path, lines: Iterable[str]) -> None:
     write_bytes(path, gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data)
 
 
-def has_cr_alone(first: bytes) -> bool:
-    """Return whether a file is a single line that contains CRs, as Mac OS 9 and older wrote."""
-    return not first.endswith(b"\n") and b"\r" in first.rstrip(b"\r")
-
-
 def did_you_mean(path: Path) -> str:
     """Return the end of a message about a missing file: a suggestion of which one may be meant."""
     try:
@@ -269,5 +270,5 @@ def _looks_like(data: bytes, otherwise: str = "; save the file as UTF-8") -> str
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "; it looks like UTF-16: save it as UTF-8"
     if data.startswith((b"BZh", b"\xfd7zXZ", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")):
-        return "; it looks compressed: unpack it first (only .gz is read as it is)"
+        return "; it looks compressed: unpack it first (only .gz is read as it is), or save its text as plain text"
     return otherwise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from regard.data.sentences import split_text
 from regard.documents.elements import MarkupOptions
@@ -35,50 +35,28 @@ class TextFormat:
 PLAIN = TextFormat()
 
 
-class Layout(Protocol):
-    """A text that was taken apart: its lines, and what is around them."""
+@dataclass(frozen=True)
+class Layout:
+    """A text that was taken apart: the lines that are to be translated, and what puts translations in their place."""
 
-    @property
-    def lines(self) -> Sequence[str]:
-        """The lines that are to be translated."""
-        ...
-
-    def put(self, hypotheses: Sequence[ServedHypothesis]) -> str:
-        """Return the text with a translation in place of each line."""
-        ...
-
-
-class _PlainLayout:
-    def __init__(self, text: str, split: str) -> None:
-        self._layout = split_text(text, sentences=split != "0", newlines=split != "nonewlines")
-        self.lines: Sequence[str] = self._layout.lines
-
-    def put(self, hypotheses: Sequence[ServedHypothesis]) -> str:
-        return self._layout.join([hypothesis.text for hypothesis in hypotheses])
-
-
-class _MarkupLayout:
-    def __init__(self, text: str, layout: TextFormat) -> None:
-        self._document = parse_markup(
-            text,
-            "xml" if layout.kind == "xml" else "html",
-            MarkupOptions(
-                ignore_tags=frozenset(layout.ignore_tags),
-                splitting_tags=frozenset(layout.splitting_tags),
-                non_splitting_tags=frozenset(layout.non_splitting_tags),
-                outline=layout.outline,
-                sentences=layout.split != "0",
-            ),
-        )
-        self.lines: Sequence[str] = self._document.lines
-
-    def put(self, hypotheses: Sequence[ServedHypothesis]) -> str:
-        return self._document.render([AlignedLine(h.text, h.alignments) for h in hypotheses])
+    lines: Sequence[str]
+    put: Callable[[Sequence[ServedHypothesis]], str]
 
 
 def lay_out(text: str, layout: TextFormat = PLAIN) -> Layout:
     """Take a text apart into the lines that are to be translated."""
-    return _PlainLayout(text, layout.split) if layout.kind == "text" else _MarkupLayout(text, layout)
+    if layout.kind == "text":
+        plain = split_text(text, sentences=layout.split != "0", newlines=layout.split != "nonewlines")
+        return Layout(plain.lines, lambda hypotheses: plain.join([h.text for h in hypotheses]))
+    options = MarkupOptions(
+        ignore_tags=frozenset(layout.ignore_tags),
+        splitting_tags=frozenset(layout.splitting_tags),
+        non_splitting_tags=frozenset(layout.non_splitting_tags),
+        outline=layout.outline,
+        sentences=layout.split != "0",
+    )
+    page = parse_markup(text, layout.kind, options)
+    return Layout(page.lines, lambda hypotheses: page.render([AlignedLine(h.text, h.alignments) for h in hypotheses]))
 
 
 @dataclass(frozen=True)
@@ -171,20 +149,11 @@ def with_prefix(choice: Choice, line: str) -> str:
 
 def _without_prefix(line: ServedLine, words: int) -> ServedLine:
     """Count the source words of alignments without the first ones, which the text does not have."""
-    return replace(
-        line,
-        hypotheses=tuple(
-            replace(
-                hypothesis,
-                alignments=tuple(
-                    (source - words, target) for source, target in hypothesis.alignments if source >= words
-                ),
-            )
-            if hypothesis.alignments is not None
-            else hypothesis
-            for hypothesis in line.hypotheses
-        ),
-    )
+    hypotheses = []
+    for hypothesis in line.hypotheses:
+        links = hypothesis.alignments and tuple((s - words, t) for s, t in hypothesis.alignments if s >= words)
+        hypotheses.append(replace(hypothesis, alignments=links))
+    return replace(line, hypotheses=tuple(hypotheses))
 
 
 def _put_together(part: _Part, lines: Sequence[ServedLine], nbest: int) -> TranslatedText:

@@ -178,7 +178,7 @@ def test_a_bad_line_is_named_and_earlier_results_are_kept(
     done = regard.ended(*_arguments(run, "-", stopped, "--resume"), stdin=bad)
     assert done.status == 1
     assert done.causes == [
-        f"standard input: line {4 * CHUNK + 1} is not UTF-8 (byte 0xFF, the line's byte number 3); convert it to UTF-8"
+        f"standard input: line {4 * CHUNK + 1} is not UTF-8 (byte 0xFF, the line's byte number 3); save the file as UTF-8"
     ]
     assert f"out.part holds lines 1 to {4 * CHUNK}; the same command" in done.err
     Path("bad.ko").write_bytes(bad)

@@ -1,0 +1,64 @@
+"""Kinds of files that are not lines of text, by their names and first bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import re
+import zlib
+from pathlib import Path
+
+from regard.errors import DataError
+
+_HEAD = 1 << 18  # bytes
+_BINARY = {
+    "a Word document": "docx?|docm",
+    "an office document or e-book": "xls[xm]?|od[pst]|pptx?|epub|mobi|azw3",
+    "a PDF": "pdf",
+    "an image": "png|jpe?g|gif|webp|bmp|tiff?",
+    "an audio or video file": "mp[34]|wav|flac|ogg|m4a|mkv|webm",
+}
+_PROLOGUE = r"\s*(<[?!][^>]*>\s*)*?"
+_MARKED = {
+    "a PDF": r".*\n%PDF-\d",
+    "RTF": r".*\.rtf\n|.*\n\{\\rtf\d",
+    "LaTeX": r".*\.(tex|latex|ltx)\n|.*\n\s*\\documentclass\b",
+    "Markdown": r"(?m).*\.(md|markdown|mdx)\n(---\s*$|(?s:.*?)(^[ \t]*(```|~~~|#{1,6} |> |[-*+] |\d+\. |\|.*\|)|\]\(|"
+    r"\]\[|\]: |`[^`\n]+`|\*\S|^(===|---)|</?\w+>))",
+    "reStructuredText or AsciiDoc": r".*\.(rst|adoc|asciidoc)\n",
+    "a message catalogue (PO)": r'.*\.pot?\n|.*\n(#.*\n|\s)*msgid ".*"\r?\n("|msgstr)',
+    "a translation file (XLIFF, TMX or TS)": rf".*\.(\w*xliff|xlf|tmx)\n|.*\n{_PROLOGUE}<(xliff|tmx|TS)[\s>]",
+    "a subtitle file": r".*\.(srt|vtt|ass|ssa|sub|sbv|lrc)\n|.*\n(WEBVTT(\s*\n|.*\n\s)|\[Script Info\]|"
+    r"\d+\s*\n\d+:\d\d:\d\d,\d+ --> )",
+    "a file of JSON, YAML or TOML": r".*\.(json|arb|ipynb|ya?ml|toml)\n",
+    "a message file": r".*\.(properties|strings|stringsdict|xcstrings|resx|ftl)\n",
+    "USFM": r".*\.u?sfm\n|.*\n\\id [0-9A-Z]{3}\b",
+    "a table (`column=` translates a column of CSV)": r".*\.[ct]sv\n",
+    "SVG": rf".*\.svg\n|.*\n{_PROLOGUE}<svg\s",
+    "jsonl": r".*\.(jsonl|ndjson)\n",
+    "html": rf"(?i).*\.x?html?\n|.*\n{_PROLOGUE}<(!doctype )?html[^>]*>\s*<[!a-z]",
+    "xml": r".*\.(xml|sgml?)\n|.*\n<\?xml\s[^>]*\?>\s*<",
+}
+"""Kinds of which each line may be text, by the file's name and what follows it; those that can be translated last."""
+
+
+def binary_kind(path: Path) -> str | None:
+    """Return what a file that is not text is by its name, and what to do with it."""
+    suffix = path.name.lower().removesuffix(".gz").rpartition(".")[2]
+    fitting = (kind for kind, suffixes in _BINARY.items() if re.fullmatch(suffixes, suffix))
+    return next((f"is {kind}; Regard reads text: save it as plain text" for kind in fitting), None)
+
+
+def input_kind(path: Path) -> str:
+    """Return how a file is read: text, jsonl, html or xml. Raises DataError for one that is plainly of another kind."""
+    start = b""
+    with contextlib.suppress(OSError, EOFError, zlib.error):  # a regular file's reader says what is wrong with it
+        if path.is_file():
+            with path.open("rb") as raw, gzip.open(raw, "rb") if path.name.endswith(".gz") else raw as file:
+                start = file.read(_HEAD).removeprefix(b"\xef\xbb\xbf")
+    subject = f"{path.name.lower().removesuffix('.gz')}\n{start.decode('latin-1')}"
+    kind = next((kind for kind, pattern in _MARKED.items() if re.match(pattern, subject)), "text")
+    if kind not in ("text", "jsonl", "html", "xml"):
+        why = f"is {kind}, not lines of text: save its sentences as plain text, one a line"
+        raise DataError(f"{path}: {why}, or give `input=text` to translate every line as it stands")
+    return kind
